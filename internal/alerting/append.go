@@ -1,0 +1,242 @@
+package alerting
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series
+// for histograms and summaries, and a staleness marker for each series of the round before that is gone. A sample's own
+// timestamp is not used: a round is one moment. Of samples that name the same series the first is kept.
+func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.to.IsZero() && ts.UnixMilli() <= e.to.UnixMilli() {
+		return fmt.Errorf("append round of %s, last one at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
+	}
+
+	round := e.series.begin(e.db.Appender(context.Background()), ts)
+	err := round.add("up", nil, "", "", 1)
+	for _, f := range families {
+		if err != nil {
+			break
+		}
+		err = round.addFamily(f)
+	}
+	if err == nil {
+		err = round.markGone()
+	}
+	if err != nil {
+		return fmt.Errorf("append round of %s: %w", stamp(ts), errors.Join(err, round.app.Rollback()))
+	}
+	if err := round.app.Commit(); err != nil {
+		return fmt.Errorf("commit round of %s: %w", stamp(ts), err)
+	}
+	round.forgetGone()
+	if dup := round.duplicates; dup != e.series.duplicates {
+		e.logger.Warn("Samples that name the same series are dropped", "samples", dup)
+		e.series.duplicates = dup
+	}
+	if e.to.IsZero() || ts.Sub(e.to) > lookback {
+		e.from = ts
+	}
+	e.to = ts
+	return nil
+}
+
+// seriesCache keeps the store's reference of each series, so that a steady round builds no label set.
+type seriesCache struct {
+	job, instance string
+	entries       map[string]*cachedSeries
+	names         map[string]uint64 // metric name → round that had it last
+	round         uint64
+	duplicates    int
+	key           []byte
+	builder       labels.ScratchBuilder
+}
+
+type cachedSeries struct {
+	ref    storage.SeriesRef
+	labels labels.Labels
+	round  uint64
+}
+
+func newSeriesCache(job, instance string) seriesCache {
+	return seriesCache{
+		job: job, instance: instance,
+		entries: map[string]*cachedSeries{}, names: map[string]uint64{},
+		builder: labels.NewScratchBuilder(16),
+	}
+}
+
+// has reports whether the last round had a sample of this metric.
+func (c *seriesCache) has(name string) bool {
+	round, ok := c.names[name]
+	return ok && round == c.round
+}
+
+// roundAppender is one round on its way into the store.
+type roundAppender struct {
+	*seriesCache
+	app        storage.Appender
+	millis     int64
+	duplicates int
+}
+
+func (c *seriesCache) begin(app storage.Appender, ts time.Time) *roundAppender {
+	c.round++
+	return &roundAppender{seriesCache: c, app: app, millis: ts.UnixMilli()}
+}
+
+func (r *roundAppender) addFamily(f *dto.MetricFamily) error {
+	name := f.GetName()
+	for _, m := range f.GetMetric() {
+		var err error
+		switch {
+		case m.Counter != nil:
+			err = r.add(name, m.GetLabel(), "", "", m.Counter.GetValue())
+		case m.Gauge != nil:
+			err = r.add(name, m.GetLabel(), "", "", m.Gauge.GetValue())
+		case m.Untyped != nil:
+			err = r.add(name, m.GetLabel(), "", "", m.Untyped.GetValue())
+		case m.Histogram != nil:
+			err = r.addHistogram(name, m.GetLabel(), m.Histogram)
+		case m.Summary != nil:
+			err = r.addSummary(name, m.GetLabel(), m.Summary)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *roundAppender) addHistogram(name string, pairs []*dto.LabelPair, h *dto.Histogram) error {
+	count := float64(h.GetSampleCount())
+	errs := []error{
+		r.add(name+"_sum", pairs, "", "", h.GetSampleSum()),
+		r.add(name+"_count", pairs, "", "", count),
+	}
+	infinite := false
+	for _, b := range h.GetBucket() {
+		infinite = infinite || math.IsInf(b.GetUpperBound(), 1)
+		errs = append(errs, r.add(name+"_bucket", pairs, "le", boundText(b.GetUpperBound()), float64(b.GetCumulativeCount())))
+	}
+	if !infinite {
+		errs = append(errs, r.add(name+"_bucket", pairs, "le", "+Inf", count))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *roundAppender) addSummary(name string, pairs []*dto.LabelPair, s *dto.Summary) error {
+	errs := []error{
+		r.add(name+"_sum", pairs, "", "", s.GetSampleSum()),
+		r.add(name+"_count", pairs, "", "", float64(s.GetSampleCount())),
+	}
+	for _, q := range s.GetQuantile() {
+		errs = append(errs, r.add(name, pairs, "quantile", boundText(q.GetQuantile()), q.GetValue()))
+	}
+	return errors.Join(errs...)
+}
+
+// add appends one sample; extraName and extraValue are the label that a histogram or summary adds.
+func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extraValue string, v float64) error {
+	key := append(r.key[:0], name...)
+	for _, p := range pairs {
+		key = append(append(append(key, 0xff), p.GetName()...), 0xff)
+		key = append(key, p.GetValue()...)
+	}
+	key = append(append(append(key, 0xff), extraName...), 0xff)
+	key = append(key, extraValue...)
+	r.key = key
+
+	s, known := r.entries[string(key)]
+	if !known {
+		s = &cachedSeries{labels: r.labelSet(name, pairs, extraName, extraValue)}
+	}
+	if s.round == r.round {
+		r.duplicates++
+		return nil
+	}
+	ref, err := r.app.Append(s.ref, s.labels, r.millis, v)
+	if err != nil {
+		return fmt.Errorf("series %s: %w", s.labels, err)
+	}
+	s.ref, s.round = ref, r.round
+	if !known {
+		r.entries[string(key)] = s
+	}
+	r.names[name] = r.round
+	return nil
+}
+
+// labelSet is the series' identity as a scrape gives it: target labels win, and an empty value is no label.
+func (r *roundAppender) labelSet(name string, pairs []*dto.LabelPair, extraName, extraValue string) labels.Labels {
+	b := &r.builder
+	b.Reset()
+	b.Add(labels.MetricName, name)
+	b.Add("instance", r.instance)
+	b.Add("job", r.job)
+	for _, p := range pairs {
+		label := p.GetName()
+		if label == "instance" || label == "job" {
+			label = "exported_" + label
+		}
+		if p.GetValue() != "" {
+			b.Add(label, p.GetValue())
+		}
+	}
+	if extraName != "" {
+		b.Add(extraName, extraValue)
+	}
+	b.Sort()
+	return b.Labels()
+}
+
+func (r *roundAppender) markGone() error {
+	stale := math.Float64frombits(value.StaleNaN)
+	for _, s := range r.entries {
+		if s.round == r.round {
+			continue
+		}
+		if _, err := r.app.Append(s.ref, s.labels, r.millis, stale); err != nil {
+			return fmt.Errorf("mark %s stale: %w", s.labels, err)
+		}
+	}
+	return nil
+}
+
+func (r *roundAppender) forgetGone() {
+	for key, s := range r.entries {
+		if s.round != r.round {
+			delete(r.entries, key)
+		}
+	}
+	for name, round := range r.names {
+		if round != r.round {
+			delete(r.names, name)
+		}
+	}
+}
+
+// boundText writes le and quantile as Prometheus 3 normalises them on a scrape: 1 as 1.0.
+func boundText(v float64) string {
+	if math.IsInf(v, 1) {
+		return "+Inf"
+	}
+	s := strconv.FormatFloat(v, 'g', -1, 64)
+	if !strings.ContainsAny(s, ".eEIN") {
+		s += ".0"
+	}
+	return s
+}

@@ -1,0 +1,134 @@
+package alerting
+
+import (
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+)
+
+type sample = promql.Sample
+
+// ruleMeta is what the text of an alerting rule says about it.
+type ruleMeta struct {
+	rule    *rules.AlertingRule
+	group   *rules.Group
+	metrics []string
+	reach   time.Duration
+}
+
+// describe reads all rules in the order of evaluation, since a rule may read what an earlier one recorded.
+func describe(groups []*rules.Group) []ruleMeta {
+	recorded := map[string]ruleMeta{}
+	var out []ruleMeta
+	for _, g := range groups {
+		for _, r := range g.Rules() {
+			m := ruleMeta{group: g}
+			m.metrics, m.reach = reads(r.Query(), recorded)
+			switch r := r.(type) {
+			case *rules.AlertingRule:
+				m.rule = r
+				out = append(out, m)
+			case *rules.RecordingRule:
+				if before, ok := recorded[r.Name()]; ok {
+					m.metrics = slices.Compact(slices.Sorted(slices.Values(append(m.metrics, before.metrics...))))
+					m.reach = max(m.reach, before.reach)
+				}
+				recorded[r.Name()] = m
+			}
+		}
+	}
+	return out
+}
+
+// reads gives the metrics that an expression selects and how far back it looks. A selector looks back by its range and
+// offset and by those of the subqueries around it; one of a recorded metric as far as its rule besides.
+func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, reach time.Duration) {
+	names := map[string]bool{}
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		selector, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		back := selector.OriginalOffset
+		for _, parent := range path {
+			switch p := parent.(type) {
+			case *parser.MatrixSelector:
+				back += p.Range
+			case *parser.SubqueryExpr:
+				back += p.Range + p.OriginalOffset
+			}
+		}
+		name := metricName(selector)
+		if r, ok := recorded[name]; ok {
+			back += r.reach
+			for _, n := range r.metrics {
+				names[n] = true
+			}
+		} else if name != "" {
+			names[name] = true
+		}
+		reach = max(reach, back)
+		return nil
+	})
+	return sortedKeys(names), reach
+}
+
+func metricName(s *parser.VectorSelector) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	for _, m := range s.LabelMatchers {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
+}
+
+// missing names the metrics for want of which an expression cannot give a result, whatever the values are; none when it can.
+// absent answers for one metric: nothing when it is there, else the metrics that are wanting.
+func missing(expr parser.Expr, absent func(name string) []string) []string {
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		if name := metricName(e); name != "" {
+			return absent(name)
+		}
+		return nil
+	case *parser.BinaryExpr:
+		left := missing(e.LHS, absent)
+		if e.Op == parser.LUNLESS {
+			return left
+		}
+		right := missing(e.RHS, absent)
+		if e.Op == parser.LOR && (len(left) == 0 || len(right) == 0) {
+			return nil
+		}
+		return slices.Compact(slices.Sorted(slices.Values(append(left[:len(left):len(left)], right...))))
+	case *parser.Call:
+		if e.Func.Name == "absent" || e.Func.Name == "absent_over_time" || e.Func.Name == "scalar" {
+			return nil
+		}
+		var names []string
+		for _, arg := range e.Args {
+			names = append(names, missing(arg, absent)...)
+		}
+		return names
+	case *parser.AggregateExpr:
+		return missing(e.Expr, absent)
+	case *parser.MatrixSelector:
+		return missing(e.VectorSelector, absent)
+	case *parser.SubqueryExpr:
+		return missing(e.Expr, absent)
+	case *parser.ParenExpr:
+		return missing(e.Expr, absent)
+	case *parser.UnaryExpr:
+		return missing(e.Expr, absent)
+	case *parser.StepInvariantExpr:
+		return missing(e.Expr, absent)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/rules"
+)
+
+// State of an alert, in Prometheus' words.
+type State string
+
+// An alert waits in StatePending until its condition has held for the rule's `for`.
+const (
+	StatePending State = "pending"
+	StateFiring  State = "firing"
+)
+
+// Alert is one active alert after the last evaluation.
+type Alert struct {
+	Name            string
+	State           State
+	Labels          map[string]string // alertname included
+	Annotations     map[string]string // expanded
+	Value           float64           // of the expression, when it last held
+	ActiveAt        time.Time         // since when the condition holds
+	FiredAt         time.Time         // zero while pending
+	KeepFiringSince time.Time         // when the condition ended, while the alert is kept; else zero
+}
+
+// Alerts lists what is pending or firing, in the order of the rules, then by labels.
+func (e *Engine) Alerts() []Alert {
+	var out []Alert
+	for _, m := range e.meta {
+		active := m.rule.ActiveAlerts()
+		slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
+		for _, a := range active {
+			state := StatePending
+			if a.State == rules.StateFiring {
+				state = StateFiring
+			}
+			out = append(out, Alert{
+				Name: m.rule.Name(), State: state,
+				Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Value: a.Value,
+				ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, KeepFiringSince: a.KeepFiringSince,
+			})
+		}
+	}
+	return out
+}
+
+// Reason says why a rule could not be judged.
+type Reason string
+
+// The reasons, the first that holds.
+const (
+	ReasonNotEvaluated Reason = "not_evaluated"     // no evaluation yet
+	ReasonFailed       Reason = "evaluation_failed" // Rule.Err tells
+	ReasonNoData       Reason = "no_data"           // Rule.Missing names the metrics that the last round lacked
+	ReasonTooShort     Reason = "observed_too_short"
+)
+
+// Rule is one alerting rule and what the last evaluation made of it. Several rules may share a name.
+type Rule struct {
+	Name          string
+	File, Group   string
+	Expr          string
+	Labels        map[string]string
+	Annotations   map[string]string // templates
+	For           time.Duration
+	KeepFiringFor time.Duration
+
+	Metrics []string      // what the expression reads, recording rules resolved; sorted
+	Range   time.Duration // how far back the expression looks, subqueries and offsets included; 0 for the present alone
+
+	Judged  bool
+	Reason  Reason // why not, when it was not
+	Missing []string
+	Err     error
+}
+
+// Rules lists the alerting rules in file order.
+func (e *Engine) Rules() []Rule {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	recorded := e.unfed()
+	out := make([]Rule, 0, len(e.meta))
+	for _, m := range e.meta {
+		r := Rule{
+			Name: m.rule.Name(), File: m.group.File(), Group: m.group.Name(), Expr: m.rule.Query().String(),
+			Labels: m.rule.Labels().Map(), Annotations: m.rule.Annotations().Map(),
+			For: m.rule.HoldDuration(), KeepFiringFor: m.rule.KeepFiringFor(),
+			Metrics: m.metrics, Range: m.reach,
+		}
+		r.Missing = missing(m.rule.Query(), func(name string) []string {
+			if names, ok := recorded[name]; ok {
+				return names
+			}
+			return e.absent(name)
+		})
+		switch health := m.rule.Health(); {
+		case health == rules.HealthUnknown:
+			r.Reason = ReasonNotEvaluated
+		case health == rules.HealthBad:
+			r.Reason, r.Err = ReasonFailed, m.rule.LastError()
+		case len(r.Missing) > 0:
+			r.Reason = ReasonNoData
+		case e.to.Sub(e.from) < m.reach:
+			r.Reason = ReasonTooShort
+		default:
+			r.Judged = true
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// unfed tells for each recording rule the metrics without which it gives nothing now.
+func (e *Engine) unfed() map[string][]string {
+	out := map[string][]string{}
+	for _, g := range e.groups {
+		for _, r := range g.Rules() {
+			rec, ok := r.(*rules.RecordingRule)
+			if !ok {
+				continue
+			}
+			names := missing(rec.Query(), func(name string) []string {
+				if names, ok := out[name]; ok {
+					return names
+				}
+				return e.absent(name)
+			})
+			if before, ok := out[rec.Name()]; !ok || len(names) < len(before) {
+				out[rec.Name()] = names // of several rules that record one name, the best fed counts
+			}
+		}
+	}
+	return out
+}
+
+func (e *Engine) absent(name string) []string {
+	if e.series.has(name) {
+		return nil
+	}
+	return []string{name}
+}
+
+// Sample is one element of a query's result.
+type Sample struct {
+	Labels map[string]string
+	Value  float64
+}
+
+// Query answers an instant query at ts, sorted by labels.
+func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sample, error) {
+	vector, err := rules.EngineQueryFunc(e.engine, e.db)(ctx, query, ts)
+	if err != nil {
+		return nil, fmt.Errorf("query %q: %w", query, err)
+	}
+	slices.SortFunc(vector, func(a, b sample) int { return labels.Compare(a.Metric, b.Metric) })
+	out := make([]Sample, 0, len(vector))
+	for _, s := range vector {
+		out = append(out, Sample{Labels: s.Metric.Map(), Value: s.F})
+	}
+	return out, nil
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
