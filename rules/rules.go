@@ -1,0 +1,21 @@
+// Package rules holds the alerting rules, which alone decide what is wrong with a node, in the binary too, so that the engine
+// and check judge with the files that a central Prometheus loads.
+package rules
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed node/*.rules.yml
+var files embed.FS
+
+// Node gives the rules that one node's own metrics suffice for: the files, and their names in the order of evaluation.
+func Node() (fs.FS, []string, error) {
+	names, err := fs.Glob(files, "node/*.rules.yml")
+	if err != nil {
+		return nil, nil, fmt.Errorf("list embedded rules: %w", err)
+	}
+	return files, names, nil
+}
