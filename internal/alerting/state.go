@@ -24,6 +24,7 @@ const (
 // Alert is one active alert after the last evaluation.
 type Alert struct {
 	Name            string
+	Rule            int // its index in Rules
 	State           State
 	Labels          map[string]string // alertname included
 	Annotations     map[string]string // expanded
@@ -36,7 +37,7 @@ type Alert struct {
 // Alerts lists what is pending or firing, in the order of the rules, then by labels.
 func (e *Engine) Alerts() []Alert {
 	var out []Alert
-	for _, m := range e.meta {
+	for i, m := range e.meta {
 		active := m.rule.ActiveAlerts()
 		slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
 		for _, a := range active {
@@ -45,7 +46,7 @@ func (e *Engine) Alerts() []Alert {
 				state = StateFiring
 			}
 			out = append(out, Alert{
-				Name: m.rule.Name(), State: state,
+				Name: m.rule.Name(), Rule: i, State: state,
 				Labels: a.Labels.Map(), Annotations: a.Annotations.Map(), Value: a.Value,
 				ActiveAt: a.ActiveAt, FiredAt: a.FiredAt, KeepFiringSince: a.KeepFiringSince,
 			})

@@ -1,0 +1,114 @@
+// Package collector holds what is measured. A collector is one domain: its Descs, its Read, which fills a section of
+// snapshot.Node from the host, and its Emit, which turns that section into samples. To add one, copy a neighbour and put it
+// into All.
+package collector
+
+import (
+	"context"
+	"regexp"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Collector measures one domain. Read is called by one goroutine at a time; Emit is pure.
+type Collector struct {
+	Name    string // label value and flag name
+	Help    string // one line for --help
+	Default bool   // on unless switched off
+	Descs   []*Desc
+	// Read fills its own section of the node. What cannot be read becomes an Issue and costs its own sample; an error
+	// means that there is no section at all.
+	Read func(context.Context, *host.Host, *snapshot.Node) error
+	Emit func(*snapshot.Node, Sink)
+}
+
+// Desc describes a metric family. docs/metrics.md is made from these.
+type Desc struct {
+	Name   string
+	Help   string
+	Type   Type
+	Labels []string
+	Unit   string // bytes, seconds, …; empty for a count or a state
+	Scope  Scope
+	Source string // the kernel file, attribute or standard that the value comes from
+}
+
+// Type is a metric type of the exposition format.
+type Type uint8
+
+// The metric types in use.
+const (
+	Gauge Type = iota
+	Counter
+	Untyped
+)
+
+func (t Type) String() string { return [...]string{"gauge", "counter", "untyped"}[t] }
+
+// Scope says what a value belongs to; functions that share a wire show the same wire counters.
+type Scope string
+
+// The scopes.
+const (
+	ScopeExporter Scope = "exporter"
+	ScopeHost     Scope = "host"
+	ScopeDevice   Scope = "device"
+	ScopePort     Scope = "port"
+	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the wire
+	ScopeBond     Scope = "bond"     // of all members of a RoCE LAG together
+)
+
+// Sink takes samples. It makes label values from hardware valid, and drops and counts what is invalid or there twice.
+type Sink interface {
+	Emit(d *Desc, value float64, labels ...string)
+}
+
+// Options are what all collectors share.
+type Options struct {
+	Include *regexp.Regexp // devices to read; nil: all
+	Exclude *regexp.Regexp // devices never to open; nil: none
+}
+
+// All returns new collectors, in the order in which they appear everywhere.
+func All(o Options) []*Collector {
+	return []*Collector{
+		newInfiniBand(o),
+		newHWCounters(o),
+		newModules(),
+	}
+}
+
+const classDir = "sys/class/infiniband"
+
+// devices lists the RDMA devices that may be read. A host without the class has none.
+func (o Options) devices(h *host.Host) ([]string, error) {
+	names, err := h.Files.List(classDir)
+	if err != nil {
+		if host.IsAbsent(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var out []string
+	for _, n := range names {
+		if (o.Include == nil || o.Include.MatchString(n)) && (o.Exclude == nil || !o.Exclude.MatchString(n)) {
+			out = append(out, n)
+		}
+	}
+	return out, nil
+}
+
+func boolValue(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// emitUint emits a value that may be absent.
+func emitUint(s Sink, d *Desc, v *uint64, labels ...string) {
+	if v != nil {
+		s.Emit(d, float64(*v), labels...)
+	}
+}

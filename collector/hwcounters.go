@@ -1,0 +1,166 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portHWStat = &Desc{
+		Name: "rdma_port_hw_stat", Type: Untyped, Scope: ScopeFunction,
+		Help:   "A driver's port counter or reading that has no name of its own here.",
+		Labels: []string{"device", "port", "stat"},
+		Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
+	}
+	deviceHWStat = &Desc{
+		Name: "rdma_device_hw_stat", Type: Untyped, Scope: ScopeDevice,
+		Help:   "A driver's device counter or reading that has no name of its own here.",
+		Labels: []string{"device", "stat"},
+		Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
+	}
+)
+
+// hwCounters keeps which driver a device has: the names mean what it says.
+type hwCounters struct {
+	Options
+	devices map[string]*hwState
+}
+
+// hwState belongs to the lane of its device.
+type hwState struct {
+	at      time.Time
+	driver  string
+	traffic map[int]bool // ports whose traffic is in counters/
+}
+
+func newHWCounters(o Options) *Collector {
+	c := &hwCounters{Options: o, devices: map[string]*hwState{}}
+	return &Collector{
+		Name:    "hwcounters",
+		Help:    "counters of the RDMA transport: retransmissions, congestion notification, errors of requests",
+		Default: true,
+		Descs:   slices.Concat(transportDescs, []*Desc{portHWStat, deviceHWStat}),
+		Read:    c.read,
+		Emit:    emitHWCounters,
+	}
+}
+
+func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node) error {
+	names, err := c.Options.devices(h)
+	if err != nil {
+		return err
+	}
+	for name := range c.devices {
+		if !slices.Contains(names, name) {
+			delete(c.devices, name)
+		}
+	}
+	states := make(map[string]*hwState, len(names))
+	for _, name := range names {
+		if c.devices[name] == nil {
+			c.devices[name] = &hwState{traffic: map[int]bool{}}
+		}
+		states[name] = c.devices[name]
+	}
+	n.HWCounters = &snapshot.HWCounters{Devices: eachDevice(ctx, h, n, names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
+		return readHWCounters(r, name, states[name]), true
+	})}
+	return nil
+}
+
+func readHWCounters(r *reader, name string, st *hwState) snapshot.DeviceCounters {
+	ports := r.ports(name)
+	if now := r.h.Now(); st.at.IsZero() || now.Sub(st.at) >= slowInterval {
+		st.driver, st.at = r.identity(name).Driver, now
+		for _, n := range ports {
+			files, _ := r.h.Files.List(portDir(name, n) + "/counters")
+			st.traffic[n] = hasTraffic(files)
+		}
+	}
+	d := snapshot.DeviceCounters{Name: name, Driver: st.driver, Stats: r.hwFiles(classDir + "/" + name + "/hw_counters")}
+	for _, n := range ports {
+		stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
+		if err != nil {
+			// No netlink, or no statistics for this port: sysfs says which.
+			stats = r.hwFiles(portDir(name, n) + "/hw_counters")
+		}
+		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
+	}
+	return d
+}
+
+// hwFiles reads a hw_counters directory. The kernel keeps what it has read for 10 ms if counter 0 was read first; on mlx5
+// that is rx_write_requests, and any other order costs up to three firmware commands a file.
+func (r *reader) hwFiles(dir string) []snapshot.Stat {
+	names, err := r.h.Files.List(dir)
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.issue(err)
+		}
+		return nil
+	}
+	return r.stats(dir, names, []string{"rx_write_requests", "vport_rx_write_requests"}, "lifespan")
+}
+
+// notDecoded is the value of a counter that the driver could not decode (ionic).
+const notDecoded = 1<<64 - 1
+
+func emitHWCounters(n *snapshot.Node, s Sink) {
+	if n.HWCounters == nil {
+		return
+	}
+	for i := range n.HWCounters.Devices {
+		d := &n.HWCounters.Devices[i]
+		names := transportNames[family(d.Driver)]
+		for _, st := range d.Stats {
+			if st.Value != notDecoded && wanted(d.Driver, st.Name) {
+				s.Emit(deviceHWStat, float64(st.Value), d.Name, statName(st.Name))
+			}
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			port := strconv.Itoa(p.Number)
+			for _, st := range p.Stats {
+				if st.Value == notDecoded {
+					continue
+				}
+				if desc := names[st.Name]; desc != nil && !(p.Traffic && isTraffic(desc)) {
+					s.Emit(desc, float64(st.Value), d.Name, port)
+				} else if wanted(d.Driver, st.Name) {
+					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
+				}
+			}
+		}
+	}
+}
+
+// statName makes a counter's name fit for a label: hfi1 appends ",32" for 32-bit counters, irdma has blanks.
+func statName(name string) string {
+	name, _, _ = strings.Cut(name, ",")
+	return strings.Map(func(c rune) rune {
+		if c == ' ' {
+			return '_'
+		}
+		return c
+	}, name)
+}
+
+// wanted keeps the hundreds of per-lane, per-context and chip counters of hfi1 out.
+func wanted(driver, name string) bool {
+	if driver != "hfi1" {
+		return true
+	}
+	switch name, _, _ = strings.Cut(name, ","); name {
+	case "TxPkt", "TxWords", "TxWait", "TxDropped", "TxUnsupVL", "RxPkt", "RxWords", "RxVL15Dropped", "SwLinkDown", "SwLinkUp", "UnknownFrame",
+		"XmitDscd", "LinkWidthDowngrade", "LinkDown", "LinkUp", "RcResend", "RcAck", "RnrNak", "SeqNak", "RcTimeOut", "RdmaSeq", "OtherNaks", "LoopPkts",
+		"DmaWait", "PioWait", "TxFlowStall", "RxFlowStall", "TxCpErr", "LcbCrc", "LcbSeqCrc", "LcbRxCrc":
+		return true
+	}
+	return false
+}

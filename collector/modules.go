@@ -1,0 +1,180 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	moduleLoaded = &Desc{
+		Name: "rdma_kernel_module_loaded", Type: Gauge, Scope: ScopeHost,
+		Help:   "Whether a kernel module is live or built in. Modules of the RDMA core are told always, drivers where they are loaded.",
+		Labels: []string{"module"},
+		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
+	}
+	driverInfo = &Desc{
+		Name: "rdma_driver_info", Type: Gauge, Scope: ScopeHost,
+		Help:   "Driver of an RDMA device or module of the RDMA core that is not the kernel's own, always 1. flavour is in-tree, ofed or out-of-tree; version is empty for in-tree modules; taint has P for proprietary, O for out-of-tree, E for unsigned.",
+		Labels: []string{"module", "version", "flavour", "taint"},
+		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
+	}
+	devNodes = &Desc{
+		Name: "rdma_device_nodes", Type: Gauge, Scope: ScopeHost,
+		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad and issm what subnet tools open.",
+		Labels: []string{"class"},
+		Source: "/dev/infiniband",
+	}
+	devNodesReadable = &Desc{
+		Name: "rdma_device_nodes_readable", Type: Gauge, Scope: ScopeHost,
+		Help:   "Those nodes in /dev/infiniband that the exporter's own user could open. They are not opened.",
+		Labels: []string{"class"},
+		Source: "access(2) on /dev/infiniband/*",
+	}
+)
+
+// The modules that matter. Core ones are missed when they are not there; a driver is not.
+var (
+	coreModules   = []string{"ib_core", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"}
+	driverModules = []string{
+		"mlx5_core", "mlx5_ib", "mlx4_core", "mlx4_ib", "mlx_compat", "bnxt_en", "bnxt_re", "ice", "i40e", "idpf", "irdma", "efa",
+		"hns3", "hns_roce_hw_v2", "erdma", "mana", "mana_ib", "ionic", "ionic_rdma", "qede", "qedr", "hfi1", "rdmavt", "cxgb4", "iw_cxgb4",
+		"ocrdma", "ib_mthca", "usnic_verbs", "vmw_pvrdma", "rdma_rxe", "siw",
+	}
+)
+
+// nodeClasses are the kinds of nodes, by the letters in front of their number.
+var nodeClasses = []string{"rdma_cm", "uverbs", "umad", "issm"}
+
+type modules struct {
+	at   time.Time
+	last *snapshot.Modules
+}
+
+func newModules() *Collector {
+	c := &modules{}
+	return &Collector{
+		Name:    "modules",
+		Help:    "kernel modules, driver flavour and versions, nodes in /dev/infiniband",
+		Default: true,
+		Descs:   []*Desc{moduleLoaded, driverInfo, devNodes, devNodesReadable},
+		Read:    c.read,
+		Emit:    emitModules,
+	}
+}
+
+func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node) error {
+	now := h.Now()
+	if c.last == nil || now.Sub(c.at) >= slowInterval {
+		var m *snapshot.Modules
+		var issues []snapshot.Issue
+		r := &reader{ctx: ctx, h: h}
+		err := h.Lanes.Do(ctx, "modules", func() {
+			m = &snapshot.Modules{Modules: r.modules(), Nodes: r.nodes()}
+			issues = r.issues
+		})
+		if err != nil {
+			return err
+		}
+		c.last, c.at = m, now
+		n.Issues = append(n.Issues, issues...)
+	}
+	n.Modules = c.last
+	return nil
+}
+
+func (r *reader) modules() []snapshot.Module {
+	builtin := r.builtin()
+	ofed := r.optional("sys/module/mlx_compat/initstate") != ""
+	var out []snapshot.Module
+	for _, name := range slices.Concat(coreModules, driverModules) {
+		dir := "sys/module/" + name
+		m := snapshot.Module{Name: name, Driver: slices.Contains(driverModules, name), BuiltIn: builtin[name]}
+		m.Loaded = m.BuiltIn || r.optional(dir+"/initstate") == "live"
+		if m.Loaded && !m.BuiltIn {
+			m.Version, m.Taint = r.optional(dir+"/version"), r.optional(dir+"/taint")
+		}
+		if m.Loaded {
+			m.Flavour = flavour(name, m.Taint, ofed)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// builtin lists the modules in the kernel image. A container without /lib/modules sees none.
+func (r *reader) builtin() map[string]bool {
+	release := r.optional("proc/sys/kernel/osrelease")
+	if release == "" || strings.Contains(release, "/") {
+		return nil
+	}
+	b, err := r.h.Files.Read("lib/modules/"+release+"/modules.builtin", nil)
+	if err != nil {
+		return nil
+	}
+	out := map[string]bool{}
+	for line := range bytes.Lines(b) {
+		name := strings.TrimSuffix(path.Base(strings.TrimSpace(string(line))), ".ko")
+		out[strings.ReplaceAll(name, "-", "_")] = true
+	}
+	return out
+}
+
+// flavour judges by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
+func flavour(name, taint string, ofed bool) string {
+	if !strings.Contains(taint, "O") {
+		return "in-tree"
+	}
+	for _, prefix := range []string{"mlx", "ib_", "rdma_", "iw_cm"} {
+		if ofed && strings.HasPrefix(name, prefix) {
+			return "ofed"
+		}
+	}
+	return "out-of-tree"
+}
+
+func (r *reader) nodes() []snapshot.NodeClass {
+	names, err := r.h.Files.List("dev/infiniband")
+	if err != nil && !host.IsAbsent(err) {
+		r.issue(err)
+		return nil
+	}
+	out := make([]snapshot.NodeClass, len(nodeClasses))
+	for i, class := range nodeClasses {
+		out[i].Class = class
+		for _, n := range names {
+			if strings.TrimRight(n, "0123456789") != class {
+				continue
+			}
+			out[i].Present++
+			if r.h.Files.Readable("dev/infiniband/"+n) == nil {
+				out[i].Readable++
+			}
+		}
+	}
+	return out
+}
+
+func emitModules(n *snapshot.Node, s Sink) {
+	if n.Modules == nil {
+		return
+	}
+	for _, m := range n.Modules.Modules {
+		if m.Loaded || !m.Driver {
+			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
+		}
+		if m.Loaded && (m.Driver || m.Flavour != "in-tree") {
+			s.Emit(driverInfo, 1, m.Name, m.Version, m.Flavour, m.Taint)
+		}
+	}
+	for _, c := range n.Modules.Nodes {
+		s.Emit(devNodes, float64(c.Present), c.Class)
+		s.Emit(devNodesReadable, float64(c.Readable), c.Class)
+	}
+}

@@ -1,0 +1,139 @@
+package collector
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+const netDir = "sys/class/net/"
+
+// rtnlTimeout is when a reader stops waiting for a request that takes rtnl. The request itself goes on in its lane.
+const rtnlTimeout = time.Second
+
+func portDir(device string, n int) string {
+	return classDir + "/" + device + "/ports/" + strconv.Itoa(n)
+}
+
+func byNumber(a, b string) int {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	if errX != nil || errY != nil {
+		return strings.Compare(a, b)
+	}
+	return x - y
+}
+
+// ARPHRD types of include/uapi/linux/if_arp.h.
+const (
+	arphrdEther      = "1"
+	arphrdInfiniBand = "32"
+)
+
+// netdevs finds the netdev of a port, or the members of its bond: told by netlink, else the PCI function's netdev with the
+// port's dev_port, else the netdev of the first GID.
+func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []snapshot.Netdev {
+	name := told
+	if name == "" {
+		name = r.netdevOfFunction(d, n, linkLayer)
+	}
+	if name == "" {
+		name = r.netdevOfGID(portDir(d.Name, n))
+	}
+	if name == "" {
+		return nil
+	}
+	var out []snapshot.Netdev
+	for _, m := range r.bondMembers(d.Name, name) {
+		out = append(out, snapshot.Netdev{Name: m})
+	}
+	return out
+}
+
+// uplink is the phys_port_name of a physical port; representors of virtual functions have pf0vf1 and the like.
+var uplink = regexp.MustCompile(`^p\d+$`)
+
+func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) string {
+	dir := classDir + "/" + d.Name + "/device/net"
+	names, err := r.h.Files.List(dir)
+	if err != nil {
+		return ""
+	}
+	want := arphrdEther
+	if linkLayer == "InfiniBand" {
+		want = arphrdInfiniBand
+	}
+	for _, name := range names {
+		nd := dir + "/" + name
+		if r.optional(nd+"/type") != want || strings.Contains(name, ".") { // ib0.8001: a child interface of a P_Key
+			continue
+		}
+		if port, err := strconv.Atoi(r.optional(nd + "/dev_port")); err != nil || port != n-1 {
+			continue
+		}
+		if phys, err := r.h.Files.Read(nd+"/phys_port_name", r.buf); err == nil {
+			if !uplink.MatchString(strings.TrimSpace(string(phys))) {
+				continue
+			}
+		}
+		return name
+	}
+	return ""
+}
+
+func (r *reader) netdevOfGID(dir string) string {
+	b, err := r.h.Files.Read(dir+"/gid_attrs/ndevs/0", r.buf)
+	if err != nil {
+		return "" // EINVAL where there is none
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// bondMembers returns the members of the bond that a netdev is, or is in, if the RDMA device stands for the bond (RoCE
+// LAG); else the netdev. A member whose PCI function has an RDMA device of its own is that device's.
+func (r *reader) bondMembers(device, netdev string) []string {
+	if strings.Contains(netdev, "/") {
+		return nil
+	}
+	bond := netdev
+	if target, err := r.h.Files.Link(netDir + netdev + "/master"); err == nil {
+		bond = path.Base(target)
+	}
+	b, err := r.h.Files.Read(netDir+bond+"/bonding/slaves", r.buf)
+	if err != nil {
+		return []string{netdev}
+	}
+	var out []string
+	for _, m := range strings.Fields(string(b)) {
+		own, err := r.h.Files.List(netDir + m + "/device/infiniband")
+		if err != nil || slices.Equal(own, []string{device}) {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 {
+		return []string{netdev}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// iffUp is IFF_UP of include/uapi/linux/if.h.
+const iffUp = 1
+
+// withAdmin reads whether the netdevs are administratively up.
+func (r *reader) withAdmin(netdevs []snapshot.Netdev) []snapshot.Netdev {
+	out := slices.Clone(netdevs)
+	for i := range out {
+		out[i].Admin = nil
+		if flags, err := strconv.ParseUint(r.optional(netDir+out[i].Name+"/flags"), 0, 64); err == nil {
+			up := flags&iffUp != 0
+			out[i].Admin = &up
+		}
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package collector
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// pmaCounter is a file of ports/N/counters: an attribute of the InfiniBand performance management agent (IBA 16.1).
+type pmaCounter struct {
+	file  string
+	desc  *Desc
+	scale float64 // to the unit of the metric
+	bits  uint    // width in the MAD; the counter stops at all ones
+}
+
+// wordBytes: PortXmitData and PortRcvData count in units of 4 octets.
+const wordBytes = 4
+
+func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
+	return pmaCounter{
+		file: file, scale: scale, bits: bits,
+		desc: &Desc{Name: name, Type: Counter, Unit: unit, Scope: ScopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file},
+	}
+}
+
+var pmaCounters = []pmaCounter{
+	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "bytes", "RDMA bytes sent, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
+	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
+	pma("port_xmit_packets", "rdma_port_transmit_packets_total", "", "RDMA packets sent, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
+	pma("port_rcv_packets", "rdma_port_receive_packets_total", "", "RDMA packets received, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
+	pma("unicast_xmit_packets", "rdma_port_transmit_unicast_packets_total", "", "Unicast packets sent.", 1, 64),
+	pma("unicast_rcv_packets", "rdma_port_receive_unicast_packets_total", "", "Unicast packets received.", 1, 64),
+	pma("multicast_xmit_packets", "rdma_port_transmit_multicast_packets_total", "", "Multicast packets sent.", 1, 64),
+	pma("multicast_rcv_packets", "rdma_port_receive_multicast_packets_total", "", "Multicast packets received.", 1, 64),
+	pma("symbol_error", "rdma_port_symbol_errors_total", "", "Minor link errors on one or more lanes.", 1, 16),
+	pma("link_error_recovery", "rdma_port_link_error_recoveries_total", "", "Times the link recovered from an error by retraining.", 1, 8),
+	pma("link_downed", "rdma_port_link_downed_total", "", "Times the link failed to recover and went down.", 1, 8),
+	pma("port_rcv_errors", "rdma_port_receive_errors_total", "", "Packets received with an error.", 1, 16),
+	pma("port_rcv_remote_physical_errors", "rdma_port_receive_remote_physical_errors_total", "", "Packets received with a bad end (EBP): the fault is beyond the neighbour.", 1, 16),
+	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets that a switch could not forward.", 1, 16),
+	pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16),
+	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw filters; on bnxt_re: transmit errors.", 1, 8),
+	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and dropped because of P_Key or raw filters; on bnxt_re: receive discards.", 1, 8),
+	pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4),
+	pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4),
+	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
+	pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32),
+}
+
+var counterSaturated = &Desc{
+	Name: "rdma_port_counter_saturated", Type: Gauge, Scope: ScopeFunction,
+	Help:   "Whether a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared. Not told of drivers whose counters wrap.",
+	Labels: []string{"device", "port", "counter"},
+	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
+}
+
+// saturatingBits: wider counters do not fill within an operator's attention.
+const saturatingBits = 16
+
+func pmaDescs() []*Desc {
+	descs := []*Desc{counterSaturated}
+	for _, c := range pmaCounters {
+		descs = append(descs, c.desc)
+	}
+	return descs
+}
+
+func pmaByFile() map[string]*pmaCounter {
+	m := make(map[string]*pmaCounter, len(pmaCounters))
+	for i := range pmaCounters {
+		m[pmaCounters[i].file] = &pmaCounters[i]
+	}
+	return m
+}
+
+var pmaIndex = pmaByFile()
+
+// pma reads ports/N/counters. On mlx5 each file is one firmware command.
+func (r *reader) pma(portDir string) []snapshot.Stat {
+	dir := portDir + "/counters"
+	names, err := r.h.Files.List(dir)
+	if err != nil {
+		r.issue(err)
+		return nil
+	}
+	return r.stats(dir, names, nil, "")
+}
+
+// wraps says whether a driver fills the small counters modulo their width, so that all ones is a value like another.
+func wraps(driver string) bool { return driver == "bnxt_en" }
+
+func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	for _, st := range p.Counters {
+		c := pmaIndex[st.Name]
+		if c == nil {
+			continue
+		}
+		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)
+		if c.bits <= saturatingBits && !wraps(d.Driver) {
+			s.Emit(counterSaturated, boolValue(st.Value >= 1<<c.bits-1), d.Name, port, c.file)
+		}
+	}
+}
+
+// hasTraffic says whether counters/ tells the port's traffic, so that hw_counters need not.
+func hasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }

@@ -1,0 +1,319 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portInfo = &Desc{
+		Name: "rdma_port_info", Type: Gauge, Scope: ScopePort,
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, unknown cannot be told.",
+		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs",
+	}
+	portLogicalState = &Desc{
+		Name: "rdma_port_state_id", Type: Gauge, Scope: ScopePort,
+		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
+	}
+	portPhysicalState = &Desc{
+		Name: "rdma_port_physical_state_id", Type: Gauge, Scope: ScopePort,
+		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers say so of any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
+	}
+	portWasActive = &Desc{
+		Name: "rdma_port_was_active", Type: Gauge, Scope: ScopePort,
+		Help:   "Whether the exporter has seen the port ACTIVE.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/state over time",
+	}
+	portAdminUp = &Desc{
+		Name: "rdma_port_admin_up", Type: Gauge, Scope: ScopePort,
+		Help:   "Whether the netdev of the port is administratively up (IFF_UP).",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/flags",
+	}
+	portRate = &Desc{
+		Name: "rdma_port_rate_bytes_per_second", Type: Gauge, Unit: "bytes per second", Scope: ScopePort,
+		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
+	}
+	portWidth = &Desc{
+		Name: "rdma_port_width_lanes", Type: Gauge, Unit: "lanes", Scope: ScopePort,
+		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
+	}
+	portLID = &Desc{
+		Name: "rdma_port_lid", Type: Gauge, Scope: ScopePort,
+		Help:   "Local identifier of an InfiniBand port, 0 or 65535 while none is assigned.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/lid",
+	}
+	portSMLID = &Desc{
+		Name: "rdma_port_sm_lid", Type: Gauge, Scope: ScopePort,
+		Help:   "Local identifier of the subnet manager that configured an InfiniBand port.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
+	}
+	portLMC = &Desc{
+		Name: "rdma_port_lid_mask_count", Type: Gauge, Scope: ScopePort,
+		Help:   "LID mask control of an InfiniBand port, 0 to 7: the port answers to 2^LMC LIDs.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
+	}
+	portIsSM = &Desc{
+		Name: "rdma_port_is_subnet_manager", Type: Gauge, Scope: ScopePort,
+		Help:   "Whether a subnet manager runs on this InfiniBand port.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
+	}
+	portGIDs = &Desc{
+		Name: "rdma_port_gid_entries", Type: Gauge, Scope: ScopePort,
+		Help:   "GID table entries in use by type: ib, roce_v1, roce_v2.",
+		Labels: []string{"device", "port", "type"},
+		Source: "ports/N/gid_attrs/types",
+	}
+	portPKeys = &Desc{
+		Name: "rdma_port_pkey_entries", Type: Gauge, Scope: ScopePort,
+		Help:   "P_Key table entries in use. The count ends at the eighth empty entry in a row.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/pkeys",
+	}
+
+	portDescs = []*Desc{
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portRate, portWidth,
+		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys,
+	}
+)
+
+const (
+	stateActive      = 4
+	stateActiveDefer = 5
+	physicalLinkUp   = 5
+)
+
+// portState is what outlives a round of one port.
+type portState struct {
+	at        time.Time // when the slow facts were read
+	state     uint64    // at that reading
+	slow      snapshot.Port
+	ethtool   host.LinkModes // of the first netdev
+	wasActive bool
+}
+
+// read reads one port of d.
+func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
+	dir := portDir(d.Name, n)
+	names, err := r.h.Files.List(dir)
+	if err != nil {
+		r.issue(err)
+		return snapshot.Port{Number: n}
+	}
+	p, netdev := r.portState(d, n)
+	up := p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
+	st.wasActive = st.wasActive || up
+	state := uint64(0)
+	if p.State != nil {
+		state = *p.State
+	}
+	now := r.h.Now()
+	if st.at.IsZero() || now.Sub(st.at) >= slowInterval || state != st.state {
+		st.readSlow(r, d, n, netdev)
+		st.at, st.state = now, state
+	} else if !up {
+		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
+	}
+	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev, p.WasActive = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, st.slow.Netdev, st.wasActive
+	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
+	if up || physicallyUp {
+		st.readRate(r, d, &p)
+	}
+	if slices.Contains(names, "counters") {
+		p.Counters = r.pma(dir)
+	}
+	return p
+}
+
+// portState asks the driver once by netlink for what costs it one query a file in sysfs.
+func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, netdev string) {
+	p.Number = n
+	a, err := r.h.RDMA.Port(r.ctx, d.Name, n)
+	if err == nil && a.State != nil {
+		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
+		return p, a.Netdev
+	}
+	dir := portDir(d.Name, n)
+	p.State, p.PhysicalState = r.number(dir+"/state"), r.number(dir+"/phys_state")
+	p.LID, p.SMLID = r.number(dir+"/lid"), r.number(dir+"/sm_lid")
+	p.LMC, p.Capabilities = r.number(dir+"/lid_mask_count"), r.number(dir+"/cap_mask")
+	return p, ""
+}
+
+// readSlow reads what changes with the link or the configuration only.
+func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, netdev string) {
+	dir := portDir(d.Name, n)
+	st.slow = snapshot.Port{LinkLayer: r.text(dir + "/link_layer")}
+	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
+	st.slow.PKeys = r.pkeys(dir)
+	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
+	st.ethtool = host.LinkModes{}
+	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
+		st.ethtool = r.linkModes(st.slow.Netdev[0].Name)
+	}
+}
+
+// readRate sets rate and lanes of a port with a link.
+func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
+	if st.ethtool.Speed != nil {
+		bits := float64(*st.ethtool.Speed) * 1e6
+		p.Rate, p.Lanes = &bits, st.ethtool.Lanes
+		if p.Lanes != nil || isGeneric(d.Driver) {
+			return
+		}
+	}
+	if isGeneric(d.Driver) && p.LinkLayer == "Ethernet" {
+		return
+	}
+	path := portDir(d.Name, p.Number) + "/rate"
+	b, ok := r.bytes(path)
+	if !ok {
+		return
+	}
+	rate, ok := parseRate(string(b))
+	if !ok {
+		r.issue(host.ErrGarbled(path, b))
+		return
+	}
+	if printsUnknown(d.HCAType, p.LinkLayer, rate) {
+		return
+	}
+	p.Lanes = &rate.lanes
+	if p.Rate == nil {
+		p.Rate = &rate.bits
+	}
+}
+
+// linkModes asks for the speed of a netdev. The kernel takes rtnl for it, so that one netdev that does not answer would
+// hold up all: the lane keeps the others out.
+func (r *reader) linkModes(netdev string) (m host.LinkModes) {
+	ctx, cancel := context.WithTimeout(r.ctx, rtnlTimeout)
+	defer cancel()
+	var got host.LinkModes
+	var err error
+	if lane := r.h.Lanes.Do(ctx, "rtnl", func() { got, err = r.h.Ethtool.LinkModes(ctx, netdev) }); lane != nil {
+		r.issue(lane)
+		return m
+	}
+	if err != nil {
+		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported {
+			r.issue(err)
+		}
+		return m
+	}
+	return got
+}
+
+// gids counts the GID table entries in use. The kernel answers EINVAL for the type of an empty entry.
+func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
+	names, err := r.h.Files.List(dir + "/gids")
+	if err != nil {
+		return nil
+	}
+	count := map[string]uint64{}
+	switch linkLayer {
+	case "InfiniBand":
+		count["ib"] = 0
+	case "Ethernet":
+		count["roce_v1"], count["roce_v2"] = 0, 0
+	default:
+		return nil
+	}
+	for _, n := range names {
+		b, err := r.h.Files.Read(dir+"/gid_attrs/types/"+n, r.buf)
+		switch reason := host.ReasonOf(err); {
+		case err == nil:
+		case reason == host.Invalid || reason == host.Absent:
+			continue
+		default:
+			r.issue(err)
+			continue
+		}
+		r.buf = b
+		switch t := strings.TrimSpace(string(b)); {
+		case linkLayer == "InfiniBand":
+			count["ib"]++
+		case t == "RoCE v2":
+			count["roce_v2"]++
+		default:
+			count["roce_v1"]++
+		}
+	}
+	return count
+}
+
+// emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
+const emptyPKeys = 8
+
+// pkeys counts the P_Keys. iWARP ports have no table.
+func (r *reader) pkeys(dir string) *uint64 {
+	names, err := r.h.Files.List(dir + "/pkeys")
+	if err != nil {
+		return nil
+	}
+	names = slices.Clone(names)
+	slices.SortFunc(names, byNumber)
+	var n, empty uint64
+	for _, name := range names {
+		v := r.number(dir + "/pkeys/" + name)
+		if v != nil && *v != 0 {
+			n++
+			empty = 0
+		} else if empty++; empty == emptyPKeys {
+			break
+		}
+	}
+	return &n
+}
+
+func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if len(p.Netdev) == 0 {
+		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+	}
+	for _, nd := range p.Netdev {
+		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, d.Role)
+		if nd.Admin != nil {
+			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
+		}
+	}
+	emitUint(s, portLogicalState, p.State, d.Name, port)
+	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
+	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
+	if p.Rate != nil {
+		s.Emit(portRate, *p.Rate/8, d.Name, port)
+	}
+	emitUint(s, portWidth, p.Lanes, d.Name, port)
+	if p.LinkLayer == "InfiniBand" {
+		emitUint(s, portLID, p.LID, d.Name, port)
+		emitUint(s, portSMLID, p.SMLID, d.Name, port)
+		emitUint(s, portLMC, p.LMC, d.Name, port)
+		if p.Capabilities != nil {
+			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
+		}
+	}
+	for _, t := range []string{"ib", "roce_v1", "roce_v2"} {
+		if n, ok := p.GIDs[t]; ok {
+			s.Emit(portGIDs, float64(n), d.Name, port, t)
+		}
+	}
+	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+}

@@ -1,0 +1,105 @@
+// Package app wires the program together. It is the only place with flags; Run is the whole program, so that a test can
+// run it.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/promslog"
+	promslogflag "github.com/prometheus/common/promslog/flag"
+	"github.com/prometheus/common/version"
+
+	"rdma_exporter/collector"
+)
+
+// Exit codes. check has its own.
+const (
+	exitOK    = 0
+	exitUsage = 2
+)
+
+// Run runs the program with its arguments until ctx ends, and returns its exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	code, err := run(ctx, args, stdout, stderr)
+	if err != nil {
+		fmt.Fprintf(stderr, "rdma_exporter: %s\n", oneLine(err))
+	}
+	return code
+}
+
+// oneLine keeps a joined error on the line that an operator reads.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+	a := kingpin.New("rdma_exporter", "Health of RDMA fabrics (InfiniBand and RoCE) for Prometheus. Reads only, changes nothing.")
+	done := false
+	a.Version(version.Print("rdma_exporter"))
+	a.Terminate(func(int) { done = true })
+	a.UsageWriter(stdout)
+	a.ErrorWriter(stderr)
+	a.HelpFlag.Short('h')
+
+	var c config
+	c.flags(a)
+	logs := &promslog.Config{Writer: stderr}
+	promslogflag.AddFlags(a, logs)
+
+	serve := a.Command("serve", "Serve metrics (the default).").Default()
+	var s serveConfig
+	s.flags(serve)
+	check := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
+	var k checkConfig
+	k.flags(check)
+	capt := a.Command("capture", "Write everything that the collectors read on this host into one text archive.")
+	var p captureConfig
+	p.flags(capt)
+
+	command, err := a.Parse(args)
+	if done { // --help, --version
+		return exitOK, nil
+	}
+	if err != nil {
+		return exitUsage, fmt.Errorf("%w (see rdma_exporter --help)", err)
+	}
+	log := promslog.New(logs)
+	if err := c.check(); err != nil {
+		return exitUsage, err
+	}
+	switch command {
+	case check.FullCommand():
+		return runCheck(ctx, &c, &k, stdout, log)
+	case capt.FullCommand():
+		return runCapture(ctx, &c, &p, stdout, log)
+	default:
+		return runServe(ctx, &c, &s, log)
+	}
+}
+
+// usage marks an error that the operator mends by another command line: exit code 2.
+func usage(err error) (int, error) { return exitUsage, err }
+
+// collectors returns those that are switched on.
+func (c *config) collectors() ([]*collector.Collector, error) {
+	var on []*collector.Collector
+	for _, x := range collector.All(collector.Options{Include: c.include, Exclude: c.exclude}) {
+		if c.isOn(x) {
+			on = append(on, x)
+		}
+	}
+	if len(on) == 0 {
+		return nil, errors.New("all collectors are switched off: leave at least one --collector.NAME on")
+	}
+	return on, nil
+}
+
+func discard(log *slog.Logger, what string, err error) {
+	if err != nil {
+		log.Warn(what, "err", err)
+	}
+}

@@ -1,0 +1,193 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/rounds"
+)
+
+type captureConfig struct {
+	out       string
+	length    time.Duration
+	every     time.Duration
+	anonymise bool
+}
+
+func (p *captureConfig) flags(a *kingpin.CmdClause) {
+	a.Flag("output", "File to write, - for standard output.").Short('o').Required().StringVar(&p.out)
+	a.Flag("for", "How long to read; 0s is one round.").Default("0s").DurationVar(&p.length)
+	a.Flag("every", "Time between rounds.").Default("15s").DurationVar(&p.every)
+	a.Flag("anonymise", "Replace host names and addresses by pseudonyms that keep their relations.").BoolVar(&p.anonymise)
+}
+
+func (p *captureConfig) check() error {
+	if p.length < 0 || p.every <= 0 {
+		return errors.New("--for has to be 0s or more, --every more than 0s")
+	}
+	if p.length/p.every > 10000 {
+		return errors.New("--for and --every ask for more than 10000 rounds")
+	}
+	return nil
+}
+
+func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writer, log *slog.Logger) (int, error) {
+	if err := p.check(); err != nil {
+		return usage(err)
+	}
+	on, err := c.collectors()
+	if err != nil {
+		return usage(err)
+	}
+	m, err := c.open(time.Time{})
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { discard(log, "cannot close the machine", m.close()) }()
+
+	rec := capture.NewRecorder(m.Host)
+	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Before: m.before(), Now: rec.Host().Now, Logger: log})
+	meta := m.meta
+	if m.player == nil {
+		meta = liveMeta(m)
+	}
+	for i, offset := range p.offsets(m) {
+		if err := m.reach(ctx, meta.Time.Add(offset)); err != nil {
+			return usage(fmt.Errorf("capture: %w: nothing was written", err))
+		}
+		if i == 1 {
+			log.Info("reading further rounds", "every", p.every, "for", p.length)
+		}
+		if _, err := sched.Collect(ctx, nil); err != nil {
+			return usage(fmt.Errorf("capture: %w", err))
+		}
+		rec.EndRound(offset)
+	}
+	a := rec.Archive(meta)
+	if p.anonymise {
+		capture.Anonymise(a)
+	}
+	b, err := capture.Format(a)
+	if err != nil {
+		return usage(fmt.Errorf("capture: %w", err))
+	}
+	if err := write(p.out, b, stdout); err != nil {
+		return usage(fmt.Errorf("--output=%s: %w", p.out, err))
+	}
+	return exitOK, nil
+}
+
+// offsets are the rounds to read: those that a replay has, unless others are asked for.
+func (p *captureConfig) offsets(m *machine) []time.Duration {
+	if m.player != nil && p.length == 0 {
+		var out []time.Duration
+		for _, t := range m.player.Times() {
+			out = append(out, t.Sub(m.player.Times()[0]))
+		}
+		return out
+	}
+	out := []time.Duration{0}
+	for t := p.every; t <= p.length; t += p.every {
+		out = append(out, t)
+	}
+	return out
+}
+
+// reach waits for a moment; a replayed machine is moved there.
+func (m *machine) reach(ctx context.Context, t time.Time) error {
+	if m.player != nil {
+		return m.player.Seek(t)
+	}
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.New("interrupted")
+	}
+}
+
+func liveMeta(m *machine) capture.Meta {
+	meta := capture.Meta{Time: time.Now().UTC().Truncate(time.Second), Kernel: m.firstLine("proc/sys/kernel/osrelease"), Hostname: m.firstLine("proc/sys/kernel/hostname")}
+	status, err := m.Files.Read("proc/self/status", nil)
+	if err != nil {
+		return meta
+	}
+	for line := range strings.Lines(string(status)) {
+		if set, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			if mask, err := strconv.ParseUint(strings.TrimSpace(set), 16, 64); err == nil {
+				meta.Capabilities = capabilities(mask)
+			}
+		}
+	}
+	return meta
+}
+
+func (m *machine) firstLine(path string) string {
+	b, err := m.Files.Read(path, nil)
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	return line
+}
+
+// capabilities names those that a reader of RDMA state may need.
+func capabilities(mask uint64) (out []string) {
+	named := map[int]string{
+		unix.CAP_DAC_READ_SEARCH: "CAP_DAC_READ_SEARCH", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN", unix.CAP_NET_RAW: "CAP_NET_RAW",
+		unix.CAP_SYS_ADMIN: "CAP_SYS_ADMIN", unix.CAP_SYS_PTRACE: "CAP_SYS_PTRACE", unix.CAP_SYS_RAWIO: "CAP_SYS_RAWIO", unix.CAP_IPC_LOCK: "CAP_IPC_LOCK",
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		if name, ok := named[bits.TrailingZeros64(mask)]; ok {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// write puts b into a file at once: a reader sees the old file or the new one, a failure leaves nothing behind.
+func write(name string, b []byte, stdout io.Writer) (err error) {
+	if name == "-" {
+		_, err := stdout.Write(b)
+		return err
+	}
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0) // a pipe or a device
+		if err != nil {
+			return errors.Unwrap(err)
+		}
+		_, err = f.Write(b)
+		return errors.Join(err, f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".rdma_exporter-capture-")
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	if _, err := f.Write(b); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,164 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/fixtures"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host"
+)
+
+// config is what all commands share: which machine, which collectors.
+type config struct {
+	paths            host.Paths
+	replay           string
+	includeText      string
+	excludeText      string
+	include, exclude *regexp.Regexp
+	disableDefaults  bool
+	chosen           map[string]*choice
+	timeout          time.Duration
+	maxProcs         int
+}
+
+// choice is --collector.NAME and --no-collector.NAME.
+type choice struct {
+	on, set bool
+}
+
+func (c *config) flags(a *kingpin.Application) {
+	a.Flag("path.rootfs", "Root of the machine's file system.").Default("/").StringVar(&c.paths.RootFS)
+	a.Flag("path.sysfs", "The machine's /sys; ROOTFS/sys if empty.").StringVar(&c.paths.Sys)
+	a.Flag("path.procfs", "The machine's /proc; ROOTFS/proc if empty.").StringVar(&c.paths.Proc)
+	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
+	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
+	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
+	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
+	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
+	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
+	c.chosen = map[string]*choice{}
+	for _, x := range collector.All(collector.Options{}) {
+		ch := &choice{on: x.Default}
+		c.chosen[x.Name] = ch
+		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default(fmt.Sprint(x.Default)).
+			IsSetByUser(&ch.set).BoolVar(&ch.on)
+	}
+}
+
+func (c *config) isOn(x *collector.Collector) bool {
+	ch := c.chosen[x.Name]
+	if c.disableDefaults && !ch.set {
+		return false
+	}
+	return ch.on
+}
+
+// check finds what kingpin does not: values that make no sense.
+func (c *config) check() (err error) {
+	if c.include, err = anchored("--device.include", c.includeText); err != nil {
+		return err
+	}
+	if c.exclude, err = anchored("--device.exclude", c.excludeText); err != nil {
+		return err
+	}
+	if c.timeout <= 0 {
+		return errors.New("--collect.timeout: has to be more than 0")
+	}
+	if c.maxProcs < 1 {
+		return errors.New("--runtime.gomaxprocs: has to be at least 1")
+	}
+	return nil
+}
+
+func anchored(flag, text string) (*regexp.Regexp, error) {
+	if text == "" {
+		return nil, nil
+	}
+	re, err := regexp.Compile("^(?:" + text + ")$")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return re, nil
+}
+
+// machine is the host of a command: this one, or a replay.
+type machine struct {
+	*host.Host
+	player *capture.Player // nil for a live host
+	meta   capture.Meta    // of the replay
+	close  func() error
+}
+
+// demo names the recorded node in the binary.
+const demo = "demo"
+
+// open opens the machine. A replay ends its recorded rounds at last.
+func (c *config) open(last time.Time) (*machine, error) {
+	if c.replay == "" {
+		l, err := host.OpenLive(c.paths)
+		if err != nil {
+			return nil, err
+		}
+		return &machine{Host: &l.Host, close: l.Close}, nil
+	}
+	a, err := c.archive()
+	if err != nil {
+		return nil, fmt.Errorf("--replay=%s: %w", c.replay, err)
+	}
+	if last.IsZero() {
+		last = a.Meta.Time.Add(a.Rounds[len(a.Rounds)-1].At)
+	}
+	p, err := capture.Play(a, last.Add(-a.Rounds[len(a.Rounds)-1].At))
+	if err != nil {
+		return nil, fmt.Errorf("--replay=%s: %w", c.replay, err)
+	}
+	return &machine{Host: p.Host(), player: p, meta: a.Meta, close: p.Close}, nil
+}
+
+// maxArchive bounds what is read of a capture.
+const maxArchive = 512 << 20
+
+func (c *config) archive() (*capture.Archive, error) {
+	if c.replay == demo {
+		return capture.Parse(fixtures.Demo())
+	}
+	st, err := os.Stat(c.replay)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxArchive {
+		return nil, fmt.Errorf("a capture is a regular file of at most %d MiB", maxArchive>>20)
+	}
+	b, err := os.ReadFile(c.replay)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	return capture.Parse(b)
+}
+
+// before moves a replayed machine to the time of a collection; a live one is where it is.
+func (m *machine) before() func(time.Time) error {
+	if m.player == nil {
+		return nil
+	}
+	return m.player.Seek
+}
+
+// describe says which machine is read, for the first line of the log and the page.
+func (m *machine) describe(c *config) string {
+	if m.player == nil {
+		return "this host"
+	}
+	name := c.replay
+	if name == demo {
+		name = "the recorded node in the binary"
+	}
+	return fmt.Sprintf("a replay of %s (%s, recorded %s), nothing of this host", name, m.meta.Hostname, m.meta.Time.UTC().Format(time.DateOnly))
+}

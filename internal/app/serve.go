@@ -1,0 +1,146 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
+)
+
+type serveConfig struct {
+	toolkit     *toolkit.FlagConfig
+	metricsPath string
+	externalURL string
+	routePrefix string
+	minInterval time.Duration
+	maxRequests int
+	pprof       bool
+	process     bool
+}
+
+func (s *serveConfig) flags(a *kingpin.CmdClause) {
+	s.toolkit = kingpinflag.AddFlags(a, ":10879")
+	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
+	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
+	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
+	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&s.maxRequests)
+	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
+	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
+	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
+}
+
+func (s *serveConfig) check() error {
+	if s.minInterval < 0 {
+		return errors.New("--collect.min-interval: has to be 0s or more")
+	}
+	if s.maxRequests < 1 {
+		return errors.New("--web.max-requests: has to be at least 1")
+	}
+	if !strings.HasPrefix(s.metricsPath, "/") {
+		return errors.New("--web.telemetry-path: has to begin with /")
+	}
+	if s.externalURL != "" {
+		u, err := url.Parse(s.externalURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return fmt.Errorf("--web.external-url=%s: has to be http://HOST/… or https://HOST/…", s.externalURL)
+		}
+		if s.routePrefix == "" {
+			s.routePrefix = u.Path
+		}
+	}
+	s.routePrefix = "/" + strings.Trim(s.routePrefix, "/")
+	return nil
+}
+
+// shutdownTime is what scrapes in progress get to end.
+const shutdownTime = 5 * time.Second
+
+func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) (int, error) {
+	if err := s.check(); err != nil {
+		return usage(err)
+	}
+	if err := toolkit.Validate(*s.toolkit.WebConfigFile); err != nil {
+		return usage(fmt.Errorf("--web.config.file: %w", err))
+	}
+	on, err := c.collectors()
+	if err != nil {
+		return usage(err)
+	}
+	m, err := c.open(time.Now())
+	if err != nil {
+		return usage(err)
+	}
+	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	runtime.GOMAXPROCS(c.maxProcs)
+	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sched := rounds.New(ctx, rounds.Options{
+		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.before(), Logger: log,
+	})
+	h, err := web.New(web.Options{
+		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
+		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
+	})
+	if err != nil {
+		return usage(err)
+	}
+	// Listening does not wait for the machine: a device that does not answer must not keep the others unwatched.
+	go func() {
+		_, err := sched.Collect(ctx, nil)
+		discard(log, "first collection", err)
+		h.Ready()
+	}()
+	return serveUntil(ctx, h, s.toolkit, log)
+}
+
+func (s *serveConfig) processMetrics() prometheus.Gatherer {
+	if !s.process {
+		return nil
+	}
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
+	return r
+}
+
+// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
+func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
+	select {
+	case err := <-failed:
+		return usage(fmt.Errorf("cannot serve: %w", err))
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	end, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	if err := server.Shutdown(end); err != nil {
+		discard(log, "some scrapes did not end in time", server.Close())
+	}
+	return exitOK, nil
+}

@@ -1,0 +1,138 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Anonymise replaces host names, and the device-specific half of MAC addresses, GUIDs and GIDs, and the networks of GIDs
+// that stand for IP addresses, in content and in paths. Relations stay: one address has one pseudonym wherever and in whichever form it appears (a MAC, the
+// GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay neighbours. The vendor's half of an
+// address stays. Numbers are given in the order of the addresses, so that the same machine gives the same pseudonyms.
+func Anonymise(a *Archive) {
+	p := &pseudonyms{hosts: map[string]string{}, low: map[string]string{}, nets: map[string]string{}}
+	if a.Meta.Hostname != "" {
+		p.hosts[a.Meta.Hostname] = "host-1"
+		if short, _, dotted := strings.Cut(a.Meta.Hostname, "."); dotted {
+			p.hosts[short] = "host-1"
+		}
+	}
+	p.collect(a)
+	a.Meta.Hostname, a.Meta.Anonymised = p.text(a.Meta.Hostname), true
+	for i := range a.Rounds {
+		for j := range a.Rounds[i].Entries {
+			e := &a.Rounds[i].Entries[j]
+			e.Path, e.Target = p.text(e.Path), p.text(e.Target)
+			if e.Kind == File && isText(e.Data) {
+				e.Data = []byte(p.text(string(e.Data)))
+			}
+		}
+	}
+}
+
+var (
+	macPattern  = regexp.MustCompile(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b`)
+	guidPattern = regexp.MustCompile(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
+)
+
+type pseudonyms struct {
+	hosts map[string]string // host name → pseudonym, longest first when replaced
+	low   map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
+	nets  map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
+}
+
+// collect gives a pseudonym to each address in order.
+func (p *pseudonyms) collect(a *Archive) {
+	low, nets := map[string]bool{}, map[string]bool{}
+	for _, r := range a.Rounds {
+		for _, e := range r.Entries {
+			if e.Kind != File || !isText(e.Data) {
+				continue
+			}
+			p.each(string(e.Data), func(digits string) string { low[digits] = true; return digits },
+				func(digits string) string { nets[digits] = true; return digits })
+		}
+	}
+	number(p.low, low, 0x10001)
+	number(p.nets, nets, 0x0a0a000)
+}
+
+// ipv6Documentation is 2001:db8::/32, RFC 3849.
+const ipv6Documentation = 0x20010db8_0000_0000
+
+func number(to map[string]string, from map[string]bool, first int) {
+	var keys []string
+	for k := range from {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		n := first + i
+		if len(k) == 16 {
+			n = ipv6Documentation + i
+		}
+		to[k] = fmt.Sprintf("%0*x", len(k), n)
+	}
+}
+
+func (p *pseudonyms) text(s string) string {
+	s = p.each(s, func(d string) string { return or(p.low[d], d) }, func(d string) string { return or(p.nets[d], d) })
+	var names []string
+	for n := range p.hosts {
+		names = append(names, n)
+	}
+	slices.SortFunc(names, func(x, y string) int { return len(y) - len(x) })
+	for _, n := range names {
+		s = strings.ReplaceAll(s, n, p.hosts[n])
+	}
+	return s
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// each finds the device-specific digits of every address and puts in what low and net make of them.
+func (p *pseudonyms) each(s string, low, net func(string) string) string {
+	s = macPattern.ReplaceAllStringFunc(s, func(m string) string {
+		d := []byte(strings.ReplaceAll(m, ":", ""))
+		p.tail(d, low)
+		return group(d, 2)
+	})
+	s = guidPattern.ReplaceAllStringFunc(s, func(m string) string {
+		d := []byte(strings.ReplaceAll(m, ":", ""))
+		switch {
+		case len(d) == 32 && bytes.HasPrefix(d, []byte("00000000000000000000ffff")): // IPv4-mapped
+			copy(d[24:31], net(string(d[24:31])))
+		case len(d) == 32 && (d[0] == '2' || d[0] == '3'): // global unicast
+			copy(d[:16], net(string(d[:16])))
+			p.tail(d, low)
+		default:
+			p.tail(d, low)
+		}
+		return group(d, 4)
+	})
+	return s
+}
+
+// tail replaces the upper five of the last six digits. All-zero tails name no device.
+func (p *pseudonyms) tail(d []byte, low func(string) string) {
+	t := d[len(d)-6 : len(d)-1]
+	if strings.Trim(string(t), "0") != "" {
+		copy(t, low(string(t)))
+	}
+}
+
+func group(d []byte, n int) string {
+	var parts []string
+	for ; len(d) > 0; d = d[n:] {
+		parts = append(parts, string(d[:n]))
+	}
+	return strings.Join(parts, ":")
+}

@@ -1,0 +1,233 @@
+// Package capture is the archive format of a machine: everything that the collectors read on it as one text file that a
+// person can read and diff. It writes archives, plays them as if they were the machine, and replaces names and addresses.
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/tools/txtar"
+
+	"rdma_exporter/internal/host"
+)
+
+// Version is the format that this program writes and the newest that it reads.
+const Version = 1
+
+// maxEntry bounds one entry's content.
+const maxEntry = 1 << 20
+
+const metaName = "capture.json"
+
+// Meta describes a capture: its first entry, capture.json.
+type Meta struct {
+	Version      int       `json:"version"`
+	Hostname     string    `json:"hostname"`
+	Kernel       string    `json:"kernel"`                 // proc/sys/kernel/osrelease
+	Time         time.Time `json:"time"`                   // of the first round
+	Capabilities []string  `json:"capabilities,omitempty"` // effective ones of the capturing process
+	Anonymised   bool      `json:"anonymised,omitempty"`
+	Rounds       []string  `json:"rounds"` // offsets from Time: "0s", "15s", …
+}
+
+// Archive is one machine over one or more rounds.
+type Archive struct {
+	Meta   Meta
+	Rounds []Round
+}
+
+// Round is a reading of the machine. The first holds all, each later one what changed.
+type Round struct {
+	At      time.Duration
+	Entries []Entry // sorted by path
+}
+
+// Kind says what an entry stands for.
+type Kind uint8
+
+// The kinds of entries.
+const (
+	File   Kind = iota // Data is its content
+	Link               // Target is its relative target
+	Error              // reading it fails with Errno; ENOENT: gone in this round, with all below it
+	Unread             // exists, its content was not read
+	Dir                // an empty directory
+)
+
+// Entry is a path of a machine in a round.
+type Entry struct {
+	Path   string
+	Kind   Kind
+	Data   []byte
+	Target string
+	Errno  syscall.Errno
+}
+
+func (e Entry) equal(o Entry) bool {
+	return e.Kind == o.Kind && e.Target == o.Target && e.Errno == o.Errno && bytes.Equal(e.Data, o.Data)
+}
+
+// Parse reads an archive. The error names the entry, what is wrong with it, and is the only result of a bad archive.
+func Parse(data []byte) (*Archive, error) {
+	t := txtar.Parse(data)
+	if len(t.Files) == 0 || t.Files[0].Name != metaName {
+		return nil, fmt.Errorf("not a capture: the first entry has to be %q", "-- "+metaName+" --")
+	}
+	a := &Archive{}
+	if err := a.parseMeta(t.Files[0].Data); err != nil {
+		return nil, fmt.Errorf("%s: %w", metaName, err)
+	}
+	seen := map[string]bool{}
+	for _, f := range t.Files[1:] {
+		if seen[f.Name] {
+			return nil, fmt.Errorf("entry %q: is there twice", f.Name)
+		}
+		seen[f.Name] = true
+		at, e, err := parseEntry(f.Name, f.Data)
+		if err != nil {
+			return nil, fmt.Errorf("entry %q: %w", f.Name, err)
+		}
+		i := slices.IndexFunc(a.Rounds, func(r Round) bool { return r.At == at })
+		if i < 0 {
+			return nil, fmt.Errorf("entry %q: %s is not one of the rounds in %s", f.Name, at, metaName)
+		}
+		a.Rounds[i].Entries = append(a.Rounds[i].Entries, e)
+	}
+	for _, r := range a.Rounds {
+		slices.SortStableFunc(r.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
+		if err := checkTree(r.Entries); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func (a *Archive) parseMeta(data []byte) error {
+	if err := json.Unmarshal(data, &a.Meta); err != nil {
+		return err
+	}
+	if a.Meta.Version < 1 || a.Meta.Version > Version {
+		return fmt.Errorf("version %d: this program reads 1 to %d", a.Meta.Version, Version)
+	}
+	if len(a.Meta.Rounds) == 0 {
+		return errors.New("rounds: at least one is needed")
+	}
+	for i, s := range a.Meta.Rounds {
+		at, err := time.ParseDuration(s)
+		if err != nil {
+			return fmt.Errorf("rounds: %w", err)
+		}
+		if i == 0 && at != 0 || i > 0 && at <= a.Rounds[i-1].At {
+			return fmt.Errorf("rounds: %s: they start at 0s and rise", s)
+		}
+		a.Rounds = append(a.Rounds, Round{At: at})
+	}
+	return nil
+}
+
+func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error) {
+	if rest, ok := strings.CutPrefix(name, "+"); ok {
+		offset, p, ok := strings.Cut(rest, "/")
+		if !ok {
+			return 0, e, errors.New("a round's entry is +DURATION/PATH")
+		}
+		if at, err = time.ParseDuration(offset); err != nil {
+			return 0, e, err
+		}
+		name = p
+	}
+	var mode string
+	if p, target, ok := strings.Cut(name, " -> "); ok {
+		e = Entry{Path: p, Kind: Link, Target: target}
+	} else if i := strings.LastIndexAny(name, "!@"); i > 0 && name[i-1] == ' ' {
+		e.Path, mode = name[:i-1], name[i:]
+	} else {
+		e.Path = name
+	}
+	if e.Path, err = unescape(e.Path); err != nil {
+		return 0, e, err
+	}
+	if e.Target, err = unescape(e.Target); err != nil {
+		return 0, e, err
+	}
+	if !host.Clean(e.Path) {
+		return 0, e, errors.New("the path has to be relative and stay inside")
+	}
+	if e.Kind == Link {
+		to := path.Join(path.Dir(e.Path), e.Target)
+		if path.IsAbs(e.Target) || to == ".." || strings.HasPrefix(to, "../") {
+			return 0, e, errors.New("the link leads outside")
+		}
+	} else if err := e.setMode(mode, data); err != nil {
+		return 0, e, err
+	}
+	if e.Kind != File && len(bytes.TrimSpace(data)) > 0 {
+		return 0, e, errors.New("such an entry has no content")
+	}
+	if len(e.Data) > maxEntry {
+		return 0, e, fmt.Errorf("%d bytes are more than %d", len(e.Data), maxEntry)
+	}
+	return at, e, nil
+}
+
+func (e *Entry) setMode(mode string, data []byte) (err error) {
+	if name, ok := strings.CutPrefix(mode, "!"); ok {
+		e.Kind = Error
+		if e.Errno = errnoByName(name); e.Errno == 0 {
+			return fmt.Errorf("%q is no errno", name)
+		}
+		return nil
+	}
+	switch mode {
+	case "@unread":
+		e.Kind = Unread
+	case "@dir":
+		e.Kind = Dir
+	case "":
+		e.Data = data
+	case "@nonl":
+		e.Data = bytes.TrimSuffix(data, []byte("\n"))
+	case "@base64":
+		e.Data, err = decodeBase64(data)
+	case "@hex":
+		e.Data, err = decodeHex(data)
+	default:
+		return fmt.Errorf("%q is no mode; there are @base64, @hex, @nonl, @unread and @dir", mode)
+	}
+	return err
+}
+
+// checkTree refuses what would be written through a link, or below a file. Entries are sorted.
+func checkTree(entries []Entry) error {
+	leaf := map[string]bool{}
+	for _, e := range entries {
+		if e.Kind != Dir && !(e.Kind == Error && e.Errno == syscall.ENOENT) {
+			leaf[e.Path] = true
+		}
+	}
+	for _, e := range entries {
+		for p := path.Dir(e.Path); p != "."; p = path.Dir(p) {
+			if leaf[p] {
+				return fmt.Errorf("entry %q: lies below %q, which is no directory", e.Path, p)
+			}
+		}
+	}
+	return nil
+}
+
+func errnoByName(name string) syscall.Errno {
+	for n := syscall.Errno(1); n < 134; n++ {
+		if unix.ErrnoName(n) == name {
+			return n
+		}
+	}
+	return 0
+}

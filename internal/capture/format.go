@@ -1,0 +1,131 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/tools/txtar"
+)
+
+// Format writes an archive; Parse of it gives the archive again.
+func Format(a *Archive) ([]byte, error) {
+	a.Meta.Rounds = a.Meta.Rounds[:0]
+	for _, r := range a.Rounds {
+		a.Meta.Rounds = append(a.Meta.Rounds, r.At.String())
+	}
+	meta, err := json.MarshalIndent(a.Meta, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", metaName, err)
+	}
+	t := &txtar.Archive{Files: []txtar.File{{Name: metaName, Data: append(meta, '\n')}}}
+	for _, r := range a.Rounds {
+		prefix := ""
+		if r.At > 0 {
+			prefix = "+" + r.At.String() + "/"
+		}
+		for _, e := range r.Entries {
+			name, data := formatEntry(e)
+			t.Files = append(t.Files, txtar.File{Name: prefix + name, Data: data})
+		}
+	}
+	return txtar.Format(t), nil
+}
+
+func formatEntry(e Entry) (name string, data []byte) {
+	name = escape(e.Path)
+	switch e.Kind {
+	case Link:
+		return name + " -> " + escape(e.Target), nil
+	case Error:
+		return name + " !" + unix.ErrnoName(e.Errno), nil
+	case Unread:
+		return name + " @unread", nil
+	case Dir:
+		return name + " @dir", nil
+	}
+	switch {
+	case !isText(e.Data):
+		return name + " @base64", encodeBase64(e.Data)
+	case len(e.Data) > 0 && e.Data[len(e.Data)-1] != '\n':
+		return name + " @nonl", append(bytes.Clone(e.Data), '\n')
+	}
+	return name, e.Data
+}
+
+// isText says whether content survives the framing as it is: UTF-8 without control characters, and no line that looks
+// like an entry.
+func isText(b []byte) bool {
+	if !utf8.Valid(b) {
+		return false
+	}
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return !bytes.HasPrefix(b, []byte("-- ")) && !bytes.Contains(b, []byte("\n-- "))
+}
+
+func encodeBase64(b []byte) []byte {
+	s := base64.StdEncoding.EncodeToString(b)
+	var out []byte
+	for len(s) > 76 {
+		out = append(append(out, s[:76]...), '\n')
+		s = s[76:]
+	}
+	return append(append(out, s...), '\n')
+}
+
+func decodeBase64(b []byte) ([]byte, error) {
+	return base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(b)), ""))
+}
+
+func decodeHex(b []byte) ([]byte, error) {
+	return hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
+}
+
+// escape writes a path so that the framing and the modes behind it stay unambiguous: %XX for bytes outside printable
+// ASCII, for '%', for a '+' in front, and for blanks at an end or before what could be a mode.
+func escape(p string) string {
+	var b strings.Builder
+	for i := range len(p) {
+		c := p[i]
+		blank := c == ' ' && (i == 0 || i == len(p)-1 || strings.IndexByte("!@- ", p[i+1]) >= 0)
+		if c < ' ' || c > '~' || c == '%' || blank || c == '+' && i == 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+func unescape(p string) (string, error) {
+	if !strings.Contains(p, "%") {
+		return p, nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(p); i++ {
+		if p[i] != '%' {
+			b.WriteByte(p[i])
+			continue
+		}
+		if i+2 >= len(p) {
+			return "", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+		}
+		c, err := strconv.ParseUint(p[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	return b.String(), nil
+}

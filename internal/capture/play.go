@@ -1,0 +1,323 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdma_exporter/internal/host"
+)
+
+// Player is a machine that plays an archive. It unpacks into a temporary folder, so that the file code of a live host
+// runs on it, and answers with the recorded errors. Time is the evaluator's: Seek moves the machine to a moment, and
+// after the last round each counter goes on by its last step.
+type Player struct {
+	archive *Archive
+	base    time.Time // when the first round is played
+	folder  string
+	root    *os.Root
+	live    *host.Live
+
+	mu      sync.RWMutex // Seek writes, reads of the machine read
+	now     time.Time
+	next    int                      // the round that Seek has not applied yet
+	errors  map[string]syscall.Errno // injected, by canonical path
+	unread  map[string]bool
+	numbers map[string]uint64 // counters by canonical path: their last value
+	steps   map[string]uint64 // what they rose by in the last round
+
+	dirs sync.Map // canonical directories, by logical path, of the current round
+}
+
+// Play unpacks an archive that begins at base. Close removes what was unpacked.
+func Play(a *Archive, base time.Time) (*Player, error) {
+	folder, err := os.MkdirTemp("", "rdma_exporter-replay-")
+	if err != nil {
+		return nil, fmt.Errorf("replay: %w: set TMPDIR to a folder with free space", err)
+	}
+	p := &Player{
+		archive: a, base: base, folder: folder,
+		errors: map[string]syscall.Errno{}, unread: map[string]bool{},
+		numbers: map[string]uint64{}, steps: map[string]uint64{},
+	}
+	if err := p.unpack(); err != nil {
+		return nil, errors.Join(fmt.Errorf("replay: %w", err), p.Close())
+	}
+	return p, nil
+}
+
+func (p *Player) unpack() (err error) {
+	for _, d := range []string{"sys", "proc", "dev"} {
+		if err := os.Mkdir(path.Join(p.folder, d), 0o755); err != nil {
+			return err
+		}
+	}
+	if p.root, err = os.OpenRoot(p.folder); err != nil {
+		return err
+	}
+	if p.live, err = host.OpenLive(host.Paths{RootFS: p.folder}); err != nil {
+		return err
+	}
+	return p.Seek(p.base)
+}
+
+// Close removes the unpacked machine.
+func (p *Player) Close() error {
+	var errs []error
+	if p.live != nil {
+		errs = append(errs, p.live.Close())
+	}
+	if p.root != nil {
+		errs = append(errs, p.root.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(p.folder))...)
+}
+
+// Last is when the last recorded round is played.
+func (p *Player) Last() time.Time { return p.base.Add(p.archive.Rounds[len(p.archive.Rounds)-1].At) }
+
+// Times are the moments at which the recorded rounds are played.
+func (p *Player) Times() []time.Time {
+	var t []time.Time
+	for _, r := range p.archive.Rounds {
+		t = append(t, p.base.Add(r.At))
+	}
+	return t
+}
+
+// Host is the played machine.
+func (p *Player) Host() *host.Host {
+	return &host.Host{Files: p, RDMA: p, Ethtool: p, Lanes: host.NewLanes(), Now: p.Now}
+}
+
+// Now is the moment that the machine is at.
+func (p *Player) Now() time.Time {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.now
+}
+
+// Seek moves the machine forward to a moment. An earlier one leaves it where it is.
+func (p *Player) Seek(t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.Before(p.now) {
+		return nil
+	}
+	p.now = t
+	for ; p.next < len(p.archive.Rounds); p.next++ {
+		r := p.archive.Rounds[p.next]
+		if p.base.Add(r.At).After(t) {
+			return nil
+		}
+		clear(p.steps)
+		for _, e := range r.Entries {
+			if err := p.apply(e); err != nil {
+				return fmt.Errorf("entry %q: %w", e.Path, err)
+			}
+		}
+		p.dirs.Clear()
+	}
+	return nil
+}
+
+func (p *Player) apply(e Entry) error {
+	if e.Kind == Error && e.Errno == syscall.ENOENT {
+		for q := range p.errors {
+			if q == e.Path || strings.HasPrefix(q, e.Path+"/") {
+				delete(p.errors, q)
+			}
+		}
+		for q := range p.numbers {
+			if q == e.Path || strings.HasPrefix(q, e.Path+"/") {
+				delete(p.numbers, q)
+			}
+		}
+		return p.root.RemoveAll(e.Path)
+	}
+	delete(p.errors, e.Path)
+	delete(p.unread, e.Path)
+	if err := p.root.MkdirAll(path.Dir(e.Path), 0o755); err != nil {
+		return err
+	}
+	switch e.Kind {
+	case Dir:
+		return p.root.MkdirAll(e.Path, 0o755)
+	case Link:
+		if err := p.root.RemoveAll(e.Path); err != nil {
+			return err
+		}
+		return p.root.Symlink(e.Target, e.Path)
+	case Error:
+		p.errors[e.Path] = e.Errno
+	case Unread:
+		p.unread[e.Path] = true
+	case File:
+		p.count(e)
+	}
+	return p.root.WriteFile(e.Path, e.Data, 0o644)
+}
+
+// counterPath tells files whose numbers only rise from those that are readings.
+var counterPath = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
+
+// notCounter tells what lies among the counters and does not rise by itself.
+func notCounter(p string) bool { return path.Base(p) == "lifespan" }
+
+func (p *Player) count(e Entry) {
+	if !counterPath.MatchString(e.Path) || notCounter(e.Path) {
+		if strings.HasSuffix(e.Path, "/stats") {
+			p.countStats(e)
+		}
+		return
+	}
+	if n, err := strconv.ParseUint(strings.TrimSpace(string(e.Data)), 10, 64); err == nil {
+		p.step(e.Path, n)
+	}
+}
+
+func (p *Player) countStats(e Entry) {
+	stats, err := decodeStats(e.Path, e.Data, nil)
+	if err != nil {
+		return
+	}
+	for _, s := range stats {
+		p.step(e.Path+"/"+s.Name, s.Value)
+	}
+}
+
+func (p *Player) step(key string, n uint64) {
+	if old, ok := p.numbers[key]; ok && n > old {
+		p.steps[key] = n - old
+	}
+	p.numbers[key] = n
+}
+
+// onward is what a counter has risen by since the last round; p.mu is held.
+func (p *Player) onward(key string) uint64 {
+	n := len(p.archive.Rounds)
+	step := p.steps[key]
+	if step == 0 || n < 2 || p.next < n {
+		return 0
+	}
+	interval := p.archive.Rounds[n-1].At - p.archive.Rounds[n-2].At
+	return step * uint64(max(0, p.now.Sub(p.Last()))/interval)
+}
+
+// canonical is the path that entries have.
+func (p *Player) canonical(name string) string {
+	dir, base := path.Split(name)
+	dir = path.Clean(dir)
+	if real, ok := p.dirs.Load(dir); ok {
+		return path.Join(real.(string), base)
+	}
+	real, err := p.live.Files.Resolve(dir)
+	if err != nil {
+		return name
+	}
+	p.dirs.Store(dir, real)
+	return path.Join(real, base)
+}
+
+// injected is the recorded error of a path.
+func (p *Player) injected(op, name string) error {
+	if e, ok := p.errors[p.canonical(name)]; ok {
+		return &host.Error{Op: op, Path: name, Err: e}
+	}
+	return nil
+}
+
+// Read gives the content as of Now, or the recorded error.
+func (p *Player) Read(name string, buf []byte) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name); err != nil {
+		return nil, err
+	}
+	real := p.canonical(name)
+	if p.unread[real] {
+		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
+	}
+	b, err := p.live.Files.Read(name, buf)
+	if n := p.onward(real); err == nil && n > 0 {
+		return fmt.Appendf(b[:0], "%d\n", p.numbers[real]+n), nil
+	}
+	return b, err
+}
+
+// List gives the names as of Now.
+func (p *Player) List(name string) ([]string, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("list", name); err != nil {
+		return nil, err
+	}
+	return p.live.Files.List(name)
+}
+
+// Link gives the target as of Now.
+func (p *Player) Link(name string) (string, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("follow", name); err != nil {
+		return "", err
+	}
+	return p.live.Files.Link(name)
+}
+
+// Resolve follows links as of Now.
+func (p *Player) Resolve(name string) (string, error) { return host.ResolveBy(p.Link, name) }
+
+// Readable gives the recorded permission.
+func (p *Player) Readable(name string) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("look at", name); err != nil {
+		return err
+	}
+	return p.live.Files.Readable(name)
+}
+
+// Port gives the recorded answer.
+func (p *Player) Port(_ context.Context, device string, port int) (host.RDMAPort, error) {
+	name := portPath(device, port)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.RDMAPort{}, err
+	}
+	return decodePort(name, b)
+}
+
+// Stats gives the recorded answer; its counters go on like those of files.
+func (p *Player) Stats(_ context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
+	name := statsPath(device, port)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	stats, err := decodeStats(name, b, buf[:0])
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for i := range stats {
+		stats[i].Value += p.onward(name + "/" + stats[i].Name)
+	}
+	return stats, err
+}
+
+// LinkModes gives the recorded answer.
+func (p *Player) LinkModes(_ context.Context, netdev string) (host.LinkModes, error) {
+	name := linkModesPath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.LinkModes{}, err
+	}
+	return decodeLinkModes(name, b)
+}

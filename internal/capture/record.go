@@ -1,0 +1,254 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"rdma_exporter/internal/host"
+)
+
+// Recorder is a door that writes down everything that passes through it.
+type Recorder struct {
+	inner *host.Host
+
+	mu     sync.Mutex
+	rounds []Round
+	all    map[string]Entry    // the machine as the rounds written so far have it
+	now    map[string]Entry    // what this round has read
+	listed map[string][]string // directories that this round has listed
+	dirs   map[string]string   // canonical directories of this round
+}
+
+// NewRecorder records what is read through Host until Archive is called.
+func NewRecorder(inner *host.Host) *Recorder {
+	r := &Recorder{inner: inner, all: map[string]Entry{}}
+	r.clear()
+	return r
+}
+
+func (r *Recorder) clear() {
+	r.now, r.listed, r.dirs = map[string]Entry{}, map[string][]string{}, map[string]string{}
+}
+
+// Host is the recorded machine.
+func (r *Recorder) Host() *host.Host {
+	h := *r.inner
+	h.Files, h.RDMA, h.Ethtool = r, r, r
+	return &h
+}
+
+// EndRound closes the round that was read at an offset from the first.
+func (r *Recorder) EndRound(at time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.addListed()
+	round := Round{At: at}
+	for p, e := range r.now {
+		if e.Kind == Error && e.Errno == syscall.ENOENT {
+			if !r.known(p) {
+				continue
+			}
+			r.remove(p)
+		} else if old, ok := r.all[p]; ok && (old.equal(e) || e.Kind == Unread) {
+			continue // unchanged; or read in an earlier round and only listed in this one
+		} else {
+			r.all[p] = e
+		}
+		round.Entries = append(round.Entries, e)
+	}
+	slices.SortFunc(round.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
+	r.rounds = append(r.rounds, round)
+	r.clear()
+}
+
+// addListed turns listings into entries: what was listed and not read exists, what was there and is not listed is gone.
+func (r *Recorder) addListed() {
+	parents := map[string]bool{}
+	for _, m := range []map[string]Entry{r.now, r.all} {
+		for p := range m {
+			for d := path.Dir(p); d != "."; d = path.Dir(d) {
+				parents[d] = true
+			}
+		}
+	}
+	for dir := range r.listed {
+		parents[dir] = true
+	}
+	for dir, names := range r.listed {
+		if len(names) == 0 {
+			r.now[dir] = Entry{Path: dir, Kind: Dir}
+		}
+		for _, n := range names {
+			p := path.Join(dir, n)
+			if _, read := r.now[p]; !read && !parents[p] {
+				r.now[p] = Entry{Path: p, Kind: Unread}
+			}
+		}
+		for p := range r.all {
+			rest, below := strings.CutPrefix(p, dir+"/")
+			if child, _, _ := strings.Cut(rest, "/"); below && !slices.Contains(names, child) {
+				gone := path.Join(dir, child)
+				r.now[gone] = Entry{Path: gone, Kind: Error, Errno: syscall.ENOENT}
+			}
+		}
+	}
+}
+
+func (r *Recorder) known(p string) bool {
+	for q := range r.all {
+		if q == p || strings.HasPrefix(q, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Recorder) remove(p string) {
+	for q := range r.all {
+		if q == p || strings.HasPrefix(q, p+"/") {
+			delete(r.all, q)
+		}
+	}
+}
+
+// Archive returns what was recorded. It describes itself with meta.
+func (r *Recorder) Archive(meta Meta) *Archive {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	meta.Version = Version
+	return &Archive{Meta: meta, Rounds: r.rounds}
+}
+
+// put records an entry; an error of the door other than an errno is not a fact of the machine.
+func (r *Recorder) put(p string, e Entry, err error) {
+	e.Path = p
+	if err != nil {
+		e = Entry{Path: p, Kind: Error}
+		if !errors.As(err, &e.Errno) {
+			return
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, read := r.now[p]; read && e.Kind == Unread {
+		return
+	}
+	r.now[p] = e
+}
+
+// canonical follows the links of p, except one at its very end, and records them.
+func (r *Recorder) canonical(p string) string {
+	dir, base := path.Split(p)
+	dir = path.Clean(dir)
+	if dir == "." {
+		return base
+	}
+	r.mu.Lock()
+	real, ok := r.dirs[dir]
+	r.mu.Unlock()
+	if !ok {
+		var err error
+		if real, err = r.Resolve(dir); err != nil {
+			real = dir
+		}
+		r.mu.Lock()
+		r.dirs[dir] = real
+		r.mu.Unlock()
+	}
+	return path.Join(real, base)
+}
+
+// Read records the content, or the errno.
+func (r *Recorder) Read(p string, buf []byte) ([]byte, error) {
+	b, err := r.inner.Files.Read(p, buf)
+	real := r.canonical(p)
+	if target, lerr := r.inner.Files.Resolve(p); lerr == nil && target != real {
+		_, _ = r.Resolve(p) // the file itself is a link
+		real = target
+	}
+	r.put(real, Entry{Data: slices.Clone(b)}, err)
+	return b, err
+}
+
+// List records which names are there.
+func (r *Recorder) List(p string) ([]string, error) {
+	names, err := r.inner.Files.List(p)
+	real, rerr := r.Resolve(p)
+	if rerr != nil {
+		real = p
+	}
+	if err != nil {
+		r.put(real, Entry{}, err)
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listed[real] = names
+	return names, nil
+}
+
+// Link records a link.
+func (r *Recorder) Link(p string) (string, error) {
+	target, err := r.inner.Files.Link(p)
+	switch {
+	case err == nil:
+		r.put(r.canonical(p), Entry{Kind: Link, Target: target}, nil)
+	case host.IsAbsent(err):
+		r.put(r.canonical(p), Entry{}, err)
+	}
+	return target, err
+}
+
+// Resolve records the links on the way.
+func (r *Recorder) Resolve(p string) (string, error) { return host.ResolveBy(r.plainLink, p) }
+
+// plainLink is Link for a path whose directory is canonical already.
+func (r *Recorder) plainLink(p string) (string, error) {
+	target, err := r.inner.Files.Link(p)
+	if err == nil {
+		r.put(p, Entry{Kind: Link, Target: target}, nil)
+	}
+	return target, err
+}
+
+// Readable records that the path is there, or why it cannot be read.
+func (r *Recorder) Readable(p string) error {
+	err := r.inner.Files.Readable(p)
+	r.put(r.canonical(p), Entry{Kind: Unread}, err)
+	return err
+}
+
+// Port records the answer.
+func (r *Recorder) Port(ctx context.Context, device string, port int) (host.RDMAPort, error) {
+	a, err := r.inner.RDMA.Port(ctx, device, port)
+	r.answer(portPath(device, port), encodePort(a), err)
+	return a, err
+}
+
+// Stats records the answer.
+func (r *Recorder) Stats(ctx context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
+	a, err := r.inner.RDMA.Stats(ctx, device, port, buf)
+	r.answer(statsPath(device, port), encodeStats(a), err)
+	return a, err
+}
+
+// LinkModes records the answer.
+func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes, error) {
+	a, err := r.inner.Ethtool.LinkModes(ctx, netdev)
+	r.answer(linkModesPath(netdev), encodeLinkModes(a), err)
+	return a, err
+}
+
+// answer records a netlink answer. A family that is not there is the absence of its entries.
+func (r *Recorder) answer(p string, data []byte, err error) {
+	if err != nil && host.IsAbsent(err) {
+		err = &host.Error{Op: "ask", Path: p, Err: syscall.ENOENT}
+	}
+	r.put(p, Entry{Data: data}, err)
+}

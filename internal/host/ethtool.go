@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// ethtool netlink numbers, include/uapi/linux/ethtool_netlink.h.
+const (
+	ethtoolFamily  = "ethtool"
+	ethtoolVersion = 1
+
+	ethtoolMsgLinkModesGet = 4
+
+	ethtoolHeader        = 1
+	ethtoolHeaderDevName = 2
+
+	linkModesAutoneg = 2
+	linkModesSpeed   = 5
+	linkModesDuplex  = 6
+	linkModesLanes   = 9
+)
+
+// ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
+type ethtoolClient struct {
+	mu     sync.Mutex
+	family uint16
+}
+
+func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
+	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev)
+	if err != nil {
+		return LinkModes{}, &Error{"ask", "ethtool/" + netdev + "/linkmodes", err}
+	}
+	return parseLinkModes(msg), nil
+}
+
+func (c *ethtoolClient) id() (uint16, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.family == 0 {
+		f, err := netlink.GenlFamilyGet(ethtoolFamily)
+		if err != nil {
+			return 0, err
+		}
+		c.family = f.ID
+	}
+	return c.family, nil
+}
+
+func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	req := nl.NewNetlinkRequest(int(id), 0)
+	req.AddData(&nl.Genlmsg{Command: cmd, Version: ethtoolVersion})
+	h := nl.NewRtAttr(ethtoolHeader|unix.NLA_F_NESTED, nil)
+	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
+	req.AddData(h)
+	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return nil, err
+	}
+	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
+		return nil, fmt.Errorf("%w: empty reply", ErrMalformed)
+	}
+	return msgs[0][nl.SizeofGenlmsg:], nil
+}
+
+// parseLinkModes reads the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
+func parseLinkModes(msg []byte) (m LinkModes) {
+	for t, v := range attrs(msg) {
+		n, ok := number(v)
+		if !ok {
+			continue
+		}
+		switch t {
+		case linkModesAutoneg:
+			m.Autoneg = &n
+		case linkModesSpeed:
+			m.Speed = &n
+		case linkModesDuplex:
+			m.Duplex = &n
+		case linkModesLanes:
+			m.Lanes = &n
+		}
+	}
+	return m.Known()
+}
+
+// Known drops what the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN are all ones, no speed and no lanes 0.
+func (m LinkModes) Known() LinkModes {
+	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
+		m.Speed = nil
+	}
+	if m.Duplex != nil && *m.Duplex == math.MaxUint8 {
+		m.Duplex = nil
+	}
+	if m.Lanes != nil && *m.Lanes == 0 {
+		m.Lanes = nil
+	}
+	return m
+}

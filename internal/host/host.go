@@ -1,0 +1,78 @@
+// Package host is the only door to the machine that is watched: files below a root, RDMA netlink and ethtool netlink,
+// live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
+// recorded, replayed, bounded and kept from escaping its root, in one place.
+//
+// Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
+package host
+
+import (
+	"context"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// Host is one machine.
+type Host struct {
+	Files   Files
+	RDMA    RDMA
+	Ethtool Ethtool
+	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
+	Lanes *Lanes
+	// Now is the time of the reading: the wall clock of a live host, the recorded time of a replayed one.
+	Now func() time.Time
+}
+
+// Files reads kernel files. Errors are *Error and have a Reason.
+type Files interface {
+	// Read appends the content of a file, at most MaxFile bytes, to buf[:0] and returns it.
+	Read(path string, buf []byte) ([]byte, error)
+	// List returns the names in a directory, sorted. Descriptors below a directory that is another one than at the
+	// last call, or has other entries, are dropped: whoever reads files of a directory in each round lists it first.
+	List(path string) ([]string, error)
+	// Link returns the target of a symbolic link as it is written.
+	Link(path string) (string, error)
+	// Resolve returns path with every link in it followed.
+	Resolve(path string) (string, error)
+	// Readable says, without opening it, whether this process could open path for reading.
+	Readable(path string) error
+}
+
+// RDMA answers RDMA netlink requests (include/uapi/rdma/rdma_netlink.h, client RDMA_NL_NLDEV).
+type RDMA interface {
+	// Port is RDMA_NLDEV_CMD_PORT_GET: one query of the port for all that it tells.
+	Port(ctx context.Context, device string, port int) (RDMAPort, error)
+	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
+	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
+}
+
+// RDMAPort is what PORT_GET tells; nil means that the kernel did not send the attribute.
+type RDMAPort struct {
+	State         *uint64 // RDMA_NLDEV_ATTR_PORT_STATE, enum ib_port_state
+	PhysicalState *uint64 // RDMA_NLDEV_ATTR_PORT_PHYS_STATE
+	LID           *uint64 // RDMA_NLDEV_ATTR_LID, InfiniBand only
+	SMLID         *uint64 // RDMA_NLDEV_ATTR_SM_LID, InfiniBand only
+	LMC           *uint64 // RDMA_NLDEV_ATTR_LMC, InfiniBand only
+	Capabilities  *uint64 // RDMA_NLDEV_ATTR_CAP_FLAGS
+	Netdev        string  // RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace
+}
+
+// Stat is one counter as the kernel names it.
+type Stat = snapshot.Stat
+
+// Ethtool answers ethtool netlink requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
+type Ethtool interface {
+	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
+	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
+}
+
+// LinkModes is what LINKMODES_GET tells; nil means unknown or not sent.
+type LinkModes struct {
+	Speed   *uint64 // ETHTOOL_A_LINKMODES_SPEED, Mb/s
+	Lanes   *uint64 // ETHTOOL_A_LINKMODES_LANES
+	Autoneg *uint64 // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
+	Duplex  *uint64 // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
+}
+
+// MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.
+const MaxFile = 1 << 20

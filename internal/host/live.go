@@ -1,0 +1,55 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"time"
+)
+
+// Live is the door to the machine that the program runs on, or to a tree of files copied from one.
+type Live struct {
+	Host
+	tree *tree
+	rdma *rdmaClient
+}
+
+// OpenLive opens the trees, and netlink where the sys tree is this kernel's own: a copied tree has only its files.
+func OpenLive(p Paths) (*Live, error) {
+	t, err := openTree(p)
+	if err != nil {
+		return nil, err
+	}
+	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Lanes: NewLanes(), Now: time.Now}}
+	if t.isSysfs() {
+		l.rdma = newRDMAClient()
+		l.RDMA, l.Ethtool = l.rdma, &ethtoolClient{}
+	}
+	return l, nil
+}
+
+// Close closes all descriptors that no reader is using.
+func (l *Live) Close() error {
+	if l.rdma != nil {
+		l.rdma.close()
+	}
+	return errors.Join(l.tree.close())
+}
+
+// NoNetlink answers as a kernel without these netlink families.
+type NoNetlink struct{}
+
+// Port answers EPROTONOSUPPORT.
+func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
+	return RDMAPort{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+}
+
+// Stats answers EPROTONOSUPPORT.
+func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
+	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+}
+
+// LinkModes answers EPROTONOSUPPORT.
+func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
+	return LinkModes{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}

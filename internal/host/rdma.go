@@ -1,0 +1,187 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// RDMA netlink numbers, include/uapi/rdma/rdma_netlink.h.
+const (
+	rdmaNlNldev = 5
+
+	nldevCmdGet     = 1
+	nldevCmdPortGet = 5
+	nldevCmdStatGet = 17
+
+	nldevAttrDevIndex      = 1
+	nldevAttrDevName       = 2
+	nldevAttrPortIndex     = 3
+	nldevAttrCapFlags      = 4
+	nldevAttrLID           = 9
+	nldevAttrSMLID         = 10
+	nldevAttrLMC           = 11
+	nldevAttrPortState     = 12
+	nldevAttrPortPhysState = 13
+	nldevAttrNdevName      = 51
+	nldevAttrHWCounters    = 80
+	nldevAttrHWCounter     = 81
+	nldevAttrCounterName   = 82
+	nldevAttrCounterValue  = 83
+)
+
+// netlinkTimeout bounds the wait for a reply that got lost. A request that blocks in the kernel blocks in its send.
+const netlinkTimeout = 5 * time.Second
+
+// rdmaClient asks RDMA netlink. A socket is used by one request at a time, because the kernel serves a request inside
+// sendto(2): a device that does not answer keeps one socket, and no other device waits for it.
+type rdmaClient struct {
+	mu      sync.Mutex
+	idle    []*nl.NetlinkSocket
+	indices map[string]uint32 // device name → RDMA_NLDEV_ATTR_DEV_INDEX, renewed when it no longer fits
+}
+
+func newRDMAClient() *rdmaClient { return &rdmaClient{indices: map[string]uint32{}} }
+
+func (c *rdmaClient) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.idle {
+		s.Close()
+	}
+	c.idle = nil
+}
+
+func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort, error) {
+	var p RDMAPort
+	err := c.ask(nldevCmdPortGet, device, port, func(msg []byte) (name string, err error) {
+		p, name, err = parsePort(msg)
+		return name, err
+	})
+	if err != nil {
+		return RDMAPort{}, &Error{"ask", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
+	}
+	return p, nil
+}
+
+func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Stat) ([]Stat, error) {
+	var out []Stat
+	err := c.ask(nldevCmdStatGet, device, port, func(msg []byte) (name string, err error) {
+		out, name, err = parseStats(msg, buf[:0])
+		return name, err
+	})
+	if err != nil {
+		return nil, &Error{"ask", fmt.Sprintf("rdma/%s/%d/stats", device, port), err}
+	}
+	return out, nil
+}
+
+// ask sends one request for a port. The kernel addresses devices by an index that changes when a device registers again,
+// so the reply's name is compared, and the index looked up once more when it does not fit.
+func (c *rdmaClient) ask(cmd int, device string, port int, parse func([]byte) (string, error)) error {
+	for fresh := false; ; fresh = true {
+		index, err := c.index(device, fresh)
+		if err != nil {
+			return err
+		}
+		msgs, err := c.do(cmd, 0, nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index)), nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
+		if err == nil && len(msgs) == 0 {
+			err = fmt.Errorf("%w: empty reply", ErrMalformed)
+		}
+		var name string
+		if err == nil {
+			name, err = parse(msgs[0])
+		}
+		if err == nil && name == device {
+			return nil
+		}
+		if fresh {
+			if err == nil {
+				err = syscall.ENODEV
+			}
+			return err
+		}
+	}
+}
+
+func (c *rdmaClient) index(device string, fresh bool) (uint32, error) {
+	c.mu.Lock()
+	i, ok := c.indices[device]
+	c.mu.Unlock()
+	if ok && !fresh {
+		return i, nil
+	}
+	msgs, err := c.do(nldevCmdGet, unix.NLM_F_DUMP)
+	if err != nil {
+		return 0, err
+	}
+	indices := map[string]uint32{}
+	for _, m := range msgs {
+		if name, index, err := parseDevice(m); err == nil {
+			indices[name] = index
+		}
+	}
+	c.mu.Lock()
+	c.indices = indices
+	c.mu.Unlock()
+	if i, ok = indices[device]; !ok {
+		return 0, syscall.ENODEV
+	}
+	return i, nil
+}
+
+func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
+	s, err := c.socket()
+	if err != nil {
+		return nil, err
+	}
+	req := nl.NewNetlinkRequest(rdmaNlNldev<<10|cmd, flags)
+	for _, a := range attrs {
+		req.AddData(a)
+	}
+	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_RDMA: {Socket: s}}
+	msgs, err := req.Execute(unix.NETLINK_RDMA, 0)
+	if err != nil && !isKernelAnswer(err) {
+		s.Close() // a late reply must not meet the next request
+		return nil, err
+	}
+	c.mu.Lock()
+	c.idle = append(c.idle, s)
+	c.mu.Unlock()
+	return msgs, err
+}
+
+// isKernelAnswer tells an error that the kernel sent as its reply from a failure of the socket.
+func isKernelAnswer(err error) bool {
+	switch ReasonOf(err) {
+	case Invalid, Gone, Permission, Unsupported:
+		return true
+	}
+	return false
+}
+
+func (c *rdmaClient) socket() (*nl.NetlinkSocket, error) {
+	c.mu.Lock()
+	if n := len(c.idle); n > 0 {
+		s := c.idle[n-1]
+		c.idle = c.idle[:n-1]
+		c.mu.Unlock()
+		return s, nil
+	}
+	c.mu.Unlock()
+	s, err := nl.Subscribe(unix.NETLINK_RDMA) // no groups: a plain request socket
+	if err != nil {
+		return nil, err
+	}
+	tv := unix.NsecToTimeval(int64(netlinkTimeout))
+	if err := s.SetReceiveTimeout(&tv); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}

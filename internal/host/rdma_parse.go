@@ -1,0 +1,126 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"iter"
+)
+
+// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It ends at the first
+// attribute that does not fit, so that a truncated message gives what was whole.
+func attrs(b []byte) iter.Seq2[uint16, []byte] {
+	return func(yield func(uint16, []byte) bool) {
+		for len(b) >= 4 {
+			n := int(binary.NativeEndian.Uint16(b))
+			if n < 4 || n > len(b) {
+				return
+			}
+			if !yield(binary.NativeEndian.Uint16(b[2:])&0x3fff, b[4:n]) {
+				return
+			}
+			b = b[min((n+3)&^3, len(b)):]
+		}
+	}
+}
+
+// number reads an integer attribute of 1, 2, 4 or 8 bytes in host order.
+func number(b []byte) (uint64, bool) {
+	switch len(b) {
+	case 1:
+		return uint64(b[0]), true
+	case 2:
+		return uint64(binary.NativeEndian.Uint16(b)), true
+	case 4:
+		return uint64(binary.NativeEndian.Uint32(b)), true
+	case 8:
+		return binary.NativeEndian.Uint64(b), true
+	}
+	return 0, false
+}
+
+// text reads a string attribute up to its NUL.
+func text(b []byte) string {
+	for i, c := range b {
+		if c == 0 {
+			return string(b[:i])
+		}
+	}
+	return string(b)
+}
+
+func parseDevice(msg []byte) (name string, index uint32, err error) {
+	var seen bool
+	for t, v := range attrs(msg) {
+		switch t {
+		case nldevAttrDevIndex:
+			n, ok := number(v)
+			index, seen = uint32(n), ok
+		case nldevAttrDevName:
+			name = text(v)
+		}
+	}
+	if !seen || name == "" {
+		return "", 0, fmt.Errorf("%w: device without index or name", ErrMalformed)
+	}
+	return name, index, nil
+}
+
+func parsePort(msg []byte) (p RDMAPort, device string, err error) {
+	fields := map[uint16]**uint64{
+		nldevAttrPortState: &p.State, nldevAttrPortPhysState: &p.PhysicalState,
+		nldevAttrLID: &p.LID, nldevAttrSMLID: &p.SMLID, nldevAttrLMC: &p.LMC, nldevAttrCapFlags: &p.Capabilities,
+	}
+	for t, v := range attrs(msg) {
+		if to := fields[t]; to != nil {
+			if n, ok := number(v); ok {
+				*to = &n
+			}
+			continue
+		}
+		switch t {
+		case nldevAttrDevName:
+			device = text(v)
+		case nldevAttrNdevName:
+			p.Netdev = text(v)
+		}
+	}
+	if device == "" {
+		return RDMAPort{}, "", fmt.Errorf("%w: port without its device", ErrMalformed)
+	}
+	return p, device, nil
+}
+
+func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error) {
+	stats = buf
+	for t, v := range attrs(msg) {
+		switch t {
+		case nldevAttrDevName:
+			device = text(v)
+		case nldevAttrHWCounters:
+			for t, v := range attrs(v) {
+				if t != nldevAttrHWCounter {
+					continue
+				}
+				if s, ok := parseStat(v); ok {
+					stats = append(stats, s)
+				}
+			}
+		}
+	}
+	if device == "" {
+		return nil, "", fmt.Errorf("%w: statistics without their device", ErrMalformed)
+	}
+	return stats, device, nil
+}
+
+func parseStat(b []byte) (s Stat, ok bool) {
+	for t, v := range attrs(b) {
+		switch t {
+		case nldevAttrCounterName:
+			s.Name = text(v)
+		case nldevAttrCounterValue:
+			s.Value, ok = number(v)
+		}
+	}
+	return s, ok && s.Name != ""
+}

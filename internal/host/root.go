@@ -1,0 +1,79 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// root opens files below one directory and never outside it, whatever links say. openat2(2) with RESOLVE_BENEATH does so
+// in one system call; where the kernel (before 5.6) or a seccomp filter refuses it, os.Root walks component by component.
+type root struct {
+	dir  *os.Root
+	fd   int // of the directory, for openat2; closed with file
+	file *os.File
+	slow atomic.Bool // openat2 is refused here
+}
+
+func newRoot(path string) (*root, error) {
+	dir, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := dir.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	if _, err := file.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return nil, errors.Join(err, file.Close(), dir.Close())
+	}
+	return &root{dir: dir, fd: int(file.Fd()), file: file}, nil
+}
+
+func (r *root) close() error { return errors.Join(r.file.Close(), r.dir.Close()) }
+
+// open returns a descriptor of path for reading.
+func (r *root) open(path string, flags int) (int, error) {
+	flags |= unix.O_RDONLY | unix.O_CLOEXEC
+	for !r.slow.Load() {
+		fd, err := unix.Openat2(r.fd, path, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+		switch {
+		case err == nil:
+			return fd, nil
+		case err == unix.EINTR, err == unix.EAGAIN:
+			// Interrupted, or a rename raced with the resolution of "..": the same call may succeed.
+		case err == unix.ENOSYS, err == unix.EPERM:
+			// EPERM is the answer of seccomp filters that do not know the call; a file's own EPERM comes again below.
+			r.slow.Store(true)
+		default:
+			return -1, err
+		}
+	}
+	f, err := r.dir.OpenFile(path, flags, 0)
+	if err != nil {
+		return -1, errno(err)
+	}
+	defer f.Close()
+	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// errno takes the cause out of an error of package os.
+func errno(err error) error {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return syscall.ENOENT
+	}
+	if strings.Contains(err.Error(), "escapes") {
+		return syscall.EXDEV // as openat2 says
+	}
+	return err
+}

@@ -1,0 +1,104 @@
+package rounds
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"sync"
+)
+
+// faults counts what could not be read, and logs a lasting fault when it starts and when it ends.
+type faults struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	total   map[fault]float64
+	lasting map[string]map[fault]bool // by collector: the faults of its last collection
+	devices []string                  // as last logged
+}
+
+// fault is a label set of rdma_scrape_errors_total.
+type fault struct {
+	collector, device, reason string
+}
+
+func newFaults(log *slog.Logger) *faults {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}}
+}
+
+func (f *faults) add(collector string, res *result, dropped map[string]int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := map[fault]bool{}
+	example := map[fault]error{}
+	for _, i := range res.node.Issues {
+		k := fault{collector, i.Device, i.Reason}
+		f.total[k]++
+		now[k] = true
+		if example[k] == nil {
+			example[k] = i.Err
+		}
+	}
+	for reason, n := range dropped {
+		k := fault{collector: collector, reason: reason}
+		f.total[k] += float64(n)
+		now[k] = true
+	}
+	if res.err != nil {
+		k := fault{collector: collector, reason: "failed"}
+		f.total[k]++
+		now[k], example[k] = true, res.err
+	}
+	before := f.lasting[collector]
+	for k := range now {
+		if !before[k] {
+			f.log.Warn("cannot read", "collector", k.collector, "device", k.device, "reason", k.reason, "first", example[k])
+		}
+	}
+	for k := range before {
+		if !now[k] {
+			f.log.Info("can read again", "collector", k.collector, "device", k.device, "reason", k.reason)
+		}
+	}
+	f.lasting[collector] = now
+	f.logDevices(res)
+}
+
+// logDevices says which RDMA devices come and go.
+func (f *faults) logDevices(res *result) {
+	if res.node.InfiniBand == nil {
+		return
+	}
+	names := []string{}
+	for _, d := range res.node.Devices {
+		names = append(names, d.Device)
+	}
+	switch {
+	case f.devices != nil && slices.Equal(names, f.devices):
+		return
+	case len(names) == 0:
+		f.log.Info("no RDMA device on this host; watching for one")
+	default:
+		f.log.Info("RDMA devices", "count", len(names), "devices", names)
+	}
+	f.devices = names
+}
+
+// counts returns the totals in order.
+func (f *faults) counts() (keys []fault, totals []float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k := range f.total {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.collector, b.collector), cmp.Compare(a.device, b.device), cmp.Compare(a.reason, b.reason))
+	})
+	for _, k := range keys {
+		totals = append(totals, f.total[k])
+	}
+	return keys, totals
+}

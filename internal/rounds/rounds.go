@@ -1,0 +1,214 @@
+// Package rounds collects: one collection at a time for each collector, on the program's own context, kept for whoever asks
+// within the minimal interval. A request gets what is finished by its deadline; a client that goes away cancels nothing.
+package rounds
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Options configure a Scheduler.
+type Options struct {
+	Host       *host.Host
+	Collectors []*collector.Collector
+	// Timeout bounds a collection, and the wait of a request that names no deadline of its own.
+	Timeout time.Duration
+	// MinInterval is how long a result serves other requests.
+	MinInterval time.Duration
+	// Before is called before a collection with the time of day; a replay moves its machine there.
+	Before func(time.Time) error
+	// Now is the clock of intervals and of the metrics on collections.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Scheduler runs collectors.
+type Scheduler struct {
+	Options
+	ctx     context.Context
+	runners []*runner
+	faults  *faults
+	self    *sink
+	selfMu  sync.Mutex
+}
+
+// runner runs one collector.
+type runner struct {
+	c    *collector.Collector
+	sink *sink
+
+	mu      sync.Mutex
+	running chan struct{} // closed at the end of the collection in progress; nil if none is
+	last    *result
+}
+
+// result is what one collection gave.
+type result struct {
+	at       time.Time
+	duration time.Duration
+	err      error
+	node     snapshot.Node
+	families []*dto.MetricFamily
+}
+
+// Picture is the node as a request sees it.
+type Picture struct {
+	At       time.Time
+	Node     snapshot.Node
+	Families []*dto.MetricFamily // sorted by name
+}
+
+// New makes a scheduler. Collections end with ctx.
+func New(ctx context.Context, o Options) *Scheduler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: newSink(Descs)}
+	for _, c := range o.Collectors {
+		s.runners = append(s.runners, &runner{c: c, sink: newSink(c.Descs)})
+	}
+	return s
+}
+
+// UnknownCollectorError says that a request named a collector that there is not, or that is switched off.
+type UnknownCollectorError struct {
+	Name  string
+	Known []string
+}
+
+func (e *UnknownCollectorError) Error() string {
+	return fmt.Sprintf("collect[]=%s: no such collector is on; there are %v", e.Name, e.Known)
+}
+
+// Check says whether all names are collectors of this scheduler.
+func (s *Scheduler) Check(names []string) error {
+	var known []string
+	for _, r := range s.runners {
+		known = append(known, r.c.Name)
+	}
+	for _, n := range names {
+		if !slices.Contains(known, n) {
+			return &UnknownCollectorError{Name: n, Known: known}
+		}
+	}
+	return nil
+}
+
+// Collect returns the picture of the named collectors, of all if none is named, by the deadline of ctx or after Timeout.
+func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, error) {
+	if err := s.Check(names); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	var chosen []*runner
+	for _, r := range s.runners {
+		if len(names) == 0 || slices.Contains(names, r.c.Name) {
+			chosen = append(chosen, r)
+		}
+	}
+	results := make([]*result, len(chosen))
+	waits := make([]func() *result, len(chosen))
+	if s.Before != nil {
+		if err := s.Before(s.Now()); err != nil {
+			return nil, err
+		}
+	}
+	for i, r := range chosen {
+		waits[i] = s.start(ctx, r)
+	}
+	for i, wait := range waits {
+		results[i] = wait()
+	}
+	return s.picture(chosen, results), nil
+}
+
+// start joins the collection in progress, takes a result that is young enough, or starts a collection. The function that it
+// returns waits; nil means that there was no result in time.
+func (s *Scheduler) start(ctx context.Context, r *runner) func() *result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.running == nil {
+		if last := r.last; last != nil && s.Now().Sub(last.at) < s.MinInterval {
+			return func() *result { return last }
+		}
+		r.running = make(chan struct{})
+		deadline, _ := ctx.Deadline()
+		go s.collect(r, deadline)
+	}
+	running := r.running
+	return func() *result {
+		select {
+		case <-running:
+		case <-ctx.Done():
+			return nil
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.last
+	}
+}
+
+// margin is what a collection leaves of the request's time for the answer.
+func margin(left time.Duration) time.Duration { return min(left/10, 200*time.Millisecond) }
+
+// collect runs one collection. Devices that do not return by the first request's deadline are left behind, so that the
+// request still gets all the others.
+func (s *Scheduler) collect(r *runner, deadline time.Time) {
+	ctx, cancel := context.WithDeadline(s.ctx, deadline.Add(-margin(time.Until(deadline))))
+	defer cancel()
+	start := time.Now()
+	res := &result{at: s.Now()}
+	res.err = r.c.Read(ctx, s.Host, &res.node)
+	r.sink.begin()
+	r.c.Emit(&res.node, r.sink)
+	res.families = r.sink.end()
+	res.duration = time.Since(start)
+	s.faults.add(r.c.Name, res, r.sink.dropped)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = res
+	close(r.running)
+	r.running = nil
+}
+
+func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
+	p := &Picture{At: s.Now()}
+	for _, res := range results {
+		if res == nil {
+			continue
+		}
+		p.Node.Merge(&res.node)
+		p.Families = append(p.Families, res.families...)
+	}
+	p.Families = append(p.Families, s.selfFamilies(runners, results)...)
+	p.Families = merge(p.Families)
+	return p
+}
+
+// merge sorts families by name and joins those of the same name: some drivers tell in hw_counters what others tell in
+// counters.
+func merge(families []*dto.MetricFamily) []*dto.MetricFamily {
+	slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	out := families[:0]
+	for _, f := range families {
+		if n := len(out); n > 0 && out[n-1].GetName() == f.GetName() {
+			last := out[n-1]
+			out[n-1] = &dto.MetricFamily{Name: last.Name, Help: last.Help, Type: last.Type, Metric: slices.Concat(last.Metric, f.Metric)}
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}

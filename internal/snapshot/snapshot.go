@@ -1,0 +1,163 @@
+// Package snapshot is one typed picture of a node: a section for each collector, as plain data. It knows neither where the
+// data comes from nor what becomes of it, and uses the standard library only.
+//
+// A nil pointer or an empty string stands for a value that the machine did not give: absent is not zero.
+package snapshot
+
+// Node is one reading of a machine. A section is nil until its collector has read it.
+type Node struct {
+	InfiniBand *InfiniBand
+	HWCounters *HWCounters
+	Modules    *Modules
+
+	// Issues are the items that could not be read, each of which cost its own sample only.
+	Issues []Issue
+	// Devices says for each RDMA device whether its read returned.
+	Devices []DeviceRead
+}
+
+// Issue is one item that could not be read.
+type Issue struct {
+	Device string // RDMA device; empty where the item belongs to none
+	Reason string // host.Reason
+	Err    error
+}
+
+// DeviceRead tells how the read of one device ended.
+type DeviceRead struct {
+	Device string
+	Stuck  bool // it has not returned from the kernel
+}
+
+// InfiniBand is /sys/class/infiniband and what belongs to it.
+type InfiniBand struct {
+	Devices []Device
+	// Vanished are devices that were there earlier in this run and are not now.
+	Vanished []DeviceID
+}
+
+// DeviceID names a device and the PCI function that it is on.
+type DeviceID struct {
+	Name       string
+	PCIAddress string
+}
+
+// FunctionType says what kind of function an RDMA device is on.
+type FunctionType string
+
+// The kinds of functions.
+const (
+	Physical    FunctionType = "physical"    // a PCI physical function
+	Virtual     FunctionType = "virtual"     // a PCI virtual function: physfn link, or a VF device id in a guest
+	SubFunction FunctionType = "subfunction" // an auxiliary device mlx5_core.sf.N
+	Software    FunctionType = "software"    // rxe, siw: no device link
+)
+
+// Device is an RDMA device: /sys/class/infiniband/NAME.
+type Device struct {
+	Name         string
+	Driver       string  // basename of device/driver of the PCI function; rxe or siw for a software device
+	NodeType     *uint64 // node_type, enum rdma_node_type
+	NodeGUID     string  // node_guid, xxxx:xxxx:xxxx:xxxx
+	HCAType      string  // hca_type, driver attribute
+	BoardID      string  // board_id, driver attribute; the PSID on mlx5 and mlx4
+	Firmware     string  // fw_ver
+	PCIAddress   string  // DDDD:BB:DD.F of the PCI function, of the parent for a sub-function
+	NUMANode     string  // numa_node of the PCI function; empty where it is -1
+	FunctionType FunctionType
+	Role         string // compute, other, unknown: pci.Role
+	Ports        []Port
+}
+
+// Port is a port of an RDMA device: ports/N.
+type Port struct {
+	Number        int
+	LinkLayer     string  // link_layer: InfiniBand, Ethernet, Unknown
+	State         *uint64 // state, enum ib_port_state
+	PhysicalState *uint64 // phys_state, enum ib_port_phys_state
+	WasActive     bool    // State was ACTIVE at a reading of this run
+	LID           *uint64 // lid
+	SMLID         *uint64 // sm_lid
+	LMC           *uint64 // lid_mask_count
+	Capabilities  *uint64 // cap_mask, PortInfo CapabilityMask
+
+	Rate  *float64 // bits per second of data; nil where no link or not told truly
+	Lanes *uint64  // lanes in use
+
+	GIDs   map[string]uint64 // number of GID table entries in use by type: ib, roce_v1, roce_v2
+	PKeys  *uint64           // number of P_Keys in the table
+	Netdev []Netdev          // the port's netdev, or the members of its bond
+
+	Counters []Stat // counters/: PMA attributes as the files have them, in their units
+}
+
+// Netdev is a network interface of a port.
+type Netdev struct {
+	Name  string
+	Admin *bool // IFF_UP of /sys/class/net/NAME/flags
+}
+
+// Stat is one counter as the kernel names it.
+type Stat struct {
+	Name  string
+	Value uint64
+}
+
+// HWCounters is hw_counters of devices and ports.
+type HWCounters struct {
+	Devices []DeviceCounters
+}
+
+// DeviceCounters is hw_counters of one device.
+type DeviceCounters struct {
+	Name   string
+	Driver string // as Device.Driver: the names mean what the driver says
+	Stats  []Stat // hw_counters/ of the device itself
+	Ports  []PortCounters
+}
+
+// PortCounters is hw_counters of one port.
+type PortCounters struct {
+	Number  int
+	Traffic bool // counters/ of the port tells its traffic
+	Stats   []Stat
+}
+
+// Modules is the software below the devices.
+type Modules struct {
+	Modules []Module
+	Nodes   []NodeClass
+}
+
+// Module is a kernel module that RDMA needs.
+type Module struct {
+	Name    string
+	Loaded  bool   // live as a module, or built in
+	BuiltIn bool   // in the kernel image
+	Version string // /sys/module/NAME/version: out-of-tree modules have it
+	Taint   string // /sys/module/NAME/taint: P proprietary, O out-of-tree, E unsigned
+	Flavour string // in-tree, ofed, out-of-tree; empty when not loaded
+	Driver  bool   // drives hardware, as opposed to the RDMA core
+}
+
+// NodeClass is a kind of node in /dev/infiniband.
+type NodeClass struct {
+	Class    string // uverbs, umad, issm, rdma_cm
+	Present  uint64
+	Readable uint64 // by this process
+}
+
+// Merge takes over the sections and reports of another reading of the same machine.
+func (n *Node) Merge(o *Node) {
+	if o.InfiniBand != nil {
+		n.InfiniBand = o.InfiniBand
+	}
+	if o.HWCounters != nil {
+		n.HWCounters = o.HWCounters
+	}
+	if o.Modules != nil {
+		n.Modules = o.Modules
+	}
+	n.Issues = append(n.Issues, o.Issues...)
+	n.Devices = append(n.Devices, o.Devices...)
+}
