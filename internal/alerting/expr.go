@@ -33,6 +33,8 @@ func describe(groups []*rules.Group) []ruleMeta {
 				m.rule = r
 				out = append(out, m)
 			case *rules.RecordingRule:
+				// A rule that carries on its own last value does not read a metric of that name.
+				m.metrics = slices.DeleteFunc(m.metrics, func(name string) bool { return name == r.Name() })
 				if before, ok := recorded[r.Name()]; ok {
 					m.metrics = slices.Compact(slices.Sorted(slices.Values(append(m.metrics, before.metrics...))))
 					m.reach = max(m.reach, before.reach)

@@ -121,6 +121,22 @@ func (e *Engine) Rules() []Rule {
 	return out
 }
 
+// Recording is one recording rule.
+type Recording struct{ Name, File, Group, Expr string }
+
+// RecordingRules lists the recording rules in file order.
+func (e *Engine) RecordingRules() []Recording {
+	var out []Recording
+	for _, g := range e.groups {
+		for _, r := range g.Rules() {
+			if rec, ok := r.(*rules.RecordingRule); ok {
+				out = append(out, Recording{Name: rec.Name(), File: g.File(), Group: g.Name(), Expr: rec.Query().String()})
+			}
+		}
+	}
+	return out
+}
+
 // unfed tells for each recording rule the metrics without which it gives nothing now.
 func (e *Engine) unfed() map[string][]string {
 	out := map[string][]string{}
@@ -136,6 +152,7 @@ func (e *Engine) unfed() map[string][]string {
 				}
 				return e.absent(name)
 			})
+			names = slices.DeleteFunc(names, func(name string) bool { return name == rec.Name() }) // its own last value
 			if before, ok := out[rec.Name()]; !ok || len(names) < len(before) {
 				out[rec.Name()] = names // of several rules that record one name, the best fed counts
 			}

@@ -59,10 +59,19 @@ func verdictLine(r Report) string {
 	case r.ExitCode == ExitUnknown:
 		return fmt.Sprintf("%s: could not judge: none of the rules found its data", r.Host)
 	case len(r.Findings) == 0:
-		return fmt.Sprintf("%s: all ok, %s judged", r.Host, count(r.Judged, "alert"))
+		return fmt.Sprintf("%s: all ok, %s", r.Host, coverage(r))
 	default:
-		return fmt.Sprintf("%s: %s, %s, %s judged", r.Host, r.Verdict, count(len(r.Findings), "finding"), count(r.Judged, "alert"))
+		return fmt.Sprintf("%s: %s, %s, %s", r.Host, r.Verdict, count(len(r.Findings), "finding"), coverage(r))
 	}
+}
+
+// coverage keeps "ok" from being read as more than was looked at.
+func coverage(r Report) string {
+	s := count(r.Judged, "alert") + " judged"
+	if n := len(r.NotJudged); n > 0 {
+		s += fmt.Sprintf(", %d not", n)
+	}
+	return s
 }
 
 func count(n int, what string) string {

@@ -167,7 +167,7 @@ func judged(in Input) (int, []NotJudged) {
 	slices.SortFunc(out, func(a, b NotJudged) int {
 		return cmp.Or(cmp.Compare(a.Alert, b.Alert), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
 	})
-	// One entry for an alert and reason: the rule that wants least is said first.
+	// Rules of one name, as for two severities, share an entry.
 	return len(ok), slices.CompactFunc(out, func(a, b NotJudged) bool { return a.Alert == b.Alert && a.Reason == b.Reason })
 }
 

@@ -1,0 +1,214 @@
+package alerting_test
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
+)
+
+const downRule = `
+groups:
+  - name: g
+    rules:
+      - alert: Down
+        expr: max by (instance, job, device) (state) != 4
+        for: 2m
+        keep_firing_for: 5m
+        labels: {severity: critical}
+        annotations:
+          summary: '{{ $labels.device }} is {{ $value }}{{ with query "info" }}, PCI {{ . | first | label "pci" }}{{ else }}, PCI unknown{{ end }}'
+`
+
+func TestAlertLifecycle(t *testing.T) {
+	e := engine(t, downRule)
+	for i := range 60 {
+		now := time.Duration(i) * 15 * time.Second
+		state := 4.0
+		if now >= time.Minute && now < 6*time.Minute {
+			state = 1
+		}
+		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+		got := "none"
+		if alerts := e.Alerts(); len(alerts) > 0 {
+			a := alerts[0]
+			got = string(a.State)
+			if !a.KeepFiringSince.IsZero() {
+				got = "kept"
+			}
+			if !a.ActiveAt.Equal(at(time.Minute)) {
+				t.Fatalf("at %s: active since %s", now, a.ActiveAt)
+			}
+			if a.State == alerting.StateFiring && !a.FiredAt.Equal(at(3*time.Minute)) {
+				t.Fatalf("at %s: fired at %s", now, a.FiredAt)
+			}
+		}
+		want := "none"
+		switch {
+		case now < time.Minute:
+		case now < 3*time.Minute:
+			want = "pending"
+		case now < 6*time.Minute:
+			want = "firing"
+		case now < 11*time.Minute:
+			want = "kept"
+		}
+		if got != want {
+			t.Fatalf("at %s: %s, want %s", now, got, want)
+		}
+	}
+}
+
+func TestAlertContent(t *testing.T) {
+	e := engine(t, downRule)
+	step(t, e, at(0), gauge("state", 1, "device", "mlx5_0"))
+	if got, want := e.Alerts()[0].Annotations["summary"], "mlx5_0 is 1, PCI unknown"; got != want {
+		t.Errorf("summary %q, want %q", got, want)
+	}
+	step(t, e, at(15*time.Second), gauge("state", 2, "device", "mlx5_0"), gauge("info", 1, "pci", "0000:18:00.0"))
+	a := e.Alerts()[0]
+	if got, want := a.Annotations["summary"], "mlx5_0 is 2, PCI 0000:18:00.0"; got != want {
+		t.Errorf("summary %q, want %q", got, want)
+	}
+	if a.Value != 2 || a.Name != "Down" || e.Rules()[a.Rule].Name != "Down" {
+		t.Errorf("alert %+v", a)
+	}
+	want := map[string]string{
+		"alertname": "Down", "device": "mlx5_0", "instance": instance, "job": "rdma_exporter", "severity": "critical",
+	}
+	if fmt.Sprint(a.Labels) != fmt.Sprint(want) {
+		t.Errorf("labels %v, want %v", a.Labels, want)
+	}
+}
+
+// A restart does not start the hold time anew, but the time in which nothing was seen does not count.
+func TestRestartKeepsPending(t *testing.T) {
+	dir := t.TempDir()
+	down := gauge("state", 1, "device", "mlx5_0")
+	e := open(t, dir, downRule)
+	for now := time.Duration(0); now <= 90*time.Second; now += 15 * time.Second {
+		step(t, e, at(now), down)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, dir, downRule)
+	defer e.Close()
+	if from, to := e.Observed(); !from.Equal(at(0)) || !to.Equal(at(90*time.Second)) {
+		t.Errorf("observed from %s to %s", from, to)
+	}
+	step(t, e, at(3*time.Minute), down)
+	step(t, e, at(3*time.Minute+15*time.Second), down)
+	if got := e.Alerts()[0].State; got != alerting.StatePending {
+		t.Errorf("%s right after the restart", got)
+	}
+	step(t, e, at(3*time.Minute+30*time.Second), down)
+	if got := e.Alerts()[0].State; got != alerting.StateFiring {
+		t.Errorf("%s after 90 s and 30 s of waiting", got)
+	}
+}
+
+func TestTimeBackwards(t *testing.T) {
+	dir := t.TempDir()
+	e := open(t, dir, downRule)
+	step(t, e, at(time.Minute))
+	for _, ts := range []time.Duration{0, time.Minute} {
+		if err := e.Append(at(ts), nil); !errors.Is(err, alerting.ErrTimeBackwards) {
+			t.Errorf("append at %s: %v", ts, err)
+		}
+	}
+	err := e.Eval(t.Context(), at(0))
+	if !errors.Is(err, alerting.ErrTimeBackwards) || !strings.Contains(err.Error(), "2026-01-02T03:00:00Z") {
+		t.Errorf("eval: %v", err)
+	}
+	step(t, e, at(2*time.Minute))
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, dir, downRule)
+	defer e.Close()
+	if err := e.Append(at(time.Minute), nil); !errors.Is(err, alerting.ErrTimeBackwards) {
+		t.Errorf("append after a restart: %v", err)
+	}
+}
+
+// A rule that cannot be evaluated is reported and hides no other.
+func TestRuleErrors(t *testing.T) {
+	e := engine(t, `
+groups:
+  - name: g
+    rules:
+      - {alert: Broken, expr: a * on (job) b}
+      - {alert: Fine, expr: up == 1}
+`)
+	a := gauge("a", 1, "x", "1")
+	a.Metric = append(a.Metric, gauge("a", 1, "x", "2").Metric...)
+	if err := e.Append(at(0), []*family{a, gauge("b", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	err := e.Eval(t.Context(), at(0))
+	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken of r.yml") || strings.Contains(err.Error(), "Fine") {
+		t.Errorf("error %v", err)
+	}
+	if alerts := e.Alerts(); len(alerts) != 1 || alerts[0].Name != "Fine" {
+		t.Errorf("alerts %+v", alerts)
+	}
+	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonFailed || r.Err == nil {
+		t.Errorf("rule %+v", r)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	good := fstest.MapFS{"r.yml": {Data: []byte(downRule)}, "bad.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]")}}
+	tests := map[string]alerting.Options{
+		"a folder and an instance": {Rules: good, Files: []string{"r.yml"}},
+		"load rules bad.yml":       {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
+		"load rules none.yml":      {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
+		"parse external URL":       {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
+		"open store":               {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
+	}
+	for want, opts := range tests {
+		if _, err := alerting.New(opts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// The embedded rules judge a node that has lost a port, with their whole text.
+func TestNodeRules(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for now := time.Duration(0); now <= 150*time.Second; now += 15 * time.Second {
+		step(t, e, at(now),
+			gauge("rdma_port_state_id", 1, "device", "mlx5_0", "port", "1"),
+			gauge("rdma_port_physical_state_id", 2, "device", "mlx5_0", "port", "1"),
+			gauge("rdma_port_was_active", 1, "device", "mlx5_0", "port", "1"),
+			gauge("rdma_port_info", 1, "device", "mlx5_0", "port", "1", "netdev", "ib0", "link_layer", "InfiniBand", "role", "compute"),
+			gauge("rdma_scrape_collector_success", 1, "collector", "infiniband"))
+	}
+	var firing []string
+	for _, a := range e.Alerts() {
+		firing = append(firing, a.Name+" "+string(a.State)+" "+a.Labels["severity"])
+		if a.Name == "RDMAPortDown" && !strings.Contains(a.Annotations["description"],
+			"State: DOWN; physical state Polling, no signal from the far side; since 2026-01-02 03:00:00 +0000 UTC.") {
+			t.Errorf("description:\n%s", a.Annotations["description"])
+		}
+	}
+	want := "RDMAWatchdog firing none, RDMAPortDown firing critical"
+	if got := strings.Join(firing, ", "); got != want {
+		t.Errorf("alerts %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,85 @@
+package alerting_test
+
+import (
+	"testing"
+	"testing/fstest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"rdma_exporter/internal/alerting"
+)
+
+const instance = "gpu-1:10879"
+
+// t0 is some round moment; nothing depends on the wall clock.
+func t0() time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) }
+
+func at(d time.Duration) time.Time { return t0().Add(d) }
+
+// open starts an engine on one rule file with this text.
+func open(t testing.TB, dir, text string) *alerting.Engine {
+	t.Helper()
+	e, err := alerting.New(alerting.Options{
+		Dir: dir, Instance: instance,
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(text)}}, Files: []string{"r.yml"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func engine(t testing.TB, text string) *alerting.Engine {
+	t.Helper()
+	e := open(t, t.TempDir(), text)
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// step appends one round and judges it.
+func step(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
+	t.Helper()
+	if err := e.Append(ts, families); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Eval(t.Context(), ts); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gauge is a family of one sample; pairs are label names and values in turn.
+func gauge(name string, value float64, pairs ...string) *dto.MetricFamily {
+	kind := dto.MetricType_GAUGE
+	return &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{
+		{Label: labelPairs(pairs), Gauge: &dto.Gauge{Value: &value}},
+	}}
+}
+
+func counter(name string, value float64, pairs ...string) *dto.MetricFamily {
+	kind := dto.MetricType_COUNTER
+	return &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{
+		{Label: labelPairs(pairs), Counter: &dto.Counter{Value: &value}},
+	}}
+}
+
+func labelPairs(pairs []string) []*dto.LabelPair {
+	var out []*dto.LabelPair
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, &dto.LabelPair{Name: &pairs[i], Value: &pairs[i+1]})
+	}
+	return out
+}
+
+func query(t testing.TB, e *alerting.Engine, q string, ts time.Time) []alerting.Sample {
+	t.Helper()
+	out, err := e.Query(t.Context(), q, ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package alerting_test
+
+import (
+	"bufio"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
+)
+
+// TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
+func TestRuleStyle(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	onDisk, err := filepath.Glob("../../rules/node/*.yml")
+	if err != nil || len(onDisk) != len(names) {
+		t.Errorf("embedded %v, on disk %v (%v)", names, onDisk, err)
+	}
+	recorded := map[string][]string{}
+	for _, name := range names {
+		for _, line := range lines(t, files, name) {
+			if strings.HasPrefix(strings.TrimSpace(line), "interval:") {
+				t.Errorf("%s sets an interval", name)
+			}
+		}
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	pql := parser.NewParser(parser.Options{})
+	parse := func(text string) parser.Expr {
+		expr, err := pql.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return expr
+	}
+	for _, r := range e.RecordingRules() {
+		recorded[r.Name] = resultLabels(parse(r.Expr), recorded)
+		checkPromQL(t, r.Name, parse(r.Expr))
+	}
+	allowed := []string{"instance", "job", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "severity"}
+	for _, r := range e.Rules() {
+		expr := parse(r.Expr)
+		checkPromQL(t, r.Name, expr)
+		for _, label := range resultLabels(expr, recorded) {
+			if !slices.Contains(allowed, label) {
+				t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
+			}
+		}
+		if len(r.Labels) != 1 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) {
+			t.Errorf("%s: labels %v", r.Name, r.Labels)
+		}
+		if !strings.HasPrefix(r.Name, "RDMA") || r.KeepFiringFor == 0 {
+			t.Errorf("%s: keep_firing_for %s", r.Name, r.KeepFiringFor)
+		}
+		if r.Labels["severity"] == "critical" && r.KeepFiringFor < 5*time.Minute {
+			t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
+		}
+		runbook := r.Annotations["runbook_url"]
+		page, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(runbook)))
+		if err != nil || runbook != "docs/runbooks/"+r.Name+".md" {
+			t.Errorf("%s: runbook %q: %v", r.Name, runbook, err)
+		}
+		for _, section := range []string{"# " + r.Name, "## Meaning", "## Impact", "## Diagnosis", "## Mitigation"} {
+			if !strings.Contains(string(page), section+"\n") {
+				t.Errorf("%s lacks %q", runbook, section)
+			}
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || len(r.Annotations) != 3 {
+			t.Errorf("%s: annotations %v", r.Name, r.Annotations)
+		}
+	}
+}
+
+func lines(t *testing.T, files fs.FS, name string) []string {
+	t.Helper()
+	f, err := files.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []string
+	for s := bufio.NewScanner(f); s.Scan(); {
+		out = append(out, s.Text())
+	}
+	return out
+}
+
+// checkPromQL allows what Prometheus 2.42 knows, and ranges that survive a few missed rounds at any scrape interval.
+func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
+	t.Helper()
+	functions := strings.Fields(`abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min
+		count_over_time delta deriv floor histogram_quantile increase label_replace last_over_time max_over_time
+		min_over_time quantile_over_time rate resets round scalar stddev_over_time sum_over_time time vector`)
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.Call:
+			if !slices.Contains(functions, n.Func.Name) {
+				t.Errorf("%s uses %s()", rule, n.Func.Name)
+			}
+		case *parser.MatrixSelector:
+			if n.Range < 5*time.Minute {
+				t.Errorf("%s: range %s", rule, n.Range)
+			}
+		case *parser.AggregateExpr:
+			if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
+				t.Errorf("%s uses topk: its series come and go", rule)
+			}
+		}
+		return nil
+	})
+}
+
+// resultLabels gives the labels that an expression's result can have; "*" for those that only the data tells.
+func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
+	switch e := expr.(type) {
+	case *parser.AggregateExpr:
+		if e.Without {
+			return []string{"*"}
+		}
+		return e.Grouping
+	case *parser.ParenExpr:
+		return resultLabels(e.Expr, recorded)
+	case *parser.BinaryExpr:
+		switch {
+		case e.LHS.Type() == parser.ValueTypeScalar:
+			return resultLabels(e.RHS, recorded)
+		case e.Op == parser.LOR:
+			return append(slices.Clone(resultLabels(e.LHS, recorded)), resultLabels(e.RHS, recorded)...)
+		case e.RHS.Type() == parser.ValueTypeVector && !e.Op.IsSetOperator() && e.VectorMatching.On:
+			return append(slices.Clone(e.VectorMatching.MatchingLabels), e.VectorMatching.Include...)
+		default:
+			return resultLabels(e.LHS, recorded)
+		}
+	case *parser.VectorSelector:
+		if names, ok := recorded[e.Name]; ok {
+			return names
+		}
+	case *parser.Call:
+		if e.Func.Name == "vector" {
+			return nil
+		}
+	}
+	return []string{"*"}
+}

@@ -1,0 +1,82 @@
+package alerting_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+const manyRules = `
+groups:
+  - name: g
+    rules:
+      - {record: 'r:rate', expr: 'rate(c_total[10m] offset 5m)'}
+      - {record: 'r:kept', expr: 'a or (r:kept and b)'}
+      - {alert: Present, expr: a == 1}
+      - {alert: Range, expr: 'increase(c_total[1h]) > 1'}
+      - {alert: Subquery, expr: 'max_over_time(rate(c_total[5m] offset 1m)[30m:1m] offset 10m) > 1'}
+      - {alert: Recorded, expr: 'avg_over_time(r:rate[5m]) > 1'}
+      - {alert: Kept, expr: 'r:kept == 1'}
+      - {alert: And, expr: 'a and b'}
+      - {alert: Or, expr: 'a or b'}
+      - {alert: Unless, expr: 'a unless b'}
+      - {alert: UnlessLeft, expr: 'b unless a'}
+      - {alert: Absent, expr: 'absent(b)'}
+      - {alert: Constant, expr: 'vector(1)'}
+      - {alert: Nested, expr: 'sum by (x) (-a * on (x) group_left label_replace(b, "x", "$1", "y", "(.*)")) > scalar(c_total)'}
+`
+
+func TestRules(t *testing.T) {
+	e := engine(t, manyRules)
+	want := func(when string, lines ...string) {
+		t.Helper()
+		for i, r := range e.Rules() {
+			got := fmt.Sprintf("%s %s %v %s %v", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "judged", false: r.Reason}[r.Judged], r.Missing)
+			if got != lines[i] {
+				t.Errorf("%s: got  %s\n%s  want %s", when, got, when, lines[i])
+			}
+		}
+	}
+	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonNotEvaluated {
+		t.Errorf("before the first evaluation: %+v", r)
+	}
+	step(t, e, at(0), gauge("a", 1), counter("c_total", 0))
+	want("one look",
+		"Present 0s [a] judged []",
+		"Range 1h0m0s [c_total] observed_too_short []",
+		"Subquery 46m0s [c_total] observed_too_short []",
+		"Recorded 20m0s [c_total] observed_too_short []",
+		"Kept 0s [a b] judged []",
+		"And 0s [a b] no_data [b]",
+		"Or 0s [a b] judged []",
+		"Unless 0s [a b] judged []",
+		"UnlessLeft 0s [a b] no_data [b]",
+		"Absent 0s [b] judged []",
+		"Constant 0s [] judged []",
+		"Nested 0s [a b c_total] no_data [b]",
+	)
+	for now := time.Minute; now <= 50*time.Minute; now += time.Minute {
+		step(t, e, at(now), gauge("b", 1), counter("c_total", 0))
+	}
+	want("50 minutes",
+		"Present 0s [a] no_data [a]",
+		"Range 1h0m0s [c_total] observed_too_short []",
+		"Subquery 46m0s [c_total] judged []",
+		"Recorded 20m0s [c_total] judged []",
+		"Kept 0s [a b] no_data [a]",
+		"And 0s [a b] no_data [a]",
+		"Or 0s [a b] judged []",
+		"Unless 0s [a b] no_data [a]",
+		"UnlessLeft 0s [a b] judged []",
+		"Absent 0s [b] judged []",
+		"Constant 0s [] judged []",
+		"Nested 0s [a b c_total] no_data [a]",
+	)
+	// A pause longer than the lookback begins a new span.
+	step(t, e, at(56*time.Minute), gauge("b", 1), counter("c_total", 0))
+	if from, _ := e.Observed(); !from.Equal(at(56 * time.Minute)) {
+		t.Errorf("observed from %s", from)
+	}
+}
