@@ -7,6 +7,7 @@ import (
 	"context"
 	"regexp"
 
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -23,46 +24,25 @@ type Collector struct {
 	Emit func(*snapshot.Node, Sink)
 }
 
-// Desc describes a metric family. docs/metrics.md is made from these.
-type Desc struct {
-	Name   string
-	Help   string
-	Type   Type
-	Labels []string
-	Unit   string // bytes, seconds, …; empty for a count or a state
-	Scope  Scope
-	Source string // the kernel file, attribute or standard that the value comes from
-}
-
-// Type is a metric type of the exposition format.
-type Type uint8
-
-// The metric types in use.
-const (
-	Gauge Type = iota
-	Counter
-	Untyped
+// What a collector says of its metrics, in short names.
+type (
+	// Desc describes a metric family.
+	Desc = exposition.Desc
+	// Sink takes samples.
+	Sink = *exposition.Sink
 )
 
-func (t Type) String() string { return [...]string{"gauge", "counter", "untyped"}[t] }
-
-// Scope says what a value belongs to; functions that share a wire show the same wire counters.
-type Scope string
-
-// The scopes.
 const (
-	ScopeExporter Scope = "exporter"
-	ScopeHost     Scope = "host"
-	ScopeDevice   Scope = "device"
-	ScopePort     Scope = "port"
-	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the wire
-	ScopeBond     Scope = "bond"     // of all members of a RoCE LAG together
-)
+	gauge   = exposition.Gauge
+	counter = exposition.Counter
+	untyped = exposition.Untyped
 
-// Sink takes samples. It makes label values from hardware valid, and drops and counts what is invalid or there twice.
-type Sink interface {
-	Emit(d *Desc, value float64, labels ...string)
-}
+	scopeHost     = exposition.ScopeHost
+	scopeDevice   = exposition.ScopeDevice
+	scopePort     = exposition.ScopePort
+	scopeFunction = exposition.ScopeFunction
+	scopeBond     = exposition.ScopeBond
+)
 
 // Options are what all collectors share.
 type Options struct {

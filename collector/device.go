@@ -10,46 +10,68 @@ import (
 )
 
 // identity reads what a device is. It changes when the device registers again only.
-func (r *reader) identity(name string) snapshot.Device {
+func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
 		Name:     name,
-		NodeType: r.number(dir + "/node_type"),
+		NodeType: r.number(dir, "node_type"),
 		NodeGUID: r.optional(dir + "/node_guid"),
 		HCAType:  r.optional(dir + "/hca_type"),
 		BoardID:  r.optional(dir + "/board_id"),
 		Firmware: r.optional(dir + "/fw_ver"),
+		Role:     string(pci.Unknown),
 	}
-	real, err := r.h.Files.Resolve(dir + "/device")
-	if err != nil { // rxe and siw have no device; rxe names its netdev
-		d.FunctionType, d.Driver = snapshot.Software, "siw"
-		if r.optional(dir+"/parent") != "" {
-			d.Driver = "rxe"
-		}
+	var function string
+	d.FunctionType, function = r.function(dir)
+	d.Driver = r.driverOf(name)
+	if function == "" {
 		return d
 	}
-	d.FunctionType = snapshot.Physical
-	if strings.Contains(path.Base(real), ".sf.") {
-		d.FunctionType = snapshot.SubFunction
-	}
-	for real != "." && !pci.IsAddress(path.Base(real)) {
-		real = path.Dir(real)
-	}
-	if real == "." {
-		d.Driver = r.driver(dir + "/device")
-		return d
-	}
-	d.PCIAddress = path.Base(real)
-	d.Driver = r.driver(real)
-	if n := r.optional(real + "/numa_node"); n != "-1" {
+	d.PCIAddress, d.Role = path.Base(function), string(pci.RoleOf(function, gpus))
+	if n := r.optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
-	if _, err := r.h.Files.Link(real + "/physfn"); err == nil || isVirtualID(r.optional(real+"/vendor"), r.optional(real+"/device")) {
-		if d.FunctionType == snapshot.Physical {
-			d.FunctionType = snapshot.Virtual
+	return d
+}
+
+// function tells what kind of function a device directory is on, and the path of the PCI function, the parent's for a
+// sub-function; an empty path where there is none.
+func (r *reader) function(dir string) (snapshot.FunctionType, string) {
+	real, err := r.h.Files.Resolve(dir + "/device")
+	if err != nil {
+		return snapshot.Software, ""
+	}
+	kind := snapshot.Physical
+	if strings.Contains(path.Base(real), ".sf.") {
+		kind = snapshot.SubFunction
+	}
+	for !pci.IsAddress(path.Base(real)) {
+		if real = path.Dir(real); real == "." {
+			return kind, "" // on-die: hns on Kunpeng
 		}
 	}
-	return d
+	if kind == snapshot.Physical {
+		if _, err := r.h.Files.Link(real + "/physfn"); err == nil || isVirtualID(r.optional(real+"/vendor"), r.optional(real+"/device")) {
+			kind = snapshot.Virtual
+		}
+	}
+	return kind, real
+}
+
+// driverOf names the driver of a device: that of its function. Software devices have no function; rxe names its netdev in
+// parent, siw names nothing.
+func (r *reader) driverOf(name string) string {
+	dir := classDir + "/" + name
+	kind, function := r.function(dir)
+	switch {
+	case function != "":
+		return r.driver(function)
+	case kind != snapshot.Software:
+		return r.driver(dir + "/device")
+	case r.optional(dir+"/parent") != "":
+		return "rxe"
+	}
+	return "siw"
 }
 
 // driver is the name behind the link driver of a device directory.

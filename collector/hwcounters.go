@@ -13,13 +13,13 @@ import (
 
 var (
 	portHWStat = &Desc{
-		Name: "rdma_port_hw_stat", Type: Untyped, Scope: ScopeFunction,
+		Name: "rdma_port_hw_stat", Type: untyped, Scope: scopeFunction,
 		Help:   "A driver's port counter or reading that has no name of its own here.",
 		Labels: []string{"device", "port", "stat"},
 		Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
 	}
 	deviceHWStat = &Desc{
-		Name: "rdma_device_hw_stat", Type: Untyped, Scope: ScopeDevice,
+		Name: "rdma_device_hw_stat", Type: untyped, Scope: scopeDevice,
 		Help:   "A driver's device counter or reading that has no name of its own here.",
 		Labels: []string{"device", "stat"},
 		Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
@@ -34,8 +34,10 @@ type hwCounters struct {
 
 // hwState belongs to the lane of its device.
 type hwState struct {
-	at      time.Time
+	at      time.Time // when the following was read
 	driver  string
+	own     bool         // the device has counters beside those of its ports
+	ports   []int        // none while the kernel is still making them
 	traffic map[int]bool // ports whose traffic is in counters/
 }
 
@@ -45,7 +47,7 @@ func newHWCounters(o Options) *Collector {
 		Name:    "hwcounters",
 		Help:    "counters of the RDMA transport: retransmissions, congestion notification, errors of requests",
 		Default: true,
-		Descs:   slices.Concat(transportDescs, []*Desc{portHWStat, deviceHWStat}),
+		Descs:   slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
 		Read:    c.read,
 		Emit:    emitHWCounters,
 	}
@@ -68,23 +70,33 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node) e
 		}
 		states[name] = c.devices[name]
 	}
-	n.HWCounters = &snapshot.HWCounters{Devices: eachDevice(ctx, h, n, names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
-		return readHWCounters(r, name, states[name]), true
+	n.HWCounters = &snapshot.HWCounters{Devices: eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
+		return readHWCounters(r, name, states[name])
 	})}
 	return nil
 }
 
-func readHWCounters(r *reader, name string, st *hwState) snapshot.DeviceCounters {
-	ports := r.ports(name)
-	if now := r.h.Now(); st.at.IsZero() || now.Sub(st.at) >= slowInterval {
-		st.driver, st.at = r.identity(name).Driver, now
-		for _, n := range ports {
-			files, _ := r.h.Files.List(portDir(name, n) + "/counters")
+func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
+	dir := classDir + "/" + name
+	if now := r.h.Now(); len(st.ports) == 0 || now.Sub(st.at) >= slowInterval {
+		names, err := r.h.Files.List(dir)
+		if err != nil {
+			if !host.IsAbsent(err) {
+				r.issue(err)
+			}
+			return snapshot.DeviceCounters{}, false
+		}
+		st.driver, st.own, st.ports, st.at = r.driverOf(name), slices.Contains(names, "hw_counters"), r.ports(name), now
+		for _, n := range st.ports {
+			files, _ := r.h.Files.List(portDir(name, n) + "/counters") // absent: no traffic there
 			st.traffic[n] = hasTraffic(files)
 		}
 	}
-	d := snapshot.DeviceCounters{Name: name, Driver: st.driver, Stats: r.hwFiles(classDir + "/" + name + "/hw_counters")}
-	for _, n := range ports {
+	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
+	if st.own {
+		d.Stats = r.hwFiles(dir + "/hw_counters")
+	}
+	for _, n := range st.ports {
 		stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
 		if err != nil {
 			// No netlink, or no statistics for this port: sysfs says which.
@@ -92,11 +104,14 @@ func readHWCounters(r *reader, name string, st *hwState) snapshot.DeviceCounters
 		}
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
 	}
-	return d
+	if goneMeanwhile(r, name) {
+		st.ports = nil
+		return snapshot.DeviceCounters{}, false
+	}
+	return d, true
 }
 
-// hwFiles reads a hw_counters directory. The kernel keeps what it has read for 10 ms if counter 0 was read first; on mlx5
-// that is rx_write_requests, and any other order costs up to three firmware commands a file.
+// hwFiles reads a hw_counters directory.
 func (r *reader) hwFiles(dir string) []snapshot.Stat {
 	names, err := r.h.Files.List(dir)
 	if err != nil {
@@ -105,7 +120,24 @@ func (r *reader) hwFiles(dir string) []snapshot.Stat {
 		}
 		return nil
 	}
-	return r.stats(dir, names, []string{"rx_write_requests", "vport_rx_write_requests"}, "lifespan")
+	return r.stats(dir, hwOrder(names))
+}
+
+// hwOrder puts counter 0 first and leaves lifespan, which is a setting, out. The kernel keeps what it has read for 10 ms if
+// counter 0 was read; on mlx5 that is rx_write_requests, and any other order costs up to three firmware commands a file.
+func hwOrder(names []string) []string {
+	out := make([]string, 0, len(names))
+	for _, first := range []string{"rx_write_requests", "vport_rx_write_requests"} {
+		if slices.Contains(names, first) {
+			out = append(out, first)
+		}
+	}
+	for _, name := range names {
+		if name != "lifespan" && !slices.Contains(out[:min(len(out), 1)], name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // notDecoded is the value of a counter that the driver could not decode (ionic).

@@ -7,25 +7,24 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
 	deviceInfo = &Desc{
-		Name: "rdma_device_info", Type: Gauge, Scope: ScopeDevice,
+		Name: "rdma_device_info", Type: gauge, Scope: scopeDevice,
 		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software.",
 		Labels: []string{"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type"},
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
 	devicePresent = &Desc{
-		Name: "rdma_device_present", Type: Gauge, Scope: ScopeDevice,
+		Name: "rdma_device_present", Type: gauge, Scope: scopeDevice,
 		Help:   "Whether an RDMA device that was seen in this run of the exporter is there now (1) or has vanished (0). A rename is no loss.",
 		Labels: []string{"device", "pci_address"},
 		Source: "entries of /sys/class/infiniband",
 	}
 	deviceNodeType = &Desc{
-		Name: "rdma_device_node_type_id", Type: Gauge, Scope: ScopeDevice,
+		Name: "rdma_device_node_type_id", Type: gauge, Scope: scopeDevice,
 		Help:   "Kind of node: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
 		Labels: []string{"device"},
 		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
@@ -43,9 +42,10 @@ type infiniBand struct {
 
 // deviceState belongs to the lane of its device.
 type deviceState struct {
-	at    time.Time // when identity was read
-	id    snapshot.Device
-	ports map[int]*portState
+	at      time.Time // when identity was read
+	id      snapshot.Device
+	numbers []int // of its ports; none while the kernel is still making them
+	ports   map[int]*portState
 }
 
 func newInfiniBand(o Options) *Collector {
@@ -78,7 +78,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node) e
 	}
 	gpus := c.gpus
 	section := &snapshot.InfiniBand{}
-	section.Devices = eachDevice(ctx, h, n, names, func(r *reader, name string) (snapshot.Device, bool) {
+	section.Devices = eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return readDevice(r, name, states[name], gpus)
 	})
 	section.Vanished = c.vanished(names, section.Devices)
@@ -131,24 +131,18 @@ func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snaps
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
 func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
-	if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
-		if !host.IsAbsent(err) {
-			r.issue(err)
-		}
-		return snapshot.Device{}, false
-	}
 	now := r.h.Now()
-	if st.at.IsZero() || now.Sub(st.at) >= slowInterval {
-		st.id, st.at = r.identity(name), now
+	if len(st.numbers) == 0 || now.Sub(st.at) >= slowInterval {
+		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
+			if !host.IsAbsent(err) {
+				r.issue(err)
+			}
+			return snapshot.Device{}, false
+		}
+		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), now
 	}
 	d := st.id
-	d.Role = string(pci.Unknown)
-	if d.PCIAddress != "" {
-		if real, err := r.h.Files.Resolve(classDir + "/" + name + "/device"); err == nil {
-			d.Role = string(pci.RoleOf(real, gpus))
-		}
-	}
-	for _, n := range r.ports(name) {
+	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
 			p = &portState{}
@@ -156,7 +150,11 @@ func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapsho
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))
 	}
-	return d, !goneMeanwhile(r, name)
+	if goneMeanwhile(r, name) {
+		st.numbers = nil
+		return snapshot.Device{}, false
+	}
+	return d, true
 }
 
 // goneMeanwhile tells a device that went during its read from one whose reads fail.

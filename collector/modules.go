@@ -14,25 +14,25 @@ import (
 
 var (
 	moduleLoaded = &Desc{
-		Name: "rdma_kernel_module_loaded", Type: Gauge, Scope: ScopeHost,
+		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
 		Help:   "Whether a kernel module is live or built in. Modules of the RDMA core are told always, drivers where they are loaded.",
 		Labels: []string{"module"},
 		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
 	}
 	driverInfo = &Desc{
-		Name: "rdma_driver_info", Type: Gauge, Scope: ScopeHost,
+		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "Driver of an RDMA device or module of the RDMA core that is not the kernel's own, always 1. flavour is in-tree, ofed or out-of-tree; version is empty for in-tree modules; taint has P for proprietary, O for out-of-tree, E for unsigned.",
 		Labels: []string{"module", "version", "flavour", "taint"},
 		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
 	}
 	devNodes = &Desc{
-		Name: "rdma_device_nodes", Type: Gauge, Scope: ScopeHost,
+		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
 		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad and issm what subnet tools open.",
 		Labels: []string{"class"},
 		Source: "/dev/infiniband",
 	}
 	devNodesReadable = &Desc{
-		Name: "rdma_device_nodes_readable", Type: Gauge, Scope: ScopeHost,
+		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
 		Help:   "Those nodes in /dev/infiniband that the exporter's own user could open. They are not opened.",
 		Labels: []string{"class"},
 		Source: "access(2) on /dev/infiniband/*",

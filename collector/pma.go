@@ -20,7 +20,7 @@ const wordBytes = 4
 func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{
 		file: file, scale: scale, bits: bits,
-		desc: &Desc{Name: name, Type: Counter, Unit: unit, Scope: ScopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file},
+		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file},
 	}
 }
 
@@ -49,7 +49,7 @@ var pmaCounters = []pmaCounter{
 }
 
 var counterSaturated = &Desc{
-	Name: "rdma_port_counter_saturated", Type: Gauge, Scope: ScopeFunction,
+	Name: "rdma_port_counter_saturated", Type: gauge, Scope: scopeFunction,
 	Help:   "Whether a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared. Not told of drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
@@ -84,7 +84,7 @@ func (r *reader) pma(portDir string) []snapshot.Stat {
 		r.issue(err)
 		return nil
 	}
-	return r.stats(dir, names, nil, "")
+	return r.stats(dir, names)
 }
 
 // wraps says whether a driver fills the small counters modulo their width, so that all ones is a value like another.

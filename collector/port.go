@@ -12,79 +12,79 @@ import (
 
 var (
 	portInfo = &Desc{
-		Name: "rdma_port_info", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
 		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, unknown cannot be told.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
 		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs",
 	}
 	portLogicalState = &Desc{
-		Name: "rdma_port_state_id", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
 	}
 	portPhysicalState = &Desc{
-		Name: "rdma_port_physical_state_id", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_physical_state_id", Type: gauge, Scope: scopePort,
 		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers say so of any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
 	}
 	portWasActive = &Desc{
-		Name: "rdma_port_was_active", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
 		Help:   "Whether the exporter has seen the port ACTIVE.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/state over time",
 	}
 	portAdminUp = &Desc{
-		Name: "rdma_port_admin_up", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
 		Help:   "Whether the netdev of the port is administratively up (IFF_UP).",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags",
 	}
 	portRate = &Desc{
-		Name: "rdma_port_rate_bytes_per_second", Type: Gauge, Unit: "bytes per second", Scope: ScopePort,
+		Name: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
-		Name: "rdma_port_width_lanes", Type: Gauge, Unit: "lanes", Scope: ScopePort,
+		Name: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
 	}
 	portLID = &Desc{
-		Name: "rdma_port_lid", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_lid", Type: gauge, Scope: scopePort,
 		Help:   "Local identifier of an InfiniBand port, 0 or 65535 while none is assigned.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/lid",
 	}
 	portSMLID = &Desc{
-		Name: "rdma_port_sm_lid", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_sm_lid", Type: gauge, Scope: scopePort,
 		Help:   "Local identifier of the subnet manager that configured an InfiniBand port.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
 	}
 	portLMC = &Desc{
-		Name: "rdma_port_lid_mask_count", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_lid_mask_count", Type: gauge, Scope: scopePort,
 		Help:   "LID mask control of an InfiniBand port, 0 to 7: the port answers to 2^LMC LIDs.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
 	}
 	portIsSM = &Desc{
-		Name: "rdma_port_is_subnet_manager", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_is_subnet_manager", Type: gauge, Scope: scopePort,
 		Help:   "Whether a subnet manager runs on this InfiniBand port.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
 	}
 	portGIDs = &Desc{
-		Name: "rdma_port_gid_entries", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
 		Help:   "GID table entries in use by type: ib, roce_v1, roce_v2.",
 		Labels: []string{"device", "port", "type"},
 		Source: "ports/N/gid_attrs/types",
 	}
 	portPKeys = &Desc{
-		Name: "rdma_port_pkey_entries", Type: Gauge, Scope: ScopePort,
+		Name: "rdma_port_pkey_entries", Type: gauge, Scope: scopePort,
 		Help:   "P_Key table entries in use. The count ends at the eighth empty entry in a row.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/pkeys",
@@ -119,7 +119,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		r.issue(err)
 		return snapshot.Port{Number: n}
 	}
-	p, netdev := r.portState(d, n)
+	p, told, netdev := r.portState(d, n)
 	up := p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
 	st.wasActive = st.wasActive || up
 	state := uint64(0)
@@ -128,10 +128,13 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	}
 	now := r.h.Now()
 	if st.at.IsZero() || now.Sub(st.at) >= slowInterval || state != st.state {
-		st.readSlow(r, d, n, netdev)
+		st.readSlow(r, d, n, told, netdev)
 		st.at, st.state = now, state
 	} else if !up {
 		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
+	}
+	if !told {
+		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev, p.WasActive = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, st.slow.Netdev, st.wasActive
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
@@ -144,25 +147,28 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	return p
 }
 
-// portState asks the driver once by netlink for what costs it one query a file in sysfs.
-func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, netdev string) {
+// portState asks the driver once by netlink for what costs it one query a file in sysfs. Where netlink told all, told is
+// true; else the states alone are read, because each further file is another query.
+func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string) {
 	p.Number = n
 	a, err := r.h.RDMA.Port(r.ctx, d.Name, n)
 	if err == nil && a.State != nil {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
-		return p, a.Netdev
+		return p, true, a.Netdev
 	}
 	dir := portDir(d.Name, n)
-	p.State, p.PhysicalState = r.number(dir+"/state"), r.number(dir+"/phys_state")
-	p.LID, p.SMLID = r.number(dir+"/lid"), r.number(dir+"/sm_lid")
-	p.LMC, p.Capabilities = r.number(dir+"/lid_mask_count"), r.number(dir+"/cap_mask")
-	return p, ""
+	p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+	return p, false, ""
 }
 
 // readSlow reads what changes with the link or the configuration only.
-func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, netdev string) {
+func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, netdev string) {
 	dir := portDir(d.Name, n)
-	st.slow = snapshot.Port{LinkLayer: r.text(dir + "/link_layer")}
+	st.slow = snapshot.Port{LinkLayer: r.text(dir, "link_layer")}
+	if !told {
+		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
+		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
+	}
 	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
@@ -184,14 +190,14 @@ func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
 	if isGeneric(d.Driver) && p.LinkLayer == "Ethernet" {
 		return
 	}
-	path := portDir(d.Name, p.Number) + "/rate"
-	b, ok := r.bytes(path)
+	dir := portDir(d.Name, p.Number)
+	b, ok := r.bytes(dir, "rate")
 	if !ok {
 		return
 	}
 	rate, ok := parseRate(string(b))
 	if !ok {
-		r.issue(host.ErrGarbled(path, b))
+		r.issue(host.ErrGarbled(dir+"/rate", b))
 		return
 	}
 	if printsUnknown(d.HCAType, p.LinkLayer, rate) {
@@ -274,7 +280,7 @@ func (r *reader) pkeys(dir string) *uint64 {
 	slices.SortFunc(names, byNumber)
 	var n, empty uint64
 	for _, name := range names {
-		v := r.number(dir + "/pkeys/" + name)
+		v := r.number(dir+"/pkeys", name)
 		if v != nil && *v != 0 {
 			n++
 			empty = 0

@@ -3,11 +3,14 @@ package collector
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -16,37 +19,58 @@ import (
 // the netdev of a port, link modes.
 const slowInterval = time.Minute
 
-// eachDevice reads all devices side by side, each in its lane. One that does not return in time is reported and costs its
-// own data only.
-func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, names []string, read func(*reader, string) (T, bool)) []T {
-	type result struct {
-		r     reader
-		value T
-		ok    bool
-		err   error
+// reading is what the read of one device gave.
+type reading[T any] struct {
+	issues []snapshot.Issue
+	value  T
+	ok     bool
+	err    error
+}
+
+// eachDevice reads devices in their lanes. One that has not returned when ctx ends is reported, costs its own data only,
+// and is not read again until it returns.
+func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool)) []T {
+	var mu sync.Mutex
+	var buf []byte // of the reader that has ended, for the next one
+	readings := make([]*reading[T], len(names))
+	done := crew.Go(ctx, len(names), func(i int) {
+		res := &reading[T]{}
+		leave, err := h.Lanes.Enter(collector + "/" + names[i])
+		if err != nil {
+			res.err = err
+		} else {
+			r := reader{ctx: ctx, h: h, device: names[i]}
+			mu.Lock()
+			r.buf, buf = buf, nil
+			mu.Unlock()
+			res.value, res.ok = read(&r, names[i])
+			res.issues = r.issues
+			leave()
+			mu.Lock()
+			buf = r.buf
+			mu.Unlock()
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		readings[i] = res
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
 	}
-	results := make([]*result, len(names))
-	var wg sync.WaitGroup
-	for i, name := range names {
-		wg.Go(func() {
-			// A late reader keeps its own result: what is handed out below is then another one.
-			res := &result{r: reader{ctx: ctx, h: h, device: name}}
-			err := h.Lanes.Do(ctx, name, func() { res.value, res.ok = read(&res.r, name) })
-			if err != nil {
-				res = &result{err: err}
-			}
-			results[i] = res
-		})
-	}
-	wg.Wait()
-	var out []T
-	for i, res := range results {
+	mu.Lock()
+	defer mu.Unlock()
+	out := make([]T, 0, len(names))
+	for i, res := range readings {
+		if res == nil {
+			res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
+		}
 		n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil})
 		if res.err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
 			continue
 		}
-		n.Issues = append(n.Issues, res.r.issues...)
+		n.Issues = append(n.Issues, res.issues...)
 		if res.ok {
 			out = append(out, res.value)
 		}
@@ -70,8 +94,8 @@ func (r *reader) issue(err error) {
 }
 
 // bytes reads a file that has to be there. The result is valid until the next read.
-func (r *reader) bytes(path string) ([]byte, bool) {
-	b, err := r.h.Files.Read(path, r.buf)
+func (r *reader) bytes(dir, name string) ([]byte, bool) {
+	b, err := r.h.Files.ReadIn(dir, name, r.buf)
 	if err != nil {
 		r.issue(err)
 		return nil, false
@@ -81,10 +105,10 @@ func (r *reader) bytes(path string) ([]byte, bool) {
 }
 
 // text reads a text that has to be there; an empty file is malformed.
-func (r *reader) text(path string) string {
-	b, ok := r.bytes(path)
+func (r *reader) text(dir, name string) string {
+	b, ok := r.bytes(dir, name)
 	if ok && len(b) == 0 {
-		r.issue(host.ErrGarbled(path, b))
+		r.issue(host.ErrGarbled(dir+"/"+name, b))
 	}
 	return string(b)
 }
@@ -103,54 +127,54 @@ func (r *reader) optional(path string) string {
 }
 
 // number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
-func (r *reader) number(path string) *uint64 {
-	b, ok := r.bytes(path)
+func (r *reader) number(dir, name string) *uint64 {
+	b, ok := r.bytes(dir, name)
 	if !ok {
 		return nil
 	}
 	n, ok := parseNumber(b)
 	if !ok {
-		r.issue(host.ErrGarbled(path, b))
+		r.issue(host.ErrGarbled(dir+"/"+name, b))
 		return nil
 	}
 	return &n
 }
 
-// stats reads the counters in a directory by name. Names in first are read before the others; skip are left out.
-func (r *reader) stats(dir string, names, first []string, skip string) []snapshot.Stat {
+// stats reads the counters in a directory by name, in the order of names.
+func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	out := make([]snapshot.Stat, 0, len(names))
-	add := func(name string) {
-		path := dir + "/" + name
-		b, ok := r.bytes(path)
-		if !ok {
+	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
+		if err != nil {
+			r.issue(err)
 			return
 		}
-		n, err := strconv.ParseUint(string(b), 10, 64)
-		if err != nil {
-			r.issue(host.ErrGarbled(path, b))
+		n, ok := parseDecimal(bytes.TrimSpace(b))
+		if !ok {
+			r.issue(host.ErrGarbled(dir+"/"+name, b))
 			return
 		}
 		out = append(out, snapshot.Stat{Name: name, Value: n})
-	}
-	isFirst := func(name string) bool {
-		for _, f := range first {
-			if f == name {
-				return true
-			}
-		}
-		return false
-	}
-	for _, name := range names {
-		if isFirst(name) {
-			add(name)
-		}
-	}
-	for _, name := range names {
-		if name != skip && !isFirst(name) {
-			add(name)
-		}
-	}
+	})
 	return out
+}
+
+// parseDecimal is strconv.ParseUint on bytes, for the many.
+func parseDecimal(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		hi, lo := bits.Mul64(n, 10)
+		var carry uint64
+		if n, carry = bits.Add64(lo, uint64(c-'0'), 0); hi+carry != 0 {
+			return 0, false
+		}
+	}
+	return n, true
 }
 
 // parseNumber reads what the kernel prints with %d, %u, 0x%x, "%d: %s" or "%u: %s".

@@ -6,11 +6,11 @@ import (
 )
 
 func transport(name, unit, help string) *Desc {
-	return &Desc{Name: name, Type: Counter, Unit: unit, Scope: ScopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters"}
+	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters"}
 }
 
 func bondWide(d *Desc) *Desc {
-	d.Scope = ScopeBond
+	d.Scope = scopeBond
 	return d
 }
 

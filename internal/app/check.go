@@ -14,6 +14,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
 )
@@ -114,7 +115,7 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := j.engine.Append(t, p.Families); err != nil {
+	if err := j.engine.Append(t, exposition.DTO(p.Families)); err != nil {
 		return err
 	}
 	return j.engine.Eval(ctx, t)

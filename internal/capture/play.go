@@ -253,6 +253,23 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	return b, err
 }
 
+// ReadEach is ReadIn of each name.
+func (p *Player) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
+	for _, name := range names {
+		b, err := p.ReadIn(dir, name, buf)
+		if err == nil {
+			buf = b
+		}
+		each(name, b, err)
+	}
+	return buf
+}
+
+// ReadIn is Read of dir/name.
+func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	return p.Read(dir+"/"+name, buf)
+}
+
 // List gives the names as of Now.
 func (p *Player) List(name string) ([]string, error) {
 	p.mu.RLock()

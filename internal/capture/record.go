@@ -176,6 +176,23 @@ func (r *Recorder) Read(p string, buf []byte) ([]byte, error) {
 	return b, err
 }
 
+// ReadEach is ReadIn of each name.
+func (r *Recorder) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
+	for _, name := range names {
+		b, err := r.ReadIn(dir, name, buf)
+		if err == nil {
+			buf = b
+		}
+		each(name, b, err)
+	}
+	return buf
+}
+
+// ReadIn is Read of dir/name.
+func (r *Recorder) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	return r.Read(dir+"/"+name, buf)
+}
+
 // List records which names are there.
 func (r *Recorder) List(p string) ([]string, error) {
 	names, err := r.inner.Files.List(p)

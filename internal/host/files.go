@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,18 +22,27 @@ type Paths struct {
 type tree struct {
 	sys, proc, rest *root
 
-	mu    sync.Mutex
-	dirs  map[string]*dir
-	files map[string]*file
-	max   int // descriptors that may stay open
+	mu   sync.Mutex
+	dirs map[string]*dir
+	kept int // descriptors that stay open
+	max  int // how many may
 }
 
-// dir is a directory as it was at the last List.
+// relistInterval is how long an unmodified directory of sysfs may have changed unseen.
+const relistInterval = 30 * time.Second
+
+// dir is a directory as it was at the last List, and the descriptors of its files.
 type dir struct {
-	dev, ino     uint64
-	sec, nsec    int64
-	names        []string
-	openChildren map[string]struct{} // paths in tree.files
+	id     dirID
+	names  []string
+	listed time.Time
+	files  map[string]*file // by name
+}
+
+// dirID tells a directory from another one that has taken its place, or from itself with other entries.
+type dirID struct {
+	dev, ino  uint64
+	sec, nsec int64
 }
 
 // file is a descriptor that stays open between rounds. It is closed when the cache and all readers have let go.
@@ -52,7 +62,7 @@ func openTree(p Paths) (*tree, error) {
 	if p.Proc == "" {
 		p.Proc = path.Join(p.RootFS, "proc")
 	}
-	t := &tree{dirs: map[string]*dir{}, files: map[string]*file{}, max: maxDescriptors()}
+	t := &tree{dirs: map[string]*dir{}, max: maxDescriptors()}
 	for _, x := range []struct {
 		to   **root
 		path string
@@ -78,8 +88,8 @@ func maxDescriptors() int {
 
 func (t *tree) close() error {
 	t.mu.Lock()
-	for p := range t.files {
-		t.drop(p)
+	for p := range t.dirs {
+		t.leaveLocked(p)
 	}
 	t.mu.Unlock()
 	var errs []error
@@ -109,36 +119,76 @@ func (t *tree) open(p string, flags int) (int, error) {
 	return r.open(rel, flags)
 }
 
-// Read uses a descriptor that stays open, so that the steady state costs one system call a file. A descriptor of a
-// device that went answers ENODEV: it is opened again once, for a device that came back.
+// Read reads a file by its path.
 func (t *tree) Read(p string, buf []byte) ([]byte, error) {
-	f, err := t.acquire(p)
-	if err != nil {
-		return nil, &Error{"read", p, err}
+	dir, name := path.Split(p)
+	return t.ReadIn(strings.TrimSuffix(dir, "/"), name, buf)
+}
+
+// ReadIn uses a descriptor that stays open, so that the steady state costs one system call a file. A descriptor of a
+// device that went answers ENODEV: it is opened again once, for a device that came back.
+func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	for again := false; ; again = true {
+		f, err := t.acquire(dir, name)
+		if err != nil {
+			return nil, &Error{"read", path.Join(dir, name), err}
+		}
+		b, err := pread(f.fd, buf, strings.HasPrefix(dir, "proc"))
+		t.release(f)
+		if err == nil {
+			return b, nil
+		}
+		if err != unix.ENODEV || again {
+			return nil, &Error{"read", path.Join(dir, name), err}
+		}
+		t.forget(dir, name)
 	}
-	b, err := t.pread(p, f.fd, buf)
-	t.release(f)
-	if err == unix.ENODEV {
-		t.forget(p)
-		if f, err = t.acquire(p); err == nil {
-			b, err = t.pread(p, f.fd, buf)
-			t.release(f)
+}
+
+// ReadEach reads many files of a directory, with the cache locked twice in all.
+func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte {
+	open := make([]*file, len(names))
+	t.mu.Lock()
+	if d := t.dirs[dir]; d != nil {
+		for i, name := range names {
+			if f := d.files[name]; f != nil {
+				f.refs++
+				open[i] = f
+			}
 		}
 	}
-	if err != nil {
-		return nil, &Error{"read", p, err}
+	t.mu.Unlock()
+	for i, name := range names {
+		var b []byte
+		err := error(unix.ENODEV)
+		if open[i] != nil {
+			b, err = pread(open[i].fd, buf, false)
+		}
+		if err != nil { // not open yet, or not any more
+			b, err = t.ReadIn(dir, name, buf)
+		}
+		if err == nil {
+			buf = b
+		}
+		each(name, b, err)
 	}
-	return b, nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range open {
+		if f != nil {
+			t.unref(f)
+		}
+	}
+	return buf
 }
 
 // pread reads from the start. sysfs answers a whole attribute at once and regular files are short only at their end;
 // procfs may answer in pieces, so it is read up to its end.
-func (t *tree) pread(p string, fd int, buf []byte) ([]byte, error) {
+func pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 	if cap(buf) < 512 {
 		buf = make([]byte, 0, 4096+1)
 	}
 	buf = buf[:0]
-	whole := !strings.HasPrefix(p, "proc/")
 	for {
 		n, err := unix.Pread(fd, buf[len(buf):cap(buf)], int64(len(buf)))
 		if err == unix.EINTR {
@@ -148,7 +198,7 @@ func (t *tree) pread(p string, fd int, buf []byte) ([]byte, error) {
 			return nil, err
 		}
 		buf = buf[:len(buf)+n]
-		if n == 0 || whole && len(buf) < cap(buf) {
+		if n == 0 || !pieces && len(buf) < cap(buf) {
 			return buf, nil
 		}
 		if len(buf) > MaxFile {
@@ -160,15 +210,17 @@ func (t *tree) pread(p string, fd int, buf []byte) ([]byte, error) {
 	}
 }
 
-func (t *tree) acquire(p string) (*file, error) {
+func (t *tree) acquire(dir, name string) (*file, error) {
 	t.mu.Lock()
-	if f := t.files[p]; f != nil {
-		f.refs++
-		t.mu.Unlock()
-		return f, nil
+	if d := t.dirs[dir]; d != nil {
+		if f := d.files[name]; f != nil {
+			f.refs++
+			t.mu.Unlock()
+			return f, nil
+		}
 	}
 	t.mu.Unlock()
-	fd, err := t.open(p, 0) // may block: not under the lock
+	fd, err := t.open(path.Join(dir, name), 0) // may block: not under the lock
 	if err != nil {
 		return nil, err
 	}
@@ -176,9 +228,10 @@ func (t *tree) acquire(p string) (*file, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Only a directory that is listed each round can tell when its descriptors are no longer the files of that name.
-	if d := t.dirs[path.Dir(p)]; d != nil && t.files[p] == nil && len(t.files) < t.max {
-		t.files[p], d.openChildren[p] = f, struct{}{}
+	if d := t.dirs[dir]; d != nil && d.files[name] == nil && t.kept < t.max {
+		d.files[name] = f
 		f.refs++
+		t.kept++
 	}
 	return f, nil
 }
@@ -195,22 +248,23 @@ func (t *tree) unref(f *file) {
 	}
 }
 
-func (t *tree) forget(p string) {
+// forget drops a descriptor from the cache.
+func (t *tree) forget(dir, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.drop(p)
-}
-
-// drop takes a descriptor out of the cache; tree.mu is held.
-func (t *tree) drop(p string) {
-	if f := t.files[p]; f != nil {
-		delete(t.files, p)
-		t.unref(f)
+	if d := t.dirs[dir]; d != nil && d.files[name] != nil {
+		t.unref(d.files[name])
+		t.kept--
+		delete(d.files, name)
 	}
 }
 
-// List reads a directory afresh. It costs five system calls, and makes the descriptors below it trustworthy.
+// List costs one system call while the directory is the one of the last call: the same inode, not modified. sysfs does not
+// tell of entries that come and go, so that it is read again after relistInterval; a file that went answers ENODEV.
 func (t *tree) List(p string) ([]string, error) {
+	if names, same := t.unchanged(p); same {
+		return names, nil
+	}
 	fd, err := t.open(p, unix.O_DIRECTORY)
 	if err != nil {
 		t.leave(p)
@@ -228,16 +282,37 @@ func (t *tree) List(p string) ([]string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d := t.dirs[p]
-	if d != nil && d.dev == st.Dev && d.ino == st.Ino && d.sec == st.Mtim.Sec && d.nsec == st.Mtim.Nsec && slices.Equal(d.names, names) {
+	if d != nil && d.id == idOf(&st) && slices.Equal(d.names, names) {
+		d.listed = time.Now()
 		return d.names, nil
 	}
 	t.leaveLocked(p)
-	t.dirs[p] = &dir{
-		dev: st.Dev, ino: st.Ino, sec: st.Mtim.Sec, nsec: st.Mtim.Nsec, names: names,
-		openChildren: map[string]struct{}{},
-	}
+	t.dirs[p] = &dir{id: idOf(&st), names: names, listed: time.Now(), files: map[string]*file{}}
 	return names, nil
 }
+
+// unchanged looks whether p is still the directory that was listed. The kernel resolves links on its own here: one that
+// leads outside can only make it another directory, which is then opened the safe way.
+func (t *tree) unchanged(p string) ([]string, bool) {
+	t.mu.Lock()
+	d := t.dirs[p]
+	var fresh bool
+	if d != nil {
+		fresh = time.Since(d.listed) < relistInterval
+	}
+	t.mu.Unlock()
+	if !fresh {
+		return nil, false
+	}
+	r, rel := t.at(p)
+	var st unix.Stat_t
+	if unix.Fstatat(r.fd, rel, &st, 0) != nil || d.id != idOf(&st) {
+		return nil, false
+	}
+	return d.names, true
+}
+
+func idOf(st *unix.Stat_t) dirID { return dirID{st.Dev, st.Ino, st.Mtim.Sec, st.Mtim.Nsec} }
 
 func (t *tree) leave(p string) {
 	t.mu.Lock()
@@ -251,8 +326,9 @@ func (t *tree) leaveLocked(p string) {
 		return
 	}
 	delete(t.dirs, p)
-	for c := range d.openChildren {
-		t.drop(c)
+	for _, f := range d.files {
+		t.unref(f)
+		t.kept--
 	}
 }
 

@@ -27,6 +27,11 @@ type Host struct {
 type Files interface {
 	// Read appends the content of a file, at most MaxFile bytes, to buf[:0] and returns it.
 	Read(path string, buf []byte) ([]byte, error)
+	// ReadIn is Read of dir/name, without a path to put together.
+	ReadIn(dir, name string, buf []byte) ([]byte, error)
+	// ReadEach is ReadIn of many files of one directory, in the order of names; proc is not for it. It returns buf, which
+	// may have grown; content is valid until each returns.
+	ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte
 	// List returns the names in a directory, sorted. Descriptors below a directory that is another one than at the
 	// last call, or has other entries, are dropped: whoever reads files of a directory in each round lists it first.
 	List(path string) ([]string, error)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
+	"sync/atomic"
 )
 
-// Lanes keeps one reader at a time on each device. A system call that blocks in the kernel cannot be cancelled: its lane
+// Lanes keeps one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its lane
 // stays taken until it returns, nobody enters it meanwhile, and everybody else goes on.
 type Lanes struct {
 	mu    sync.Mutex
@@ -15,28 +15,48 @@ type Lanes struct {
 }
 
 type lane struct {
-	turn  chan struct{} // holds one token while nobody is inside
-	stuck time.Time     // since when somebody inside has outlived a deadline; guarded by Lanes.mu
+	turn chan struct{} // holds one token while nobody is inside
+	late atomic.Bool   // whoever is inside has outlived its deadline: waiting for the turn is in vain
 }
 
 // NewLanes returns lanes that are all free.
 func NewLanes() *Lanes { return &Lanes{lanes: map[string]*lane{}} }
 
-// Do runs f in the lane of a device and waits for it until ctx ends. The error wraps ErrStuck if f did not return in time,
-// or was not started because an earlier one is still inside. What a late f produces must not be looked at.
-func (l *Lanes) Do(ctx context.Context, device string, f func()) error {
-	ln, since := l.get(device)
-	if !since.IsZero() {
-		return fmt.Errorf("%s: %w since %s", device, ErrStuck, since.UTC().Format(time.RFC3339))
-	}
+// Enter takes a lane that must be free, and returns how to leave it. The error wraps ErrStuck: whoever is inside has not come
+// back.
+func (l *Lanes) Enter(name string) (leave func(), err error) {
+	ln := l.get(name)
 	select {
 	case <-ln.turn:
-	case <-ctx.Done():
-		return fmt.Errorf("%s: %w: its turn did not come in time", device, ErrStuck)
+		return func() { ln.turn <- struct{}{} }, nil
+	default:
+		return nil, fmt.Errorf("%s: %w", name, ErrStuck)
+	}
+}
+
+// Do runs f in a lane that several take in turn, and waits for it until ctx ends. The error wraps ErrStuck if f did not
+// return in time, or was not started because another is still inside. What a late f produces must not be looked at.
+func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
+	ln := l.get(name)
+	select {
+	case <-ln.turn:
+	default:
+		if ln.late.Load() {
+			return fmt.Errorf("%s: %w", name, ErrStuck)
+		}
+		select {
+		case <-ln.turn:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w: its turn did not come in time", name, ErrStuck)
+		}
 	}
 	done := make(chan struct{})
 	go func() {
-		defer l.leave(ln, done)
+		defer func() {
+			ln.late.Store(false)
+			close(done)
+			ln.turn <- struct{}{}
+		}()
 		f()
 	}()
 	select {
@@ -44,34 +64,23 @@ func (l *Lanes) Do(ctx context.Context, device string, f func()) error {
 		return nil
 	case <-ctx.Done():
 	}
-	// Both may be ready; a reader that has finished is not stuck.
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	select {
-	case <-done:
+	case <-done: // both were ready: it is not stuck
 		return nil
 	default:
-		ln.stuck = time.Now()
-		return fmt.Errorf("%s: %w: no answer in time", device, ErrStuck)
+		ln.late.Store(true)
+		return fmt.Errorf("%s: %w: no answer in time", name, ErrStuck)
 	}
 }
 
-func (l *Lanes) leave(ln *lane, done chan struct{}) {
-	l.mu.Lock()
-	ln.stuck = time.Time{}
-	close(done)
-	l.mu.Unlock()
-	ln.turn <- struct{}{}
-}
-
-func (l *Lanes) get(device string) (*lane, time.Time) {
+func (l *Lanes) get(name string) *lane {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ln := l.lanes[device]
+	ln := l.lanes[name]
 	if ln == nil {
 		ln = &lane{turn: make(chan struct{}, 1)}
 		ln.turn <- struct{}{}
-		l.lanes[device] = ln
+		l.lanes[name] = ln
 	}
-	return ln, ln.stuck
+	return ln
 }

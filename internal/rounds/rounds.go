@@ -3,7 +3,6 @@
 package rounds
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -11,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/crew"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -39,14 +38,14 @@ type Scheduler struct {
 	ctx     context.Context
 	runners []*runner
 	faults  *faults
-	self    *sink
+	self    *exposition.Sink
 	selfMu  sync.Mutex
 }
 
 // runner runs one collector.
 type runner struct {
 	c    *collector.Collector
-	sink *sink
+	sink *exposition.Sink
 
 	mu      sync.Mutex
 	running chan struct{} // closed at the end of the collection in progress; nil if none is
@@ -59,14 +58,14 @@ type result struct {
 	duration time.Duration
 	err      error
 	node     snapshot.Node
-	families []*dto.MetricFamily
+	families []exposition.Family
 }
 
 // Picture is the node as a request sees it.
 type Picture struct {
 	At       time.Time
 	Node     snapshot.Node
-	Families []*dto.MetricFamily // sorted by name
+	Families []exposition.Family // sorted by name
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -74,9 +73,9 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: newSink(Descs)}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs)}
 	for _, c := range o.Collectors {
-		s.runners = append(s.runners, &runner{c: c, sink: newSink(c.Descs)})
+		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}
 	return s
 }
@@ -118,34 +117,38 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 			chosen = append(chosen, r)
 		}
 	}
-	results := make([]*result, len(chosen))
-	waits := make([]func() *result, len(chosen))
 	if s.Before != nil {
 		if err := s.Before(s.Now()); err != nil {
 			return nil, err
 		}
 	}
+	deadline, _ := ctx.Deadline()
+	var idle []*runner // to be run for this request
+	waits := make([]func() *result, len(chosen))
 	for i, r := range chosen {
-		waits[i] = s.start(ctx, r)
+		var start bool
+		if waits[i], start = s.join(ctx, r); start {
+			idle = append(idle, r)
+		}
 	}
+	crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i], deadline) })
+	results := make([]*result, len(chosen))
 	for i, wait := range waits {
 		results[i] = wait()
 	}
 	return s.picture(chosen, results), nil
 }
 
-// start joins the collection in progress, takes a result that is young enough, or starts a collection. The function that it
-// returns waits; nil means that there was no result in time.
-func (s *Scheduler) start(ctx context.Context, r *runner) func() *result {
+// join takes a result that is young enough, or the collection in progress; if there is none, one has to be started. The
+// function that it returns waits; nil means that there was no result in time.
+func (s *Scheduler) join(ctx context.Context, r *runner) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == nil {
 		if last := r.last; last != nil && s.Now().Sub(last.at) < s.MinInterval {
-			return func() *result { return last }
+			return func() *result { return last }, false
 		}
-		r.running = make(chan struct{})
-		deadline, _ := ctx.Deadline()
-		go s.collect(r, deadline)
+		r.running, start = make(chan struct{}), true
 	}
 	running := r.running
 	return func() *result {
@@ -157,7 +160,7 @@ func (s *Scheduler) start(ctx context.Context, r *runner) func() *result {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.last
-	}
+	}, start
 }
 
 // margin is what a collection leaves of the request's time for the answer.
@@ -171,11 +174,11 @@ func (s *Scheduler) collect(r *runner, deadline time.Time) {
 	start := time.Now()
 	res := &result{at: s.Now()}
 	res.err = r.c.Read(ctx, s.Host, &res.node)
-	r.sink.begin()
+	r.sink.Begin()
 	r.c.Emit(&res.node, r.sink)
-	res.families = r.sink.end()
+	res.families = r.sink.End()
 	res.duration = time.Since(start)
-	s.faults.add(r.c.Name, res, r.sink.dropped)
+	s.faults.add(r.c.Name, res, r.sink.Dropped())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = res
@@ -193,22 +196,6 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		p.Families = append(p.Families, res.families...)
 	}
 	p.Families = append(p.Families, s.selfFamilies(runners, results)...)
-	p.Families = merge(p.Families)
+	p.Families = exposition.Merge(p.Families)
 	return p
-}
-
-// merge sorts families by name and joins those of the same name: some drivers tell in hw_counters what others tell in
-// counters.
-func merge(families []*dto.MetricFamily) []*dto.MetricFamily {
-	slices.SortStableFunc(families, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	out := families[:0]
-	for _, f := range families {
-		if n := len(out); n > 0 && out[n-1].GetName() == f.GetName() {
-			last := out[n-1]
-			out[n-1] = &dto.MetricFamily{Name: last.Name, Help: last.Help, Type: last.Type, Metric: slices.Concat(last.Metric, f.Metric)}
-			continue
-		}
-		out = append(out, f)
-	}
-	return out
 }

@@ -3,46 +3,45 @@ package rounds
 import (
 	"runtime"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/collector"
+	"rdma_exporter/internal/exposition"
 )
 
 var (
-	collectorSuccess = &collector.Desc{
-		Name: "rdma_scrape_collector_success", Type: collector.Gauge, Scope: collector.ScopeExporter,
+	collectorSuccess = &exposition.Desc{
+		Name: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the collector finished in time and without an error of its own.", Labels: []string{"collector"}, Source: "the exporter",
 	}
-	collectorDuration = &collector.Desc{
-		Name: "rdma_scrape_collector_duration_seconds", Type: collector.Gauge, Unit: "seconds", Scope: collector.ScopeExporter,
+	collectorDuration = &exposition.Desc{
+		Name: "rdma_scrape_collector_duration_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
 		Help: "Wall time of the collector's last finished collection.", Labels: []string{"collector"}, Source: "the exporter",
 	}
-	collectorAge = &collector.Desc{
-		Name: "rdma_scrape_collector_age_seconds", Type: collector.Gauge, Unit: "seconds", Scope: collector.ScopeExporter,
+	collectorAge = &exposition.Desc{
+		Name: "rdma_scrape_collector_age_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
 		Help: "Age of the collection that this scrape serves.", Labels: []string{"collector"}, Source: "the exporter",
 	}
-	collectorStuck = &collector.Desc{
-		Name: "rdma_scrape_collector_stuck", Type: collector.Gauge, Scope: collector.ScopeExporter,
+	collectorStuck = &exposition.Desc{
+		Name: "rdma_scrape_collector_stuck", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the read of a device has not returned from the kernel. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
-	scrapeErrors = &collector.Desc{
-		Name: "rdma_scrape_errors_total", Type: collector.Counter, Scope: collector.ScopeExporter,
+	scrapeErrors = &exposition.Desc{
+		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
 		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, malformed, io; failed for a whole collector; duplicate, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
-	buildInfo = &collector.Desc{
-		Name: "rdma_exporter_build_info", Type: collector.Gauge, Scope: collector.ScopeExporter,
+	buildInfo = &exposition.Desc{
+		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
 	}
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*collector.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, scrapeErrors, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, scrapeErrors, buildInfo}
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []*dto.MetricFamily {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
-	s.self.begin()
+	s.self.Begin()
 	now := s.Now()
 	for i, r := range runners {
 		name, res := r.c.Name, results[i]
@@ -61,7 +60,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []*dto.Me
 		s.self.Emit(scrapeErrors, totals[i], k.collector, k.device, k.reason)
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
-	return s.self.end()
+	return s.self.End()
 }
 
 func number(b bool) float64 {

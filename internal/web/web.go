@@ -2,6 +2,8 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -11,14 +13,16 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -39,15 +43,14 @@ type Options struct {
 // Handler serves one node.
 type Handler struct {
 	Options
-	mux      *http.ServeMux
-	slots    chan struct{}
-	ready    atomic.Bool
-	errorLog promhttp.Logger
+	mux   *http.ServeMux
+	slots chan struct{}
+	ready atomic.Bool
 }
 
 // New makes a handler. It answers at once; Ready says when /-/ready does.
 func New(o Options) (*Handler, error) {
-	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests), errorLog: errorLog{o.Logger}}
+	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests)}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
 	h.mux.HandleFunc("GET "+at(o.MetricsPath), h.metrics)
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
@@ -119,17 +122,81 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	gatherers := prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		families := picture.Families
-		if h.Process != nil && len(names) == 0 {
-			own, err := h.Process.Gather()
-			return append(own, families...), err
+	h.write(w, r, picture.Families, len(names) == 0)
+}
+
+// write answers in the format that the client asks for. The two text formats, which is what scrapers ask for, are written
+// from the series' own text; protobuf goes through the client library.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []exposition.Family, whole bool) {
+	var own []*dto.MetricFamily
+	if h.Process != nil && whole {
+		var err error
+		if own, err = h.Process.Gather(); err != nil {
+			h.Logger.Error("cannot gather the exporter's own metrics", "err", err)
 		}
-		return families, nil
-	})
-	promhttp.HandlerFor(gatherers, promhttp.HandlerOpts{
-		ErrorLog: h.errorLog, ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true,
-	}).ServeHTTP(w, r)
+	}
+	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	switch format.FormatType() {
+	case expfmt.TypeTextPlain:
+		encode(b, own, format)
+		b.Write(exposition.AppendText(b.AvailableBuffer(), families))
+	case expfmt.TypeOpenMetrics:
+		encode(b, own, format)
+		b.Write(exposition.AppendOpenMetrics(b.AvailableBuffer(), families))
+		b.WriteString("# EOF\n")
+	default:
+		encode(b, append(own, exposition.DTO(families)...), format)
+	}
+	w.Header().Set("Content-Type", string(format))
+	compressed(w, r, b.Bytes())
+}
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// encode uses the library's encoder, without the closing line of OpenMetrics.
+func encode(b *bytes.Buffer, families []*dto.MetricFamily, format expfmt.Format) {
+	e := expfmt.NewEncoder(b, format)
+	for _, f := range families {
+		// A bytes.Buffer takes all, and a family that the library made is valid.
+		if err := e.Encode(f); err != nil {
+			continue
+		}
+	}
+}
+
+var gzipWriters = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+	return z
+}}
+
+// compressed writes an answer at once, with gzip if the client takes it.
+func compressed(w http.ResponseWriter, r *http.Request, b []byte) {
+	if acceptsGzip(r) {
+		var z bytes.Buffer
+		g := gzipWriters.Get().(*gzip.Writer)
+		defer gzipWriters.Put(g)
+		g.Reset(&z)
+		if _, err := g.Write(b); err == nil && g.Close() == nil {
+			w.Header().Set("Content-Encoding", "gzip")
+			b = z.Bytes()
+		}
+	}
+	w.Header().Add("Vary", "Accept-Encoding")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	_, _ = w.Write(b) // a client that has gone away is nobody's fault
+}
+
+func acceptsGzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, q, _ := strings.Cut(strings.ReplaceAll(part, " ", ""), ";")
+		if coding == "gzip" || coding == "*" {
+			return q != "q=0" && q != "q=0.0"
+		}
+	}
+	return false
 }
 
 // answerTime is what a scrape leaves for the answer to travel.
@@ -144,7 +211,3 @@ func deadline(r *http.Request) (context.Context, context.CancelFunc) {
 	left := time.Duration(s * float64(time.Second))
 	return context.WithTimeout(r.Context(), max(left-answerTime, left/2))
 }
-
-type errorLog struct{ log *slog.Logger }
-
-func (l errorLog) Println(v ...any) { l.log.Error("cannot serve metrics", "err", fmt.Sprint(v...)) }

@@ -1,0 +1,190 @@
+// Package exposition holds samples as they are served. A series keeps its text between rounds, so that a scrape formats
+// numbers only; a test holds the output equal to that of Prometheus' own encoder, byte for byte.
+package exposition
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+// maxLabel bounds a label value that comes from hardware, in bytes.
+const maxLabel = 128
+
+// Sink turns samples into families. It drops and counts a sample that is invalid, undeclared or there twice.
+type Sink struct {
+	descs   map[*Desc]*table
+	order   []*table
+	round   uint64
+	dropped map[string]int
+	key     []byte
+}
+
+// table is what a Sink knows about one Desc.
+type table struct {
+	head   *Head
+	sorted []int // indices of desc.Labels in the order of their names
+	series map[string]*Series
+	points []Point
+}
+
+// Head describes a family.
+type Head struct {
+	Desc        *Desc
+	text, openM string // comment lines in both formats
+}
+
+// Series is a label set of a family and its text. It does not change.
+type Series struct {
+	labels []*dto.LabelPair
+	text   string // name{label="value"} and a blank
+	round  uint64 // of the Sink, when it was emitted last
+}
+
+// Point is a sample.
+type Point struct {
+	Series *Series
+	Value  float64
+}
+
+// Family is a metric family of one round. It does not change.
+type Family struct {
+	Head   *Head
+	Points []Point
+}
+
+// NewSink makes a sink for the samples of some Descs.
+func NewSink(descs []*Desc) *Sink {
+	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
+	for _, d := range descs {
+		t := &table{head: newHead(d), sorted: make([]int, len(d.Labels)), series: map[string]*Series{}}
+		for i := range t.sorted {
+			t.sorted[i] = i
+		}
+		slices.SortFunc(t.sorted, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
+		s.descs[d] = t
+		s.order = append(s.order, t)
+	}
+	return s
+}
+
+// Begin starts a round.
+func (s *Sink) Begin() {
+	clear(s.dropped)
+	s.round++
+	for _, t := range s.order {
+		t.points = make([]Point, 0, len(t.series))
+	}
+}
+
+// End returns the families that have samples, and forgets series that are gone.
+func (s *Sink) End() []Family {
+	out := make([]Family, 0, len(s.order))
+	for _, t := range s.order {
+		if len(t.points) < len(t.series) {
+			for k, x := range t.series {
+				if x.round != s.round {
+					delete(t.series, k)
+				}
+			}
+		}
+		if len(t.points) > 0 {
+			out = append(out, Family{t.head, t.points})
+		}
+		t.points = nil
+	}
+	return out
+}
+
+// Dropped counts the samples of this round that were dropped, by reason: invalid, duplicate, undeclared.
+func (s *Sink) Dropped() map[string]int { return s.dropped }
+
+// Emit adds a sample.
+func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
+	t := s.descs[d]
+	switch {
+	case t == nil:
+		s.dropped["undeclared"]++
+		return
+	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0:
+		s.dropped["invalid"]++
+		return
+	}
+	s.key = s.key[:0]
+	for _, l := range labels {
+		s.key = append(append(s.key, l...), 0xff)
+	}
+	x := t.series[string(s.key)]
+	if x == nil {
+		x = t.newSeries(labels)
+		// Two label sets may become one when they are made valid.
+		for _, o := range t.series {
+			if o.text == x.text && o.round == s.round {
+				s.dropped["duplicate"]++
+				return
+			}
+		}
+		t.series[string(s.key)] = x
+	}
+	if x.round == s.round {
+		s.dropped["duplicate"]++
+		return
+	}
+	x.round = s.round
+	t.points = append(t.points, Point{x, value})
+}
+
+// newSeries makes the labels and the text of a series. An empty value is no label, as in PromQL.
+func (t *table) newSeries(labels []string) *Series {
+	x := &Series{}
+	var b strings.Builder
+	b.WriteString(t.head.Desc.Name)
+	for _, i := range t.sorted {
+		v := validLabel(labels[i])
+		if v == "" {
+			continue
+		}
+		name := t.head.Desc.Labels[i]
+		if len(x.labels) == 0 {
+			b.WriteByte('{')
+		} else {
+			b.WriteByte(',')
+		}
+		x.labels = append(x.labels, &dto.LabelPair{Name: &name, Value: &v})
+		b.WriteString(name + `="` + escapeValue(v) + `"`)
+	}
+	if len(x.labels) > 0 {
+		b.WriteByte('}')
+	}
+	b.WriteByte(' ')
+	x.text = b.String()
+	return x
+}
+
+// validLabel makes a string from hardware valid: UTF-8, no control characters, no blanks around, at most maxLabel bytes.
+func validLabel(s string) string {
+	plain := len(s) <= maxLabel
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] > ' ' && s[i] < 0x7f
+	}
+	if plain {
+		return s
+	}
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != utf8.RuneError {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(utf8.RuneError)))
+	if len(s) > maxLabel {
+		s = s[:maxLabel]
+		for !utf8.ValidString(s) {
+			s = s[:len(s)-1]
+		}
+	}
+	return strings.TrimSpace(s)
+}

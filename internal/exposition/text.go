@@ -1,0 +1,109 @@
+package exposition
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+)
+
+var (
+	valueEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	helpEscapes  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+)
+
+func escapeValue(s string) string { return valueEscapes.Replace(s) }
+
+func newHead(d *Desc) *Head {
+	// OpenMetrics names a counter's family without the suffix of its samples, and calls untyped unknown.
+	name, kind := d.Name, d.Type.String()
+	text := "# HELP " + name + " " + helpEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
+	if d.Type == Counter {
+		name = strings.TrimSuffix(name, "_total")
+	}
+	if d.Type == Untyped {
+		kind = "unknown"
+	}
+	openM := "# HELP " + name + " " + valueEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
+	return &Head{Desc: d, text: text, openM: openM}
+}
+
+// AppendText writes families in the Prometheus text format, version 0.0.4.
+func AppendText(b []byte, families []Family) []byte {
+	for _, f := range families {
+		b = append(b, f.Head.text...)
+		for _, p := range f.Points {
+			b = append(b, p.Series.text...)
+			b = append(appendFloat(b, p.Value), '\n')
+		}
+	}
+	return b
+}
+
+// AppendOpenMetrics writes families in the OpenMetrics text format, without its closing line.
+func AppendOpenMetrics(b []byte, families []Family) []byte {
+	for _, f := range families {
+		b = append(b, f.Head.openM...)
+		for _, p := range f.Points {
+			b = append(b, p.Series.text...)
+			start := len(b)
+			b = appendFloat(b, p.Value)
+			if !slices.ContainsFunc(b[start:], func(c byte) bool { return c == '.' || c == 'e' }) {
+				b = append(b, '.', '0')
+			}
+			b = append(b, '\n')
+		}
+	}
+	return b
+}
+
+// appendFloat writes a finite number; small integers, most of what there is, take the short way.
+func appendFloat(b []byte, v float64) []byte {
+	if v == math.Trunc(v) && math.Abs(v) < 1e6 && !(v == 0 && math.Signbit(v)) {
+		return strconv.AppendInt(b, int64(v), 10)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+// Merge sorts families by name and joins those of the same name: some drivers tell in hw_counters what others tell in
+// counters.
+func Merge(families []Family) []Family {
+	slices.SortStableFunc(families, func(a, b Family) int { return strings.Compare(a.Head.Desc.Name, b.Head.Desc.Name) })
+	out := families[:0]
+	for _, f := range families {
+		if n := len(out); n > 0 && out[n-1].Head.Desc == f.Head.Desc {
+			out[n-1].Points = slices.Concat(out[n-1].Points, f.Points)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// DTO returns families in the form of the Prometheus client library.
+func DTO(families []Family) []*dto.MetricFamily {
+	out := make([]*dto.MetricFamily, 0, len(families))
+	for _, f := range families {
+		d := f.Head.Desc
+		mf := &dto.MetricFamily{Name: &d.Name, Help: &d.Help}
+		for _, p := range f.Points {
+			m := &dto.Metric{Label: p.Series.labels}
+			switch d.Type {
+			case Counter:
+				mf.Type = dto.MetricType_COUNTER.Enum()
+				m.Counter = &dto.Counter{Value: &p.Value}
+			case Gauge:
+				mf.Type = dto.MetricType_GAUGE.Enum()
+				m.Gauge = &dto.Gauge{Value: &p.Value}
+			default:
+				mf.Type = dto.MetricType_UNTYPED.Enum()
+				m.Untyped = &dto.Untyped{Value: &p.Value}
+			}
+			mf.Metric = append(mf.Metric, m)
+		}
+		out = append(out, mf)
+	}
+	return out
+}
