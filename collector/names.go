@@ -1,0 +1,39 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+)
+
+// MetricNames is what drivers call a counter that has a common name here.
+type MetricNames struct {
+	Metric  string
+	Drivers []DriverNames
+}
+
+// DriverNames are the names that one RDMA driver has or had for a counter.
+type DriverNames struct {
+	Driver string
+	Names  []string
+}
+
+// Names lists the counters of drivers that have a common name, for the documentation.
+func Names() []MetricNames {
+	var out []MetricNames
+	for _, d := range slices.Concat(transportDescs, trafficDescs) {
+		m := MetricNames{Metric: d.Name}
+		for _, driver := range slices.Sorted(maps.Keys(transportNames)) {
+			var names []string
+			for name, desc := range transportNames[driver] {
+				if desc == d {
+					names = append(names, name)
+				}
+			}
+			if slices.Sort(names); len(names) > 0 {
+				m.Drivers = append(m.Drivers, DriverNames{driver, names})
+			}
+		}
+		out = append(out, m)
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+// Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
+// collectors, docs/alerts.md from the rule files and the runbooks.
+//
+//	go run ./docs/gen
+//	go run ./docs/gen -check
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	dir := flag.String("dir", "docs", "where the pages lie, with runbooks/ below")
+	check := flag.Bool("check", false, "write nothing; exit 1 if a page is stale")
+	flag.Parse()
+	if err := run(*dir, *check); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// page is a generated file.
+type page struct {
+	name string
+	text []byte
+}
+
+func run(dir string, check bool) error {
+	alerts, err := alertsPage(os.DirFS(dir))
+	if err != nil {
+		return err
+	}
+	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}}
+	if check {
+		return compare(dir, pages)
+	}
+	for _, p := range pages {
+		if err := os.WriteFile(filepath.Join(dir, p.name), p.text, 0o644); err != nil {
+			return fmt.Errorf("write page: %w", err)
+		}
+	}
+	return nil
+}
+
+// compare names every page that is not what would be written.
+func compare(dir string, pages []page) error {
+	var errs []error
+	for _, p := range pages {
+		path := filepath.Join(dir, p.name)
+		b, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			errs = append(errs, fmt.Errorf("%s is missing: go run ./docs/gen", path))
+		case err != nil:
+			errs = append(errs, fmt.Errorf("compare: %w", err))
+		case !bytes.Equal(b, p.text):
+			errs = append(errs, fmt.Errorf("%s is stale: go run ./docs/gen", path))
+		}
+	}
+	return errors.Join(errs...)
+}
