@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -152,12 +153,16 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string) {
 	p.Number = n
 	a, err := r.h.RDMA.Port(r.ctx, d.Name, n)
-	if err == nil && a.State != nil {
+	if err == nil && a.State != nil && *a.State <= stateActiveDefer {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
 		return p, true, a.Netdev
 	}
 	dir := portDir(d.Name, n)
 	p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+	if p.State != nil && *p.State > stateActiveDefer {
+		r.issue(host.ErrGarbled(dir+"/state", fmt.Append(nil, *p.State)))
+		p.State = nil
+	}
 	return p, false, ""
 }
 

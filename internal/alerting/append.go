@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -184,7 +185,7 @@ func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extr
 func (r *roundAppender) labelSet(name string, pairs []*dto.LabelPair, extraName, extraValue string) labels.Labels {
 	b := &r.builder
 	b.Reset()
-	b.Add(labels.MetricName, name)
+	b.Add(model.MetricNameLabel, name)
 	b.Add("instance", r.instance)
 	b.Add("job", r.job)
 	for _, p := range pairs {

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	var p captureConfig
 	p.flags(capt)
 
-	command, err := a.Parse(args)
+	command, err := a.Parse(joinDash(args))
 	if done { // --help, --version
 		return exitOK, nil
 	}
@@ -68,6 +68,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return exitUsage, fmt.Errorf("%w (see rdma_exporter --help)", err)
 	}
 	log := promslog.New(logs)
+	if command != serve.FullCommand() { // the result is what one looks at; news of devices are not
+		log = slog.New(atLeastWarn{log.Handler()})
+	}
 	if err := c.check(); err != nil {
 		return exitUsage, err
 	}
@@ -79,6 +82,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	default:
 		return runServe(ctx, &c, &s, log)
 	}
+}
+
+// joinDash makes "-o -" one argument: kingpin takes a lone dash for an empty one.
+func joinDash(args []string) []string {
+	var out []string
+	for _, arg := range args {
+		if n := len(out); arg == "-" && n > 0 && (out[n-1] == "-o" || out[n-1] == "--output") {
+			out[n-1] = "--output=-"
+			continue
+		}
+		out = append(out, arg)
+	}
+	return out
 }
 
 // usage marks an error that the operator mends by another command line: exit code 2.
@@ -98,6 +114,14 @@ func (c *config) collectors() ([]*collector.Collector, error) {
 	return on, nil
 }
 
+// atLeastWarn lets warnings and errors through.
+type atLeastWarn struct{ slog.Handler }
+
+func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
+}
+
+// discard logs an error that changes nothing for the caller.
 func discard(log *slog.Logger, what string, err error) {
 	if err != nil {
 		log.Warn(what, "err", err)

@@ -35,6 +35,9 @@ func (p *captureConfig) flags(a *kingpin.CmdClause) {
 }
 
 func (p *captureConfig) check() error {
+	if p.out == "" {
+		return errors.New("--output: names a file, or - for standard output")
+	}
 	if p.length < 0 || p.every <= 0 {
 		return errors.New("--for has to be 0s or more, --every more than 0s")
 	}
@@ -59,7 +62,7 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 
 	rec := capture.NewRecorder(m.Host)
-	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Before: m.before(), Now: rec.Host().Now, Logger: log})
+	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
 	meta := m.meta
 	if m.player == nil {
 		meta = liveMeta(m)

@@ -37,8 +37,7 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout io.Writer, 
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	now := m.Now
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: now, Logger: log})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
 		return check.ExitUnknown, err
@@ -106,10 +105,8 @@ func (m *machine) hostname() string {
 
 // round collects at a moment and judges.
 func (j *judge) round(ctx context.Context, t time.Time) error {
-	if j.m.player != nil {
-		if err := j.m.player.Seek(t); err != nil {
-			return err
-		}
+	if err := j.m.seek(t); err != nil {
+		return err
 	}
 	p, err := j.rounds.Collect(ctx, nil)
 	if err != nil {

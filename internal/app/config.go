@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rounds"
 )
 
 // config is what all commands share: which machine, which collectors.
@@ -93,6 +95,7 @@ type machine struct {
 	*host.Host
 	player *capture.Player // nil for a live host
 	meta   capture.Meta    // of the replay
+	past   time.Time       // the moment that an earlier round of a replay is played at; zero: now
 	close  func() error
 }
 
@@ -143,12 +146,35 @@ func (c *config) archive() (*capture.Archive, error) {
 	return capture.Parse(b)
 }
 
-// before moves a replayed machine to the time of a collection; a live one is where it is.
-func (m *machine) before() func(time.Time) error {
+// clock is the time of day, or of the earlier round of a replay that is being played.
+func (m *machine) clock() time.Time {
+	if !m.past.IsZero() {
+		return m.past
+	}
+	return time.Now()
+}
+
+// seek moves a replayed machine to a moment; a live one is where it is.
+func (m *machine) seek(t time.Time) error {
 	if m.player == nil {
 		return nil
 	}
-	return m.player.Seek
+	return m.player.Seek(t)
+}
+
+// playEarlier collects the rounds of a replay before the last, so that what they showed is known when serving begins.
+func (m *machine) playEarlier(ctx context.Context, sched *rounds.Scheduler) error {
+	if m.player == nil {
+		return nil
+	}
+	times := m.player.Times()
+	for _, m.past = range times[:len(times)-1] {
+		if _, err := sched.Collect(ctx, nil); err != nil {
+			return err
+		}
+	}
+	m.past = time.Time{}
+	return nil
 }
 
 // describe says which machine is read, for the first line of the log and the page.

@@ -92,8 +92,11 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	sched := rounds.New(ctx, rounds.Options{
-		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.before(), Logger: log,
+		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
 	})
+	if err := m.playEarlier(ctx, sched); err != nil {
+		return usage(err)
+	}
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,

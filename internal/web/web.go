@@ -135,7 +135,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 			h.Logger.Error("cannot gather the exporter's own metrics", "err", err)
 		}
 	}
-	format := expfmt.NegotiateIncludingOpenMetrics(r.Header)
+	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
 	b.Reset()

@@ -1,0 +1,83 @@
+# Targets are described by their "##" lines; make help lists them.
+
+GO        ?= go
+BIN       := bin
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+REVISION  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+V         := github.com/prometheus/common/version
+LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
+BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+TOOL      := $(GO) tool -modfile=tools/go.mod
+FUZZTIME  ?= 10s
+ADDRESS   ?= :10879
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/rdma_exporter
+	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
+
+.PHONY: run
+run: build ## serve this host's fabric; without an RDMA device, the recorded demo node
+	@if [ -n "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  exec $(BIN)/rdma_exporter --web.listen-address=$(ADDRESS); \
+	else \
+	  echo "no RDMA device on this host: serving the recorded demo node (--replay demo)"; \
+	  exec $(BIN)/rdma_exporter --replay demo --web.listen-address=$(ADDRESS); \
+	fi
+
+.PHONY: test
+test: ## all tests: no root, nothing outside the module cache
+	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
+	$(GO) test -race ./...
+
+.PHONY: update
+update: ## write generated files and goldens again; read the diff
+	$(GO) run ./fixtures/gen -dir fixtures/sysfs
+	$(GO) test ./internal/app ./internal/check -update
+	$(GO) run ./docs/gen
+
+.PHONY: check
+check: $(BIN)/promtool ## linters, promtool, generated files
+	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... && $(GO) vet -tags bench ./test/...
+	$(TOOL) staticcheck ./...
+	$(GO) mod tidy -diff
+	$(GO) run ./fixtures/gen -check
+	$(GO) run ./docs/gen -check
+	$(BIN)/promtool check rules rules/node/*.yml
+	$(BIN)/promtool test rules rules/tests/*.test.yml
+	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
+
+.PHONY: fmt
+fmt: ## format the Go code
+	$(TOOL) gofumpt -w .
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser for FUZZTIME (10s)
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+
+.PHONY: e2e
+e2e: ## tests on a real kernel in a virtual machine; installs Debian packages, needs root for that
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	test/kernel/packages.sh
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
+
+.PHONY: bench
+bench: build ## cost of a scrape, side by side with node_exporter
+	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/prometheus/node_exporter@v1.12.1
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(BIN)
+
+$(BIN)/promtool: tools/prometheus/go.mod
+	$(GO) build -tags remove_all_sd -modfile=tools/prometheus/go.mod -o $@ github.com/prometheus/prometheus/cmd/promtool

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+const fixtureDir = "../../fixtures/sysfs"
+
+// machines lists all recorded machines by name.
+func machines(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(fixtureDir + "/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".txtar"))
+	}
+	return names
+}
+
+func fixture(name string) string { return filepath.Join(fixtureDir, name+".txtar") }
+
+// command runs the program to its end.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test ./internal/app -update writes it", err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; go test ./internal/app -update writes it, read the diff\n%s", path, firstDifference(got, want))
+	}
+}
+
+func firstDifference(got, want []byte) string {
+	g, w := strings.Split(string(got), "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(g), len(w)) {
+		var a, b string
+		if i < len(g) {
+			a = g[i]
+		}
+		if i < len(w) {
+			b = w[i]
+		}
+		if a != b {
+			return "got:  " + a + "\nwant: " + b
+		}
+	}
+	return ""
+}

@@ -1,0 +1,407 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rounds"
+)
+
+// tree unpacks the first round of a fixture into real files, which a test may then spoil.
+func tree(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(fixture(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := capture.Parse(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, d := range []string{"sys", "proc", "dev"} {
+		must(t, os.Mkdir(filepath.Join(dir, d), 0o755))
+	}
+	for _, e := range a.Rounds[0].Entries {
+		p := filepath.Join(dir, e.Path)
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		switch e.Kind {
+		case capture.Link:
+			must(t, os.Symlink(e.Target, p))
+		case capture.Dir:
+			must(t, os.MkdirAll(p, 0o755))
+		case capture.File, capture.Unread:
+			must(t, os.WriteFile(p, e.Data, 0o644))
+		case capture.Error: // a test that wants errors makes them
+		}
+	}
+	return dir
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// live is a scheduler over a real tree.
+func live(t *testing.T, dir string, timeout time.Duration) *rounds.Scheduler {
+	t.Helper()
+	l, err := host.OpenLive(host.Paths{RootFS: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: timeout, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+func collect(t *testing.T, s *rounds.Scheduler) (samples map[string]string) {
+	t.Helper()
+	p, err := s.Collect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples = map[string]string{}
+	for line := range strings.Lines(string(exposition.AppendText(nil, p.Families))) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "} "); ok && !strings.HasPrefix(line, "#") {
+			samples[name+"}"] = value
+		}
+	}
+	return samples
+}
+
+// lost returns what the second collection lacks, without the metrics on the exporter itself.
+func lost(before, after map[string]string) (out []string) {
+	for s := range before {
+		if _, ok := after[s]; !ok && !strings.HasPrefix(s, "rdma_scrape_") {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+const port0 = "sys/class/infiniband/mlx5_0/ports/1/"
+
+// TestOneFileCostsOneSample spoils one file at a time.
+func TestOneFileCostsOneSample(t *testing.T) {
+	rate := []string{`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_port_width_lanes{device="mlx5_0",port="1"}`}
+	downed := []string{`rdma_port_link_downed_total{device="mlx5_0",port="1"}`, `rdma_port_counter_saturated{counter="link_downed",device="mlx5_0",port="1"}`}
+	for _, c := range []struct {
+		name, file string
+		spoil      func(path string) error
+		lost       []string
+		reason     string
+	}{
+		{"missing rate", "rate", os.Remove, rate, "absent"},
+		{"empty rate", "rate", write0(""), rate, "malformed"},
+		{"garbled rate", "rate", write0("\xff\xfe\x00 Gb/sec"), rate, "malformed"},
+		{"empty counter", "counters/link_downed", write0(""), downed, "malformed"},
+		{"counter of text", "counters/link_downed", write0("N/A (no PMA)\n"), downed, "malformed"},
+		{"counter too large", "counters/link_downed", write0("18446744073709551616\n"), downed, "malformed"},
+		{"counter is a directory", "counters/link_downed", func(p string) error {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			return os.Mkdir(p, 0o755)
+		}, downed, "io"},
+		{"counter leads outside", "counters/link_downed", func(p string) error {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			return os.Symlink("/etc/passwd", p)
+		}, downed, "io"},
+		{"huge counter", "counters/link_downed", write0(strings.Repeat("1", 3<<20)), downed, "io"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := tree(t, "dgx-h100-ib")
+			whole := collect(t, live(t, dir, 10*time.Second))
+			must(t, c.spoil(filepath.Join(dir, port0+c.file)))
+			got := collect(t, live(t, dir, 10*time.Second))
+			if d := lost(whole, got); !sameStrings(d, c.lost) {
+				t.Errorf("lost %v, want %v", d, c.lost)
+			}
+			errors := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, c.reason)
+			if got[errors] != "1" {
+				t.Errorf("%s is %q, want 1", errors, got[errors])
+			}
+		})
+	}
+}
+
+// TestInjectedErrno replays read errors that plain files cannot give.
+func TestInjectedErrno(t *testing.T) {
+	b, err := os.ReadFile(fixture("dgx-h100-ib"))
+	must(t, err)
+	for errno, reason := range map[syscall.Errno]string{
+		syscall.EINVAL: "invalid", syscall.EIO: "io", syscall.ENODEV: "gone", syscall.EACCES: "permission",
+		syscall.EOPNOTSUPP: "unsupported", syscall.EAGAIN: "io", syscall.ETIMEDOUT: "io",
+	} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			t.Parallel()
+			results := make([]map[string]string, 2)
+			for i := range results {
+				a, err := capture.Parse(b)
+				must(t, err)
+				a.Rounds = a.Rounds[:1]
+				for j, e := range a.Rounds[0].Entries {
+					if i == 1 && strings.HasSuffix(e.Path, "/mlx5_0/ports/1/counters/symbol_error") {
+						a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
+					}
+				}
+				p, err := capture.Play(a, a.Meta.Time)
+				must(t, err)
+				t.Cleanup(func() { must(t, p.Close()) })
+				results[i] = collect(t, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
+					Host: p.Host(), Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now,
+				}))
+			}
+			want := []string{`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`, `rdma_port_counter_saturated{counter="symbol_error",device="mlx5_0",port="1"}`}
+			if d := lost(results[0], results[1]); !sameStrings(d, want) {
+				t.Errorf("lost %v, want %v", d, want)
+			}
+			if key := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, reason); results[1][key] != "1" {
+				t.Errorf("%s is %q, want 1", key, results[1][key])
+			}
+		})
+	}
+}
+
+// TestStuckReadCostsItsDevice: a FIFO in the place of a counter blocks for ever, from the first collection on.
+func TestStuckReadCostsItsDevice(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	fifo := filepath.Join(dir, port0+"counters/symbol_error")
+	must(t, os.Remove(fifo))
+	must(t, syscall.Mkfifo(fifo, 0o644))
+	s := live(t, dir, 600*time.Millisecond)
+
+	stuck := `rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_0"}`
+	state := `rdma_port_state_id{device="mlx5_%d",port="1"}`
+	for round := range 3 {
+		start := time.Now()
+		got := collect(t, s)
+		if took := time.Since(start); round > 0 && took > 400*time.Millisecond {
+			t.Errorf("round %d waits %s for a device that is known to be stuck", round, took)
+		}
+		if got[stuck] != "1" {
+			t.Errorf("round %d: %s is %q, want 1", round, stuck, got[stuck])
+		}
+		if got[`rdma_scrape_collector_success{collector="infiniband"}`] != "1" {
+			t.Errorf("round %d: the collector fails", round)
+		}
+		if v, ok := got[fmt.Sprintf(state, 0)]; ok {
+			t.Errorf("round %d: mlx5_0 has state %s", round, v)
+		}
+		for _, n := range []int{3, 4, 5, 6, 9, 10, 11} {
+			if got[fmt.Sprintf(state, n)] != "4" {
+				t.Errorf("round %d: mlx5_%d has state %q, want 4", round, n, got[fmt.Sprintf(state, n)])
+			}
+		}
+		if got[`rdma_port_out_of_sequence_total{device="mlx5_0",port="1"}`] == "" {
+			t.Errorf("round %d: hw_counters of mlx5_0 are lost to a read of another collector", round)
+		}
+	}
+	if n := blockedReaders(t, fifo); n != 1 {
+		t.Errorf("%d reads were started, want 1", n)
+	}
+	release(t, fifo)
+	for collect(t, s)[stuck] != "0" { // ends with the test's deadline if the device does not come back
+	}
+}
+
+// blockedReaders counts the threads of this process that are inside open(2) of a FIFO, by opening it for writing: each
+// reader that was waiting gets end of file.
+func blockedReaders(t *testing.T, fifo string) int {
+	t.Helper()
+	tasks, err := filepath.Glob("/proc/self/task/*/wchan")
+	must(t, err)
+	n := 0
+	for _, f := range tasks {
+		if b, err := os.ReadFile(f); err == nil && (string(b) == "wait_for_partner" || string(b) == "fifo_open") {
+			n++
+		}
+	}
+	return n
+}
+
+// release lets a blocked reader of a FIFO go, and puts a counter in its place.
+func release(t *testing.T, fifo string) {
+	t.Helper()
+	w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+	must(t, err)
+	must(t, os.Remove(fifo))
+	must(t, os.WriteFile(fifo, []byte("0\n"), 0o644))
+	must(t, w.Close())
+}
+
+// TestReadStuckAlert: two minutes of a stuck device wake someone, because it had an ACTIVE port.
+func TestReadStuckAlert(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	s := live(t, dir, 300*time.Millisecond)
+	j, err := newJudge(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, j.close()) }()
+	start := time.Now()
+	must(t, j.round(t.Context(), start))
+	fifo := filepath.Join(dir, port0+"state")
+	must(t, os.Remove(fifo))
+	must(t, syscall.Mkfifo(fifo, 0o644))
+	defer release(t, fifo)
+	for at := start.Add(15 * time.Second); at.Before(start.Add(3 * time.Minute)); at = at.Add(15 * time.Second) {
+		must(t, j.round(t.Context(), at))
+	}
+	for _, a := range j.engine.Alerts() {
+		if a.Name == "RDMAReadStuck" && a.State == alerting.StateFiring && a.Labels["device"] == "mlx5_0" && a.Labels["severity"] == "critical" {
+			return
+		}
+	}
+	t.Errorf("no critical RDMAReadStuck of mlx5_0: %v", j.engine.Alerts())
+}
+
+// TestDeviceComesAndGoes removes, renames and brings back a device between collections.
+func TestDeviceComesAndGoes(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	s := live(t, dir, 10*time.Second)
+	class := filepath.Join(dir, "sys/class/infiniband")
+	state, present := `rdma_port_state_id{device="mlx5_0",port="1"}`, `rdma_device_present{device="mlx5_0",pci_address="0000:18:00.0"}`
+
+	first := collect(t, s)
+	if first[state] != "4" || first[present] != "1" {
+		t.Fatalf("state %q, present %q", first[state], first[present])
+	}
+	target, err := os.Readlink(filepath.Join(class, "mlx5_0"))
+	must(t, err)
+	must(t, os.Remove(filepath.Join(class, "mlx5_0")))
+	gone := collect(t, s)
+	if _, ok := gone[state]; ok || gone[present] != "0" {
+		t.Errorf("removed: state %q, present %q", gone[state], gone[present])
+	}
+	for key, v := range gone {
+		if strings.HasPrefix(key, "rdma_scrape_errors_total") {
+			t.Errorf("a device that goes is no error: %s %s", key, v)
+		}
+	}
+	must(t, os.Symlink(target, filepath.Join(class, "rocep24s0")))
+	renamed := collect(t, s)
+	if renamed[`rdma_port_state_id{device="rocep24s0",port="1"}`] != "4" {
+		t.Error("the renamed device is not there")
+	}
+	if v, ok := renamed[present]; ok {
+		t.Errorf("a renamed device counts as vanished: present %s", v)
+	}
+	must(t, os.Remove(filepath.Join(class, "rocep24s0")))
+	must(t, os.Symlink(target, filepath.Join(class, "mlx5_0")))
+	must(t, os.WriteFile(filepath.Join(class, "mlx5_0/ports/1/state"), []byte("1: DOWN\n"), 0o644))
+	back := collect(t, s)
+	if back[state] != "1" || back[present] != "1" {
+		t.Errorf("back: state %q, present %q", back[state], back[present])
+	}
+}
+
+// TestDeviceGoesDuringItsRead removes trees while collections run; -race watches.
+func TestDeviceGoesDuringItsRead(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	s := live(t, dir, 10*time.Second)
+	ports, err := filepath.EvalSymlinks(filepath.Join(dir, "sys/class/infiniband/mlx5_0/ports"))
+	must(t, err)
+	aside := filepath.Join(dir, "aside")
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			if os.Rename(ports, aside) == nil {
+				_ = os.Rename(aside, ports)
+			}
+		}
+	})
+	for range 100 {
+		got := collect(t, s)
+		if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" {
+			t.Fatal("another device lost its state")
+		}
+	}
+	close(done)
+	wg.Wait()
+	if got := collect(t, s)[`rdma_port_state_id{device="mlx5_0",port="1"}`]; got != "4" {
+		t.Errorf("state is %q afterwards, want 4", got)
+	}
+}
+
+// TestExcludedDeviceIsNeverOpened puts a FIFO where a read would block.
+func TestExcludedDeviceIsNeverOpened(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	for _, file := range []string{"ports/1/state", "node_type", "fw_ver", "ports/1/hw_counters/out_of_sequence"} {
+		fifo := filepath.Join(dir, "sys/class/infiniband/mlx5_0", file)
+		must(t, os.Remove(fifo))
+		must(t, syscall.Mkfifo(fifo, 0o644))
+	}
+	code, out, errs := command(t, "--path.rootfs="+dir, "--device.exclude=mlx5_0", "check", "--json")
+	if code != 0 || strings.Contains(out, "Stuck\"") && strings.Contains(out, "mlx5_0") {
+		t.Errorf("exit %d\n%s\n%s", code, out, errs)
+	}
+	if errs != "" {
+		t.Errorf("complains: %s", errs)
+	}
+}
+
+// TestHostileStrings: bytes from hardware never break the exposition.
+func TestHostileStrings(t *testing.T) {
+	dir := tree(t, "dgx-h100-ib")
+	dev := filepath.Join(dir, "sys/class/infiniband/mlx5_0")
+	must(t, os.WriteFile(filepath.Join(dev, "board_id"), []byte("MT\xff\xfe\"\n}\\ rdma_fake 1\x00"+strings.Repeat("é", 200)), 0o644))
+	must(t, os.WriteFile(filepath.Join(dev, "ports/1/hw_counters", "x\"}\xff\n 1"), []byte("7\n"), 0o644))
+	got := collect(t, live(t, dir, 10*time.Second))
+	for key := range got {
+		if !strings.HasPrefix(key, "rdma_") || strings.HasPrefix(key, "rdma_fake") {
+			t.Errorf("a line of its own: %q", key)
+		}
+	}
+	if got[`rdma_port_state_id{device="mlx5_0",port="1"}`] != "4" {
+		t.Error("the device is lost")
+	}
+}
+
+func write0(content string) func(string) error {
+	return func(p string) error { return os.WriteFile(p, []byte(content), 0o644) }
+}
+
+func sameStrings(a, b []string) bool {
+	set := map[string]int{}
+	for _, s := range a {
+		set[s]++
+	}
+	for _, s := range b {
+		set[s]--
+	}
+	for _, n := range set {
+		if n != 0 {
+			return false
+		}
+	}
+	return true
+}

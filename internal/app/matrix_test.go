@@ -1,0 +1,168 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/rounds"
+)
+
+// settle is how long the matrix holds a machine's last round: longer than any rule waits.
+const settle = 20 * time.Minute
+
+// firing plays a fixture, goes on with its last round until every rule has had its time, and returns what fires.
+func firing(t *testing.T, name string) []alerting.Alert {
+	t.Helper()
+	m, sched := machineOf(t, name)
+	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := j.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	times := m.player.Times()
+	for at, end := m.player.Last(), m.player.Last().Add(settle); at.Before(end); {
+		at = at.Add(30 * time.Second)
+		times = append(times, at)
+	}
+	for _, at := range times {
+		if err := j.round(t.Context(), at); err != nil {
+			t.Fatalf("%s: %v", at, err)
+		}
+	}
+	return slices.DeleteFunc(j.engine.Alerts(), func(a alerting.Alert) bool { return a.State != alerting.StateFiring })
+}
+
+// faulty are the fixtures that are to fire, and what. All others are healthy and silent.
+var faulty = map[string][]string{
+	"demo":      {"RDMACounterSaturated", "RDMAPortDown"},
+	"no-sm":     {"RDMAPortNoSubnetManager"},
+	"port-down": {"RDMAPortDown"},
+	"saturated": {"RDMACounterSaturated"},
+	"odd-files": {"RDMACounterSaturated"},
+}
+
+// TestDetectionMatrix holds which alert fires on which recorded machine, in docs/detection-matrix.md.
+func TestDetectionMatrix(t *testing.T) {
+	names := machines(t)
+	cells := make([]map[string]string, len(names)) // alert → severity
+	alerts := map[string]bool{}
+	for _, r := range allRules(t) {
+		alerts[r] = true
+	}
+	t.Run("fixtures", func(t *testing.T) {
+		for i, name := range names {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				cell := map[string]string{}
+				for _, a := range firing(t, name) {
+					if old := cell[a.Name]; old == "" || rank(a.Labels["severity"]) > rank(old) {
+						cell[a.Name] = a.Labels["severity"]
+					}
+				}
+				cells[i] = cell
+				got := slices.Sorted(maps.Keys(cell))
+				want := append([]string{"RDMAWatchdog"}, faulty[name]...)
+				slices.Sort(want)
+				if !slices.Equal(got, want) {
+					t.Errorf("fires %v, want %v", got, want)
+				}
+			})
+		}
+	})
+	columns := slices.Sorted(maps.Keys(alerts))
+	for _, a := range columns {
+		if !slices.ContainsFunc(cells, func(c map[string]string) bool { return c[a] != "" }) && firesInNoFixture[a] == "" {
+			t.Errorf("%s fires in no fixture", a)
+		}
+	}
+	golden(t, "../../../docs/detection-matrix.md", matrix(names, columns, cells))
+}
+
+// firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have; with the test that shows them.
+var firesInNoFixture = map[string]string{
+	"RDMACollectorFailing": "rules/tests/exporter.test.yml",
+	"RDMAReadStuck":        "TestReadStuckAlert",
+}
+
+func rank(severity string) int {
+	return slices.Index([]string{"", "none", "info", "warning", "critical"}, severity)
+}
+
+func allRules(t *testing.T) []string {
+	m, sched := machineOf(t, "no-rdma")
+	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	var out []string
+	for _, r := range j.engine.Rules() {
+		out = append(out, r.Name)
+	}
+	return out
+}
+
+func matrix(names, columns []string, cells []map[string]string) []byte {
+	var b strings.Builder
+	b.WriteString("# Detection matrix\n\nWhich alert fires on which recorded machine (`fixtures/sysfs/`), with its severity. The last round of each is held until every\nrule has had its time. An empty row but for the watchdog is a machine that must stay silent. Written by `make update`.\n\n")
+	fmt.Fprintf(&b, "| machine | %s |\n|---|%s\n", strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+	for i, n := range names {
+		fmt.Fprintf(&b, "| %s |", n)
+		for _, c := range columns {
+			fmt.Fprintf(&b, " %s |", cmp.Or(cells[i][c], " "))
+		}
+		b.WriteByte('\n')
+	}
+	return []byte(b.String())
+}
+
+var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel)_[a-z0-9_:]+`)
+
+// TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
+func TestRulesReadMetricsThatExist(t *testing.T) {
+	m, sched := machineOf(t, "no-rdma")
+	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	known := map[string]bool{"up": true, "ALERTS": true, "ALERTS_FOR_STATE": true}
+	for _, d := range rounds.Descs {
+		known[d.Name] = true
+	}
+	for _, c := range collector.All(collector.Options{}) {
+		for _, d := range c.Descs {
+			known[d.Name] = true
+		}
+	}
+	for _, r := range j.engine.RecordingRules() {
+		known[r.Name] = true
+	}
+	for _, r := range j.engine.Rules() {
+		for _, name := range r.Metrics {
+			if !known[name] {
+				t.Errorf("%s reads %s, which is no Desc and no recording rule", r.Name, name)
+			}
+		}
+		for _, text := range r.Annotations {
+			for _, name := range metricName.FindAllString(text, -1) {
+				if !known[name] {
+					t.Errorf("an annotation of %s reads %s, which is no Desc and no recording rule", r.Name, name)
+				}
+			}
+		}
+	}
+}
