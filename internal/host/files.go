@@ -88,10 +88,9 @@ func maxDescriptors() int {
 
 func (t *tree) close() error {
 	t.mu.Lock()
-	for p := range t.dirs {
-		t.leaveLocked(p)
-	}
+	t.max = 0 // a reader that is still at work keeps nothing open
 	t.mu.Unlock()
+	t.forgetAll()
 	var errs []error
 	for _, r := range []*root{t.rest, t.sys, t.proc} {
 		if r != nil {
@@ -99,6 +98,15 @@ func (t *tree) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// forgetAll drops all that is known of directories and files.
+func (t *tree) forgetAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := range t.dirs {
+		t.leaveLocked(p)
+	}
 }
 
 func (t *tree) at(p string) (*root, string) {
@@ -164,8 +172,11 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 		if open[i] != nil {
 			b, err = pread(open[i].fd, buf, false)
 		}
-		if err != nil { // not open yet, or not any more
+		switch {
+		case err == unix.ENODEV: // not open yet, or not any more
 			b, err = t.ReadIn(dir, name, buf)
+		case err != nil: // asking again would cost the driver another query
+			err = &Error{"read", path.Join(dir, name), err}
 		}
 		if err == nil {
 			buf = b
@@ -198,11 +209,11 @@ func pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 			return nil, err
 		}
 		buf = buf[:len(buf)+n]
-		if n == 0 || !pieces && len(buf) < cap(buf) {
-			return buf, nil
-		}
 		if len(buf) > MaxFile {
 			return nil, unix.EFBIG
+		}
+		if n == 0 || !pieces && len(buf) < cap(buf) {
+			return buf, nil
 		}
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, len(buf))
@@ -306,7 +317,8 @@ func (t *tree) unchanged(p string) ([]string, bool) {
 	}
 	r, rel := t.at(p)
 	var st unix.Stat_t
-	if unix.Fstatat(r.fd, rel, &st, 0) != nil || d.id != idOf(&st) {
+	err := r.use(func(fd int) error { return unix.Fstatat(fd, rel, &st, 0) })
+	if err != nil || d.id != idOf(&st) {
 		return nil, false
 	}
 	return d.names, true
@@ -417,5 +429,6 @@ func (t *tree) Readable(p string) error {
 // isSysfs says whether the sys tree is a kernel's own and not a copy.
 func (t *tree) isSysfs() bool {
 	var st unix.Statfs_t
-	return unix.Fstatfs(t.sys.fd, &st) == nil && st.Type == unix.SYSFS_MAGIC
+	err := t.sys.use(func(fd int) error { return unix.Fstatfs(fd, &st) })
+	return err == nil && st.Type == unix.SYSFS_MAGIC
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 )
 
 // Lanes keeps one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its lane
@@ -16,7 +15,14 @@ type Lanes struct {
 
 type lane struct {
 	turn chan struct{} // holds one token while nobody is inside
-	late atomic.Bool   // whoever is inside has outlived its deadline: waiting for the turn is in vain
+	mu   sync.Mutex
+	late bool // whoever is inside has outlived its deadline: waiting for the turn is in vain
+}
+
+func (ln *lane) isLate() bool {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	return ln.late
 }
 
 // NewLanes returns lanes that are all free.
@@ -41,7 +47,7 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	select {
 	case <-ln.turn:
 	default:
-		if ln.late.Load() {
+		if ln.isLate() {
 			return fmt.Errorf("%s: %w", name, ErrStuck)
 		}
 		select {
@@ -53,8 +59,10 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	done := make(chan struct{})
 	go func() {
 		defer func() {
-			ln.late.Store(false)
+			ln.mu.Lock()
+			ln.late = false
 			close(done)
+			ln.mu.Unlock()
 			ln.turn <- struct{}{}
 		}()
 		f()
@@ -64,11 +72,13 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 		return nil
 	case <-ctx.Done():
 	}
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
 	select {
 	case <-done: // both were ready: it is not stuck
 		return nil
 	default:
-		ln.late.Store(true)
+		ln.late = true
 		return fmt.Errorf("%s: %w: no answer in time", name, ErrStuck)
 	}
 }

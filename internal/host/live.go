@@ -28,6 +28,10 @@ func OpenLive(p Paths) (*Live, error) {
 	return l, nil
 }
 
+// Forget makes the next reads look at every directory and file afresh. A tree that is written in bursts needs it: a file
+// system's clock may be too coarse to tell two changes of a directory apart.
+func (l *Live) Forget() { l.tree.forgetAll() }
+
 // Close closes all descriptors that no reader is using.
 func (l *Live) Close() error {
 	if l.rdma != nil {

@@ -16,8 +16,8 @@ import (
 // in one system call; where the kernel (before 5.6) or a seccomp filter refuses it, os.Root walks component by component.
 type root struct {
 	dir  *os.Root
-	fd   int // of the directory, for openat2; closed with file
-	file *os.File
+	file *os.File // the directory, for openat2
+	conn syscall.RawConn
 	slow atomic.Bool // openat2 is refused here
 }
 
@@ -33,7 +33,20 @@ func newRoot(path string) (*root, error) {
 	if _, err := file.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, file.Close(), dir.Close())
 	}
-	return &root{dir: dir, fd: int(file.Fd()), file: file}, nil
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), dir.Close())
+	}
+	return &root{dir: dir, file: file, conn: conn}, nil
+}
+
+// use gives the directory's descriptor to f. Until f returns its number is not given to another file.
+func (r *root) use(f func(fd int) error) error {
+	var err error
+	if closed := r.conn.Control(func(fd uintptr) { err = f(int(fd)) }); closed != nil {
+		return unix.EBADF
+	}
+	return err
 }
 
 func (r *root) close() error { return errors.Join(r.file.Close(), r.dir.Close()) }
@@ -42,7 +55,11 @@ func (r *root) close() error { return errors.Join(r.file.Close(), r.dir.Close())
 func (r *root) open(path string, flags int) (int, error) {
 	flags |= unix.O_RDONLY | unix.O_CLOEXEC
 	for !r.slow.Load() {
-		fd, err := unix.Openat2(r.fd, path, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+		var fd int
+		err := r.use(func(dir int) (err error) {
+			fd, err = unix.Openat2(dir, path, &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+			return err
+		})
 		switch {
 		case err == nil:
 			return fd, nil
