@@ -1,0 +1,53 @@
+package host
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+func sameLinkModes(a, b LinkModes) bool {
+	return same(a.Speed, b.Speed) && same(a.Lanes, b.Lanes) && same(a.Autoneg, b.Autoneg) && same(a.Duplex, b.Duplex)
+}
+
+func TestParseLinkModes(t *testing.T) {
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	whole := slices.Concat(header, attr(linkModesAutoneg, u8(1)), attr(3|nested, attr(1, u32(92))),
+		attr(linkModesSpeed, u32(400_000)), attr(linkModesDuplex, u8(1)), attr(linkModesLanes, u32(4)))
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want LinkModes
+	}{
+		{"whole", whole, LinkModes{Speed: ptr(400_000), Lanes: ptr(4), Autoneg: ptr(1), Duplex: ptr(1)}},
+		{"before lanes were told", whole[:len(whole)-8], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1), Duplex: ptr(1)}},
+		{
+			"no link: all unknown", slices.Concat(header, attr(linkModesAutoneg, u8(0)), attr(linkModesSpeed, u32(math.MaxUint32)), attr(linkModesDuplex, u8(math.MaxUint8)), attr(linkModesLanes, u32(0))),
+			LinkModes{Autoneg: ptr(0)},
+		},
+		{"speed 0", slices.Concat(header, attr(linkModesSpeed, u32(0)), attr(linkModesDuplex, u8(0))), LinkModes{Duplex: ptr(0)}},
+		{"a speed of a wrong size", slices.Concat(header, attr(linkModesSpeed, make([]byte, 6)), attr(linkModesLanes, u32(1))), LinkModes{Lanes: ptr(1)}},
+		{"cut", whole[:len(whole)-12], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1)}},
+		{"only a header", header, LinkModes{}},
+		{"empty", nil, LinkModes{}},
+	} {
+		if got := parseLinkModes(c.msg); !sameLinkModes(got, c.want) {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func FuzzParseLinkModes(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(slices.Concat(attr(ethtoolHeader, attr(ethtoolHeaderDevName, str("eth0"))), attr(linkModesSpeed, u32(100_000)), attr(linkModesLanes, u32(4))))
+	f.Add(attr(linkModesSpeed, u32(math.MaxUint32)))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		m := parseLinkModes(msg)
+		if !sameLinkModes(m, m.Known()) {
+			t.Fatalf("%+v holds what is unknown", m)
+		}
+		if m.Speed != nil && *m.Speed == 0 || m.Lanes != nil && *m.Lanes == 0 {
+			t.Fatalf("%+v", m)
+		}
+	})
+}

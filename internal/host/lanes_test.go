@@ -1,0 +1,130 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestALaneIsTakenInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := NewLanes()
+		inside := 0
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if err := lanes.Do(t.Context(), "a", func() {
+					if inside++; inside > 1 {
+						t.Error("two are inside")
+					}
+					time.Sleep(time.Second)
+					inside--
+				}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() {
+			start := time.Now()
+			if err := lanes.Do(t.Context(), "b", func() {}); err != nil || time.Since(start) != 0 {
+				t.Errorf("another lane waited %v: %v", time.Since(start), err)
+			}
+		})
+		start := time.Now()
+		wg.Wait()
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("five turns of 1s took %v", took)
+		}
+	})
+}
+
+func TestWhoComesLateIsStuckUntilItReturns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := NewLanes()
+		within := func(d time.Duration, f func()) (error, time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			start := time.Now()
+			return lanes.Do(ctx, "a", f), time.Since(start)
+		}
+		if err, took := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) || took != time.Second {
+			t.Errorf("late: %v after %v", err, took)
+		}
+		ran := 0
+		for range 3 {
+			if err, took := within(time.Hour, func() { ran++ }); !errors.Is(err, ErrStuck) || took != 0 {
+				t.Errorf("while it is inside: %v after %v", err, took)
+			}
+		}
+		time.Sleep(time.Minute)
+		if err, took := within(time.Hour, func() { ran++ }); err != nil || took != 0 || ran != 1 {
+			t.Errorf("after its return: %v after %v, %d were started", err, took, ran)
+		}
+	})
+}
+
+func TestATurnThatDoesNotComeInTimeIsNotStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := NewLanes()
+		first := make(chan error)
+		go func() { first <- lanes.Do(t.Context(), "a", func() { time.Sleep(time.Minute) }) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		started := false
+		if err := lanes.Do(ctx, "a", func() { started = true }); !errors.Is(err, ErrStuck) {
+			t.Errorf("second: %v", err)
+		}
+		if err := <-first; err != nil {
+			t.Errorf("first: %v", err)
+		}
+		synctest.Wait()
+		if started {
+			t.Error("it was started after its deadline")
+		}
+	})
+}
+
+func TestEnter(t *testing.T) {
+	lanes := NewLanes()
+	leave, err := lanes.Enter("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lanes.Enter("a"); !errors.Is(err, ErrStuck) {
+		t.Errorf("a lane was entered twice: %v", err)
+	}
+	other, err := lanes.Enter("b")
+	if err != nil {
+		t.Errorf("another lane: %v", err)
+	}
+	other()
+	leave()
+	if leave, err = lanes.Enter("a"); err != nil {
+		t.Fatalf("after leaving: %v", err)
+	}
+	leave()
+}
+
+// Who returns in the moment of its deadline leaves a lane behind in which others wait for their turn.
+func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := NewLanes()
+		var results []bool
+		for range 2000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			err := lanes.Do(ctx, "a", func() { time.Sleep(time.Second) })
+			results = append(results, err == nil)
+			synctest.Wait()
+			if lanes.get("a").isLate() {
+				t.Fatal("the lane is free and late")
+			}
+			cancel()
+		}
+		t.Logf("in time and late: %v, %v", slices.Contains(results, true), slices.Contains(results, false))
+	})
+}

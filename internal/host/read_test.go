@@ -1,0 +1,208 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestRead(t *testing.T) {
+	for _, n := range []int{0, 1, 511, 512, 513, 4095, 4096, 4097, 5000, 70_000, MaxFile - 1, MaxFile} {
+		bothWays(t, func(t *testing.T, dir string, l *Live) {
+			want := strings.Repeat("x", n)
+			put(t, dir, "sys/f", want)
+			put(t, dir, "proc/f", want)
+			for _, p := range []string{"sys/f", "proc/f"} {
+				for _, buf := range [][]byte{nil, make([]byte, 0, 512), make([]byte, 100, 4096), make([]byte, 0, 2*MaxFile)} {
+					if got, err := l.Files.Read(p, buf); err != nil || string(got) != want {
+						t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v", p, n, cap(buf), len(got), err)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestReadIsBounded(t *testing.T) {
+	dir, l := machine(t)
+	for _, n := range []int{MaxFile + 1, MaxFile + 200, 2 * MaxFile} {
+		put(t, dir, "sys/f", strings.Repeat("x", n))
+		put(t, dir, "proc/f", strings.Repeat("x", n))
+		for _, p := range []string{"sys/f", "proc/f"} {
+			for _, buf := range [][]byte{nil, make([]byte, 0, 4*MaxFile)} {
+				if b, err := l.Files.Read(p, buf); !errors.Is(err, syscall.EFBIG) {
+					t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v, want EFBIG", p, n, cap(buf), len(b), err)
+				}
+			}
+		}
+	}
+}
+
+func TestReadUsesTheBuffer(t *testing.T) {
+	dir, l := machine(t)
+	put(t, dir, "sys/f", "content")
+	buf := make([]byte, 3, 1024)
+	got, err := l.Files.Read("sys/f", buf)
+	if err != nil || string(got) != "content" || &got[0] != &buf[0] {
+		t.Errorf("%q, %v, in the same buffer: %v", got, err, &got[0] == &buf[0])
+	}
+}
+
+func TestErrorsOfReading(t *testing.T) {
+	bothWays(t, func(t *testing.T, dir string, l *Live) {
+		put(t, dir, "sys/file", "")
+		symlink(t, "loop", dir, "sys/loop")
+		symlink(t, "nowhere", dir, "sys/dangling")
+		if err := os.Mkdir(filepath.Join(dir, "sys/dir"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mknod(filepath.Join(dir, "sys/socket"), unix.S_IFSOCK|0o644, 0); err != nil {
+			t.Fatal(err)
+		}
+		put(t, dir, "sys/secret", "secret")
+		if err := os.Chmod(filepath.Join(dir, "sys/secret"), 0); err != nil {
+			t.Fatal(err)
+		}
+		cases := []struct {
+			path   string
+			errno  syscall.Errno
+			reason Reason
+		}{
+			{"sys/missing", syscall.ENOENT, Absent},
+			{"sys/dangling", syscall.ENOENT, Absent},
+			{"sys/file/below", syscall.ENOTDIR, Absent},
+			{"sys/dir", syscall.EISDIR, IO},
+			{"sys/loop", syscall.ELOOP, IO},
+			{"sys/socket", syscall.ENXIO, Gone},
+		}
+		if os.Geteuid() != 0 { // root reads all
+			cases = append(cases, struct {
+				path   string
+				errno  syscall.Errno
+				reason Reason
+			}{"sys/secret", syscall.EACCES, Permission})
+		}
+		for _, c := range cases {
+			b, err := l.Files.Read(c.path, nil)
+			var e *Error
+			if !errors.Is(err, c.errno) || ReasonOf(err) != c.reason {
+				t.Errorf("%s: %q, %v (%s), want %v (%s)", c.path, b, err, ReasonOf(err), c.errno, c.reason)
+			} else if !errors.As(err, &e) || e.Op != "read" || e.Path != c.path {
+				t.Errorf("%s: %#v does not name it", c.path, err)
+			}
+		}
+		if _, err := l.Files.List("sys/file"); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("List of a file: %v", err)
+		}
+		if _, err := l.Files.Link("sys/file"); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("Link of a file: %v", err)
+		}
+		if err := l.Files.Readable("sys/missing"); !IsAbsent(err) {
+			t.Errorf("Readable of what is not there: %v", err)
+		}
+		if err := l.Files.Readable("sys/secret"); (os.Geteuid() == 0) != (err == nil) {
+			t.Errorf("Readable of mode 0 as user %d: %v", os.Geteuid(), err)
+		}
+	})
+}
+
+func TestReadableDoesNotOpen(t *testing.T) {
+	bothWays(t, func(t *testing.T, dir string, l *Live) {
+		if err := unix.Mkfifo(filepath.Join(dir, "uverbs0"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Files.Readable("uverbs0"); err != nil { // opening it would block
+			t.Error(err)
+		}
+	})
+}
+
+func TestReadEach(t *testing.T) {
+	dir, l := machine(t)
+	big := strings.Repeat("b", 9000)
+	put(t, dir, "sys/counters/a", "1\n")
+	put(t, dir, "sys/counters/big", big)
+	put(t, dir, "sys/counters/c", "3\n")
+	names := []string{"c", "missing", "big", "a"}
+	for range 3 { // before the directory is listed, with descriptors new and kept
+		var seen []string
+		got := map[string]string{}
+		buf := l.Files.ReadEach("sys/counters", names, make([]byte, 0, 512), func(name string, b []byte, err error) {
+			seen = append(seen, name)
+			if name == "missing" {
+				var e *Error
+				if !IsAbsent(err) || !errors.As(err, &e) || e.Path != "sys/counters/missing" {
+					t.Errorf("missing: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			got[name] = string(b)
+		})
+		if strings.Join(seen, " ") != strings.Join(names, " ") {
+			t.Errorf("read %q, want the order of %q", seen, names)
+		}
+		if got["a"] != "1\n" || got["c"] != "3\n" || got["big"] != big {
+			t.Errorf("a %q, c %q, big %d bytes", got["a"], got["c"], len(got["big"]))
+		}
+		if cap(buf) < len(big) {
+			t.Errorf("the buffer that grew is lost: %d", cap(buf))
+		}
+		list(t, l.Files, "sys/counters")
+	}
+}
+
+// A driver whose query fails, by EINVAL or after a time-out of its firmware, is asked once.
+func TestReadEachAsksAFailingFileOnce(t *testing.T) {
+	dir, l := machine(t)
+	put(t, dir, "sys/d/a", "a")
+	failing := filepath.Join(dir, "sys/d/b")
+	if err := os.Mkdir(failing, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	age(t, filepath.Join(dir, "sys/d"))
+	list(t, l.Files, "sys/d")
+	names := []string{"a", "b"}
+	l.Files.ReadEach("sys/d", names, nil, func(string, []byte, error) {})
+	l.Files.ReadEach("sys/d", names, nil, func(name string, b []byte, err error) {
+		if name == "a" { // what a second attempt would find
+			if err := os.Remove(failing); err != nil {
+				t.Fatal(err)
+			}
+			put(t, dir, "sys/d/b", "second attempt")
+			list(t, l.Files, "sys/d")
+			return
+		}
+		var e *Error
+		if !errors.Is(err, syscall.EISDIR) || !errors.As(err, &e) || e.Path != "sys/d/b" {
+			t.Errorf("%q, %v, want EISDIR of the descriptor that was there", b, err)
+		}
+	})
+}
+
+func TestListIsSortedAndWhole(t *testing.T) {
+	dir, l := machine(t)
+	for _, n := range []string{"10", "9", "b", "a"} {
+		put(t, dir, "sys/d/"+n, "")
+	}
+	if got := strings.Join(list(t, l.Files, "sys/d"), " "); got != "10 9 a b" {
+		t.Errorf("%s", got)
+	}
+	var want bytes.Buffer
+	for i := range 2000 { // more than one getdents fills
+		name := strings.Repeat("n", 20) + string(rune('a'+i/100)) + string(rune('a'+i/10%10)) + string(rune('a'+i%10))
+		put(t, dir, "sys/many/"+name, "")
+		want.WriteString(name + " ")
+	}
+	if got := strings.Join(list(t, l.Files, "sys/many"), " ") + " "; got != want.String() {
+		t.Errorf("%d bytes of names, want %d", len(got), want.Len())
+	}
+}

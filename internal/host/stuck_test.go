@@ -1,0 +1,65 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A FIFO without a writer blocks its reader as a driver does whose firmware does not answer.
+func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
+	bothWays(t, func(t *testing.T, dir string, l *Live) {
+		put(t, dir, "sys/good/rate", "100")
+		put(t, dir, "sys/bad/lid", "")
+		fifo := filepath.Join(dir, "sys/bad/rate")
+		if err := unix.Mkfifo(fifo, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		list(t, l.Files, "sys/bad")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		var late error // of the read that returns when nobody waits for it any more
+		returned := make(chan struct{})
+		err := l.Lanes.Do(ctx, "bad", func() {
+			cancel()
+			_, late = l.Files.Read("sys/bad/rate", nil)
+			close(returned)
+		})
+		if !errors.Is(err, ErrStuck) || ReasonOf(err) != Stuck {
+			t.Errorf("first: %v, want ErrStuck", err)
+		}
+		started := false
+		if err := l.Lanes.Do(t.Context(), "bad", func() { started = true }); !errors.Is(err, ErrStuck) || started {
+			t.Errorf("second: %v, started %v, want ErrStuck at once", err, started)
+		}
+		if _, err := l.Lanes.Enter("bad"); !errors.Is(err, ErrStuck) {
+			t.Errorf("Enter: %v, want ErrStuck", err)
+		}
+		if err := l.Lanes.Do(t.Context(), "good", func() {
+			if got := content(t, l.Files, "sys/good/rate"); got != "100" {
+				t.Errorf("another device: %q", got)
+			}
+			content(t, l.Files, "sys/bad/lid")
+		}); err != nil {
+			t.Errorf("another device: %v", err)
+		}
+
+		w, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		<-returned
+		if !errors.Is(late, unix.ESPIPE) {
+			t.Errorf("the read returned %v, want ESPIPE as FIFOs answer pread", late)
+		}
+		for l.Lanes.Do(t.Context(), "bad", func() {}) != nil {
+			runtime.Gosched()
+		}
+	})
+}
