@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef FAKERDMA_H
+#define FAKERDMA_H
+
+#include <linux/debugfs.h>
+#include <linux/ethtool.h>
+#include <linux/netdevice.h>
+#include <linux/pci.h>
+#include <rdma/ib_verbs.h>
+
+#define EEPROM_PAGES 0x12	/* to page 11h, which CMIS needs */
+
+struct fake;
+
+/* ib_alloc_device() wants the ib_device to come first. */
+struct fake_ib {
+	struct ib_device ib;
+	struct fake *fake;
+};
+
+/* One PCI function: one RDMA device with one port and, on Ethernet, one netdev. */
+struct fake {
+	int index;
+	bool eth;
+	struct fake_ib *ib;
+	struct net_device *netdev;
+	struct dentry *debugfs;
+	bool stuck;		/* a query "of the firmware" does not return until this is cleared */
+
+	/* ib.c */
+	u32 state, phys_state, speed, width;
+	u64 *pma, *hw;
+
+	/* netdev.c */
+	u32 mbps, pfc_enabled, eeprom_errno;
+	u64 *ethtool;
+	u64 pause[2], fec[2], pfc_requests[8], pfc_indications[8];
+	u8 eeprom[(1 + EEPROM_PAGES) * ETH_MODULE_EEPROM_PAGE_LEN];
+};
+
+int fake_ib_add(struct fake *f, struct device *parent);
+void fake_ib_remove(struct fake *f);
+void fake_ib_debugfs(struct fake *f);
+
+int fake_netdev_add(struct fake *f, struct device *parent);
+void fake_netdev_remove(struct fake *f);
+void fake_netdev_debugfs(struct fake *f);
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A driver for tests: each Intel 82574 that QEMU emulates becomes an mlx5-shaped RDMA device, registered with the kernel's
+ * own ib_core, netdev, ethtool and dcbnl code. Every value that it reports can be written below
+ * /sys/kernel/debug/fakerdma/DEVICE/.
+ */
+#include <linux/idr.h>
+#include <linux/module.h>
+
+#include "fakerdma.h"
+
+#define MAX_DEVICES 16
+
+static char *ll = "ie";
+module_param(ll, charp, 0444);
+MODULE_PARM_DESC(ll, "link layer of each device in PCI order: i InfiniBand, e Ethernet; i where the string ends");
+
+static DEFINE_IDA(indexes);
+static struct dentry *debugfs;
+
+static void fake_free(struct fake *f)
+{
+	ida_free(&indexes, f->index);
+	kfree(f);
+}
+
+static int fake_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct fake *f;
+	int err;
+
+	f = kzalloc(sizeof(*f), GFP_KERNEL);
+	if (!f)
+		return -ENOMEM;
+	f->index = ida_alloc_max(&indexes, MAX_DEVICES - 1, GFP_KERNEL);
+	if (f->index < 0) {
+		err = f->index;
+		kfree(f);
+		return err;
+	}
+	f->eth = f->index < strlen(ll) && ll[f->index] == 'e';
+
+	if (f->eth) {
+		err = fake_netdev_add(f, &pdev->dev);
+		if (err)
+			goto free;
+	}
+	err = fake_ib_add(f, &pdev->dev);
+	if (err)
+		goto netdev;
+
+	f->debugfs = debugfs_create_dir(dev_name(&f->ib->ib.dev), debugfs);
+	debugfs_create_bool("stuck", 0644, f->debugfs, &f->stuck);
+	fake_ib_debugfs(f);
+	if (f->eth)
+		fake_netdev_debugfs(f);
+	pci_set_drvdata(pdev, f);
+	return 0;
+
+netdev:
+	if (f->eth)
+		fake_netdev_remove(f);
+free:
+	fake_free(f);
+	return err;
+}
+
+static void fake_remove(struct pci_dev *pdev)
+{
+	struct fake *f = pci_get_drvdata(pdev);
+
+	debugfs_remove_recursive(f->debugfs);
+	WRITE_ONCE(f->stuck, false);	/* the core waits for readers */
+	fake_ib_remove(f);
+	if (f->eth)
+		fake_netdev_remove(f);
+	fake_free(f);
+}
+
+/* Without MODULE_DEVICE_TABLE: nothing may load this module by itself. */
+static const struct pci_device_id fake_ids[] = {
+	{ PCI_DEVICE(PCI_VENDOR_ID_INTEL, 0x10d3) },
+	{ }
+};
+
+/* The name is what the `driver` link of a ConnectX shows. */
+static struct pci_driver fake_driver = {
+	.name = "mlx5_core",
+	.id_table = fake_ids,
+	.probe = fake_probe,
+	.remove = fake_remove,
+};
+
+static int __init fake_init(void)
+{
+	int err;
+
+	debugfs = debugfs_create_dir("fakerdma", NULL);
+	err = pci_register_driver(&fake_driver);
+	if (err)
+		debugfs_remove_recursive(debugfs);
+	return err;
+}
+
+static void __exit fake_exit(void)
+{
+	pci_unregister_driver(&fake_driver);
+	debugfs_remove_recursive(debugfs);
+}
+
+module_init(fake_init);
+module_exit(fake_exit);
+MODULE_DESCRIPTION("mlx5-shaped RDMA devices for tests");
+MODULE_LICENSE("GPL");

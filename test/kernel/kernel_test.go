@@ -1,0 +1,373 @@
+//go:build e2e
+
+// Package kernel runs the exporter in a virtual machine whose kernel has real RDMA devices: soft-RoCE, and a test driver's
+// that show whatever is written into them.
+package kernel
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	guestPort  = "10879"
+	repository = "../.."
+	// What the kernel says before the backtrace of a fault.
+	kernelFaults = `BUG:|WARNING:|Oops|general protection fault|Call Trace|blocked for more than`
+	panics       = `panic:|fatal error:|SIGSEGV|goroutine \d+ \[`
+)
+
+var (
+	rxeState = `rdma_port_state_id{device="rxe0",port="1"}`
+	ibState  = `rdma_port_state_id{device="mlx5_0",port="1"}`
+)
+
+func TestKernel(t *testing.T) {
+	exporter := exporterBinary(t)
+	tool(t, "./packages.sh")
+	g := boot(t, tool(t, "./build.sh"))
+	t.Logf("kernel %s", g.must(t, "uname -r"))
+	g.loadDriver(t)
+	g.startExporter(t, exporter)
+	g.expect(t, samples{rxeState: 4, ibState: 4})
+	w := watch(t, g.url, rxeState)
+
+	steps := []struct {
+		name string
+		run  func(*testing.T, *guest)
+	}{
+		{"soft-RoCE traffic", testTraffic},
+		{"ports as the driver made them", testPorts},
+		{"counters", testCounters},
+		{"rate and width", testRate},
+		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
+		{"ports down and up", testDownAndUp},
+		{"reads that do not return", testStuckReads},
+		{"device renamed", testRename},
+		{"device unbound from its driver", testUnbind},
+		{"driver unloaded", testUnload},
+	}
+	for _, step := range steps {
+		t.Run(step.name, func(t *testing.T) {
+			before := w.count()
+			step.run(t, g)
+			// So that the watcher's word counts for this step too.
+			eventually(t, func() error {
+				if n := w.count(); n < before+3 {
+					return fmt.Errorf("%d scrapes since the start of the step", n-before)
+				}
+				return nil
+			})
+			w.check(t)
+		})
+	}
+
+	t.Run("logs", func(t *testing.T) {
+		noMatch(t, "kernel log", g.must(t, "dmesg"), kernelFaults)
+		log, err := os.ReadFile(filepath.Join(g.share, "exporter.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		noMatch(t, "exporter's log", string(log), panics)
+	})
+}
+
+func testTraffic(t *testing.T, g *guest) {
+	const counters = "/sys/class/infiniband/rxe0/ports/1/hw_counters/"
+	g.expect(t, samples{rxeState: 4, `rdma_port_physical_state_id{device="rxe0",port="1"}`: 5})
+	sent := g.number(t, counters+"sent_pkts")
+
+	eventually(t, func() error { // the address' GID comes some time after the address
+		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
+	})
+	const pingpong = "ibv_rc_pingpong -d rxe0 -g 1 -n 200"
+	g.must(t, pingpong+" >/tmp/server.log 2>&1 &")
+	eventually(t, func() error { // the server needs a moment until it listens
+		return okWith(g.run(pingpong + " 127.0.0.1"))
+	})
+
+	now := g.number(t, counters+"sent_pkts")
+	if now < sent+400 {
+		t.Errorf("200 messages each way made %v packets", now-sent)
+	}
+	g.expect(t, samples{
+		`rdma_port_hw_stat{device="rxe0",port="1",stat="sent_pkts"}`:  now,
+		`rdma_port_hw_stat{device="rxe0",port="1",stat="rcvd_pkts"}`:  g.number(t, counters+"rcvd_pkts"),
+		`rdma_port_hw_stat{device="rxe0",port="1",stat="rdma_sends"}`: g.number(t, counters+"rdma_sends"),
+	})
+}
+
+func testPorts(t *testing.T, g *guest) {
+	want := samples{
+		`rdma_port_lid{device="mlx5_0",port="1"}`:    17,
+		`rdma_port_sm_lid{device="mlx5_0",port="1"}`: 1,
+	}
+	for _, device := range []string{"mlx5_0", "mlx5_1"} {
+		port := fmt.Sprintf("{device=%q,port=\"1\"}", device)
+		want["rdma_port_state_id"+port] = 4
+		want["rdma_port_physical_state_id"+port] = 5
+		want["rdma_port_rate_bytes_per_second"+port] = 5e10
+		want["rdma_port_width_lanes"+port] = 4
+		want["rdma_port_symbol_errors_total"+port] = 0
+		want["rdma_port_out_of_sequence_total"+port] = 0
+		want[fmt.Sprintf(`rdma_port_counter_saturated{counter="link_downed",device=%q,port="1"}`, device)] = 0
+	}
+	g.expect(t, want)
+}
+
+func testCounters(t *testing.T, g *guest) {
+	g.set(t, "mlx5_0", map[string]int{
+		"counters/symbol_error":                    5,
+		"counters/link_downed":                     300, // of 8 bits: stops at 255
+		"counters/excessive_buffer_overrun_errors": 14,  // of 4 bits
+		"counters/port_xmit_discards":              1234,
+		"counters/port_rcv_data":                   99999999999, // words, more than 32 bits
+		"counters/port_xmit_data":                  1000,
+		"counters/port_rcv_packets":                77,
+		"counters/port_xmit_wait":                  4000000000,
+	})
+	g.set(t, "mlx5_1", map[string]int{
+		"hw_counters/out_of_buffer":         11,
+		"hw_counters/out_of_sequence":       12,
+		"hw_counters/local_ack_timeout_err": 13,
+		"hw_counters/np_cnp_sent":           14,
+		"hw_counters/rp_cnp_handled":        15,
+		"hw_counters/packet_seq_err":        16,
+		"hw_counters/rnr_nak_retry_err":     17,
+	})
+	g.expect(t, samples{
+		`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`:                                         5,
+		`rdma_port_link_downed_total{device="mlx5_0",port="1"}`:                                           255,
+		`rdma_port_counter_saturated{counter="link_downed",device="mlx5_0",port="1"}`:                     1,
+		`rdma_port_counter_saturated{counter="symbol_error",device="mlx5_0",port="1"}`:                    0,
+		`rdma_port_excessive_buffer_overrun_errors_total{device="mlx5_0",port="1"}`:                       14,
+		`rdma_port_counter_saturated{counter="excessive_buffer_overrun_errors",device="mlx5_0",port="1"}`: 0,
+		`rdma_port_transmit_discards_total{device="mlx5_0",port="1"}`:                                     1234,
+		`rdma_port_receive_bytes_total{device="mlx5_0",port="1"}`:                                         4 * 99999999999,
+		`rdma_port_transmit_bytes_total{device="mlx5_0",port="1"}`:                                        4000,
+		`rdma_port_receive_packets_total{device="mlx5_0",port="1"}`:                                       77,
+		`rdma_port_transmit_wait_ticks_total{device="mlx5_0",port="1"}`:                                   4000000000,
+
+		`rdma_port_receive_buffer_exhausted_total{device="mlx5_1",port="1"}`: 11,
+		`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`:          12,
+		`rdma_port_ack_timeouts_total{device="mlx5_1",port="1"}`:             13,
+		`rdma_port_cnp_sent_total{device="mlx5_1",port="1"}`:                 14,
+		`rdma_port_cnp_handled_total{device="mlx5_1",port="1"}`:              15,
+		`rdma_port_packet_sequence_errors_total{device="mlx5_1",port="1"}`:   16,
+		`rdma_port_rnr_naks_received_total{device="mlx5_1",port="1"}`:        17,
+		`rdma_port_symbol_errors_total{device="mlx5_1",port="1"}`:            0,
+	})
+}
+
+// Speeds and widths are written as the kernel's enums: EDR 32, NDR 128; 1X 1, 4X 2.
+func testRate(t *testing.T, g *guest) {
+	for _, step := range []struct {
+		speed, width int
+		rate, lanes  float64
+	}{
+		{128, 1, 100e9 / 8, 1},
+		{32, 2, 100e9 / 8, 4},
+		{128, 2, 400e9 / 8, 4},
+	} {
+		g.set(t, "mlx5_0", map[string]int{"active_speed": step.speed, "active_width": step.width})
+		g.expect(t, samples{
+			`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`: step.rate,
+			`rdma_port_width_lanes{device="mlx5_0",port="1"}`:           step.lanes,
+			`rdma_port_width_lanes{device="mlx5_1",port="1"}`:           4,
+		})
+	}
+}
+
+// testCapture takes a capture in the guest, with a saturated counter in it, and reads it here.
+func testCapture(t *testing.T, g *guest, exporter string) {
+	g.must(t, "/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
+	capture := filepath.Join(g.share, "guest.txtar")
+	original, err := os.ReadFile(capture)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	again := tool(t, exporter, "--replay", capture, "capture", "-o", "-")
+	if again != strings.TrimSpace(string(original)) {
+		t.Error("the capture of the replayed capture differs")
+	}
+
+	out, err := exec.CommandContext(t.Context(), exporter, "--replay", capture, "check", "--json").Output()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
+		t.Fatalf("check: %v\n%s", err, out)
+	}
+	if !json.Valid(out) {
+		t.Errorf("check --json: %s", out)
+	}
+	if !bytes.Contains(out, []byte("RDMACounterSaturated")) || !bytes.Contains(out, []byte("mlx5_0")) {
+		t.Errorf("check does not name the saturated counter of mlx5_0: %s", out)
+	}
+}
+
+func testDownAndUp(t *testing.T, g *guest) {
+	g.set(t, "mlx5_0", map[string]int{"state": 1, "phys_state": 2, "active_speed": 1})
+	g.must(t, "ip link set ens0f0np0 down")
+	g.expect(t, samples{
+		ibState: 1,
+		`rdma_port_physical_state_id{device="mlx5_0",port="1"}`: 2,
+		`rdma_port_state_id{device="mlx5_1",port="1"}`:          1,
+		`rdma_port_physical_state_id{device="mlx5_1",port="1"}`: 3,
+	})
+
+	g.set(t, "mlx5_0", map[string]int{"state": 4, "phys_state": 5, "active_speed": 128})
+	g.must(t, "ip link set ens0f0np0 up")
+	g.expect(t, samples{
+		ibState: 4,
+		`rdma_port_physical_state_id{device="mlx5_0",port="1"}`:     5,
+		`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`: 5e10,
+		`rdma_port_state_id{device="mlx5_1",port="1"}`:              4,
+		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`: 5e10,
+	})
+}
+
+// testStuckReads has the reads of one device hang in the kernel: the other devices are served, and so is what is wrong.
+func testStuckReads(t *testing.T, g *guest) {
+	const stuck = `rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_0"}`
+	g.set(t, "mlx5_0", map[string]int{"stuck": 1})
+	g.set(t, "mlx5_1", map[string]int{"hw_counters/out_of_sequence": 112})
+	g.expect(t, samples{
+		stuck:    1,
+		rxeState: 4,
+		`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`: 112,
+	})
+
+	g.set(t, "mlx5_0", map[string]int{"stuck": 0, "counters/symbol_error": 6})
+	g.expect(t, samples{stuck: 0, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 6})
+}
+
+func testRename(t *testing.T, g *guest) {
+	g.must(t, "rdma dev set mlx5_0 name ibp1s0")
+	g.expect(t, samples{
+		`rdma_port_state_id{device="ibp1s0",port="1"}`:            4,
+		`rdma_port_symbol_errors_total{device="ibp1s0",port="1"}`: 6,
+	})
+	g.expectGone(t, ibState)
+	g.must(t, "rdma dev set ibp1s0 name mlx5_0")
+	g.expect(t, samples{ibState: 4, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 6})
+	g.expectGone(t, `rdma_port_state_id{device="ibp1s0",port="1"}`)
+}
+
+func testUnbind(t *testing.T, g *guest) {
+	address := filepath.Base(g.must(t, "readlink /sys/class/infiniband/mlx5_0/device"))
+	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/unbind")
+	g.expectGone(t, ibState)
+	g.expect(t, samples{`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`: 112})
+	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/bind")
+	g.expect(t, samples{ibState: 4, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 0})
+}
+
+func testUnload(t *testing.T, g *guest) {
+	g.set(t, "mlx5_0", map[string]int{"counters/symbol_error": 8})
+	g.expect(t, samples{`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 8})
+	g.must(t, "rmmod fakerdma")
+	g.expectGone(t, ibState)
+	g.expectGone(t, `rdma_port_state_id{device="mlx5_1",port="1"}`)
+
+	g.loadDriver(t)
+	for range 5 { // faster than the scrapes follow
+		g.must(t, "rmmod fakerdma")
+		g.loadDriver(t)
+	}
+	g.expect(t, samples{
+		ibState: 4,
+		`rdma_port_state_id{device="mlx5_1",port="1"}`:            4,
+		`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 0,
+	})
+	g.set(t, "mlx5_0", map[string]int{"counters/symbol_error": 9})
+	g.expect(t, samples{`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 9})
+}
+
+// loadDriver makes mlx5_0, InfiniBand, and mlx5_1, Ethernet, whose link follows its netdev.
+func (g *guest) loadDriver(t *testing.T) {
+	t.Helper()
+	g.must(t, "modprobe fakerdma ll=ie && ip link set ens0f0np0 up")
+}
+
+func (g *guest) startExporter(t *testing.T, binary string) {
+	t.Helper()
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(g.share, "rdma_exporter"), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			logFile(t, filepath.Join(g.share, "exporter.log"))
+		}
+	})
+	// A program cannot be run from every 9p mount.
+	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
+	// With a reading for each scrape, more of them meet a device that goes.
+	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+}
+
+// number is what a file of the guest holds.
+func (g *guest) number(t *testing.T, path string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(g.must(t, "cat "+path), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func exporterBinary(t *testing.T) string {
+	t.Helper()
+	path := cmp.Or(os.Getenv("RDMA_EXPORTER"), "bin/rdma_exporter")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(repository, path)
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("no exporter to test: %v", err)
+	}
+	return path
+}
+
+// tool runs a program of this machine and returns its standard output, trimmed.
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s%s", name, err, out, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func okWith(output string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, output)
+	}
+	return nil
+}
+
+func noMatch(t *testing.T, name, text, pattern string) {
+	t.Helper()
+	if at := regexp.MustCompile(pattern).FindStringIndex(text); at != nil {
+		t.Errorf("%s: %s", name, text[at[0]:])
+	}
+}

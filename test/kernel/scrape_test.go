@@ -1,0 +1,202 @@
+//go:build e2e
+
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+const (
+	patience      = 60 * time.Second
+	pollInterval  = 100 * time.Millisecond
+	scrapeTimeout = 10 * time.Second // Prometheus' own default
+)
+
+// samples are the values of one scrape by series, written as the exporter writes them.
+type samples map[string]float64
+
+func scrape(ctx context.Context, url string) (samples, error) {
+	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("X-Prometheus-Scrape-Timeout-Seconds", fmt.Sprint(scrapeTimeout.Seconds()))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("scrape: %s", resp.Status)
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("scrape: %w", err)
+	}
+	s := samples{}
+	for name, family := range families {
+		for _, m := range family.Metric {
+			s[series(name, m.Label)] = value(m)
+		}
+	}
+	return s, nil
+}
+
+func series(name string, labels []*dto.LabelPair) string {
+	parts := make([]string, 0, len(labels))
+	for _, l := range labels {
+		parts = append(parts, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+	}
+	slices.Sort(parts)
+	return name + "{" + strings.Join(parts, ",") + "}"
+}
+
+// value is that of a counter, gauge or untyped metric: the one that is not nil.
+func value(m *dto.Metric) float64 {
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+}
+
+// diff says where s is not as wanted; empty where it is.
+func (s samples) diff(want samples) string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		got, ok := s[key]
+		switch {
+		case !ok:
+			fmt.Fprintf(&b, "%s is missing, want %v\n", key, want[key])
+		case got != want[key]:
+			fmt.Fprintf(&b, "%s is %v, want %v\n", key, got, want[key])
+		}
+	}
+	return b.String()
+}
+
+// eventually tries until try returns nil and fails the test with its last error when patience is over.
+func eventually(t *testing.T, try func() error) {
+	t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("after %v: %v", patience, err)
+		}
+	}
+}
+
+// expect waits until the exporter serves the wanted samples.
+func (g *guest) expect(t *testing.T, want samples) {
+	t.Helper()
+	eventually(t, func() error {
+		s, err := scrape(t.Context(), g.url)
+		if err != nil {
+			return err
+		}
+		if d := s.diff(want); d != "" {
+			return fmt.Errorf("\n%s", d)
+		}
+		return nil
+	})
+}
+
+// expectGone waits until the exporter does not serve the series.
+func (g *guest) expectGone(t *testing.T, key string) {
+	t.Helper()
+	eventually(t, func() error {
+		s, err := scrape(t.Context(), g.url)
+		if err != nil {
+			return err
+		}
+		if v, ok := s[key]; ok {
+			return fmt.Errorf("%s is still %v", key, v)
+		}
+		return nil
+	})
+}
+
+// watcher scrapes all the time and keeps what it missed.
+type watcher struct {
+	mu      sync.Mutex
+	scrapes int
+	slowest time.Duration
+	faults  []string
+}
+
+// watch scrapes until the test ends; every scrape has to answer in time and to hold the series.
+func watch(t *testing.T, url, key string) *watcher {
+	w := &watcher{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		tick := time.NewTicker(pollInterval)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			start := time.Now()
+			s, err := scrape(ctx, url)
+			if _, ok := s[key]; err == nil && !ok {
+				err = fmt.Errorf("no %s", key)
+			}
+			if ctx.Err() == nil {
+				w.add(time.Since(start), err)
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		done.Wait()
+	})
+	return w
+}
+
+func (w *watcher) add(took time.Duration, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.scrapes++
+	w.slowest = max(w.slowest, took)
+	if err != nil {
+		w.faults = append(w.faults, fmt.Sprintf("%s: %v", time.Now().Format("15:04:05.0"), err))
+	}
+}
+
+func (w *watcher) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.scrapes
+}
+
+// check fails the test for every scrape that missed something so far.
+func (w *watcher) check(t *testing.T) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t.Logf("%d scrapes, the slowest in %v", w.scrapes, w.slowest.Round(time.Millisecond))
+	for _, f := range w.faults {
+		t.Error(f)
+	}
+	w.faults = nil
+}
