@@ -27,7 +27,7 @@ type crew struct {
 
 // Go begins tasks 0 to n-1 in their order, none after ctx has ended. The channel is closed when all have ended.
 func Go(ctx context.Context, n int, task func(i int)) <-chan struct{} {
-	c := &crew{ctx: ctx, n: n, task: task, done: make(chan struct{}), seen: -1}
+	c := &crew{ctx: ctx, n: n, task: task, done: make(chan struct{})}
 	if n == 0 {
 		close(c.done)
 		return c.done

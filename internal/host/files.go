@@ -87,6 +87,9 @@ func maxDescriptors() int {
 }
 
 func (t *tree) close() error {
+	t.mu.Lock()
+	t.max = 0 // a reader that is still at work keeps nothing open
+	t.mu.Unlock()
 	t.forgetAll()
 	var errs []error
 	for _, r := range []*root{t.rest, t.sys, t.proc} {

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,17 +113,14 @@ func TestEnter(t *testing.T) {
 func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lanes := NewLanes()
-		var results []bool
-		for range 2000 {
+		for range 10_000 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			err := lanes.Do(ctx, "a", func() { time.Sleep(time.Second) })
-			results = append(results, err == nil)
+			_ = lanes.Do(ctx, "a", func() { time.Sleep(time.Second) })
 			synctest.Wait()
 			if lanes.get("a").isLate() {
 				t.Fatal("the lane is free and late")
 			}
 			cancel()
 		}
-		t.Logf("in time and late: %v, %v", slices.Contains(results, true), slices.Contains(results, false))
 	})
 }

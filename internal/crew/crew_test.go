@@ -1,0 +1,158 @@
+package crew
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func upTo(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
+func TestOneGoroutineDoesAllWhileNoneBlocks(t *testing.T) {
+	for _, each := range []time.Duration{0, time.Millisecond, Patience / 2, Patience - 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var order []int // without a lock: the race detector sees a second goroutine
+			inside := 0
+			start := time.Now()
+			done := Go(t.Context(), 50, func(i int) {
+				if inside++; inside > 1 {
+					t.Errorf("tasks of %v: two at once", each)
+				}
+				order = append(order, i)
+				time.Sleep(each)
+				inside--
+			})
+			<-done
+			if !slices.Equal(order, upTo(50)) {
+				t.Errorf("tasks of %v: %v", each, order)
+			}
+			if took := time.Since(start); took != 50*each {
+				t.Errorf("50 tasks of %v took %v", each, took)
+			}
+		})
+	}
+}
+
+func TestATaskThatBlocksCostsItselfOnly(t *testing.T) {
+	for _, blocking := range [][]int{{0}, {3}, {9}, {0, 1, 2}, {0, 4, 9}, {8, 9}} {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			ended := make(chan int, 10)
+			done := Go(t.Context(), 10, func(i int) {
+				if slices.Contains(blocking, i) {
+					<-release
+				}
+				ended <- i
+			})
+			time.Sleep(2 * Patience * time.Duration(len(blocking)))
+			synctest.Wait()
+			var want, got []int
+			for i := range 10 {
+				if !slices.Contains(blocking, i) {
+					want = append(want, i)
+				}
+			}
+			for len(ended) > 0 {
+				got = append(got, <-ended)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%v block: %v have ended, want %v", blocking, got, want)
+			}
+			if isClosed(done) {
+				t.Errorf("%v block: done is closed before they have ended", blocking)
+			}
+			close(release)
+			<-done
+			for len(ended) > 0 {
+				got = append(got, <-ended)
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, upTo(10)) {
+				t.Errorf("%v blocked: %v have ended", blocking, got)
+			}
+		})
+	}
+}
+
+func TestSlowTasksGetHelpAndRunOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun [20]chan struct{}
+		for i := range begun {
+			begun[i] = make(chan struct{})
+		}
+		start := time.Now()
+		<-Go(t.Context(), len(begun), func(i int) {
+			close(begun[i]) // a second time panics
+			time.Sleep(time.Second)
+		})
+		for i, c := range begun {
+			if !isClosed(c) {
+				t.Errorf("task %d was not begun", i)
+			}
+		}
+		if took := time.Since(start); took > 7*time.Second {
+			t.Errorf("twenty tasks of 1s took %v", took)
+		}
+	})
+}
+
+func TestNothingIsBegunAfterTheContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		release := make(chan struct{})
+		begun := make(chan int, 100)
+		done := Go(ctx, 100, func(i int) {
+			begun <- i
+			if i == 1 {
+				<-release
+			}
+			time.Sleep(time.Second)
+		})
+		<-ctx.Done()
+		synctest.Wait()
+		n := len(begun)
+		if n == 0 || n == 100 {
+			t.Fatalf("%d tasks were begun within the context", n)
+		}
+		close(release)
+		time.Sleep(time.Hour)
+		if len(begun) != n {
+			t.Errorf("%d tasks were begun after the end", len(begun)-n)
+		}
+		if isClosed(done) {
+			t.Error("done is closed though not all tasks have ended")
+		}
+	})
+}
+
+func TestAnEndedContextBeginsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		Go(ctx, 5, func(i int) { t.Errorf("task %d was begun", i) })
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestWithoutTasksAllHaveEnded(t *testing.T) {
+	if !isClosed(Go(t.Context(), 0, func(int) { t.Error("a task was begun") })) {
+		t.Error("done is open")
+	}
+}
