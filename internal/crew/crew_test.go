@@ -3,6 +3,7 @@ package crew
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,6 +149,35 @@ func TestAnEndedContextBeginsNothing(t *testing.T) {
 		cancel()
 		Go(ctx, 5, func(i int) { t.Errorf("task %d was begun", i) })
 		time.Sleep(time.Hour)
+	})
+}
+
+// watched counts how often it is asked whether it has ended.
+type watched struct {
+	context.Context
+	asked atomic.Int64
+}
+
+func (w *watched) Err() error {
+	w.asked.Add(1)
+	return w.Context.Err()
+}
+
+func TestAnEndedContextEndsTheLookout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, cancel := context.WithCancel(t.Context())
+		ctx := &watched{Context: inner}
+		release := make(chan struct{})
+		Go(ctx, 5, func(int) { <-release })
+		time.Sleep(3 * Patience)
+		cancel()
+		close(release)
+		time.Sleep(2 * Patience)
+		before := ctx.asked.Load()
+		time.Sleep(time.Hour)
+		if n := ctx.asked.Load() - before; n != 0 {
+			t.Errorf("it still looked %d times in an hour", n)
+		}
 	})
 }
 

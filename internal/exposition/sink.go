@@ -3,6 +3,7 @@
 package exposition
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 	"strings"
@@ -27,8 +28,9 @@ type Sink struct {
 // table is what a Sink knows about one Desc.
 type table struct {
 	head   *Head
-	sorted []int // indices of desc.Labels in the order of their names
-	series map[string]*Series
+	sorted []int              // indices of desc.Labels in the order of their names
+	series map[string]*Series // by label values as they come from hardware, of those that were the first with their text
+	texts  map[string]*Series // by text: label sets may become one when they are made valid
 	points []Point
 }
 
@@ -61,7 +63,7 @@ type Family struct {
 func NewSink(descs []*Desc) *Sink {
 	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
 	for _, d := range descs {
-		t := &table{head: newHead(d), sorted: make([]int, len(d.Labels)), series: map[string]*Series{}}
+		t := &table{head: newHead(d), sorted: make([]int, len(d.Labels)), series: map[string]*Series{}, texts: map[string]*Series{}}
 		for i := range t.sorted {
 			t.sorted[i] = i
 		}
@@ -89,6 +91,7 @@ func (s *Sink) End() []Family {
 			for k, x := range t.series {
 				if x.round != s.round {
 					delete(t.series, k)
+					delete(t.texts, x.text)
 				}
 			}
 		}
@@ -100,7 +103,7 @@ func (s *Sink) End() []Family {
 	return out
 }
 
-// Dropped counts the samples of this round that were dropped, by reason: invalid, duplicate, undeclared.
+// Dropped counts the samples of this round that were dropped, by reason: bad_value, duplicate, undeclared.
 func (s *Sink) Dropped() map[string]int { return s.dropped }
 
 // Emit adds a sample.
@@ -111,24 +114,21 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 		s.dropped["undeclared"]++
 		return
 	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0:
-		s.dropped["invalid"]++
+		s.dropped["bad_value"]++
 		return
 	}
 	s.key = s.key[:0]
 	for _, l := range labels {
-		s.key = append(append(s.key, l...), 0xff)
+		s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
 	}
 	x := t.series[string(s.key)]
 	if x == nil {
 		x = t.newSeries(labels)
-		// Two label sets may become one when they are made valid.
-		for _, o := range t.series {
-			if o.text == x.text && o.round == s.round {
-				s.dropped["duplicate"]++
-				return
-			}
+		if same := t.texts[x.text]; same != nil {
+			x = same
+		} else {
+			t.series[string(s.key)], t.texts[x.text] = x, x
 		}
-		t.series[string(s.key)] = x
 	}
 	if x.round == s.round {
 		s.dropped["duplicate"]++

@@ -61,7 +61,7 @@ func AppendOpenMetrics(b []byte, families []Family) []byte {
 
 // appendFloat writes a finite number; small integers, most of what there is, take the short way.
 func appendFloat(b []byte, v float64) []byte {
-	if v == math.Trunc(v) && math.Abs(v) < 1e6 && !(v == 0 && math.Signbit(v)) {
+	if v == math.Trunc(v) && math.Abs(v) < 1e6 { // and 0 for -0, as Prometheus' encoder has it
 		return strconv.AppendInt(b, int64(v), 10)
 	}
 	return strconv.AppendFloat(b, v, 'g', -1, 64)

@@ -127,16 +127,19 @@ func TestParsePort(t *testing.T) {
 	}{
 		{
 			"InfiniBand", slices.Concat(states, attr(nldevAttrCapFlags, u64(0x2651e848)), attr(nldevAttrLID, u32(17)), attr(nldevAttrSMLID, u32(1)), attr(nldevAttrLMC, u8(0))),
-			RDMAPort{State: ptr(4), PhysicalState: ptr(5), LID: ptr(17), SMLID: ptr(1), LMC: ptr(0), Capabilities: ptr(0x2651e848)}, false,
+			RDMAPort{State: ptr(4), PhysicalState: ptr(5), LID: ptr(17), SMLID: ptr(1), LMC: ptr(0), Capabilities: ptr(0x2651e848)},
+			false,
 		},
 		{
 			"RoCE", slices.Concat(states, attr(50, u32(9)), attr(nldevAttrNdevName, str("eth0"))),
-			RDMAPort{State: ptr(4), PhysicalState: ptr(5), Netdev: "eth0"}, false,
+			RDMAPort{State: ptr(4), PhysicalState: ptr(5), Netdev: "eth0"},
+			false,
 		},
 		{"without states", name, RDMAPort{}, false},
 		{
 			"a state of a wrong size", slices.Concat(name, attr(nldevAttrPortState, make([]byte, 5)), attr(nldevAttrPortPhysState, u8(5))),
-			RDMAPort{PhysicalState: ptr(5)}, false,
+			RDMAPort{PhysicalState: ptr(5)},
+			false,
 		},
 		{"cut within the states", states[:len(states)-8], RDMAPort{State: ptr(4)}, false},
 		{"a name without NUL", slices.Concat(attr(nldevAttrDevName, []byte("mlx5_0")), attr(nldevAttrNdevName, []byte("eth0"))), RDMAPort{Netdev: "eth0"}, false},
