@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"regexp"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,10 +13,10 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// play collects all rounds of a fixture and returns the last picture.
-func play(t *testing.T, name string) *rounds.Picture {
+// play collects all rounds of a capture and returns the last picture.
+func play(t *testing.T, file string) *rounds.Picture {
 	t.Helper()
-	m, sched := machineOf(t, name)
+	m, sched := open(t, file)
 	var p *rounds.Picture
 	for _, at := range m.player.Times() {
 		if err := m.seek(at); err != nil {
@@ -30,10 +30,10 @@ func play(t *testing.T, name string) *rounds.Picture {
 	return p
 }
 
-// machineOf opens a fixture with all collectors, as the commands do.
-func machineOf(t *testing.T, name string) (*machine, *rounds.Scheduler) {
+// open opens a capture with all collectors, as the commands do.
+func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 	t.Helper()
-	c := config{replay: fixture(name), timeout: 10 * time.Second}
+	c := config{replay: file, timeout: 10 * time.Second}
 	m, err := c.open(time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -48,33 +48,57 @@ func machineOf(t *testing.T, name string) (*machine, *rounds.Scheduler) {
 	})
 }
 
+// metricsOf is what a capture serves in the end.
+func metricsOf(t *testing.T, file string) string {
+	t.Helper()
+	return varying.ReplaceAllString(string(exposition.AppendText(nil, play(t, file).Families)), "")
+}
+
 // varying are samples of the run, not of the machine.
 var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_exporter_build_info).*\n`)
-
-// TestGoldenMetrics holds what every recorded machine serves.
-func TestGoldenMetrics(t *testing.T) {
-	for _, name := range machines(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := exposition.AppendText(nil, play(t, name).Families)
-			golden(t, "metrics/"+name+".prom", varying.ReplaceAll(text, nil))
-		})
-	}
-}
 
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
 	"rdma_port_retransmitted_bytes_total": "EFA on Linux 7.3, ionic firmware",
 }
 
-// TestEveryDescIsInAGolden finds metrics that nothing ever shows.
-func TestEveryDescIsInAGolden(t *testing.T) {
+// dropsSamples are the machines whose hardware names two counters alike.
+var dropsSamples = map[string]bool{"odd-files": true}
+
+// budgets are the design's limits of series by machine.
+var budgets = map[string]int{"dgx-h100-ib": 1500, "hgx-h200-roce": 2500}
+
+// TestGoldenMetrics holds what every recorded machine serves: each metric declared is served by one of them, nothing is
+// dropped, and the large ones keep their budget of series.
+func TestGoldenMetrics(t *testing.T) {
+	var mu sync.Mutex
 	seen := map[string]bool{}
-	for _, name := range machines(t) {
-		for _, f := range play(t, name).Families {
-			seen[f.Head.Desc.Name] = true
+	t.Run("machines", func(t *testing.T) {
+		for _, name := range machines(t) {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				families := play(t, fixture(name)).Families
+				text := varying.ReplaceAll(exposition.AppendText(nil, families), nil)
+				golden(t, "metrics/"+name+".prom", text)
+				if drops := dropped.Match(text); drops != dropsSamples[name] {
+					t.Errorf("drops samples: %v, want %v", drops, dropsSamples[name])
+				}
+				total := 0
+				mu.Lock()
+				defer mu.Unlock()
+				for _, f := range families {
+					seen[f.Head.Desc.Name] = true
+					total += len(f.Points)
+					if budgets[name] > 0 {
+						t.Logf("%4d %s", len(f.Points), f.Head.Desc.Name)
+					}
+				}
+				if limit := budgets[name]; limit > 0 && total > limit {
+					t.Errorf("%d series are more than %d", total, limit)
+				}
+			})
 		}
-	}
+	})
 	descs := rounds.Descs
 	for _, c := range collector.All(collector.Options{}) {
 		descs = append(descs, c.Descs...)
@@ -86,32 +110,4 @@ func TestEveryDescIsInAGolden(t *testing.T) {
 	}
 }
 
-// TestNothingIsDropped: each sample of each fixture is declared, valid and there once.
-func TestNothingIsDropped(t *testing.T) {
-	for _, name := range machines(t) {
-		text := string(exposition.AppendText(nil, play(t, name).Families))
-		for _, reason := range []string{"undeclared", "duplicate", "invalid-sample"} {
-			// odd-files has two names that become one.
-			if strings.Contains(text, `reason="`+reason+`"`) && name != "odd-files" {
-				t.Errorf("%s drops samples: %s", name, reason)
-			}
-		}
-	}
-}
-
-// budgets are design limits of series by machine.
-var budgets = map[string]int{"dgx-h100-ib": 1500, "hgx-h200-roce": 2500}
-
-// TestSeriesBudget prints the series of the large machines by family and holds the budget.
-func TestSeriesBudget(t *testing.T) {
-	for name, limit := range budgets {
-		total := 0
-		for _, f := range play(t, name).Families {
-			t.Logf("%s %4d %s", name, len(f.Points), f.Head.Desc.Name)
-			total += len(f.Points)
-		}
-		if total > limit {
-			t.Errorf("%s has %d series, more than %d", name, total, limit)
-		}
-	}
-}
+var dropped = regexp.MustCompile(`reason="(undeclared|duplicate|bad_value)"`)

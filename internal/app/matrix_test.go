@@ -22,7 +22,7 @@ const settle = 20 * time.Minute
 // firing plays a fixture, goes on with its last round until every rule has had its time, and returns what fires.
 func firing(t *testing.T, name string) []alerting.Alert {
 	t.Helper()
-	m, sched := machineOf(t, name)
+	m, sched := open(t, fixture(name))
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func firing(t *testing.T, name string) []alerting.Alert {
 	}()
 	times := m.player.Times()
 	for at, end := m.player.Last(), m.player.Last().Add(settle); at.Before(end); {
-		at = at.Add(30 * time.Second)
+		at = at.Add(time.Minute)
 		times = append(times, at)
 	}
 	for _, at := range times {
@@ -102,7 +102,7 @@ func rank(severity string) int {
 }
 
 func allRules(t *testing.T) []string {
-	m, sched := machineOf(t, "no-rdma")
+	m, sched := open(t, fixture("no-rdma"))
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +133,7 @@ var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {
-	m, sched := machineOf(t, "no-rdma")
+	m, sched := open(t, fixture("no-rdma"))
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

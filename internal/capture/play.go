@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -31,10 +32,11 @@ type Player struct {
 	next    int                      // the round that Seek has not applied yet
 	errors  map[string]syscall.Errno // injected, by canonical path
 	unread  map[string]bool
+	links   map[string]bool
 	numbers map[string]uint64 // counters by canonical path: their last value
 	steps   map[string]uint64 // what they rose by in the last round
 
-	dirs sync.Map // canonical directories, by logical path, of the current round
+	dirs sync.Map // canonical directories, by logical path, while no link changes
 }
 
 // Play unpacks an archive that begins at base. Close removes what was unpacked.
@@ -45,7 +47,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
-		errors: map[string]syscall.Errno{}, unread: map[string]bool{},
+		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]bool{},
 		numbers: map[string]uint64{}, steps: map[string]uint64{},
 	}
 	if err := p.unpack(); err != nil {
@@ -123,38 +125,35 @@ func (p *Player) Seek(t time.Time) error {
 			if err := p.apply(e); err != nil {
 				return fmt.Errorf("entry %q: %w", e.Path, err)
 			}
+			if e.Kind == Link || e.Kind == Error {
+				p.dirs.Clear()
+			}
 		}
-		p.dirs.Clear()
 	}
 	return nil
 }
 
 func (p *Player) apply(e Entry) error {
-	if e.Kind == Error && e.Errno == syscall.ENOENT {
-		for q := range p.errors {
-			if q == e.Path || strings.HasPrefix(q, e.Path+"/") {
-				delete(p.errors, q)
-			}
-		}
-		for q := range p.numbers {
-			if q == e.Path || strings.HasPrefix(q, e.Path+"/") {
-				delete(p.numbers, q)
-			}
-		}
+	if e.isGone() {
+		p.forget(e.Path)
 		return p.root.RemoveAll(e.Path)
 	}
-	delete(p.errors, e.Path)
-	delete(p.unread, e.Path)
 	if err := p.root.MkdirAll(path.Dir(e.Path), 0o755); err != nil {
 		return err
 	}
+	if p.links[e.Path] || e.Kind == Link {
+		if err := p.root.RemoveAll(e.Path); err != nil {
+			return err
+		}
+	}
+	delete(p.errors, e.Path)
+	delete(p.unread, e.Path)
+	delete(p.links, e.Path)
 	switch e.Kind {
 	case Dir:
 		return p.root.MkdirAll(e.Path, 0o755)
 	case Link:
-		if err := p.root.RemoveAll(e.Path); err != nil {
-			return err
-		}
+		p.links[e.Path] = true
 		return p.root.Symlink(e.Target, e.Path)
 	case Error:
 		p.errors[e.Path] = e.Errno
@@ -163,7 +162,20 @@ func (p *Player) apply(e Entry) error {
 	case File:
 		p.count(e)
 	}
-	return p.root.WriteFile(e.Path, e.Data, 0o644)
+	err := p.root.WriteFile(e.Path, e.Data, 0o644)
+	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that cannot be listed any more
+		return nil
+	}
+	return err
+}
+
+// forget drops what is known of a path and of all below it.
+func (p *Player) forget(name string) {
+	below := func(q string) bool { return q == name || strings.HasPrefix(q, name+"/") }
+	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
+	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.links, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.numbers, func(q string, _ uint64) bool { return below(q) })
 }
 
 // counterPath tells files whose numbers only rise from those that are readings.
@@ -227,9 +239,20 @@ func (p *Player) canonical(name string) string {
 	return path.Join(real, base)
 }
 
-// injected is the recorded error of a path.
-func (p *Player) injected(op, name string) error {
-	if e, ok := p.errors[p.canonical(name)]; ok {
+// real is the canonical path of what a path leads to.
+func (p *Player) real(name string) string {
+	c := p.canonical(name)
+	if p.links[c] {
+		if real, err := p.live.Files.Resolve(c); err == nil {
+			return real
+		}
+	}
+	return c
+}
+
+// injected is the recorded error of a canonical path.
+func (p *Player) injected(op, name, real string) error {
+	if e, ok := p.errors[real]; ok {
 		return &host.Error{Op: op, Path: name, Err: e}
 	}
 	return nil
@@ -239,10 +262,10 @@ func (p *Player) injected(op, name string) error {
 func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("read", name); err != nil {
+	real := p.real(name)
+	if err := p.injected("read", name, real); err != nil {
 		return nil, err
 	}
-	real := p.canonical(name)
 	if p.unread[real] {
 		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
 	}
@@ -274,7 +297,7 @@ func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 func (p *Player) List(name string) ([]string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("list", name); err != nil {
+	if err := p.injected("list", name, p.real(name)); err != nil {
 		return nil, err
 	}
 	return p.live.Files.List(name)
@@ -284,7 +307,7 @@ func (p *Player) List(name string) ([]string, error) {
 func (p *Player) Link(name string) (string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("follow", name); err != nil {
+	if err := p.injected("follow", name, p.canonical(name)); err != nil {
 		return "", err
 	}
 	return p.live.Files.Link(name)
@@ -297,7 +320,7 @@ func (p *Player) Resolve(name string) (string, error) { return host.ResolveBy(p.
 func (p *Player) Readable(name string) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("look at", name); err != nil {
+	if err := p.injected("look at", name, p.real(name)); err != nil {
 		return err
 	}
 	return p.live.Files.Readable(name)

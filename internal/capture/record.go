@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,11 +24,12 @@ type Recorder struct {
 	now    map[string]Entry    // what this round has read
 	listed map[string][]string // directories that this round has listed
 	dirs   map[string]string   // canonical directories of this round
+	plain  map[string]bool     // canonical paths that are no links
 }
 
 // NewRecorder records what is read through Host until Archive is called.
 func NewRecorder(inner *host.Host) *Recorder {
-	r := &Recorder{inner: inner, all: map[string]Entry{}}
+	r := &Recorder{inner: inner, all: map[string]Entry{}, plain: map[string]bool{}}
 	r.clear()
 	return r
 }
@@ -49,8 +51,9 @@ func (r *Recorder) EndRound(at time.Duration) {
 	defer r.mu.Unlock()
 	r.addListed()
 	round := Round{At: at}
-	for p, e := range r.now {
-		if e.Kind == Error && e.Errno == syscall.ENOENT {
+	for _, p := range slices.Sorted(maps.Keys(r.now)) { // what goes comes before what takes its place
+		e := r.now[p]
+		if e.isGone() {
 			if !r.known(p) {
 				continue
 			}
@@ -62,23 +65,32 @@ func (r *Recorder) EndRound(at time.Duration) {
 		}
 		round.Entries = append(round.Entries, e)
 	}
-	slices.SortFunc(round.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
 	r.rounds = append(r.rounds, round)
 	r.clear()
 }
 
 // addListed turns listings into entries: what was listed and not read exists, what was there and is not listed is gone.
 func (r *Recorder) addListed() {
-	parents := map[string]bool{}
-	for _, m := range []map[string]Entry{r.now, r.all} {
-		for p := range m {
-			for d := path.Dir(p); d != "."; d = path.Dir(d) {
-				parents[d] = true
+	dirs := map[string]bool{} // what has something below it
+	gone := map[string]bool{}
+	each := func(entries map[string]Entry, visit func(dir, child string)) {
+		for p := range entries {
+			for child, dir := p, path.Dir(p); dir != "."; child, dir = dir, path.Dir(dir) {
+				visit(dir, child)
 			}
 		}
 	}
+	each(r.now, func(dir, _ string) { dirs[dir] = true })
+	each(r.all, func(dir, child string) {
+		dirs[dir] = true
+		if names, listed := r.listed[dir]; listed {
+			if _, there := slices.BinarySearch(names, path.Base(child)); !there {
+				gone[child] = true
+			}
+		}
+	})
 	for dir := range r.listed {
-		parents[dir] = true
+		dirs[dir] = true
 	}
 	for dir, names := range r.listed {
 		if len(names) == 0 {
@@ -86,17 +98,13 @@ func (r *Recorder) addListed() {
 		}
 		for _, n := range names {
 			p := path.Join(dir, n)
-			if _, read := r.now[p]; !read && !parents[p] {
+			if _, read := r.now[p]; !read && !dirs[p] {
 				r.now[p] = Entry{Path: p, Kind: Unread}
 			}
 		}
-		for p := range r.all {
-			rest, below := strings.CutPrefix(p, dir+"/")
-			if child, _, _ := strings.Cut(rest, "/"); below && !slices.Contains(names, child) {
-				gone := path.Join(dir, child)
-				r.now[gone] = Entry{Path: gone, Kind: Error, Errno: syscall.ENOENT}
-			}
-		}
+	}
+	for p := range gone {
+		r.now[p] = Entry{Path: p, Kind: Error, Errno: syscall.ENOENT}
 	}
 }
 
@@ -136,7 +144,8 @@ func (r *Recorder) put(p string, e Entry, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, read := r.now[p]; read && e.Kind == Unread {
+	old, read := r.now[p]
+	if read && (e.Kind == Unread || old.Kind == Link && e.Kind == Error) { // a link that leads nowhere is a link
 		return
 	}
 	r.now[p] = e
@@ -164,15 +173,31 @@ func (r *Recorder) canonical(p string) string {
 	return path.Join(real, base)
 }
 
+// file is canonical for a file, which may be a link itself.
+func (r *Recorder) file(p string) string {
+	real := r.canonical(p)
+	r.mu.Lock()
+	plain := r.plain[real]
+	r.mu.Unlock()
+	if plain {
+		return real
+	}
+	target, err := r.Resolve(real)
+	if err != nil {
+		return real
+	}
+	if target == real {
+		r.mu.Lock()
+		r.plain[real] = true
+		r.mu.Unlock()
+	}
+	return target
+}
+
 // Read records the content, or the errno.
 func (r *Recorder) Read(p string, buf []byte) ([]byte, error) {
 	b, err := r.inner.Files.Read(p, buf)
-	real := r.canonical(p)
-	if target, lerr := r.inner.Files.Resolve(p); lerr == nil && target != real {
-		_, _ = r.Resolve(p) // the file itself is a link
-		real = target
-	}
-	r.put(real, Entry{Data: slices.Clone(b)}, err)
+	r.put(r.file(p), Entry{Data: slices.Clone(b)}, err)
 	return b, err
 }
 

@@ -49,6 +49,8 @@ type runner struct {
 
 	mu      sync.Mutex
 	running chan struct{} // closed at the end of the collection in progress; nil if none is
+	end     time.Time     // when it leaves behind what has not returned
+	timer   *time.Timer   // that fires then
 	last    *result
 }
 
@@ -122,7 +124,6 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 			return nil, err
 		}
 	}
-	deadline, _ := ctx.Deadline()
 	var idle []*runner // to be run for this request
 	waits := make([]func() *result, len(chosen))
 	for i, r := range chosen {
@@ -131,7 +132,7 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 			idle = append(idle, r)
 		}
 	}
-	crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i], deadline) })
+	crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i]) })
 	results := make([]*result, len(chosen))
 	for i, wait := range waits {
 		results[i] = wait()
@@ -148,29 +149,45 @@ func (s *Scheduler) join(ctx context.Context, r *runner) (wait func() *result, s
 		if last := r.last; last != nil && s.Now().Sub(last.at) < s.MinInterval {
 			return func() *result { return last }, false
 		}
-		r.running, start = make(chan struct{}), true
+		r.running, r.end, start = make(chan struct{}), time.Time{}, true
 	}
+	r.endBefore(ctx)
 	running := r.running
 	return func() *result {
 		select {
 		case <-running:
 		case <-ctx.Done():
-			return nil
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		if r.running == running { // not finished; after the deadline of another collector this one may well be
+			return nil
+		}
 		return r.last
 	}, start
 }
 
-// margin is what a collection leaves of the request's time for the answer.
-func margin(left time.Duration) time.Duration { return min(left/10, 200*time.Millisecond) }
+// endBefore makes a collection end in time for a request, however late the others would wait: devices that do not return are
+// left behind, so that the request still gets all the others. r.mu is held.
+func (r *runner) endBefore(ctx context.Context) {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	end := deadline.Add(-min(left/10, 200*time.Millisecond)) // the rest is for the answer
+	if r.end.IsZero() || end.Before(r.end) {
+		r.end = end
+		if r.timer != nil {
+			r.timer.Reset(time.Until(end))
+		}
+	}
+}
 
-// collect runs one collection. Devices that do not return by the first request's deadline are left behind, so that the
-// request still gets all the others.
-func (s *Scheduler) collect(r *runner, deadline time.Time) {
-	ctx, cancel := context.WithDeadline(s.ctx, deadline.Add(-margin(time.Until(deadline))))
+// collect runs one collection.
+func (s *Scheduler) collect(r *runner) {
+	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
+	r.mu.Lock()
+	r.timer = time.AfterFunc(time.Until(r.end), cancel)
+	r.mu.Unlock()
 	start := time.Now()
 	res := &result{at: s.Now()}
 	res.err = r.c.Read(ctx, s.Host, &res.node)
@@ -181,9 +198,10 @@ func (s *Scheduler) collect(r *runner, deadline time.Time) {
 	s.faults.add(r.c.Name, res, r.sink.Dropped())
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.timer.Stop()
 	r.last = res
 	close(r.running)
-	r.running = nil
+	r.running, r.timer = nil, nil
 }
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {

@@ -27,7 +27,7 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, malformed, io; failed for a whole collector; duplicate, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,

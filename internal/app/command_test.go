@@ -1,0 +1,181 @@
+package app
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+)
+
+func mkfifo(t *testing.T, path string) {
+	t.Helper()
+	must(t, syscall.Mkfifo(path, 0o644))
+}
+
+func decodeAll(t *testing.T, d expfmt.Decoder) (out []*dto.MetricFamily) {
+	t.Helper()
+	for {
+		var mf dto.MetricFamily
+		switch err := d.Decode(&mf); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			t.Fatal(err)
+		}
+		out = append(out, &mf)
+	}
+}
+
+// TestBadInput: one line that names the thing, exit code 2, nothing written.
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.txtar")
+	must(t, os.WriteFile(broken, []byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- ../../etc/passwd --\nx\n"), 0o644))
+	newer := filepath.Join(dir, "newer.txtar")
+	must(t, os.WriteFile(newer, []byte("-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n"), 0o644))
+	web := filepath.Join(dir, "web.yml")
+	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_fil: x}\n"), 0o644))
+	before, err := os.ReadDir(dir)
+	must(t, err)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--nope"}, "--nope"},
+		{[]string{"nope"}, "nope"},
+		{[]string{"--collector.nope"}, "--collector.nope"},
+		{[]string{"--path.rootfs=" + dir + "/nope"}, "--path.rootfs: open " + dir + "/nope: no such file or directory"},
+		{[]string{"--path.sysfs=" + broken}, "--path.sysfs: "},
+		{[]string{"--replay=" + dir + "/nope", "check"}, "nope: no such file or directory"},
+		{[]string{"--replay=" + dir, "check"}, "regular file"},
+		{[]string{"--replay=" + broken}, `"../../etc/passwd"`},
+		{[]string{"--replay=" + newer, "check"}, "version 2"},
+		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
+		{[]string{"--device.include=("}, "--device.include"},
+		{[]string{"--device.exclude=("}, "--device.exclude"},
+		{[]string{"--collect.timeout=0s"}, "--collect.timeout"},
+		{[]string{"--collect.min-interval=-1s"}, "--collect.min-interval"},
+		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
+		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},
+		{[]string{"--web.external-url=example.org"}, "--web.external-url"},
+		{[]string{"--web.config.file=" + web}, "--web.config.file"},
+		{[]string{"--web.listen-address=127.0.0.1:99999"}, "99999"},
+		{[]string{"--collector.disable-defaults"}, "--collector.NAME"},
+		{[]string{"capture"}, "--output"},
+		{[]string{"--replay=demo", "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
+		{[]string{"--replay=demo", "capture", "-o", dir + "/x", "--every=0s"}, "--every"},
+	} {
+		code, out, errs := command(t, c.args...)
+		last := errs[strings.LastIndex(strings.TrimSuffix(errs, "\n"), "\n")+1:]
+		if code != 2 || out != "" || !strings.HasPrefix(last, "rdma_exporter: ") || !strings.Contains(last, c.want) {
+			t.Errorf("%v: exit %d, stdout %q, stderr %q, want %q", c.args, code, out, errs, c.want)
+		}
+	}
+	after, err := os.ReadDir(dir)
+	must(t, err)
+	if len(after) != len(before) {
+		t.Errorf("something was written: %v", after)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for _, arg := range []string{"--help", "--version", "help"} {
+		if code, out, errs := command(t, arg); code != 0 || !strings.Contains(out, "rdma_exporter") || errs != "" {
+			t.Errorf("%s: exit %d, stdout %.100q, stderr %q", arg, code, out, errs)
+		}
+	}
+}
+
+// TestCaptureOfReplayIsIdentical for every recorded machine, anonymised as well.
+func TestCaptureOfReplayIsIdentical(t *testing.T) {
+	for _, name := range machines(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+			for _, args := range [][]string{
+				{"--replay=" + fixture(name), "--log.level=error", "capture", "--anonymise", "-o", first},
+				{"--replay=" + first, "--log.level=error", "capture", "-o", second},
+			} {
+				if code, out, errs := command(t, args...); code != 0 || out != "" || errs != "" {
+					t.Fatalf("%v: exit %d, stdout %q, stderr %q", args, code, out, errs)
+				}
+			}
+			a, err := os.ReadFile(first)
+			must(t, err)
+			b, err := os.ReadFile(second)
+			must(t, err)
+			if string(a) != strings.Replace(string(b), "\n  \"rounds\"", "\n  \"anonymised\": true,\n  \"rounds\"", 1) && string(a) != string(b) {
+				t.Errorf("differs: %s", firstDifference(b, a))
+			}
+			if code, out, _ := command(t, "--replay="+first, "--log.level=error", "capture", "-o", "-"); code != 0 || out != string(b) {
+				t.Errorf("standard output differs from a file: exit %d, %d bytes", code, len(out))
+			}
+		})
+	}
+}
+
+// TestCaptureServesTheSame: the metrics of a capture are those of its machine.
+func TestCaptureServesTheSame(t *testing.T) {
+	for _, name := range machines(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "c.txtar")
+			if code, _, errs := command(t, "--replay="+fixture(name), "--log.level=error", "capture", "-o", file); code != 0 {
+				t.Fatal(errs)
+			}
+			want, got := metricsOf(t, fixture(name)), metricsOf(t, file)
+			if want != got {
+				t.Error(firstDifference([]byte(got), []byte(want)))
+			}
+		})
+	}
+}
+
+// TestCheckJSON: exit code and findings, in the documented form.
+func TestCheckJSON(t *testing.T) {
+	for name, want := range map[string]struct {
+		code  int
+		alert string
+	}{
+		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {0, ""},
+	} {
+		code, out, errs := command(t, "--replay="+fixture(name), "check", "--json")
+		var report struct {
+			Verdict  string
+			ExitCode int `json:"exit_code"`
+			Findings []struct {
+				Alert       string
+				Annotations map[string]string
+			}
+		}
+		if err := json.Unmarshal([]byte(out), &report); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, out)
+		}
+		if code != want.code || report.ExitCode != code || errs != "" {
+			t.Errorf("%s: exit %d, in the report %d, want %d; %s", name, code, report.ExitCode, want.code, errs)
+		}
+		if (want.alert == "") != (len(report.Findings) == 0) || want.alert != "" && report.Findings[0].Alert != want.alert {
+			t.Errorf("%s: findings %+v, want %q", name, report.Findings, want.alert)
+		}
+		for _, f := range report.Findings {
+			if strings.Contains(f.Annotations["description"], "error expanding") || strings.Contains(f.Annotations["description"], "<no value>") {
+				t.Errorf("%s: %s", name, f.Annotations["description"])
+			}
+		}
+	}
+}
+
+// TestDemo: the recorded node in the binary shows a fault.
+func TestDemo(t *testing.T) {
+	if code, out, _ := command(t, "--replay=demo", "check"); code != 2 || !strings.Contains(out, "RDMAPortDown") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}

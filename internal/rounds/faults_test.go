@@ -1,0 +1,63 @@
+package rounds
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// TestLastingFaultIsLoggedTwice: when it starts and when it ends; it is counted each time.
+func TestLastingFaultIsLoggedTwice(t *testing.T) {
+	var logged bytes.Buffer
+	broken := true
+	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
+		if broken {
+			n.Issues = []snapshot.Issue{
+				{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read symbol_error")},
+				{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read link_downed")},
+			}
+		}
+		return nil
+	}}
+	s := scheduler(t, 0, c.collector("c"))
+	s.faults.log = slog.New(slog.NewTextHandler(&logged, nil))
+	var last *Picture
+	for i := range 5 {
+		broken = i > 0 && i < 4
+		var err error
+		if last, err = s.Collect(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], "cannot read") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "can read again") {
+		t.Errorf("logged %d lines:\n%s", len(lines), logged.String())
+	}
+	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
+		t.Errorf("lacks %s\n%s", want, text(last))
+	}
+}
+
+// TestFailedCollector: an error of the collector as a whole is its failure, and no other's.
+func TestFailedCollector(t *testing.T) {
+	bad := &counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no class") }}
+	good := &counting{}
+	p, err := scheduler(t, 0, bad.collector("bad"), good.collector("good")).Collect(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`rdma_scrape_collector_success{collector="bad"} 0`, `rdma_scrape_collector_success{collector="good"} 1`,
+		`rdma_scrape_errors_total{collector="bad",reason="failed"} 1`,
+	} {
+		if !strings.Contains(text(p), want) {
+			t.Errorf("lacks %s\n%s", want, text(p))
+		}
+	}
+}
