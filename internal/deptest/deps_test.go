@@ -1,0 +1,88 @@
+// Package deptest holds the direction of imports: each ban with its reason.
+package deptest
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers, from the program down to what knows nothing. A package imports from its own layer's right only.
+var layers = [][]string{
+	{"cmd/rdma_exporter"},
+	{"internal/app"},
+	{"internal/web", "internal/check"},
+	{"internal/alerting", "internal/rounds"},
+	{"collector"},
+	{"internal/capture", "internal/pci", "internal/exposition", "internal/crew"},
+	{"internal/host"},
+	{"internal/snapshot", "rules", "fixtures", "dashboards"},
+}
+
+// bans are imports that only some packages may have.
+var bans = []struct {
+	what   string // import path or prefix
+	only   []string
+	reason string
+}{
+	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "the evaluator is one package, so that it can be left out"},
+	{"github.com/prometheus/client_golang/", []string{"internal/alerting", "internal/app", "internal/web"}, "collectors make plain samples; a library's registry stays out of them"},
+	{"github.com/prometheus/exporter-toolkit/", []string{"internal/app", "internal/web"}, "listening is a matter of the program, not of what it measures"},
+	{"github.com/alecthomas/kingpin/", []string{"internal/app"}, "flags stand in one place"},
+	{"github.com/vishvananda/", []string{"internal/host"}, "the door is the only way to the kernel"},
+	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/app"}, "the door is the only way to the kernel; capture and app use names of errnos and capabilities"},
+	{"syscall", []string{"internal/host", "internal/capture", "cmd/rdma_exporter"}, "the door is the only way to the kernel; capture uses errnos, the command signals"},
+	{"os", []string{"internal/host", "internal/capture", "internal/app", "internal/alerting", "cmd/rdma_exporter"}, "the door opens files of the machine; the others open their own"},
+	{"os/exec", nil, "the program runs no other program"},
+	{"unsafe", nil, "nothing here needs it"},
+}
+
+// imports lists the imports of all packages of the program, tests and generators left out.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	m := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		name := strings.TrimPrefix(f[0], "rdma_exporter/")
+		if strings.HasSuffix(name, "/gen") || strings.HasPrefix(name, "test/") || name == "internal/deptest" {
+			continue
+		}
+		m[name] = f[1:]
+	}
+	return m
+}
+
+func layer(name string) int {
+	return slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, name) })
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for name, list := range imports(t) {
+		if layer(name) < 0 {
+			t.Errorf("%s has no place in the layers: give it one in deps_test.go and in DESIGN.md", name)
+			continue
+		}
+		for _, i := range list {
+			if other, ours := strings.CutPrefix(i, "rdma_exporter/"); ours && layer(other) <= layer(name) {
+				t.Errorf("%s imports %s, which is not below it", name, other)
+			}
+		}
+	}
+}
+
+func TestBannedImports(t *testing.T) {
+	for name, list := range imports(t) {
+		for _, i := range list {
+			for _, ban := range bans {
+				if (i == ban.what || strings.HasSuffix(ban.what, "/") && strings.HasPrefix(i, ban.what)) && !slices.Contains(ban.only, name) {
+					t.Errorf("%s imports %s: %s", name, i, ban.reason)
+				}
+			}
+		}
+	}
+}
