@@ -8,26 +8,25 @@ import (
 	"strings"
 )
 
-// Anonymise replaces host names, and the device-specific half of MAC addresses, GUIDs and GIDs, and the networks of GIDs
-// that stand for IP addresses, in content and in paths. Relations stay: one address has one pseudonym wherever and in whichever form it appears (a MAC, the
-// GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay neighbours. The vendor's half of an
-// address stays. Numbers are given in the order of the addresses, so that the same machine gives the same pseudonyms.
+// Anonymise replaces host names in content, and in content and paths the device-specific half of MAC addresses, GUIDs and
+// GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
+// whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
+// neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
+// machine gives the same pseudonyms.
 func Anonymise(a *Archive) {
-	p := &pseudonyms{hosts: map[string]string{}, low: map[string]string{}, nets: map[string]string{}}
-	if a.Meta.Hostname != "" {
-		p.hosts[a.Meta.Hostname] = "host-1"
-		if short, _, dotted := strings.Cut(a.Meta.Hostname, "."); dotted {
-			p.hosts[short] = "host-1"
-		}
+	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
+	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
+		short, _, _ := strings.Cut(name, ".")
+		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
 	}
 	p.collect(a)
-	a.Meta.Hostname, a.Meta.Anonymised = p.text(a.Meta.Hostname), true
+	a.Meta.Hostname, a.Meta.Anonymised = p.content(a.Meta.Hostname), true
 	for i := range a.Rounds {
 		for j := range a.Rounds[i].Entries {
 			e := &a.Rounds[i].Entries[j]
-			e.Path, e.Target = p.text(e.Path), p.text(e.Target)
+			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
 			if e.Kind == File && isText(e.Data) {
-				e.Data = []byte(p.text(string(e.Data)))
+				e.Data = []byte(p.content(string(e.Data)))
 			}
 		}
 	}
@@ -39,9 +38,9 @@ var (
 )
 
 type pseudonyms struct {
-	hosts map[string]string // host name → pseudonym, longest first when replaced
-	low   map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
-	nets  map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
+	host *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
+	low  map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
+	nets map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
 }
 
 // collect gives a pseudonym to each address in order.
@@ -78,15 +77,15 @@ func number(to map[string]string, from map[string]bool, first int) {
 	}
 }
 
-func (p *pseudonyms) text(s string) string {
-	s = p.each(s, func(d string) string { return or(p.low[d], d) }, func(d string) string { return or(p.nets[d], d) })
-	var names []string
-	for n := range p.hosts {
-		names = append(names, n)
-	}
-	slices.SortFunc(names, func(x, y string) int { return len(y) - len(x) })
-	for _, n := range names {
-		s = strings.ReplaceAll(s, n, p.hosts[n])
+func (p *pseudonyms) addresses(s string) string {
+	return p.each(s, func(d string) string { return or(p.low[d], d) }, func(d string) string { return or(p.nets[d], d) })
+}
+
+// content replaces addresses, and host names where they are words of their own: a host may be called dev or mlx.
+func (p *pseudonyms) content(s string) string {
+	s = p.addresses(s)
+	if p.host != nil {
+		s = p.host.ReplaceAllLiteralString(s, "host-1")
 	}
 	return s
 }

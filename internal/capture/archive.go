@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -75,6 +76,9 @@ func (e Entry) equal(o Entry) bool {
 	return e.Kind == o.Kind && e.Target == o.Target && e.Errno == o.Errno && bytes.Equal(e.Data, o.Data)
 }
 
+// isGone says whether the entry stands for a path that went, with all below it.
+func (e Entry) isGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
+
 // Parse reads an archive. The error names the entry, what is wrong with it, and is the only result of a bad archive.
 func Parse(data []byte) (*Archive, error) {
 	t := txtar.Parse(data)
@@ -85,12 +89,12 @@ func Parse(data []byte) (*Archive, error) {
 	if err := a.parseMeta(t.Files[0].Data); err != nil {
 		return nil, fmt.Errorf("%s: %w", metaName, err)
 	}
-	seen := map[string]bool{}
+	type place struct {
+		at   time.Duration
+		path string
+	}
+	seen := map[place]bool{}
 	for _, f := range t.Files[1:] {
-		if seen[f.Name] {
-			return nil, fmt.Errorf("entry %q: is there twice", f.Name)
-		}
-		seen[f.Name] = true
 		at, e, err := parseEntry(f.Name, f.Data)
 		if err != nil {
 			return nil, fmt.Errorf("entry %q: %w", f.Name, err)
@@ -99,13 +103,17 @@ func Parse(data []byte) (*Archive, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("entry %q: %s is not one of the rounds in %s", f.Name, at, metaName)
 		}
+		if seen[place{at, e.Path}] {
+			return nil, fmt.Errorf("entry %q: its path is there twice", f.Name)
+		}
+		seen[place{at, e.Path}] = true
 		a.Rounds[i].Entries = append(a.Rounds[i].Entries, e)
 	}
 	for _, r := range a.Rounds {
-		slices.SortStableFunc(r.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
-		if err := checkTree(r.Entries); err != nil {
-			return nil, err
-		}
+		slices.SortFunc(r.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
+	}
+	if err := checkTree(a.Rounds); err != nil {
+		return nil, err
 	}
 	return a, nil
 }
@@ -205,17 +213,26 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 	return err
 }
 
-// checkTree refuses what would be written through a link, or below a file. Entries are sorted.
-func checkTree(entries []Entry) error {
-	leaf := map[string]bool{}
-	for _, e := range entries {
-		if e.Kind != Dir && !(e.Kind == Error && e.Errno == syscall.ENOENT) {
-			leaf[e.Path] = true
+// checkTree refuses what would be written through a link, or below a file, of its own round or an earlier one. Entries are
+// sorted, so that what goes in a round comes before what takes its place.
+func checkTree(rounds []Round) error {
+	set, gone := map[string]int{}, map[string]int{} // when a path last became no directory, and when it last went
+	now := 0
+	for _, r := range rounds {
+		for _, e := range r.Entries {
+			now++
+			switch {
+			case e.isGone():
+				gone[e.Path] = now
+				continue
+			case e.Kind == Dir:
+				delete(set, e.Path)
+			default:
+				set[e.Path] = now
+			}
 		}
-	}
-	for _, e := range entries {
-		for p := path.Dir(e.Path); p != "."; p = path.Dir(p) {
-			if leaf[p] {
+		for _, e := range r.Entries {
+			if p := notDirectory(e.Path, set, gone); p != "" && !e.isGone() {
 				return fmt.Errorf("entry %q: lies below %q, which is no directory", e.Path, p)
 			}
 		}
@@ -223,9 +240,41 @@ func checkTree(entries []Entry) error {
 	return nil
 }
 
+// notDirectory is the first path above p that is no directory.
+func notDirectory(p string, set, gone map[string]int) string {
+	latest := 0
+	for i := range len(p) {
+		if p[i] != '/' {
+			continue
+		}
+		latest = max(latest, gone[p[:i]])
+		if set[p[:i]] > latest {
+			return p[:i]
+		}
+	}
+	return ""
+}
+
+// errnoName is the name of an errno, or its number where Linux has no name: drivers let some of the kernel's own out.
+func errnoName(e syscall.Errno) string {
+	if name := unix.ErrnoName(e); name != "" {
+		return name
+	}
+	return strconv.Itoa(int(e))
+}
+
 func errnoByName(name string) syscall.Errno {
+	switch name {
+	case "EOPNOTSUPP":
+		return syscall.EOPNOTSUPP
+	case "EWOULDBLOCK":
+		return syscall.EWOULDBLOCK
+	}
+	if n, err := strconv.ParseUint(name, 10, 12); err == nil { // the kernel's errnos are below 4096
+		return syscall.Errno(n)
+	}
 	for n := syscall.Errno(1); n < 134; n++ {
-		if unix.ErrnoName(n) == name {
+		if name != "" && unix.ErrnoName(n) == name {
 			return n
 		}
 	}

@@ -10,21 +10,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/tools/txtar"
 )
 
 // Format writes an archive; Parse of it gives the archive again.
 func Format(a *Archive) ([]byte, error) {
-	a.Meta.Rounds = a.Meta.Rounds[:0]
+	meta := a.Meta
+	meta.Rounds = nil
 	for _, r := range a.Rounds {
-		a.Meta.Rounds = append(a.Meta.Rounds, r.At.String())
+		meta.Rounds = append(meta.Rounds, r.At.String())
 	}
-	meta, err := json.MarshalIndent(a.Meta, "", "  ")
+	header, err := json.MarshalIndent(meta, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", metaName, err)
 	}
-	t := &txtar.Archive{Files: []txtar.File{{Name: metaName, Data: append(meta, '\n')}}}
+	t := &txtar.Archive{Files: []txtar.File{{Name: metaName, Data: append(header, '\n')}}}
 	for _, r := range a.Rounds {
 		prefix := ""
 		if r.At > 0 {
@@ -44,7 +44,7 @@ func formatEntry(e Entry) (name string, data []byte) {
 	case Link:
 		return name + " -> " + escape(e.Target), nil
 	case Error:
-		return name + " !" + unix.ErrnoName(e.Errno), nil
+		return name + " !" + errnoName(e.Errno), nil
 	case Unread:
 		return name + " @unread", nil
 	case Dir:

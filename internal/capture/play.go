@@ -125,9 +125,6 @@ func (p *Player) Seek(t time.Time) error {
 			if err := p.apply(e); err != nil {
 				return fmt.Errorf("entry %q: %w", e.Path, err)
 			}
-			if e.Kind == Link || e.Kind == Error {
-				p.dirs.Clear()
-			}
 		}
 	}
 	return nil
@@ -138,10 +135,16 @@ func (p *Player) apply(e Entry) error {
 		p.forget(e.Path)
 		return p.root.RemoveAll(e.Path)
 	}
+	if p.next > 0 {
+		if _, err := p.root.Lstat(e.Path); err != nil {
+			p.live.Forget()
+		}
+	}
 	if err := p.root.MkdirAll(path.Dir(e.Path), 0o755); err != nil {
 		return err
 	}
 	if p.links[e.Path] || e.Kind == Link {
+		p.dirs.Clear()
 		if err := p.root.RemoveAll(e.Path); err != nil {
 			return err
 		}
@@ -171,6 +174,8 @@ func (p *Player) apply(e Entry) error {
 
 // forget drops what is known of a path and of all below it.
 func (p *Player) forget(name string) {
+	p.dirs.Clear()
+	p.live.Forget()
 	below := func(q string) bool { return q == name || strings.HasPrefix(q, name+"/") }
 	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
 	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
@@ -302,6 +307,9 @@ func (p *Player) List(name string) ([]string, error) {
 	}
 	return p.live.Files.List(name)
 }
+
+// Attributes is List.
+func (p *Player) Attributes(name string) ([]string, error) { return p.List(name) }
 
 // Link gives the target as of Now.
 func (p *Player) Link(name string) (string, error) {

@@ -82,7 +82,16 @@ func ReasonOf(err error) Reason {
 // IsAbsent says whether err means that the thing is not there, which is a fact and no failure.
 func IsAbsent(err error) bool { return ReasonOf(err) == Absent }
 
-// Clean reports whether path is a logical path: relative, without "." and "..", without NUL.
+// Clean reports whether path is a logical path: relative, without "." and "..", without NUL. The kernel's names need not be
+// UTF-8.
 func Clean(path string) bool {
-	return fs.ValidPath(path) && path != "." && !strings.ContainsRune(path, 0)
+	if strings.ContainsRune(path, 0) {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" || part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
 }

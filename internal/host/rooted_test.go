@@ -125,11 +125,27 @@ func TestPathsOutsideAreRefused(t *testing.T) {
 			t.Errorf("Read(%q): %q, %v, want EINVAL", p, b, err)
 		}
 	}
-	for _, p := range []string{"sys", "sys/class/infiniband", "proc/self/status", "a..b", "..a"} {
+	for _, p := range []string{"sys", "sys/class/infiniband", "proc/self/status", "a..b", "..a", "a/...", "\xff", "a b\n"} {
 		if !Clean(p) {
 			t.Errorf("Clean(%q) is false", p)
 		}
 	}
+}
+
+func TestNamesNeedNotBeUTF8(t *testing.T) {
+	bothWays(t, func(t *testing.T, dir string, l *Live) {
+		const name = "mlx5_\xff\xfe"
+		put(t, dir, "sys/class/"+name+"/rate", "100")
+		if got := list(t, l.Files, "sys/class"); !slices.Equal(got, []string{name}) {
+			t.Errorf("List: %q", got)
+		}
+		if got := content(t, l.Files, "sys/class/"+name+"/rate"); got != "100" {
+			t.Errorf("Read: %q", got)
+		}
+		if got, err := l.Files.Resolve("sys/class/" + name); err != nil || got != "sys/class/"+name {
+			t.Errorf("Resolve: %q, %v", got, err)
+		}
+	})
 }
 
 func TestCirclesOfLinksEnd(t *testing.T) {

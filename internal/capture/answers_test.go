@@ -1,0 +1,104 @@
+package capture
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"rdma_exporter/internal/host"
+)
+
+func num(n uint64) *uint64 { return &n }
+
+func TestAnswersOfPorts(t *testing.T) {
+	for _, c := range []struct {
+		port host.RDMAPort
+		text string
+	}{
+		{
+			host.RDMAPort{State: num(4), PhysicalState: num(5), LID: num(17), SMLID: num(1), LMC: num(0), Capabilities: num(0x2651e848)},
+			"state: 4\nphysical_state: 5\nlid: 17\nsm_lid: 1\nlmc: 0\ncapability_flags: 0x2651e848\n",
+		},
+		{host.RDMAPort{State: num(1), PhysicalState: num(3), Netdev: "eth0"}, "state: 1\nphysical_state: 3\nnetdev: eth0\n"},
+		{host.RDMAPort{Capabilities: num(1<<64 - 1)}, "capability_flags: 0xffffffffffffffff\n"},
+		{host.RDMAPort{}, ""},
+	} {
+		if got := string(encodePort(c.port)); got != c.text {
+			t.Errorf("%q, want %q", got, c.text)
+		}
+		if got, err := decodePort("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.port) {
+			t.Errorf("%q: %+v, %v", c.text, got, err)
+		}
+	}
+}
+
+func TestAnswersOfLinkModes(t *testing.T) {
+	for _, c := range []struct {
+		modes host.LinkModes
+		text  string
+	}{
+		{host.LinkModes{Speed: num(400_000), Lanes: num(4), Autoneg: num(1), Duplex: num(1)}, "speed: 400000\nlanes: 4\nautoneg: 1\nduplex: 1\n"},
+		{host.LinkModes{Autoneg: num(0)}, "autoneg: 0\n"},
+		{host.LinkModes{}, ""},
+	} {
+		if got := string(encodeLinkModes(c.modes)); got != c.text {
+			t.Errorf("%q, want %q", got, c.text)
+		}
+		if got, err := decodeLinkModes("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.modes) {
+			t.Errorf("%q: %+v, %v", c.text, got, err)
+		}
+	}
+	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil || got != (host.LinkModes{}) {
+		t.Errorf("the kernel's marks of what it does not know: %+v, %v", got, err)
+	}
+}
+
+func TestAnswersOfStats(t *testing.T) {
+	stats := []host.Stat{{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1}}
+	text := "rx_write_requests: 0\nRNR sent: 5\na: b: 18446744073709551615\n"
+	if got := string(encodeStats(stats)); got != text {
+		t.Errorf("%q", got)
+	}
+	if got, err := decodeStats("x", []byte(text), nil); err != nil || !slices.Equal(got, stats) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestGarbledAnswersAreMalformed(t *testing.T) {
+	for _, text := range []string{"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n"} {
+		if _, err := decodePort("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
+			t.Errorf("port %q: %v", text, err)
+		}
+		if _, err := decodeStats("rdma/a/1/stats", []byte(text), nil); host.ReasonOf(err) != host.Malformed {
+			t.Errorf("stats %q: %v", text, err)
+		}
+	}
+	if _, err := decodeLinkModes("ethtool/a/linkmodes", []byte("speed: fast\n")); host.ReasonOf(err) != host.Malformed {
+		t.Errorf("link modes: %v", err)
+	}
+	if p, err := decodePort("x", []byte("state: 4\nlater: 7\n")); err != nil || *p.State != 4 {
+		t.Errorf("a line that this program does not know: %+v, %v", p, err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte("state: 4\nphysical_state: 5\nlid: 17\ncapability_flags: 0x2651e848\nnetdev: eth0\n"))
+	f.Add([]byte("speed: 400000\nlanes: 4\nRNR sent: 5\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if p, err := decodePort("x", data); err == nil {
+			if again, err := decodePort("x", encodePort(p)); err != nil || !reflect.DeepEqual(again, p) {
+				t.Errorf("%+v became %+v, %v", p, again, err)
+			}
+		}
+		if m, err := decodeLinkModes("x", data); err == nil {
+			if again, err := decodeLinkModes("x", encodeLinkModes(m)); err != nil || !reflect.DeepEqual(again, m) {
+				t.Errorf("%+v became %+v, %v", m, again, err)
+			}
+		}
+		if s, err := decodeStats("x", data, nil); err == nil {
+			if again, err := decodeStats("x", encodeStats(s), nil); err != nil || !slices.Equal(again, s) {
+				t.Errorf("%+v became %+v, %v", s, again, err)
+			}
+		}
+	})
+}
