@@ -25,7 +25,7 @@ func Anonymise(a *Archive) {
 		for j := range a.Rounds[i].Entries {
 			e := &a.Rounds[i].Entries[j]
 			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
-			if e.Kind == File && isText(e.Data) {
+			if e.Kind == File {
 				e.Data = []byte(p.content(string(e.Data)))
 			}
 		}
@@ -48,9 +48,6 @@ func (p *pseudonyms) collect(a *Archive) {
 	low, nets := map[string]bool{}, map[string]bool{}
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
-			if e.Kind != File || !isText(e.Data) {
-				continue
-			}
 			p.each(string(e.Data), func(digits string) string { low[digits] = true; return digits },
 				func(digits string) string { nets[digits] = true; return digits })
 		}
@@ -107,6 +104,8 @@ func (p *pseudonyms) each(s string, low, net func(string) string) string {
 	s = guidPattern.ReplaceAllStringFunc(s, func(m string) string {
 		d := []byte(strings.ReplaceAll(m, ":", ""))
 		switch {
+		case len(d) == 32 && len(bytes.Trim(d[12:], "0")) == 0: // iWARP: the MAC, then zeros
+			p.tail(d[:12], low)
 		case len(d) == 32 && bytes.HasPrefix(d, []byte("00000000000000000000ffff")): // IPv4-mapped
 			copy(d[24:31], net(string(d[24:31])))
 		case len(d) == 32 && (d[0] == '2' || d[0] == '3'): // global unicast

@@ -214,7 +214,7 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 }
 
 // checkTree refuses what would be written through a link, or below a file, of its own round or an earlier one. Entries are
-// sorted, so that what goes in a round comes before what takes its place.
+// sorted, so that what goes in a round comes before what takes its place. What cannot be read may be a directory.
 func checkTree(rounds []Round) error {
 	set, gone := map[string]int{}, map[string]int{} // when a path last became no directory, and when it last went
 	now := 0
@@ -225,7 +225,7 @@ func checkTree(rounds []Round) error {
 			case e.isGone():
 				gone[e.Path] = now
 				continue
-			case e.Kind == Dir:
+			case e.Kind == Dir, e.Kind == Error:
 				delete(set, e.Path)
 			default:
 				set[e.Path] = now

@@ -140,7 +140,7 @@ func (p *Player) apply(e Entry) error {
 			p.live.Forget()
 		}
 	}
-	if err := p.root.MkdirAll(path.Dir(e.Path), 0o755); err != nil {
+	if err := p.makeAbove(e.Path); err != nil {
 		return err
 	}
 	if p.links[e.Path] || e.Kind == Link {
@@ -170,6 +170,20 @@ func (p *Player) apply(e Entry) error {
 		return nil
 	}
 	return err
+}
+
+// makeAbove makes the directories above a path. One that itself cannot be listed may stand there as a file.
+func (p *Player) makeAbove(name string) error {
+	for i, c := range name {
+		if _, bad := p.errors[name[:i]]; c == '/' && bad {
+			if st, err := p.root.Lstat(name[:i]); err == nil && !st.IsDir() {
+				if err := p.root.Remove(name[:i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return p.root.MkdirAll(path.Dir(name), 0o755)
 }
 
 // forget drops what is known of a path and of all below it.

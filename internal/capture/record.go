@@ -92,6 +92,7 @@ func (r *Recorder) addListed() {
 	for dir := range r.listed {
 		dirs[dir] = true
 	}
+	maps.DeleteFunc(r.now, func(p string, e Entry) bool { return e.Kind == Unread && dirs[p] })
 	for dir, names := range r.listed {
 		if len(names) == 0 {
 			r.now[dir] = Entry{Path: dir, Kind: Dir}
@@ -234,6 +235,9 @@ func (r *Recorder) List(p string) ([]string, error) {
 	r.listed[real] = names
 	return names, nil
 }
+
+// Attributes is List.
+func (r *Recorder) Attributes(name string) ([]string, error) { return r.List(name) }
 
 // Link records a link.
 func (r *Recorder) Link(p string) (string, error) {

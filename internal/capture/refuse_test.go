@@ -51,7 +51,6 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		{header + "-- a -> b --\n-- a/c --\n", `entry "a/c": lies below "a", ` + below},
 		{header + "-- a/c --\n-- a -> b --\n", `entry "a/c": lies below "a", ` + below},
 		{header + "-- a --\n-- a/b/c -> d --\n", `entry "a/b/c": lies below "a", ` + below},
-		{header + "-- a !EIO --\n-- a/b --\n", `entry "a/b": lies below "a", ` + below},
 		{header + "-- a @unread --\n-- a/b @dir --\n", `entry "a/b": lies below "a", ` + below},
 		{header + "-- a -> b --\n-- +15s/a/c --\n", `entry "a/c": lies below "a", ` + below},
 		{header + "-- a --\n-- +30s/a/c --\n", `entry "a/c": lies below "a", ` + below},
@@ -117,6 +116,8 @@ func TestWhatTakesAnothersPlaceIsNoFault(t *testing.T) {
 		"-- a -> b --\n-- +15s/a !ENOENT --\n-- +30s/a/b --\n",
 		"-- a/b --\n-- +15s/a !ENOENT --\n-- +15s/a/b/c --\n",
 		"-- a @dir --\n-- +15s/a/b --\n",
+		"-- a !EISDIR --\n-- a/b --\n",
+		"-- a/b --\n-- +15s/a !EIO --\n-- +30s/a/b --\n",
 		"-- a --\n" + strings.Repeat("x", maxEntry-1) + "\n",
 	} {
 		if _, err := Parse([]byte(header + text)); err != nil {

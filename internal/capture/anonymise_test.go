@@ -1,0 +1,198 @@
+package capture
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const relations = `-- proc/sys/kernel/hostname --
+gpu-1
+-- rdma/mlx5_0/1/port --
+state: 4
+lid: 17
+netdev: eth0
+-- sys/devices/pci0000:a0/0000:a0:88.2/node_desc --
+gpu-1 HCA-1, not xgpu-1 nor gpu-12
+-- sys/devices/pci0000:a0/0000:a0:88.2/vpd @base64 --
+AP8gZ3B1LTEK
+-- sys/fw_ver --
+28.39.1002
+-- sys/gids/0 --
+fe80:0000:0000:0000:a288:c2ff:fe3c:4e10
+-- sys/gids/1 --
+fe80:0000:0000:0000:a088:c203:003c:4e10
+-- sys/gids/2 --
+0000:0000:0000:0000:0000:ffff:0b16:212c
+-- sys/gids/3 --
+0000:0000:0000:0000:0000:ffff:0b16:212d
+-- sys/gids/4 --
+2a02:1234:5678:9abc:a288:c2ff:fe3c:4e10
+-- sys/gids/5 --
+2a02:1234:5678:9abc:a288:c2ff:fe3c:4e11
+-- sys/gids/iwarp --
+a088:c23c:4e10:0000:0000:0000:0000:0000
+-- sys/gids/iwarp2 --
+2c5e:ab50:a1c4:0000:0000:0000:0000:0000
+-- sys/gids/6 --
+0000:0000:0000:0000:0000:0000:0000:0000
+-- sys/guid --
+a088:c203:003c:4e10
+-- sys/ipoib --
+00:00:10:49:fe:80:00:00:00:00:00:00:a0:88:c2:03:00:3c:4e:10
+-- sys/link -> devices/pci0000:a0/0000:a0:88.2 --
+-- sys/mac --
+a0:88:c2:3c:4e:10
+-- sys/mac-of-neighbour --
+a0:88:c2:3c:4e:11
+-- sys/mac-of-other --
+b8:3f:d2:50:a1:c4
+-- sys/pci --
+0000:a0:88.2 0000:3c:4e.1
+`
+
+func contents(a *Archive) map[string]string {
+	m := map[string]string{}
+	for _, r := range a.Rounds {
+		for _, e := range r.Entries {
+			m[r.At.String()+" "+e.Path] = string(e.Data) + e.Target
+		}
+	}
+	return m
+}
+
+func TestAnonymiseKeepsRelations(t *testing.T) {
+	a := parse(t, header+relations+"-- +15s/sys/mac --\nb8:3f:d2:50:a1:c4\n")
+	Anonymise(a)
+	got := contents(a)
+	want := map[string]string{
+		"0s proc/sys/kernel/hostname":                      "host-1\n",
+		"0s rdma/mlx5_0/1/port":                            "state: 4\nlid: 17\nnetdev: eth0\n",
+		"0s sys/devices/pci0000:a0/0000:a0:88.2/node_desc": "host-1 HCA-1, not xgpu-1 nor gpu-12\n",
+		"0s sys/devices/pci0000:a0/0000:a0:88.2/vpd":       "\x00\xff host-1\n",
+		"0s sys/fw_ver":                                    "28.39.1002\n",
+		"0s sys/mac":                                       "a0:88:c2:10:00:10\n",
+		"0s sys/mac-of-neighbour":                          "a0:88:c2:10:00:11\n",
+		"0s sys/mac-of-other":                              "b8:3f:d2:10:00:24\n",
+		"15s sys/mac":                                      "b8:3f:d2:10:00:24\n",
+		"0s sys/guid":                                      "a088:c203:0010:0010\n",
+		"0s sys/gids/0":                                    "fe80:0000:0000:0000:a288:c2ff:fe10:0010\n",
+		"0s sys/gids/1":                                    "fe80:0000:0000:0000:a088:c203:0010:0010\n",
+		"0s sys/gids/2":                                    "0000:0000:0000:0000:0000:ffff:0a0a:000c\n",
+		"0s sys/gids/3":                                    "0000:0000:0000:0000:0000:ffff:0a0a:000d\n",
+		"0s sys/gids/4":                                    "2001:0db8:0000:0001:a288:c2ff:fe10:0010\n",
+		"0s sys/gids/5":                                    "2001:0db8:0000:0001:a288:c2ff:fe10:0011\n",
+		"0s sys/gids/6":                                    "0000:0000:0000:0000:0000:0000:0000:0000\n",
+		"0s sys/gids/iwarp":                                "a088:c210:0010:0000:0000:0000:0000:0000\n",
+		"0s sys/gids/iwarp2":                               "2c5e:ab10:0024:0000:0000:0000:0000:0000\n",
+		"0s sys/ipoib":                                     "00:00:10:49:fe:80:00:00:00:00:00:00:a0:88:c2:03:00:10:00:10\n",
+		"0s sys/link":                                      "devices/pci0000:a0/0000:a0:88.2",
+		"0s sys/pci":                                       "0000:a0:88.2 0000:3c:4e.1\n",
+	}
+	for name, w := range want {
+		// The numbers follow the order of the addresses; relations are what matters, and these are the ones of this machine.
+		if got[name] != w {
+			t.Errorf("%s: %q, want %q", name, got[name], w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d entries, want %d", len(got), len(want))
+	}
+	if a.Meta.Hostname != "host-1" || !a.Meta.Anonymised {
+		t.Errorf("%+v", a.Meta)
+	}
+	if again := parse(t, format(t, a)); !same(a, again) {
+		t.Error("it does not come back as it was written")
+	}
+}
+
+func TestAnonymiseTwiceIsAnonymiseOnce(t *testing.T) {
+	a := parse(t, header+relations)
+	Anonymise(a)
+	once := format(t, a)
+	Anonymise(a)
+	differ(t, format(t, a), once)
+}
+
+func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
+	for _, name := range []string{"dev", "sys", "rdma", "mlx5", "state", "net.example.com"} {
+		a := parse(t, header+"-- dev/infiniband/uverbs0 @unread --\n-- rdma/mlx5_0/1/port --\nphysical_state: 5\n-- sys/net/x --\n"+name+" is its name, net too\n")
+		a.Meta.Hostname = name
+		Anonymise(a)
+		var paths []string
+		for _, e := range a.Rounds[0].Entries {
+			paths = append(paths, e.Path)
+		}
+		if !slices.Equal(paths, []string{"dev/infiniband/uverbs0", "rdma/mlx5_0/1/port", "sys/net/x"}) {
+			t.Errorf("%s: %q", name, paths)
+		}
+		got := contents(a)
+		if s := got["0s rdma/mlx5_0/1/port"]; s != "physical_state: 5\n" {
+			t.Errorf("%s: %q", name, s)
+		}
+		if s := got["0s sys/net/x"]; !strings.HasPrefix(s, "host-1 is its name, ") || strings.HasSuffix(s, "net too\n") == (name == "net.example.com") {
+			t.Errorf("%s: %q", name, s)
+		}
+		if a.Meta.Hostname != "host-1" {
+			t.Errorf("%s: %q", name, a.Meta.Hostname)
+		}
+	}
+	for _, name := range []string{"", ".", "(*"} {
+		a := parse(t, header+"-- sys/x --\ncontent\n")
+		a.Meta.Hostname = name
+		Anonymise(a)
+		if got := contents(a)["0s sys/x"]; got != "content\n" {
+			t.Errorf("%q: %q", name, got)
+		}
+	}
+}
+
+// address finds what looks like a MAC, a GUID or a GID, on its own terms.
+var address = regexp.MustCompile(`(?m)(?:^|[ =])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})$`)
+
+func TestNothingOfAFixturesAddressesIsLeft(t *testing.T) {
+	eachFixture(t, func(t *testing.T, text string) {
+		a := parse(t, text)
+		original := contents(a)
+		host := a.Meta.Hostname
+		Anonymise(a)
+		got := format(t, a)
+		if host != "" && strings.Contains(got, host) {
+			t.Errorf("the host name %q is left", host)
+		}
+		forms := map[string]string{} // what must not be left, and of which address
+		for _, content := range original {
+			for _, m := range address.FindAllStringSubmatch(content, -1) {
+				d := strings.ReplaceAll(m[1], ":", "")
+				if strings.HasPrefix(d, "00000000000000000000ffff") {
+					forms[":ffff:"+m[1][len(m[1])-9:len(m[1])-1]] = m[1]
+				} else if tail := d[len(d)-6 : len(d)-1]; strings.Trim(tail, "0") != "" {
+					forms[tail[:2]+":"+tail[2:4]+":"+tail[4:]] = m[1]
+					forms[tail[:2]+":"+tail[2:]] = m[1]
+				}
+			}
+		}
+		for form, of := range forms {
+			if strings.Contains(got, form) {
+				t.Errorf("of %s, %s is left", of, form)
+			}
+		}
+		anonymous := contents(a)
+		if len(anonymous) != len(original) {
+			t.Errorf("%d paths, %d before", len(anonymous), len(original))
+		}
+		for name, content := range original {
+			now, there := anonymous[name]
+			if !there {
+				t.Errorf("%s is called otherwise", name)
+			}
+			if !address.MatchString(content) && host != "" && !strings.Contains(content, host) && now != content {
+				t.Errorf("%s: %q became %q", name, content, now)
+			}
+		}
+		if strings.Contains(text, "/gids/0 --") && len(forms) == 0 {
+			t.Error("no address was found")
+		}
+	})
+}
