@@ -252,6 +252,33 @@ three
 	}
 }
 
+func TestErrorsFollowALinkThatLeadsElsewhere(t *testing.T) {
+	p := play(t, parse(t, header+"-- sys/bad/x !EIO --\n-- sys/good/x --\n1\n-- sys/l -> good --\n-- +15s/sys/l -> bad --\n-- +30s/sys/l !ENOENT --\n-- +30s/sys/l/x --\n2\n"))
+	if got := read(t, p, "sys/l/x"); got != "1\n" {
+		t.Errorf("%q", got)
+	}
+	seek(t, p, 15*time.Second)
+	if _, err := p.Read("sys/l/x", nil); !errors.Is(err, syscall.EIO) {
+		t.Errorf("%v, want EIO", err)
+	}
+	seek(t, p, 30*time.Second)
+	if got := read(t, p, "sys/l/x"); got != "2\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestWhatIsReadLaterIsThere(t *testing.T) {
+	p := play(t, parse(t, header+"-- sys/x @unread --\n-- +15s/sys/x --\n1\n-- +30s/sys/x @unread --\n"))
+	seek(t, p, 15*time.Second)
+	if got := read(t, p, "sys/x"); got != "1\n" {
+		t.Errorf("%q", got)
+	}
+	seek(t, p, 30*time.Second)
+	if b, err := p.Read("sys/x", nil); !host.IsAbsent(err) {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
 func TestWhatWasNotReadIsListedAndReadable(t *testing.T) {
 	p := play(t, parse(t, header+"-- dev/infiniband/umad0 !EACCES --\n-- dev/infiniband/uverbs0 @unread --\n-- dev/infiniband/empty @dir --\n"))
 	if got := list(t, p, "dev/infiniband"); got != "empty umad0 uverbs0" {

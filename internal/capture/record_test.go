@@ -157,6 +157,24 @@ func TestARecordingPlayedAndRecordedAgainIsIdentical(t *testing.T) {
 	})
 }
 
+func TestOnlyChangesAreRecorded(t *testing.T) {
+	p := play(t, parse(t, header+"-- sys/d/x --\n1\n-- sys/d/y --\n1\n-- +30s/sys/d/x --\n2\n"))
+	rec := NewRecorder(p.Host())
+	f := rec.Host().Files
+	for _, at := range []time.Duration{0, 15 * time.Second, 30 * time.Second} {
+		seek(t, p, at)
+		list(t, f, "sys/d")
+		if at != 15*time.Second { // a round that lists only
+			read(t, f, "sys/d/x")
+			read(t, f, "sys/d/y")
+		}
+		rec.EndRound(at)
+	}
+	if got := format(t, rec.Archive(Meta{})); !strings.HasSuffix(got, "}\n-- sys/d/x --\n1\n-- sys/d/y --\n1\n-- +30s/sys/d/x --\n2\n") {
+		t.Error(got)
+	}
+}
+
 // Whatever is asked of a machine, its recording can be played.
 func TestWhatWasAskedInTheWrongWay(t *testing.T) {
 	a := parse(t, header+"-- sys/d/e/x --\n1\n-- +15s/sys/d/e/x --\n2\n")
