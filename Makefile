@@ -9,6 +9,8 @@ LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
 BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 10s
+# The race detector needs a C compiler.
+RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
 .DEFAULT_GOAL := help
@@ -22,18 +24,15 @@ build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
 
 .PHONY: run
-run: build ## serve this host's fabric; without an RDMA device, the recorded demo node
-	@if [ -n "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
-	  exec $(BIN)/rdma_exporter --web.listen-address=$(ADDRESS); \
-	else \
-	  echo "no RDMA device on this host: serving the recorded demo node (--replay demo)"; \
-	  exec $(BIN)/rdma_exporter --replay demo --web.listen-address=$(ADDRESS); \
-	fi
+run: ## build and serve this host's fabric; without an RDMA device, the recorded demo node
+	@demo=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  echo "No RDMA device on this host: this serves the recorded demo node in the binary (--replay demo)."; demo="--replay demo"; fi; \
+	$(MAKE) -s build && exec $(BIN)/rdma_exporter $$demo --web.listen-address=$(ADDRESS)
 
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) test -race ./...
+	$(GO) test $(RACE) ./...
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff

@@ -18,9 +18,10 @@ type Collector struct {
 	Help    string // one line for --help
 	Default bool   // on unless switched off
 	Descs   []*Desc
-	// Read fills its own section of the node. What cannot be read becomes an Issue and costs its own sample; an error
-	// means that there is no section at all.
-	Read func(context.Context, *host.Host, *snapshot.Node) error
+	// Read fills its own section of the node and calls done, once: when the section is whole or, with what there is, when
+	// ctx ends. What cannot be read becomes an Issue and costs its own sample; an error means that there is no section at
+	// all. A read that does not return from the kernel keeps Read, but not done.
+	Read func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
 	Emit func(*snapshot.Node, Sink)
 }
 

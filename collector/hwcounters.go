@@ -53,10 +53,11 @@ func newHWCounters(o Options) *Collector {
 	}
 }
 
-func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node) error {
+func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	names, err := c.Options.devices(h)
 	if err != nil {
-		return err
+		done(err)
+		return
 	}
 	for name := range c.devices {
 		if !slices.Contains(names, name) {
@@ -70,10 +71,12 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node) e
 		}
 		states[name] = c.devices[name]
 	}
-	n.HWCounters = &snapshot.HWCounters{Devices: eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
+	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
 		return readHWCounters(r, name, states[name])
-	})}
-	return nil
+	}, func(devices []snapshot.DeviceCounters) {
+		n.HWCounters = &snapshot.HWCounters{Devices: devices}
+		done(nil)
+	})
 }
 
 func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
@@ -105,7 +108,7 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
 	}
 	if goneMeanwhile(r, name) {
-		st.ports = nil
+		st.ports, r.issues = nil, nil
 		return snapshot.DeviceCounters{}, false
 	}
 	return d, true
@@ -113,7 +116,7 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 
 // hwFiles reads a hw_counters directory.
 func (r *reader) hwFiles(dir string) []snapshot.Stat {
-	names, err := r.h.Files.List(dir)
+	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		if !host.IsAbsent(err) {
 			r.issue(err)

@@ -60,10 +60,11 @@ func newInfiniBand(o Options) *Collector {
 	}
 }
 
-func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node) error {
+func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	names, err := c.Options.devices(h)
 	if err != nil {
-		return err
+		done(err)
+		return
 	}
 	c.forget(names)
 	if len(names) > 0 {
@@ -77,13 +78,12 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node) e
 		states[name] = c.devices[name]
 	}
 	gpus := c.gpus
-	section := &snapshot.InfiniBand{}
-	section.Devices = eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
+	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return readDevice(r, name, states[name], gpus)
+	}, func(devices []snapshot.Device) {
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices)}
+		done(nil)
 	})
-	section.Vanished = c.vanished(names, section.Devices)
-	n.InfiniBand = section
-	return nil
 }
 
 // forget drops the state of devices that are gone; a device that comes back is read afresh.
@@ -151,7 +151,7 @@ func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapsho
 		d.Ports = append(d.Ports, p.read(r, &d, n))
 	}
 	if goneMeanwhile(r, name) {
-		st.numbers = nil
+		st.numbers, r.issues = nil, nil
 		return snapshot.Device{}, false
 	}
 	return d, true

@@ -15,7 +15,7 @@ import (
 var (
 	moduleLoaded = &Desc{
 		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "Whether a kernel module is live or built in. Modules of the RDMA core are told always, drivers where they are loaded.",
+		Help:   "Whether a kernel module is live or built in. Drivers are told where they are loaded; modules of the RDMA core always, unless the kernel has ib_core built in and its list of built-in modules cannot be read.",
 		Labels: []string{"module"},
 		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
 	}
@@ -69,7 +69,7 @@ func newModules() *Collector {
 	}
 }
 
-func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node) error {
+func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	now := h.Now()
 	if c.last == nil || now.Sub(c.at) >= slowInterval {
 		var m *snapshot.Modules
@@ -80,50 +80,59 @@ func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node) erro
 			issues = r.issues
 		})
 		if err != nil {
-			return err
+			done(err)
+			return
 		}
 		c.last, c.at = m, now
 		n.Issues = append(n.Issues, issues...)
 	}
 	n.Modules = c.last
-	return nil
+	done(nil)
 }
 
 func (r *reader) modules() []snapshot.Module {
-	builtin := r.builtin()
+	builtin, listed := r.builtin()
 	ofed := r.optional("sys/module/mlx_compat/initstate") != ""
 	var out []snapshot.Module
 	for _, name := range slices.Concat(coreModules, driverModules) {
 		dir := "sys/module/" + name
 		m := snapshot.Module{Name: name, Driver: slices.Contains(driverModules, name), BuiltIn: builtin[name]}
-		m.Loaded = m.BuiltIn || r.optional(dir+"/initstate") == "live"
+		m.Loaded = m.BuiltIn
+		if state := r.optional(dir + "/initstate"); state != "" {
+			m.Loaded = state == "live"
+		} else if _, err := r.h.Files.List(dir); err == nil { // built in, with parameters
+			m.Loaded, m.BuiltIn = true, true
+		}
 		if m.Loaded && !m.BuiltIn {
 			m.Version, m.Taint = r.optional(dir+"/version"), r.optional(dir+"/taint")
 		}
 		if m.Loaded {
 			m.Flavour = flavour(name, m.Taint, ofed)
 		}
+		// Where ib_core is no part of the kernel image, nothing above it is. It has parameters, so that it shows if it is.
+		m.Known = m.Loaded || listed || len(out) > 0 && !out[0].BuiltIn || name == "ib_core"
 		out = append(out, m)
 	}
 	return out
 }
 
-// builtin lists the modules in the kernel image. A container without /lib/modules sees none.
-func (r *reader) builtin() map[string]bool {
+// builtin lists the modules in the kernel image; ok is false where the list is not to be had, as in a container without
+// /lib/modules.
+func (r *reader) builtin() (out map[string]bool, ok bool) {
 	release := r.optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {
-		return nil
+		return nil, false
 	}
 	b, err := r.h.Files.Read("lib/modules/"+release+"/modules.builtin", nil)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	out := map[string]bool{}
+	out = map[string]bool{}
 	for line := range bytes.Lines(b) {
 		name := strings.TrimSuffix(path.Base(strings.TrimSpace(string(line))), ".ko")
 		out[strings.ReplaceAll(name, "-", "_")] = true
 	}
-	return out
+	return out, true
 }
 
 // flavour judges by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
@@ -141,8 +150,10 @@ func flavour(name, taint string, ofed bool) string {
 
 func (r *reader) nodes() []snapshot.NodeClass {
 	names, err := r.h.Files.List("dev/infiniband")
-	if err != nil && !host.IsAbsent(err) {
-		r.issue(err)
+	if err != nil { // a container without /dev, or no driver that makes nodes
+		if !host.IsAbsent(err) {
+			r.issue(err)
+		}
 		return nil
 	}
 	out := make([]snapshot.NodeClass, len(nodeClasses))
@@ -166,7 +177,7 @@ func emitModules(n *snapshot.Node, s Sink) {
 		return
 	}
 	for _, m := range n.Modules.Modules {
-		if m.Loaded || !m.Driver {
+		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
 		}
 		if m.Loaded && (m.Driver || m.Flavour != "in-tree") {

@@ -79,7 +79,7 @@ var pmaIndex = pmaByFile()
 // pma reads ports/N/counters. On mlx5 each file is one firmware command.
 func (r *reader) pma(portDir string) []snapshot.Stat {
 	dir := portDir + "/counters"
-	names, err := r.h.Files.List(dir)
+	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		r.issue(err)
 		return nil

@@ -115,7 +115,7 @@ type portState struct {
 // read reads one port of d.
 func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	dir := portDir(d.Name, n)
-	names, err := r.h.Files.List(dir)
+	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		r.issue(err)
 		return snapshot.Port{Number: n}

@@ -27,13 +27,13 @@ type reading[T any] struct {
 	err    error
 }
 
-// eachDevice reads devices in their lanes. One that has not returned when ctx ends is reported, costs its own data only,
-// and is not read again until it returns.
-func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool)) []T {
+// eachDevice reads devices in their lanes and calls done with what they gave: when all have returned, or when ctx ends. A
+// device that has not returned by then is reported, costs its own data only, and is not read again until it returns.
+func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool), done func([]T)) {
 	var mu sync.Mutex
 	var buf []byte // of the reader that has ended, for the next one
 	readings := make([]*reading[T], len(names))
-	done := crew.Go(ctx, len(names), func(i int) {
+	crew.Do(ctx, len(names), func(i int) {
 		res := &reading[T]{}
 		leave, err := h.Lanes.Enter(collector + "/" + names[i])
 		if err != nil {
@@ -53,29 +53,26 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 		mu.Lock()
 		defer mu.Unlock()
 		readings[i] = res
+	}, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		out := make([]T, 0, len(names))
+		for i, res := range readings {
+			if res == nil {
+				res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
+			}
+			n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil})
+			if res.err != nil {
+				n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
+				continue
+			}
+			n.Issues = append(n.Issues, res.issues...)
+			if res.ok {
+				out = append(out, res.value)
+			}
+		}
+		done(out)
 	})
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	out := make([]T, 0, len(names))
-	for i, res := range readings {
-		if res == nil {
-			res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
-		}
-		n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil})
-		if res.err != nil {
-			n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
-			continue
-		}
-		n.Issues = append(n.Issues, res.issues...)
-		if res.ok {
-			out = append(out, res.value)
-		}
-	}
-	return out
 }
 
 // reader reads the files of one device and remembers what it could not read. An absent value is a nil pointer or an empty

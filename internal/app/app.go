@@ -39,6 +39,9 @@ func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", ";
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	a := kingpin.New("rdma_exporter", "Health of RDMA fabrics (InfiniBand and RoCE) for Prometheus. Reads only, changes nothing.")
 	done := false
+	if version.Version == "" {
+		version.Version = "unreleased"
+	}
 	a.Version(version.Print("rdma_exporter"))
 	a.Terminate(func(int) { done = true })
 	a.UsageWriter(stdout)

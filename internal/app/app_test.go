@@ -33,7 +33,7 @@ func fixture(name string) string { return filepath.Join(fixtureDir, name+".txtar
 // command runs the program to its end.
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	var out, errs bytes.Buffer
+	var out, errs lockedBuffer // a collection may outlive a program that cannot serve
 	code = Run(context.Background(), args, &out, &errs)
 	return code, out.String(), errs.String()
 }

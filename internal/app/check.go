@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -80,7 +81,7 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "rdma_exporter-check-")
+	folder, err := os.MkdirTemp(capture.Scratch(), "rdma_exporter-check-")
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
 	}

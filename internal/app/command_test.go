@@ -145,7 +145,7 @@ func TestCheckJSON(t *testing.T) {
 		code  int
 		alert string
 	}{
-		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {0, ""},
+		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""},
 	} {
 		code, out, errs := command(t, "--replay="+fixture(name), "check", "--json")
 		var report struct {

@@ -37,8 +37,8 @@ type choice struct {
 
 func (c *config) flags(a *kingpin.Application) {
 	a.Flag("path.rootfs", "Root of the machine's file system.").Default("/").StringVar(&c.paths.RootFS)
-	a.Flag("path.sysfs", "The machine's /sys; ROOTFS/sys if empty.").StringVar(&c.paths.Sys)
-	a.Flag("path.procfs", "The machine's /proc; ROOTFS/proc if empty.").StringVar(&c.paths.Proc)
+	a.Flag("path.sysfs", "The machine's /sys; sys below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
+	a.Flag("path.procfs", "The machine's /proc; proc below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
 	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)

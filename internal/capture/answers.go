@@ -11,7 +11,8 @@ import (
 
 // Netlink answers are written as lines "name: value", so that a person reads and edits them like files.
 
-func portPath(device string, port int) string  { return fmt.Sprintf("rdma/%s/%d/port", device, port) }
+func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/port", device, port) }
+
 func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/stats", device, port) }
 func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
 

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rdma_exporter/internal/host"
 )
 
@@ -36,24 +38,38 @@ type Player struct {
 	numbers map[string]uint64 // counters by canonical path: their last value
 	steps   map[string]uint64 // what they rose by in the last round
 
-	dirs sync.Map // canonical directories, by logical path, while no link changes
+	present map[string]bool // paths that have been written, and are there
+	made    map[string]bool // directories that files have been written to
+
+	targets sync.Map // what links lead to, by path, while no link changes; "" of what is no link
+	dirs    sync.Map // canonical directories, by logical path, while no link changes
 }
 
 // Play unpacks an archive that begins at base. Close removes what was unpacked.
 func Play(a *Archive, base time.Time) (*Player, error) {
-	folder, err := os.MkdirTemp("", "rdma_exporter-replay-")
+	folder, err := os.MkdirTemp(Scratch(), "rdma_exporter-replay-")
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w: set TMPDIR to a folder with free space", err)
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
-		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]bool{},
+		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]bool{}, present: map[string]bool{}, made: map[string]bool{},
 		numbers: map[string]uint64{}, steps: map[string]uint64{},
 	}
 	if err := p.unpack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay: %w", err), p.Close())
 	}
 	return p, nil
+}
+
+// Scratch is where short-lived files go: TMPDIR if it is set, else memory where the system has a place for that, because
+// thousands of small files are slow on a disk.
+func Scratch() string {
+	const memory = "/dev/shm"
+	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {
+		return memory
+	}
+	return os.TempDir()
 }
 
 func (p *Player) unpack() (err error) {
@@ -135,16 +151,19 @@ func (p *Player) apply(e Entry) error {
 		p.forget(e.Path)
 		return p.root.RemoveAll(e.Path)
 	}
-	if p.next > 0 {
-		if _, err := p.root.Lstat(e.Path); err != nil {
-			p.live.Forget()
-		}
+	if p.next > 0 && !p.present[e.Path] {
+		p.live.Forget()
 	}
-	if err := p.makeAbove(e.Path); err != nil {
-		return err
+	p.present[e.Path] = true
+	if above := path.Dir(e.Path); !p.made[above] {
+		if err := p.makeAbove(e.Path); err != nil {
+			return err
+		}
+		p.made[above] = true
 	}
 	if p.links[e.Path] || e.Kind == Link {
 		p.dirs.Clear()
+		p.targets.Clear()
 		if err := p.root.RemoveAll(e.Path); err != nil {
 			return err
 		}
@@ -189,10 +208,13 @@ func (p *Player) makeAbove(name string) error {
 // forget drops what is known of a path and of all below it.
 func (p *Player) forget(name string) {
 	p.dirs.Clear()
+	p.targets.Clear()
 	p.live.Forget()
 	below := func(q string) bool { return q == name || strings.HasPrefix(q, name+"/") }
 	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
 	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.present, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.links, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.numbers, func(q string, _ uint64) bool { return below(q) })
 }
@@ -250,7 +272,7 @@ func (p *Player) canonical(name string) string {
 	if real, ok := p.dirs.Load(dir); ok {
 		return path.Join(real.(string), base)
 	}
-	real, err := p.live.Files.Resolve(dir)
+	real, err := host.ResolveBy(p.target, dir)
 	if err != nil {
 		return name
 	}
@@ -262,7 +284,7 @@ func (p *Player) canonical(name string) string {
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
 	if p.links[c] {
-		if real, err := p.live.Files.Resolve(c); err == nil {
+		if real, err := host.ResolveBy(p.target, c); err == nil {
 			return real
 		}
 	}
@@ -332,7 +354,22 @@ func (p *Player) Link(name string) (string, error) {
 	if err := p.injected("follow", name, p.canonical(name)); err != nil {
 		return "", err
 	}
-	return p.live.Files.Link(name)
+	return p.target(name)
+}
+
+// target is Link of the unpacked tree, remembered.
+func (p *Player) target(name string) (string, error) {
+	if t, ok := p.targets.Load(name); ok {
+		if t == "" {
+			return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
+		}
+		return t.(string), nil
+	}
+	t, err := p.live.Files.Link(name)
+	if err == nil || errors.Is(err, syscall.EINVAL) {
+		p.targets.Store(name, t)
+	}
+	return t, err
 }
 
 // Resolve follows links as of Now.

@@ -57,7 +57,7 @@ func verdictLine(r Report) string {
 	case r.Error != "":
 		return fmt.Sprintf("%s: could not judge: %s", r.Host, oneLine(r.Error))
 	case r.ExitCode == ExitUnknown:
-		return fmt.Sprintf("%s: could not judge: none of the rules found its data", r.Host)
+		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", r.Host)
 	case len(r.Findings) == 0:
 		return fmt.Sprintf("%s: all ok, %s", r.Host, coverage(r))
 	default:

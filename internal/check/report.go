@@ -91,9 +91,10 @@ func New(in Input) Report {
 		r.Findings = append(r.Findings, finding(a))
 	}
 	slices.SortFunc(r.Findings, worstFirst)
-	r.Judged, r.NotJudged = judged(in)
+	var machine bool
+	r.Judged, r.NotJudged, machine = judged(in)
 	r.Verdict, r.ExitCode = "ok", ExitOK
-	if r.Judged == 0 {
+	if !machine {
 		r.Verdict, r.ExitCode = "unknown", ExitUnknown
 	}
 	if len(r.Findings) > 0 {
@@ -150,11 +151,14 @@ func pairs(labels map[string]string) []string {
 
 // judged counts the alerts of which a rule could be judged and lists what could not be. Where rules share a name, as for two
 // severities, one without data is no gap as long as another was judged.
-func judged(in Input) (int, []NotJudged) {
+//
+// machine says whether any of them speaks of the machine: that the exporter itself is well says nothing about the fabric.
+func judged(in Input) (n int, not []NotJudged, machine bool) {
 	ok := map[string]bool{}
 	for _, rule := range in.Rules {
 		if rule.Judged && rule.Labels["severity"] != severityNone {
 			ok[rule.Name] = true
+			machine = machine || slices.ContainsFunc(rule.Metrics, ofMachine)
 		}
 	}
 	out := []NotJudged{}
@@ -168,7 +172,11 @@ func judged(in Input) (int, []NotJudged) {
 		return cmp.Or(cmp.Compare(a.Alert, b.Alert), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
 	})
 	// Rules of one name, as for two severities, share an entry.
-	return len(ok), slices.CompactFunc(out, func(a, b NotJudged) bool { return a.Alert == b.Alert && a.Reason == b.Reason })
+	return len(ok), slices.CompactFunc(out, func(a, b NotJudged) bool { return a.Alert == b.Alert && a.Reason == b.Reason }), machine
+}
+
+func ofMachine(metric string) bool {
+	return !strings.HasPrefix(metric, "rdma_scrape_") && !strings.HasPrefix(metric, "rdma_exporter_")
 }
 
 func detail(rule alerting.Rule, observed time.Duration) string {

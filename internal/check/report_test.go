@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func rule(name, severity string) alerting.Rule {
-	return alerting.Rule{Name: name, Labels: map[string]string{"severity": severity}, Judged: true}
+	return alerting.Rule{Name: name, Labels: map[string]string{"severity": severity}, Judged: true, Metrics: []string{"rdma_port_state_id"}}
 }
 
 func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string]string) alerting.Alert {

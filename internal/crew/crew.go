@@ -13,10 +13,11 @@ import (
 const Patience = 100 * time.Millisecond
 
 type crew struct {
-	ctx  context.Context
-	n    int
-	task func(int)
-	done chan struct{}
+	ctx     context.Context
+	n       int
+	task    func(int)
+	finally func()
+	unwatch func() bool // stops the watch on ctx
 
 	mu    sync.Mutex
 	next  int // task that nobody has begun
@@ -25,18 +26,27 @@ type crew struct {
 	timer *time.Timer
 }
 
-// Go begins tasks 0 to n-1 in their order, none after ctx has ended. The channel is closed when all have ended.
+// Go is Do in a goroutine of its own. The channel is closed when all tasks have ended, or ctx has.
 func Go(ctx context.Context, n int, task func(i int)) <-chan struct{} {
-	c := &crew{ctx: ctx, n: n, task: task, done: make(chan struct{})}
+	done := make(chan struct{})
+	go Do(ctx, n, task, func() { close(done) })
+	return done
+}
+
+// Do runs tasks 0 to n-1 in their order, none after ctx has ended, and then finally: once, when all have ended or when ctx
+// ends, whatever is first. The caller works itself, and returns when there is nothing more for it to do; a task that blocks
+// for ever keeps it, but not finally.
+func Do(ctx context.Context, n int, task func(i int), finally func()) {
 	if n == 0 {
-		close(c.done)
-		return c.done
+		finally()
+		return
 	}
+	c := &crew{ctx: ctx, n: n, task: task, finally: sync.OnceFunc(finally)}
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.unwatch = context.AfterFunc(ctx, c.finally)
 	c.timer = time.AfterFunc(Patience, c.look)
-	go c.work()
-	return c.done
+	c.mu.Unlock()
+	c.work()
 }
 
 // look brings help when nothing has ended since the last look.
@@ -64,10 +74,13 @@ func (c *crew) work() {
 		}
 		c.task(i)
 		c.mu.Lock()
-		if c.ended++; c.ended == c.n {
-			c.timer.Stop()
-			close(c.done)
-		}
+		c.ended++
+		last := c.ended == c.n
 		c.mu.Unlock()
+		if last {
+			c.timer.Stop()
+			c.unwatch()
+			c.finally()
+		}
 	}
 }

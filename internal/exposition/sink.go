@@ -32,6 +32,7 @@ type table struct {
 	series map[string]*Series // by label values as they come from hardware, of those that were the first with their text
 	texts  map[string]*Series // by text: label sets may become one when they are made valid
 	points []Point
+	last   []Point // of the round before
 }
 
 // Head describes a family.
@@ -42,6 +43,7 @@ type Head struct {
 
 // Series is a label set of a family and its text. It does not change.
 type Series struct {
+	key    string // label values as they came from hardware
 	labels []*dto.LabelPair
 	text   string // name{label="value"} and a blank
 	round  uint64 // of the Sink, when it was emitted last
@@ -98,7 +100,7 @@ func (s *Sink) End() []Family {
 		if len(t.points) > 0 {
 			out = append(out, Family{t.head, t.points})
 		}
-		t.points = nil
+		t.points, t.last = nil, t.points
 	}
 	return out
 }
@@ -121,9 +123,15 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 	for _, l := range labels {
 		s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
 	}
-	x := t.series[string(s.key)]
+	var x *Series
+	if n := len(t.points); n < len(t.last) && t.last[n].Series.key == string(s.key) {
+		x = t.last[n].Series // rounds are alike
+	} else {
+		x = t.series[string(s.key)]
+	}
 	if x == nil {
 		x = t.newSeries(labels)
+		x.key = string(s.key)
 		if same := t.texts[x.text]; same != nil {
 			x = same
 		} else {

@@ -155,7 +155,12 @@ func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 
 // ReadEach reads many files of a directory, with the cache locked twice in all.
 func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte {
-	open := make([]*file, len(names))
+	var few [64]*file
+	open := few[:0]
+	if len(names) > len(few) {
+		open = make([]*file, 0, len(names))
+	}
+	open = open[:len(names)]
 	t.mu.Lock()
 	if d := t.dirs[dir]; d != nil {
 		for i, name := range names {
@@ -270,12 +275,17 @@ func (t *tree) forget(dir, name string) {
 	}
 }
 
-// List costs one system call while the directory is the one of the last call: the same inode, not modified. sysfs does not
-// tell of entries that come and go, so that it is read again after relistInterval; a file that went answers ENODEV.
-func (t *tree) List(p string) ([]string, error) {
+// Attributes costs one system call while the directory is the one of the last call: the same inode, not modified. sysfs does
+// not tell of entries that come and go, so that it is read again after relistInterval; a file that went answers ENODEV.
+func (t *tree) Attributes(p string) ([]string, error) {
 	if names, same := t.unchanged(p); same {
 		return names, nil
 	}
+	return t.List(p)
+}
+
+// List reads the directory, with five system calls.
+func (t *tree) List(p string) ([]string, error) {
 	fd, err := t.open(p, unix.O_DIRECTORY)
 	if err != nil {
 		t.leave(p)

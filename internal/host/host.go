@@ -35,6 +35,9 @@ type Files interface {
 	// List returns the names in a directory, sorted. Descriptors below a directory that is another one than at the
 	// last call, or has other entries, are dropped: whoever reads files of a directory in each round lists it first.
 	List(path string) ([]string, error)
+	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
+	// and a change is seen after half a minute only.
+	Attributes(path string) ([]string, error)
 	// Link returns the target of a symbolic link as it is written.
 	Link(path string) (string, error)
 	// Resolve returns path with every link in it followed.

@@ -132,7 +132,10 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 			idle = append(idle, r)
 		}
 	}
-	crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i]) })
+	select { // one wait for all, where none is joined
+	case <-crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i]) }):
+	case <-ctx.Done():
+	}
 	results := make([]*result, len(chosen))
 	for i, wait := range waits {
 		results[i] = wait()
@@ -184,13 +187,20 @@ func (r *runner) endBefore(ctx context.Context) {
 // collect runs one collection.
 func (s *Scheduler) collect(r *runner) {
 	ctx, cancel := context.WithCancel(s.ctx)
-	defer cancel()
 	r.mu.Lock()
 	r.timer = time.AfterFunc(time.Until(r.end), cancel)
 	r.mu.Unlock()
 	start := time.Now()
 	res := &result{at: s.Now()}
-	res.err = r.c.Read(ctx, s.Host, &res.node)
+	r.c.Read(ctx, s.Host, &res.node, func(err error) {
+		res.err = err
+		s.finish(r, res, start)
+		cancel()
+	})
+}
+
+// finish makes metrics of what a collection gave, and hands them to whoever waits.
+func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	r.sink.Begin()
 	r.c.Emit(&res.node, r.sink)
 	res.families = r.sink.End()

@@ -28,14 +28,15 @@ type counting struct {
 func (c *counting) collector(name string) *collector.Collector {
 	return &collector.Collector{
 		Name: name, Descs: []*exposition.Desc{probe},
-		Read: func(ctx context.Context, _ *host.Host, n *snapshot.Node) error {
+		Read: func(ctx context.Context, _ *host.Host, n *snapshot.Node, done func(error)) {
 			c.mu.Lock()
 			c.count++
 			c.mu.Unlock()
 			if c.do == nil {
-				return nil
+				done(nil)
+				return
 			}
-			return c.do(ctx, n)
+			done(c.do(ctx, n))
 		},
 		Emit: func(_ *snapshot.Node, s collector.Sink) { s.Emit(probe, 1, name) },
 	}

@@ -133,6 +133,7 @@ type Modules struct {
 type Module struct {
 	Name    string
 	Loaded  bool   // live as a module, or built in
+	Known   bool   // Loaded is certain
 	BuiltIn bool   // in the kernel image
 	Version string // /sys/module/NAME/version: out-of-tree modules have it
 	Taint   string // /sys/module/NAME/taint: P proprietary, O out-of-tree, E unsigned

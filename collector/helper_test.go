@@ -1,0 +1,40 @@
+package collector
+
+import (
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host"
+)
+
+// machine plays entries of a capture: a real tree of files, with the errors that only drivers make.
+func machine(t testing.TB, entries string) *host.Host {
+	t.Helper()
+	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n" + entries))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := capture.Play(a, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.Host()
+}
+
+func readerOf(t testing.TB, entries string) *reader {
+	t.Helper()
+	return &reader{ctx: t.Context(), h: machine(t, entries), device: "mlx5_0"}
+}
+
+func value(v *uint64) any {
+	if v == nil {
+		return nil
+	}
+	return *v
+}

@@ -1,0 +1,57 @@
+package collector
+
+import (
+	"slices"
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// kernel.md 1.5: bits in the MAD, and the unit.
+func TestPMACounters(t *testing.T) {
+	bits := map[string]uint{
+		"symbol_error": 16, "link_error_recovery": 8, "link_downed": 8, "port_rcv_errors": 16, "port_rcv_remote_physical_errors": 16,
+		"port_rcv_switch_relay_errors": 16, "port_xmit_discards": 16, "port_xmit_constraint_errors": 8, "port_rcv_constraint_errors": 8,
+		"local_link_integrity_errors": 4, "excessive_buffer_overrun_errors": 4, "VL15_dropped": 16, "port_xmit_wait": 32,
+		"port_xmit_data": 64, "port_rcv_data": 64, "port_xmit_packets": 64, "port_rcv_packets": 64,
+		"unicast_xmit_packets": 64, "unicast_rcv_packets": 64, "multicast_xmit_packets": 64, "multicast_rcv_packets": 64,
+	}
+	for _, c := range pmaCounters {
+		if c.bits != bits[c.file] {
+			t.Errorf("%s: %d bits, want %d", c.file, c.bits, bits[c.file])
+		}
+		words := c.file == "port_xmit_data" || c.file == "port_rcv_data"
+		if want := map[bool]float64{true: 4, false: 1}[words]; c.scale != want || words != (c.desc.Unit == "bytes") {
+			t.Errorf("%s: scale %v, unit %q", c.file, c.scale, c.desc.Unit)
+		}
+		delete(bits, c.file)
+	}
+	for file := range bits {
+		t.Errorf("%s is not read", file)
+	}
+}
+
+func TestSaturation(t *testing.T) {
+	d := func(driver string) *snapshot.Device { return &snapshot.Device{Name: "d", Driver: driver} }
+	for _, c := range []struct {
+		driver string
+		stat   snapshot.Stat
+		want   []string
+	}{
+		{"mlx5_core", snapshot.Stat{Name: "symbol_error", Value: 65535}, []string{`rdma_port_counter_saturated{counter="symbol_error",device="d",port="1"} 1`, `rdma_port_symbol_errors_total{device="d",port="1"} 65535`}},
+		{"mlx5_core", snapshot.Stat{Name: "symbol_error", Value: 65534}, []string{`rdma_port_counter_saturated{counter="symbol_error",device="d",port="1"} 0`, `rdma_port_symbol_errors_total{device="d",port="1"} 65534`}},
+		{"mlx5_core", snapshot.Stat{Name: "link_downed", Value: 255}, []string{`rdma_port_counter_saturated{counter="link_downed",device="d",port="1"} 1`, `rdma_port_link_downed_total{device="d",port="1"} 255`}},
+		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 15}, []string{`rdma_port_counter_saturated{counter="local_link_integrity_errors",device="d",port="1"} 1`, `rdma_port_local_link_integrity_errors_total{device="d",port="1"} 15`}},
+		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 14}, []string{`rdma_port_counter_saturated{counter="local_link_integrity_errors",device="d",port="1"} 0`, `rdma_port_local_link_integrity_errors_total{device="d",port="1"} 14`}},
+		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 1}, []string{`rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967295e+09`}},
+		{"mlx5_core", snapshot.Stat{Name: "port_rcv_data", Value: 250}, []string{`rdma_port_receive_bytes_total{device="d",port="1"} 1000`}},
+		{"mlx5_core", snapshot.Stat{Name: "port_rcv_packets", Value: 250}, []string{`rdma_port_receive_packets_total{device="d",port="1"} 250`}},
+		{"bnxt_en", snapshot.Stat{Name: "port_rcv_errors", Value: 65535}, []string{`rdma_port_receive_errors_total{device="d",port="1"} 65535`}}, // wraps
+		{"mlx5_core", snapshot.Stat{Name: "a_file_to_come", Value: 1}, nil},
+	} {
+		got := samples(pmaDescs(), func(s Sink) { emitPMA(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %+v:\n%q\nwant\n%q", c.driver, c.stat, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package collector
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+)
+
+const portOne = "sys/class/infiniband/mlx5_0/ports/1"
+
+func gidTable(types ...string) string {
+	var b strings.Builder
+	for i, kind := range types {
+		fmt.Fprintf(&b, "-- %s/gids/%d --\nfe80:0000:0000:0000:0000:0000:0000:0001\n", portOne, i)
+		switch {
+		case strings.HasPrefix(kind, "!"):
+			fmt.Fprintf(&b, "-- %s/gid_attrs/types/%d %s --\n", portOne, i, kind)
+		case kind != "":
+			fmt.Fprintf(&b, "-- %s/gid_attrs/types/%d --\n%s\n", portOne, i, kind)
+		}
+	}
+	return b.String()
+}
+
+func TestGIDs(t *testing.T) {
+	for _, c := range []struct {
+		name, layer, tree string
+		want              map[string]uint64
+		issues            string
+	}{
+		{"RoCE", "Ethernet", gidTable("IB/RoCE v1", "RoCE v2", "IB/RoCE v1", "RoCE v2", "RoCE v2", "!EINVAL", "!EINVAL"), map[string]uint64{"roce_v1": 2, "roce_v2": 3}, ""},
+		{"InfiniBand", "InfiniBand", gidTable("IB/RoCE v1", "IB/RoCE v1", "!EINVAL"), map[string]uint64{"ib": 2}, ""},
+		{"an empty table", "Ethernet", gidTable("!EINVAL", "!EINVAL"), map[string]uint64{"roce_v1": 0, "roce_v2": 0}, ""},
+		{"no file of the type", "InfiniBand", gidTable("IB/RoCE v1", ""), map[string]uint64{"ib": 1}, ""},
+		{"a type that cannot be read", "Ethernet", gidTable("RoCE v2", "!EIO", "RoCE v2"), map[string]uint64{"roce_v1": 0, "roce_v2": 2}, "io"},
+		{"no table", "Ethernet", "-- " + portOne + "/state --\n4: ACTIVE\n", nil, ""},
+		{"EFA", "Unknown", gidTable("IB/RoCE v1"), nil, ""},
+	} {
+		r := readerOf(t, c.tree)
+		if got := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		var issues []string
+		for _, i := range r.issues {
+			issues = append(issues, i.Reason)
+		}
+		if got := strings.Join(issues, " "); got != c.issues {
+			t.Errorf("%s: issues %q", c.name, got)
+		}
+	}
+}
+
+func pkeyTable(n int, used map[int]string) string {
+	var b strings.Builder
+	for i := range n {
+		v := used[i]
+		if v == "" {
+			v = "0x0000"
+		}
+		fmt.Fprintf(&b, "-- %s/pkeys/%d --\n%s\n", portOne, i, v)
+	}
+	return b.String()
+}
+
+func TestPKeys(t *testing.T) {
+	for _, c := range []struct {
+		name, tree string
+		want       any
+	}{
+		{"the default one", pkeyTable(1, map[int]string{0: "0xffff"}), uint64(1)},
+		{"three of 128", pkeyTable(128, map[int]string{0: "0xffff", 1: "0x8001", 2: "0x0002"}), uint64(3)},
+		{"a gap of seven", pkeyTable(32, map[int]string{0: "0xffff", 8: "0x8001"}), uint64(2)},
+		{"a gap of eight ends the table", pkeyTable(32, map[int]string{0: "0xffff", 9: "0x8001"}), uint64(1)},
+		{"two gaps of seven", pkeyTable(32, map[int]string{0: "0xffff", 8: "0x8001", 16: "0x8002"}), uint64(3)},
+		{"empty", pkeyTable(16, nil), uint64(0)},
+		{"no table: iWARP", "-- " + portOne + "/state --\n4: ACTIVE\n", nil},
+	} {
+		r := readerOf(t, c.tree)
+		if got := value(r.pkeys(portOne)); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		if len(r.issues) != 0 {
+			t.Errorf("%s: %v", c.name, r.issues)
+		}
+	}
+}
+
+func TestPortNumbers(t *testing.T) {
+	r := readerOf(t, "-- sys/class/infiniband/a/ports/1/state --\n-- sys/class/infiniband/a/ports/2/state --\n-- sys/class/infiniband/a/ports/x --\n-- sys/class/infiniband/a/ports/0/x --\n-- sys/class/infiniband/b/fw_ver --\n")
+	if got := fmt.Sprint(r.ports("a")); got != "[1 2]" {
+		t.Error(got)
+	}
+	if got := r.ports("b"); got != nil || len(r.issues) != 0 {
+		t.Errorf("a device whose ports are still being made: %v, %v", got, r.issues)
+	}
+}
