@@ -67,7 +67,7 @@ var (
 		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
 	}
 	portLMC = &Desc{
-		Name: "rdma_port_lid_mask_count", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_lid_mask_control", Type: gauge, Scope: scopePort,
 		Help:   "LID mask control of an InfiniBand port, 0 to 7: the port answers to 2^LMC LIDs.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",

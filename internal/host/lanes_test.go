@@ -44,23 +44,24 @@ func TestALaneIsTakenInTurn(t *testing.T) {
 func TestWhoComesLateIsStuckUntilItReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lanes := NewLanes()
-		within := func(d time.Duration, f func()) (error, time.Duration) {
+		within := func(d time.Duration, f func()) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
 			start := time.Now()
-			return lanes.Do(ctx, "a", f), time.Since(start)
+			err := lanes.Do(ctx, "a", f)
+			return time.Since(start), err
 		}
-		if err, took := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) || took != time.Second {
+		if took, err := within(time.Second, func() { time.Sleep(time.Minute) }); !errors.Is(err, ErrStuck) || took != time.Second {
 			t.Errorf("late: %v after %v", err, took)
 		}
 		ran := 0
 		for range 3 {
-			if err, took := within(time.Hour, func() { ran++ }); !errors.Is(err, ErrStuck) || took != 0 {
+			if took, err := within(time.Hour, func() { ran++ }); !errors.Is(err, ErrStuck) || took != 0 {
 				t.Errorf("while it is inside: %v after %v", err, took)
 			}
 		}
 		time.Sleep(time.Minute)
-		if err, took := within(time.Hour, func() { ran++ }); err != nil || took != 0 || ran != 1 {
+		if took, err := within(time.Hour, func() { ran++ }); err != nil || took != 0 || ran != 1 {
 			t.Errorf("after its return: %v after %v, %d were started", err, took, ran)
 		}
 	})
