@@ -36,7 +36,7 @@ func parseRate(s string) (linkRate, bool) {
 		return linkRate{}, false
 	}
 	speed = strings.TrimSpace(speed)
-	if strings.ContainsAny(speed, " ()") {
+	if strings.Trim(speed, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") != "" {
 		return linkRate{}, false
 	}
 	return linkRate{bits: f * 1e9, lanes: lanes, speed: speed}, true
