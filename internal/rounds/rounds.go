@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/collector"
@@ -132,15 +133,33 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 			idle = append(idle, r)
 		}
 	}
-	select { // one wait for all, where none is joined
-	case <-crew.Go(s.ctx, len(idle), func(i int) { s.collect(idle[i]) }):
-	case <-ctx.Done():
-	}
+	s.run(ctx, idle)
 	results := make([]*result, len(chosen))
 	for i, wait := range waits {
 		results[i] = wait()
 	}
 	return s.picture(chosen, results), nil
+}
+
+// run collects and waits, once for all, until each has a result or ctx ends.
+func (s *Scheduler) run(ctx context.Context, idle []*runner) {
+	if len(idle) == 0 {
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(len(idle)))
+	all := make(chan struct{})
+	crew.Go(s.ctx, len(idle), func(i int) {
+		s.collect(idle[i], func() {
+			if left.Add(-1) == 0 {
+				close(all)
+			}
+		})
+	})
+	select {
+	case <-all:
+	case <-ctx.Done():
+	}
 }
 
 // join takes a result that is young enough, or the collection in progress; if there is none, one has to be started. The
@@ -184,8 +203,8 @@ func (r *runner) endBefore(ctx context.Context) {
 	}
 }
 
-// collect runs one collection.
-func (s *Scheduler) collect(r *runner) {
+// collect runs one collection and calls done when its result is there.
+func (s *Scheduler) collect(r *runner, done func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	r.mu.Lock()
 	r.timer = time.AfterFunc(time.Until(r.end), cancel)
@@ -196,6 +215,7 @@ func (s *Scheduler) collect(r *runner) {
 		res.err = err
 		s.finish(r, res, start)
 		cancel()
+		done()
 	})
 }
 

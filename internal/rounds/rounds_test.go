@@ -137,7 +137,7 @@ func TestDeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("answered after %s, want 2s", took)
+			t.Errorf("answered after %s, want 2s, since one does not end", took)
 		}
 		for _, want := range []string{
 			`probe{device="quick"} 1`, `probe{device="polite"} 1`,
@@ -195,4 +195,22 @@ func TestSelection(t *testing.T) {
 	if _, err := s.Collect(t.Context(), []string{"b", "c"}); !errors.As(err, &unknown) || unknown.Name != "c" || !slices.Equal(unknown.Known, []string{"a", "b"}) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestDeviceThatHangsLeavesTimeForTheAnswer: what honours its context is served before the request's own deadline.
+func TestDeviceThatHangsLeavesTimeForTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		polite := &counting{do: func(ctx context.Context, _ *snapshot.Node) error { <-ctx.Done(); return nil }}
+		s := scheduler(t, 0, polite.collector("polite"))
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		start := time.Now()
+		p, err := s.Collect(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took >= 2*time.Second || !strings.Contains(text(p), `success{collector="polite"} 1`) {
+			t.Errorf("answered after %s\n%s", took, text(p))
+		}
+	})
 }
