@@ -8,13 +8,14 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// kernel.md 1.6: on mlx5 counter 0 has to be read first for the others to come from the kernel's cache.
+// On mlx5 counter 0 has to be read first for the others to come from the kernel's cache.
 func TestHWOrder(t *testing.T) {
 	for in, want := range map[string]string{
 		"":         "",
 		"lifespan": "",
 		"duplicate_request lifespan out_of_buffer rx_write_requests": "rx_write_requests duplicate_request out_of_buffer",
-		"rx_write_requests": "rx_write_requests",
+		"rx_write_requests":                                                  "rx_write_requests",
+		"a rx_write_requests vport_rx_write_requests":                        "rx_write_requests vport_rx_write_requests a",
 		"vport_out_of_buffer vport_rx_read_requests vport_rx_write_requests": "vport_rx_write_requests vport_out_of_buffer vport_rx_read_requests",
 		"a b c":                             "a b c",
 		"lifespan lifespan_max my_lifespan": "lifespan_max my_lifespan",

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// kernel.md 1.5: bits in the MAD, and the unit.
+// Bits in the MAD, and the unit.
 func TestPMACounters(t *testing.T) {
 	bits := map[string]uint{
 		"symbol_error": 16, "link_error_recovery": 8, "link_downed": 8, "port_rcv_errors": 16, "port_rcv_remote_physical_errors": 16,

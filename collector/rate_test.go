@@ -100,7 +100,7 @@ func TestPrintsUnknown(t *testing.T) {
 	}
 }
 
-// kernel.md 1.4: the drivers whose rate comes from ib_get_eth_speed, by the name of their PCI driver or their own.
+// The drivers whose rate comes from ib_get_eth_speed, by the name of their PCI driver or their own.
 func TestIsGeneric(t *testing.T) {
 	for _, d := range []string{"bnxt_en", "ice", "i40e", "irdma", "idpf", "hns3", "hns_roce", "ionic", "mana", "cxgb4", "erdma", "rxe", "siw"} {
 		if !isGeneric(d) {

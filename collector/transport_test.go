@@ -24,7 +24,7 @@ func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
 	})
 }
 
-// The table of kernel.md 2.11, and what its sections 2.1 to 2.10 say of the same counters; "|" separates old and new names.
+// What each driver calls the common counters; "|" separates old and new names.
 func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 	for metric, columns := range map[string]map[string]string{
 		"rdma_port_ack_timeouts_total": {
