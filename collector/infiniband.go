@@ -2,6 +2,7 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -35,7 +36,8 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	seen    map[string]snapshot.DeviceID // by identity: GUID and PCI address
+	seen    map[string]snapshot.DeviceID // by identity
+	active  map[string]map[int]bool      // ports that were ACTIVE, by identity of their device
 	gpus    []string
 	gpusAt  time.Time
 }
@@ -49,7 +51,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}}
 	return &Collector{
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
@@ -81,6 +83,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
+		c.remember(devices)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices)}
 		done(nil)
 	})
@@ -106,17 +109,47 @@ func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	}
 }
 
-// vanished compares with what was seen before. A device that is listed and could not be read is there.
+// identityOf outlives a rename and a driver that is loaded again.
+func identityOf(d *snapshot.Device) string {
+	if d.NodeGUID == "" && d.PCIAddress == "" {
+		return d.Name
+	}
+	return d.NodeGUID + "/" + d.PCIAddress
+}
+
+// remember marks the ports that are ACTIVE, and tells those that were.
+func (c *infiniBand) remember(devices []snapshot.Device) {
+	for i := range devices {
+		id := identityOf(&devices[i])
+		if c.active[id] == nil {
+			c.active[id] = map[int]bool{}
+		}
+		for j := range devices[i].Ports {
+			p := &devices[i].Ports[j]
+			if isActive(p) {
+				c.active[id][p.Number] = true
+			}
+			p.WasActive = c.active[id][p.Number]
+		}
+	}
+}
+
+// vanished compares with what was seen before. A device that is listed and could not be read is there. Virtual functions and
+// sub-functions come and go with the jobs that use them: their going is no loss, and nothing is kept of them.
 func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snapshot.DeviceID {
 	present := map[string]bool{}
-	for _, d := range devices {
-		key := d.NodeGUID + "/" + d.PCIAddress
-		if d.NodeGUID == "" && d.PCIAddress == "" {
-			key = d.Name
-		}
-		c.seen[key] = snapshot.DeviceID{Name: d.Name, PCIAddress: d.PCIAddress}
+	for i := range devices {
+		d := &devices[i]
+		key := identityOf(d)
 		present[key] = true
+		if d.FunctionType != snapshot.Virtual && d.FunctionType != snapshot.SubFunction {
+			c.seen[key] = snapshot.DeviceID{Name: d.Name, PCIAddress: d.PCIAddress}
+		}
 	}
+	maps.DeleteFunc(c.active, func(key string, _ map[int]bool) bool {
+		_, lasting := c.seen[key]
+		return !present[key] && !lasting
+	})
 	var out []snapshot.DeviceID
 	for key, id := range c.seen {
 		if !present[key] && !slices.Contains(names, id.Name) {

@@ -105,11 +105,14 @@ const (
 
 // portState is what outlives a round of one port.
 type portState struct {
-	at        time.Time // when the slow facts were read
-	state     uint64    // at that reading
-	slow      snapshot.Port
-	ethtool   host.LinkModes // of the first netdev
-	wasActive bool
+	at      time.Time // when the slow facts were read
+	state   uint64    // at that reading
+	slow    snapshot.Port
+	ethtool host.LinkModes // of the first netdev
+}
+
+func isActive(p *snapshot.Port) bool {
+	return p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
 }
 
 // read reads one port of d.
@@ -121,8 +124,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		return snapshot.Port{Number: n}
 	}
 	p, told, netdev := r.portState(d, n)
-	up := p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
-	st.wasActive = st.wasActive || up
+	up := isActive(&p)
 	state := uint64(0)
 	if p.State != nil {
 		state = *p.State
@@ -137,7 +139,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	if !told {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
-	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev, p.WasActive = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, st.slow.Netdev, st.wasActive
+	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, st.slow.Netdev
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
 	if up || physicallyUp {
 		st.readRate(r, d, &p)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -313,10 +314,36 @@ func TestDeviceComesAndGoes(t *testing.T) {
 	must(t, os.Symlink(target, filepath.Join(class, "mlx5_0")))
 	must(t, os.WriteFile(filepath.Join(class, "mlx5_0/ports/1/state"), []byte("1: DOWN\n"), 0o644))
 	back := collect(t, s)
-	if back[state] != "1" || back[present] != "1" {
-		t.Errorf("back: state %q, present %q", back[state], back[present])
+	wasActive := back[`rdma_port_was_active{device="mlx5_0",port="1"}`]
+	if back[state] != "1" || back[present] != "1" || wasActive != "1" {
+		t.Errorf("back: state %q, present %q, was active %q", back[state], back[present], wasActive)
 	}
 }
+
+// TestVirtualFunctionsComeAndGo: one that goes is no loss.
+func TestVirtualFunctionsComeAndGo(t *testing.T) {
+	dir := tree(t, "sriov-vf")
+	s := live(t, dir, 10*time.Second)
+	first := collect(t, s)
+	class := filepath.Join(dir, "sys/class/infiniband")
+	gone := 0
+	for key := range first {
+		if m := virtualFunction.FindStringSubmatch(key); m != nil {
+			must(t, os.Remove(filepath.Join(class, m[1])))
+			gone++
+		}
+	}
+	if gone == 0 {
+		t.Fatal("the fixture has no virtual function")
+	}
+	for key, v := range collect(t, s) {
+		if strings.HasPrefix(key, "rdma_device_present") && v != "1" {
+			t.Errorf("%s %s", key, v)
+		}
+	}
+}
+
+var virtualFunction = regexp.MustCompile(`^rdma_device_info{.*device="([^"]*)".*function_type="virtual"`)
 
 // TestDeviceGoesDuringItsRead removes trees while collections run; -race watches.
 func TestDeviceGoesDuringItsRead(t *testing.T) {
