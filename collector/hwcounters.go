@@ -39,6 +39,9 @@ type hwState struct {
 	own     bool         // the device has counters beside those of its ports
 	ports   []int        // none while the kernel is still making them
 	traffic map[int]bool // ports whose traffic is in counters/
+
+	quarantine quarantine
+	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 func newHWCounters(o Options) *Collector {
@@ -80,6 +83,7 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 }
 
 func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
+	r.keep(&st.quarantine, &st.inode)
 	dir := classDir + "/" + name
 	if now := r.h.Now(); len(st.ports) == 0 || now.Sub(st.at) >= slowInterval {
 		names, err := r.h.Files.List(dir)
@@ -100,9 +104,8 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 		d.Stats = r.hwFiles(dir + "/hw_counters")
 	}
 	for _, n := range st.ports {
-		stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
-		if err != nil {
-			// No netlink, or no statistics for this port: sysfs says which.
+		stats, ok := r.statGet(name, n)
+		if !ok { // no netlink, or no statistics for this port: sysfs says which
 			stats = r.hwFiles(portDir(name, n) + "/hw_counters")
 		}
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
@@ -112,6 +115,17 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 		return snapshot.DeviceCounters{}, false
 	}
 	return d, true
+}
+
+// statGet asks for the statistics of a port by netlink.
+func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
+	dir, now := netlinkDir(name, n), r.h.Now()
+	if r.quarantine.held(dir, "stats", now) {
+		return nil, false
+	}
+	stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
+	r.quarantine.note(dir, "stats", now, err)
+	return stats, err == nil
 }
 
 // hwFiles reads a hw_counters directory.

@@ -48,6 +48,9 @@ type deviceState struct {
 	id      snapshot.Device
 	numbers []int // of its ports; none while the kernel is still making them
 	ports   map[int]*portState
+
+	quarantine quarantine
+	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 func newInfiniBand(o Options) *Collector {
@@ -164,6 +167,7 @@ func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snaps
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
 func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+	r.keep(&st.quarantine, &st.inode)
 	now := r.h.Now()
 	if len(st.numbers) == 0 || now.Sub(st.at) >= slowInterval {
 		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {

@@ -87,11 +87,8 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 }
 
 func (r *reader) netdevOfGID(dir string) string {
-	b, err := r.h.Files.Read(dir+"/gid_attrs/ndevs/0", r.buf)
-	if err != nil {
-		return "" // EINVAL where there is none
-	}
-	return strings.TrimSpace(string(b))
+	name, _ := r.entry(dir+"/gid_attrs/ndevs", "0")
+	return name
 }
 
 // bondMembers returns the members of the bond that a netdev is, or is in, if the RDMA device stands for the bond (RoCE

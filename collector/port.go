@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -130,6 +130,10 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		state = *p.State
 	}
 	now := r.h.Now()
+	if state != st.state && !st.at.IsZero() { // a link event: what failed may answer now
+		r.quarantine.release(dir)
+		r.quarantine.release(netlinkDir(d.Name, n))
+	}
 	if st.at.IsZero() || now.Sub(st.at) >= slowInterval || state != st.state {
 		st.readSlow(r, d, n, told, netdev)
 		st.at, st.state = now, state
@@ -154,8 +158,8 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 // true; else the states alone are read, because each further file is another query.
 func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string) {
 	p.Number = n
-	a, err := r.h.RDMA.Port(r.ctx, d.Name, n)
-	if err == nil && a.State != nil && *a.State <= stateActiveDefer {
+	a, ok := r.portGet(d.Name, n)
+	if ok && a.State != nil && *a.State <= stateActiveDefer {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
 		return p, true, a.Netdev
 	}
@@ -167,6 +171,20 @@ func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, told boo
 	}
 	return p, false, ""
 }
+
+// portGet asks for the port by netlink.
+func (r *reader) portGet(name string, n int) (host.RDMAPort, bool) {
+	dir, now := netlinkDir(name, n), r.h.Now()
+	if r.quarantine.held(dir, "port", now) {
+		return host.RDMAPort{}, false
+	}
+	a, err := r.h.RDMA.Port(r.ctx, name, n)
+	r.quarantine.note(dir, "port", now, err)
+	return a, err == nil
+}
+
+// netlinkDir names the requests for a port, as captures do.
+func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
 // readSlow reads what changes with the link or the configuration only.
 func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, netdev string) {
@@ -236,7 +254,7 @@ func (r *reader) linkModes(netdev string) (m host.LinkModes) {
 	return got
 }
 
-// gids counts the GID table entries in use. The kernel answers EINVAL for the type of an empty entry.
+// gids counts the GID table entries in use: those that have a type.
 func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 	names, err := r.h.Files.List(dir + "/gids")
 	if err != nil {
@@ -252,17 +270,9 @@ func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 		return nil
 	}
 	for _, n := range names {
-		b, err := r.h.Files.Read(dir+"/gid_attrs/types/"+n, r.buf)
-		switch reason := host.ReasonOf(err); {
-		case err == nil:
-		case reason == host.Invalid || reason == host.Absent:
-			continue
-		default:
-			r.issue(err)
-			continue
-		}
-		r.buf = b
-		switch t := strings.TrimSpace(string(b)); {
+		t, ok := r.entry(dir+"/gid_attrs/types", n)
+		switch {
+		case !ok:
 		case linkLayer == "InfiniBand":
 			count["ib"]++
 		case t == "RoCE v2":

@@ -22,6 +22,7 @@ const slowInterval = time.Minute
 // reading is what the read of one device gave.
 type reading[T any] struct {
 	issues []snapshot.Issue
+	held   uint64 // items in quarantine
 	value  T
 	ok     bool
 	err    error
@@ -44,7 +45,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			r.buf, buf = buf, nil
 			mu.Unlock()
 			res.value, res.ok = read(&r, names[i])
-			res.issues = r.issues
+			res.issues, res.held = r.issues, r.quarantine.items(h.Now())
 			leave()
 			mu.Lock()
 			buf = r.buf
@@ -61,7 +62,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			if res == nil {
 				res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
 			}
-			n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil})
+			n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil, Quarantined: res.held})
 			if res.err != nil {
 				n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
 				continue
@@ -83,6 +84,16 @@ type reader struct {
 	device string
 	issues []snapshot.Issue
 	buf    []byte
+	// quarantine outlives the round where the collector keeps it.
+	quarantine *quarantine
+}
+
+// keep uses a device's quarantine. A device that has registered again is another one.
+func (r *reader) keep(q *quarantine, identity *uint64) {
+	r.quarantine = q
+	if id, err := r.h.Files.Identity(classDir + "/" + r.device); err == nil && id != *identity {
+		*q, *identity = quarantine{}, id
+	}
 }
 
 // issue notes a failed read. A canceled one has its own report.
@@ -92,7 +103,12 @@ func (r *reader) issue(err error) {
 
 // bytes reads a file that has to be there. The result is valid until the next read.
 func (r *reader) bytes(dir, name string) ([]byte, bool) {
+	now := r.h.Now()
+	if r.quarantine.held(dir, name, now) {
+		return nil, false
+	}
 	b, err := r.h.Files.ReadIn(dir, name, r.buf)
+	r.quarantine.note(dir, name, now, err)
 	if err != nil {
 		r.issue(err)
 		return nil, false
@@ -112,7 +128,14 @@ func (r *reader) text(dir, name string) string {
 
 // optional reads a text that some drivers do not have, or leave empty.
 func (r *reader) optional(path string) string {
-	b, err := r.h.Files.Read(path, r.buf)
+	slash := strings.LastIndexByte(path, '/')
+	dir, name := path[:slash], path[slash+1:]
+	now := r.h.Now()
+	if r.quarantine.held(dir, name, now) {
+		return ""
+	}
+	b, err := r.h.Files.ReadIn(dir, name, r.buf)
+	r.quarantine.note(dir, name, now, err)
 	if err != nil {
 		if !host.IsAbsent(err) {
 			r.issue(err)
@@ -121,6 +144,25 @@ func (r *reader) optional(path string) string {
 	}
 	r.buf = b
 	return string(bytes.TrimSpace(b))
+}
+
+// entry reads an entry of a table, where the kernel answers EINVAL for an empty one.
+func (r *reader) entry(dir, name string) (string, bool) {
+	now := r.h.Now()
+	if r.quarantine.held(dir, name, now) {
+		return "", false
+	}
+	b, err := r.h.Files.ReadIn(dir, name, r.buf)
+	if reason := host.ReasonOf(err); err != nil && (reason == host.Invalid || reason == host.Absent) {
+		return "", false
+	}
+	r.quarantine.note(dir, name, now, err)
+	if err != nil {
+		r.issue(err)
+		return "", false
+	}
+	r.buf = b
+	return string(bytes.TrimSpace(b)), true
 }
 
 // number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
@@ -139,8 +181,11 @@ func (r *reader) number(dir, name string) *uint64 {
 
 // stats reads the counters in a directory by name, in the order of names.
 func (r *reader) stats(dir string, names []string) []snapshot.Stat {
+	now := r.h.Now()
+	names = r.quarantine.rest(dir, names, now)
 	out := make([]snapshot.Stat, 0, len(names))
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
+		r.quarantine.note(dir, name, now, err)
 		if err != nil {
 			r.issue(err)
 			return

@@ -432,3 +432,106 @@ func sameStrings(a, b []string) bool {
 	}
 	return true
 }
+
+// counted counts what is asked of a device. What lies behind its link to the PCI function is not its own.
+type counted struct {
+	host.Files
+	mu    sync.Mutex
+	reads int
+}
+
+func (c *counted) add(path string, n int) {
+	if (strings.Contains(path, "/mlx5_0/") || strings.HasSuffix(path, "/mlx5_0")) && !strings.Contains(path, "/device/") {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reads += n
+	}
+}
+
+func (c *counted) take() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.reads
+	c.reads = 0
+	return n
+}
+
+func (c *counted) Read(path string, buf []byte) ([]byte, error) {
+	c.add(path, 1)
+	return c.Files.Read(path, buf)
+}
+
+func (c *counted) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	c.add(dir, 1)
+	return c.Files.ReadIn(dir, name, buf)
+}
+
+func (c *counted) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
+	c.add(dir, len(names))
+	return c.Files.ReadEach(dir, names, buf, each)
+}
+
+// TestFailingDeviceIsLeftAlone: a device of which every read fails is not read any more, and again when it has registered
+// again.
+func TestFailingDeviceIsLeftAlone(t *testing.T) {
+	b, err := os.ReadFile(fixture("dgx-h100-ib"))
+	must(t, err)
+	a, err := capture.Parse(b)
+	must(t, err)
+	const device = "/infiniband/mlx5_0/"
+	broken := capture.Round{At: time.Minute}
+	gone := capture.Round{At: 10 * time.Minute, Entries: []capture.Entry{{Path: "sys/class/infiniband/mlx5_0", Kind: capture.Error, Errno: syscall.ENOENT}}}
+	back := capture.Round{At: 11 * time.Minute}
+	var home string
+	for _, e := range a.Rounds[0].Entries {
+		if strings.Contains(e.Path, device) && (e.Kind == capture.File || e.Kind == capture.Error) {
+			broken.Entries = append(broken.Entries, capture.Entry{Path: e.Path, Kind: capture.Error, Errno: syscall.EIO})
+		}
+		if i := strings.Index(e.Path, device); i >= 0 {
+			home = e.Path[:i+len(device)-1]
+			back.Entries = append(back.Entries, e)
+		}
+		if e.Path == "sys/class/infiniband/mlx5_0" {
+			back.Entries = append(back.Entries, e)
+		}
+	}
+	gone.Entries = append(gone.Entries, capture.Entry{Path: home, Kind: capture.Error, Errno: syscall.ENOENT})
+	a.Rounds = []capture.Round{a.Rounds[0], broken, gone, back}
+	start := a.Meta.Time
+	p, err := capture.Play(a, start)
+	must(t, err)
+	defer func() { must(t, p.Close()) }()
+	h := p.Host()
+	files := &counted{Files: h.Files}
+	h.Files = files
+	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now})
+
+	at := func(d time.Duration) map[string]string {
+		t.Helper()
+		must(t, p.Seek(start.Add(d)))
+		files.take()
+		return collect(t, s)
+	}
+	state := `rdma_port_state_id{device="mlx5_0",port="1"}`
+	held := `rdma_scrape_quarantined_items{collector="infiniband",device="mlx5_0"}`
+	if got := at(0); got[state] != "4" || got[held] != "0" {
+		t.Fatalf("healthy: state %q, held %q", got[state], got[held])
+	}
+	for d := time.Minute; d < 5*time.Minute; d += 15 * time.Second {
+		at(d)
+	}
+	got := at(5 * time.Minute)
+	if n := files.take(); n != 0 {
+		t.Errorf("a device that refuses all is read %d times a round", n)
+	}
+	if got[held] == "0" || got[held] == "" {
+		t.Errorf("%s is %q", held, got[held])
+	}
+	if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" {
+		t.Error("another device is lost")
+	}
+	at(10 * time.Minute)
+	if got := at(11 * time.Minute); got[state] != "4" || got[held] != "0" {
+		t.Errorf("registered again: state %q, held %q", got[state], got[held])
+	}
+}

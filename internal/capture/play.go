@@ -347,6 +347,13 @@ func (p *Player) List(name string) ([]string, error) {
 // Attributes is List.
 func (p *Player) Attributes(name string) ([]string, error) { return p.List(name) }
 
+// Identity is that of the unpacked directory.
+func (p *Player) Identity(name string) (uint64, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.live.Files.Identity(name)
+}
+
 // Link gives the target as of Now.
 func (p *Player) Link(name string) (string, error) {
 	p.mu.RLock()

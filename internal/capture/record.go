@@ -239,6 +239,9 @@ func (r *Recorder) List(p string) ([]string, error) {
 // Attributes is List.
 func (r *Recorder) Attributes(name string) ([]string, error) { return r.List(name) }
 
+// Identity is nothing to record: a replay has its own.
+func (r *Recorder) Identity(p string) (uint64, error) { return r.inner.Files.Identity(p) }
+
 // Link records a link.
 func (r *Recorder) Link(p string) (string, error) {
 	target, err := r.inner.Files.Link(p)

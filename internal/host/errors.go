@@ -79,6 +79,12 @@ func ReasonOf(err error) Reason {
 	return IO
 }
 
+// Refused says whether err is a driver's or a firmware's answer that it cannot, which it gives again when asked again:
+// EINVAL, EIO, EOPNOTSUPP. The device may be busy or away with any other.
+func Refused(err error) bool {
+	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
+}
+
 // IsAbsent says whether err means that the thing is not there, which is a fact and no failure.
 func IsAbsent(err error) bool { return ReasonOf(err) == Absent }
 

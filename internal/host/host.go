@@ -38,6 +38,8 @@ type Files interface {
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
 	// and a change is seen after half a minute only.
 	Attributes(path string) ([]string, error)
+	// Identity is a number that tells a directory from another one that has taken its place: its inode. It asks no driver.
+	Identity(path string) (uint64, error)
 	// Link returns the target of a symbolic link as it is written.
 	Link(path string) (string, error)
 	// Resolve returns path with every link in it followed.

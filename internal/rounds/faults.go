@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"rdma_exporter/internal/snapshot"
 )
 
 // faults counts what could not be read, and logs a lasting fault when it starts and when it ends.
@@ -53,6 +55,11 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		now[k], example[k] = true, res.err
 	}
 	before := f.lasting[collector]
+	for k := range before { // what is left alone has not mended
+		if slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool { return d.Device == k.device && d.Quarantined > 0 }) {
+			now[k] = true
+		}
+	}
 	for k := range now {
 		if !before[k] {
 			f.log.Warn("cannot read", "collector", k.collector, "device", k.device, "reason", k.reason, "first", example[k])

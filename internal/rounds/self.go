@@ -25,6 +25,10 @@ var (
 		Name: "rdma_scrape_collector_stuck", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the read of a device has not returned from the kernel. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
+	collectorQuarantined = &exposition.Desc{
+		Name: "rdma_scrape_quarantined_items", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Items of a device, files or requests, that failed twice and are left alone until the device registers again, its link changes, or six hours have passed.", Labels: []string{"collector", "device"}, Source: "the exporter",
+	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
 		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
@@ -36,7 +40,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, scrapeErrors, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -53,6 +57,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(collectorAge, max(0, now.Sub(res.at).Seconds()), name)
 		for _, d := range res.node.Devices {
 			s.self.Emit(collectorStuck, number(d.Stuck), name, d.Device)
+			s.self.Emit(collectorQuarantined, float64(d.Quarantined), name, d.Device)
 		}
 	}
 	keys, totals := s.faults.counts()

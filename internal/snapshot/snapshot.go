@@ -27,6 +27,8 @@ type Issue struct {
 type DeviceRead struct {
 	Device string
 	Stuck  bool // it has not returned from the kernel
+	// Quarantined counts items that failed so often that they are left alone.
+	Quarantined uint64
 }
 
 // InfiniBand is /sys/class/infiniband and what belongs to it.

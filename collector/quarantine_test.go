@@ -1,0 +1,75 @@
+package collector
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestQuarantine(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	const dir = "sys/class/infiniband/mlx5_0/ports/1/counters"
+	var q quarantine
+	fail := func(name string, at time.Time, err error) { q.note(dir, name, at, err) }
+	rest := func(at time.Time) []string { return q.rest(dir, []string{"a", "b", "c"}, at) }
+
+	fail("a", start, syscall.EIO)
+	if !slices.Equal(rest(start), []string{"a", "b", "c"}) {
+		t.Error("one failure is enough")
+	}
+	fail("a", start.Add(time.Second), syscall.EINVAL)
+	q.note(dir, "b", start, nil)
+	if got := rest(start); !slices.Equal(got, []string{"b", "c"}) || q.items(start) != 1 {
+		t.Errorf("after two failures: %q, %d items", got, q.items(start))
+	}
+	for range 2 {
+		fail("c", start, syscall.EOPNOTSUPP)
+	}
+	if got := rest(start); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("two items fail and one answers: %q", got)
+	}
+	if got := rest(start.Add(quarantineTime + time.Second)); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("after %s: %q", quarantineTime, got)
+	}
+	q.release("sys/class/infiniband/mlx5_0/ports/1")
+	if got := rest(start); !slices.Equal(got, []string{"a", "b", "c"}) {
+		t.Errorf("after a link event: %q", got)
+	}
+}
+
+// A group of which nothing answers is left alone as a whole.
+func TestQuarantineOfAGroup(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var q quarantine
+	for range 2 {
+		q.note("d", "a", now, syscall.EIO)
+		q.note("d", "b", now, syscall.EIO)
+	}
+	if got := q.rest("d", []string{"a", "b", "c"}, now); len(got) != 0 {
+		t.Errorf("asked on: %q", got)
+	}
+	if q.held("e", "a", now) {
+		t.Error("another directory is held as well")
+	}
+}
+
+// What costs a driver nothing is no reason to stop asking.
+func TestQuarantineOfRefusalsOnly(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, err := range []error{syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed")} {
+		var q quarantine
+		for range 5 {
+			q.note("d", "a", now, err)
+		}
+		if q.held("d", "a", now) {
+			t.Errorf("%v is held", err)
+		}
+	}
+	var none *quarantine
+	none.note("d", "a", now, syscall.EIO)
+	if none.held("d", "a", now) || none.items(now) != 0 {
+		t.Error("no quarantine holds something")
+	}
+}
