@@ -6,15 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"rdma_exporter/internal/snapshot"
 )
 
 const netDir = "sys/class/net/"
-
-// rtnlTimeout is when a reader stops waiting for a request that takes rtnl. The request itself goes on in its lane.
-const rtnlTimeout = time.Second
 
 func portDir(device string, n int) string {
 	return classDir + "/" + device + "/ports/" + strconv.Itoa(n)

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -130,7 +129,8 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		state = *p.State
 	}
 	now := r.h.Now()
-	if state != st.state && !st.at.IsZero() { // a link event: what failed may answer now
+	if state != st.state && !st.at.IsZero() { // a link event: what failed may answer now, what was the speed may not be
+		st.ethtool = host.LinkModes{}
 		r.quarantine.release(dir)
 		r.quarantine.release(netlinkDir(d.Name, n))
 	}
@@ -197,9 +197,10 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
-	st.ethtool = host.LinkModes{}
 	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
-		st.ethtool = r.linkModes(st.slow.Netdev[0].Name)
+		if m, ok := r.linkModes(st.slow.Netdev[0].Name); ok {
+			st.ethtool = m
+		}
 	}
 }
 
@@ -234,24 +235,18 @@ func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
 	}
 }
 
-// linkModes asks for the speed of a netdev. The kernel takes rtnl for it, so that one netdev that does not answer would
-// hold up all: the lane keeps the others out.
-func (r *reader) linkModes(netdev string) (m host.LinkModes) {
-	ctx, cancel := context.WithTimeout(r.ctx, rtnlTimeout)
-	defer cancel()
+// linkModes asks for the speed of a netdev. It is not ok if the request was not made, or has not returned.
+func (r *reader) linkModes(netdev string) (m host.LinkModes, ok bool) {
 	var got host.LinkModes
 	var err error
-	if lane := r.h.Lanes.Do(ctx, "rtnl", func() { got, err = r.h.Ethtool.LinkModes(ctx, netdev) }); lane != nil {
-		r.issue(lane)
-		return m
+	if refused := r.h.RTNL.Do(r.ctx, func() { got, err = r.h.Ethtool.LinkModes(r.ctx, netdev) }); refused != nil {
+		r.issue(refused) // got may still be written to
+		return m, false
 	}
-	if err != nil {
-		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported {
-			r.issue(err)
-		}
-		return m
+	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
+		r.issue(err)
 	}
-	return got
+	return got, true
 }
 
 // gids counts the GID table entries in use: those that have a type.

@@ -91,9 +91,15 @@ type reader struct {
 // keep uses a device's quarantine. A device that has registered again is another one.
 func (r *reader) keep(q *quarantine, identity *uint64) {
 	r.quarantine = q
-	if id, err := r.h.Files.Identity(classDir + "/" + r.device); err == nil && id != *identity {
-		*q, *identity = quarantine{}, id
+	if len(q.groups) == 0 { // nothing to release; the identity is that of the first failure
+		*identity = 0
+		return
 	}
+	id, err := r.h.Files.Identity(classDir + "/" + r.device)
+	if err == nil && *identity != 0 && id != *identity {
+		*q, id = quarantine{}, 0
+	}
+	*identity = id
 }
 
 // issue notes a failed read. A canceled one has its own report.

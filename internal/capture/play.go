@@ -113,7 +113,7 @@ func (p *Player) Times() []time.Time {
 
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
-	return &host.Host{Files: p, RDMA: p, Ethtool: p, Lanes: host.NewLanes(), Now: p.Now}
+	return &host.Host{Files: p, RDMA: p, Ethtool: p, Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Now: p.Now}
 }
 
 // Now is the moment that the machine is at.

@@ -46,6 +46,7 @@ const (
 	Gone        Reason = "gone"        // ENODEV, ENXIO: the device went during the read
 	Permission  Reason = "permission"  // EACCES, EPERM
 	Stuck       Reason = "stuck"       // the read has not returned
+	BackedOff   Reason = "back_off"    // not asked, because an earlier request was slow
 	Malformed   Reason = "malformed"   // the content has no meaning
 	IO          Reason = "io"          // EIO and all the rest
 )
@@ -57,6 +58,7 @@ func ReasonOf(err error) Reason {
 		reason Reason
 	}{
 		{ErrStuck, Stuck},
+		{ErrBackOff, BackedOff},
 		{context.DeadlineExceeded, Stuck},
 		{ErrMalformed, Malformed},
 		{syscall.ENOENT, Absent},

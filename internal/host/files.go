@@ -202,7 +202,7 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 // procfs may answer in pieces, so it is read up to its end.
 func pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 	if cap(buf) < 512 {
-		buf = make([]byte, 0, 4096+1)
+		buf = make([]byte, 0, 1024) // most attributes are a line
 	}
 	buf = buf[:0]
 	for {

@@ -19,6 +19,8 @@ type Host struct {
 	Ethtool Ethtool
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
+	// RTNL is the way of all requests that take rtnl.
+	RTNL *RTNL
 	// Now is the time of the reading: the wall clock of a live host, the recorded time of a replayed one.
 	Now func() time.Time
 }

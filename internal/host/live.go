@@ -20,7 +20,7 @@ func OpenLive(p Paths) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Lanes: NewLanes(), Now: time.Now}}
+	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Lanes: NewLanes(), RTNL: NewRTNL(), Now: time.Now}}
 	if t.isSysfs() {
 		l.rdma = newRDMAClient()
 		l.RDMA, l.Ethtool = l.rdma, &ethtoolClient{}

@@ -31,7 +31,19 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+	}
+	rtnlRequests = &exposition.Desc{
+		Name: "rdma_scrape_rtnl_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
+		Help: "Requests that took the kernel's lock on network configuration (rtnl) and have returned.", Source: "the exporter",
+	}
+	rtnlSeconds = &exposition.Desc{
+		Name: "rdma_scrape_rtnl_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Help: "Wall time inside those requests, waiting for the lock included.", Source: "the exporter",
+	}
+	rtnlBackOff = &exposition.Desc{
+		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether no such request is made at present, because one took more than a second.", Source: "the exporter",
 	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -40,7 +52,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -63,6 +75,12 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 	keys, totals := s.faults.counts()
 	for i, k := range keys {
 		s.self.Emit(scrapeErrors, totals[i], k.collector, k.device, k.reason)
+	}
+	if s.Host.RTNL != nil {
+		rtnl := s.Host.RTNL.Stats()
+		s.self.Emit(rtnlRequests, float64(rtnl.Requests))
+		s.self.Emit(rtnlSeconds, rtnl.Seconds)
+		s.self.Emit(rtnlBackOff, number(rtnl.BackOff))
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
