@@ -57,6 +57,7 @@ func All(o Options) []*Collector {
 		newInfiniBand(o),
 		newHWCounters(o),
 		newModules(),
+		newHealth(o),
 	}
 }
 

@@ -16,6 +16,8 @@ func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/p
 func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/stats", device, port) }
 func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
 
+const healthPath = "devlink/health"
+
 type field struct {
 	name  string
 	value **uint64
@@ -122,4 +124,66 @@ func decodeStats(path string, data []byte, stats []host.Stat) ([]host.Stat, erro
 		return err
 	})
 	return stats, err
+}
+
+func healthFields(r *host.HealthReporter) []field {
+	return []field{{"state", &r.State, false}, {"errors", &r.Errors, false}, {"recoveries", &r.Recoveries, false}}
+}
+
+// encodeHealth writes a line a reporter, named as devlink(8) names what it belongs to: BUS/DEVICE/REPORTER, or
+// BUS/DEVICE/PORT/REPORTER.
+func encodeHealth(reporters []host.HealthReporter) []byte {
+	var b bytes.Buffer
+	for _, r := range reporters {
+		fmt.Fprintf(&b, "%s/%s/", r.Bus, r.Device)
+		if r.Port != nil {
+			fmt.Fprintf(&b, "%d/", *r.Port)
+		}
+		var values []string
+		for _, f := range healthFields(&r) {
+			if *f.value != nil {
+				values = append(values, fmt.Sprintf("%s=%d", f.name, **f.value))
+			}
+		}
+		fmt.Fprintf(&b, "%s: %s\n", r.Name, strings.Join(values, " "))
+	}
+	return b.Bytes()
+}
+
+func decodeHealth(path string, data []byte) (out []host.HealthReporter, err error) {
+	err = lines(path, data, func(name, value string) error {
+		r, ok := reporterNamed(name)
+		if !ok {
+			return host.ErrMalformed
+		}
+		for _, v := range strings.Fields(value) {
+			key, number, _ := strings.Cut(v, "=")
+			for _, f := range healthFields(&r) {
+				if f.name == key {
+					n, err := strconv.ParseUint(number, 10, 64)
+					if err != nil {
+						return err
+					}
+					*f.value = &n
+				}
+			}
+		}
+		out = append(out, r)
+		return nil
+	})
+	return out, err
+}
+
+func reporterNamed(name string) (r host.HealthReporter, ok bool) {
+	parts := strings.SplitN(name, "/", 3)
+	if len(parts) < 3 {
+		return r, false
+	}
+	r.Bus, r.Device, r.Name = parts[0], parts[1], parts[2]
+	if port, rest, below := strings.Cut(r.Name, "/"); below {
+		if n, err := strconv.ParseUint(port, 10, 32); err == nil {
+			r.Port, r.Name = &n, rest
+		}
+	}
+	return r, r.Bus != "" && r.Device != "" && r.Name != ""
 }

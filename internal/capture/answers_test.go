@@ -64,6 +64,29 @@ func TestAnswersOfStats(t *testing.T) {
 	}
 }
 
+func TestAnswersOfHealth(t *testing.T) {
+	reporters := []host.HealthReporter{
+		{Bus: "pci", Device: "0000:18:00.0", Name: "fw", State: num(0), Errors: num(2), Recoveries: num(0)},
+		{Bus: "pci", Device: "0000:18:00.0", Port: num(65535), Name: "tx", State: num(1), Errors: num(1), Recoveries: num(1)},
+		{Bus: "auxiliary", Device: "mlx5_core.sf.4", Name: "vnic"},
+	}
+	text := "pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0\npci/0000:18:00.0/65535/tx: state=1 errors=1 recoveries=1\nauxiliary/mlx5_core.sf.4/vnic: \n"
+	if got := string(encodeHealth(reporters)); got != text {
+		t.Errorf("%q", got)
+	}
+	if got, err := decodeHealth("x", []byte(text)); err != nil || !reflect.DeepEqual(got, reporters) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := decodeHealth("x", []byte("pci/0000:18:00.0/fw: later=7 state=1\n")); err != nil || len(got) != 1 || *got[0].State != 1 {
+		t.Errorf("a value that this program does not know: %+v, %v", got, err)
+	}
+	for _, text := range []string{"fw: state=0\n", "pci/0000:18:00.0/: state=0\n", "pci/0000:18:00.0/1/: state=0\n", "pci/a/fw: state=bad\n", "pci/a/fw: errors\n", "pci/a/fw\n"} {
+		if _, err := decodeHealth("devlink/health", []byte(text)); host.ReasonOf(err) != host.Malformed {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestGarbledAnswersAreMalformed(t *testing.T) {
 	for _, text := range []string{"state\n", "state: up\n", "state: -1\n", "state: 4\n\n", "state: 99999999999999999999\n"} {
 		if _, err := decodePort("rdma/a/1/port", []byte(text)); host.ReasonOf(err) != host.Malformed {
@@ -84,6 +107,7 @@ func TestGarbledAnswersAreMalformed(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte("state: 4\nphysical_state: 5\nlid: 17\ncapability_flags: 0x2651e848\nnetdev: eth0\n"))
 	f.Add([]byte("speed: 400000\nlanes: 4\nRNR sent: 5\n"))
+	f.Add([]byte("pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0\npci/0000:18:00.0/65535/tx: state=1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if p, err := decodePort("x", data); err == nil {
 			if again, err := decodePort("x", encodePort(p)); err != nil || !reflect.DeepEqual(again, p) {
@@ -93,6 +117,11 @@ func FuzzDecode(f *testing.F) {
 		if m, err := decodeLinkModes("x", data); err == nil {
 			if again, err := decodeLinkModes("x", encodeLinkModes(m)); err != nil || !reflect.DeepEqual(again, m) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
+			}
+		}
+		if h, err := decodeHealth("x", data); err == nil {
+			if again, err := decodeHealth("x", encodeHealth(h)); err != nil || !reflect.DeepEqual(again, h) {
+				t.Errorf("%+v became %+v, %v", h, again, err)
 			}
 		}
 		if s, err := decodeStats("x", data, nil); err == nil {

@@ -113,7 +113,7 @@ func (p *Player) Times() []time.Time {
 
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
-	return &host.Host{Files: p, RDMA: p, Ethtool: p, Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Now: p.Now}
+	return &host.Host{Files: p, RDMA: p, Ethtool: p, Devlink: p, Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Now: p.Now}
 }
 
 // Now is the moment that the machine is at.
@@ -426,4 +426,13 @@ func (p *Player) LinkModes(_ context.Context, netdev string) (host.LinkModes, er
 		return host.LinkModes{}, err
 	}
 	return decodeLinkModes(name, b)
+}
+
+// Health gives the recorded answer.
+func (p *Player) Health(context.Context) ([]host.HealthReporter, error) {
+	b, err := p.Read(healthPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	return decodeHealth(healthPath, b)
 }

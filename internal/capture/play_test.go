@@ -399,10 +399,14 @@ func TestCountersOfOneRoundRest(t *testing.T) {
 }
 
 func TestPlayedAnswers(t *testing.T) {
-	p := play(t, parse(t, header+"-- rdma/mlx5_0/1/port --\nstate: 4\nnetdev: eth0\n-- rdma/mlx5_0/1/stats !EINVAL --\n-- ethtool/eth0/linkmodes --\nspeed: x\n"))
+	p := play(t, parse(t, header+"-- rdma/mlx5_0/1/port --\nstate: 4\nnetdev: eth0\n-- rdma/mlx5_0/1/stats !EINVAL --\n-- ethtool/eth0/linkmodes --\nspeed: x\n"+
+		"-- devlink/health --\npci/0000:18:00.0/fw: state=1 errors=2 recoveries=0\n"))
 	h := p.Host()
 	if a, err := h.RDMA.Port(t.Context(), "mlx5_0", 1); err != nil || *a.State != 4 || a.Netdev != "eth0" || a.LID != nil {
 		t.Errorf("%+v, %v", a, err)
+	}
+	if r, err := h.Devlink.Health(t.Context()); err != nil || len(r) != 1 || r[0].Device != "0000:18:00.0" || *r[0].State != 1 || *r[0].Errors != 2 {
+		t.Errorf("health: %+v, %v", r, err)
 	}
 	if _, err := h.RDMA.Stats(t.Context(), "mlx5_0", 1, nil); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("stats: %v", err)

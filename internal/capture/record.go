@@ -41,7 +41,7 @@ func (r *Recorder) clear() {
 // Host is the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
-	h.Files, h.RDMA, h.Ethtool = r, r, r
+	h.Files, h.RDMA, h.Ethtool, h.Devlink = r, r, r, r
 	return &h
 }
 
@@ -291,6 +291,17 @@ func (r *Recorder) Stats(ctx context.Context, device string, port int, buf []hos
 func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes, error) {
 	a, err := r.inner.Ethtool.LinkModes(ctx, netdev)
 	r.answer(linkModesPath(netdev), encodeLinkModes(a), err)
+	return a, err
+}
+
+// Health records the answer, as far as it could be understood.
+func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
+	a, err := r.inner.Devlink.Health(ctx)
+	if len(a) > 0 {
+		r.answer(healthPath, encodeHealth(a), nil)
+	} else {
+		r.answer(healthPath, nil, err)
+	}
 	return a, err
 }
 

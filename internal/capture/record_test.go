@@ -57,6 +57,7 @@ func (r reader) walk(dir string) {
 }
 
 func (r reader) ask() {
+	_, _ = r.Devlink.Health(r.ctx)
 	devices, _ := r.Files.List("sys/class/infiniband")
 	for _, d := range devices {
 		for port := 1; port <= 2; port++ {
@@ -90,6 +91,9 @@ func record(t *testing.T, a *Archive) string {
 func TestARecordingOfAPlayedMachineIsThatMachine(t *testing.T) {
 	text := header + `-- dev/infiniband/umad0 !EACCES --
 -- dev/infiniband/uverbs0 @unread --
+-- devlink/health --
+pci/mlx5_0/fw: state=0 errors=0 recoveries=0
+pci/mlx5_0/1/tx: state=1 errors=1 recoveries=0
 -- ethtool/eth0/linkmodes --
 speed: 400000
 lanes: 4

@@ -1,5 +1,5 @@
-// Package host is the only door to the machine that is watched: files below a root, RDMA netlink and ethtool netlink,
-// live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
+// Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink
+// and devlink, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
 // recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
@@ -17,6 +17,7 @@ type Host struct {
 	Files   Files
 	RDMA    RDMA
 	Ethtool Ethtool
+	Devlink Devlink
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.
@@ -84,6 +85,25 @@ type LinkModes struct {
 	Lanes   *uint64 // ETHTOOL_A_LINKMODES_LANES
 	Autoneg *uint64 // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
 	Duplex  *uint64 // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
+}
+
+// Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn, which a
+// recovery of that device holds.
+type Devlink interface {
+	// Health is DEVLINK_CMD_HEALTH_REPORTER_GET of all devices in this network namespace: it reports and asks no firmware. An
+	// error may come with the reporters that could be understood.
+	Health(ctx context.Context) ([]HealthReporter, error)
+}
+
+// HealthReporter is what HEALTH_REPORTER_GET tells; nil means that the kernel did not send the attribute.
+type HealthReporter struct {
+	Bus        string  // DEVLINK_ATTR_BUS_NAME: pci, auxiliary
+	Device     string  // DEVLINK_ATTR_DEV_NAME: DDDD:BB:DD.F on pci, mlx5_core.sf.N on auxiliary
+	Port       *uint64 // DEVLINK_ATTR_PORT_INDEX, of a reporter of a devlink port only
+	Name       string  // DEVLINK_ATTR_HEALTH_REPORTER_NAME
+	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
+	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
+	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.

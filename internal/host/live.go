@@ -20,10 +20,10 @@ func OpenLive(p Paths) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Lanes: NewLanes(), RTNL: NewRTNL(), Now: time.Now}}
+	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, Lanes: NewLanes(), RTNL: NewRTNL(), Now: time.Now}}
 	if t.isSysfs() {
 		l.rdma = newRDMAClient()
-		l.RDMA, l.Ethtool = l.rdma, &ethtoolClient{}
+		l.RDMA, l.Ethtool, l.Devlink = l.rdma, &ethtoolClient{}, &devlinkClient{}
 	}
 	return l, nil
 }
@@ -56,4 +56,9 @@ func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
 // LinkModes answers EPROTONOSUPPORT.
 func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
 	return LinkModes{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}
+
+// Health answers EPROTONOSUPPORT.
+func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
+	return nil, &Error{"ask", "devlink", syscall.EPROTONOSUPPORT}
 }

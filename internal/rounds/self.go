@@ -69,7 +69,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(collectorAge, max(0, now.Sub(res.at).Seconds()), name)
 		for _, d := range res.node.Devices {
 			s.self.Emit(collectorStuck, number(d.Stuck), name, d.Device)
-			s.self.Emit(collectorQuarantined, float64(d.Quarantined), name, d.Device)
+			if d.Device != "" {
+				s.self.Emit(collectorQuarantined, float64(d.Quarantined), name, d.Device)
+			}
 		}
 	}
 	keys, totals := s.faults.counts()

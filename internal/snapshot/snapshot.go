@@ -9,6 +9,7 @@ type Node struct {
 	InfiniBand *InfiniBand
 	HWCounters *HWCounters
 	Modules    *Modules
+	Health     *Health
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -25,8 +26,8 @@ type Issue struct {
 
 // DeviceRead tells how the read of one device ended.
 type DeviceRead struct {
-	Device string
-	Stuck  bool // it has not returned from the kernel
+	Device string // empty for a read of all devices at once
+	Stuck  bool   // it has not returned from the kernel
 	// Quarantined counts items that failed so often that they are left alone.
 	Quarantined uint64
 }
@@ -150,6 +151,20 @@ type NodeClass struct {
 	Readable uint64 // by this process
 }
 
+// Health is the devlink health reporters of RDMA devices.
+type Health struct {
+	Reporters []HealthReporter
+}
+
+// HealthReporter is one reporter of the function that an RDMA device is on: devlink HEALTH_REPORTER_GET.
+type HealthReporter struct {
+	Device     string  // RDMA device
+	Name       string  // DEVLINK_ATTR_HEALTH_REPORTER_NAME: fw, fw_fatal, vnic, …
+	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
+	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT, errors reported since the driver made the reporter
+	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT, recoveries that succeeded
+}
+
 // Merge takes over the sections and reports of another reading of the same machine.
 func (n *Node) Merge(o *Node) {
 	if o.InfiniBand != nil {
@@ -160,6 +175,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.Modules != nil {
 		n.Modules = o.Modules
+	}
+	if o.Health != nil {
+		n.Health = o.Health
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)

@@ -1,0 +1,159 @@
+package collector
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	healthState = &Desc{
+		Name: "rdma_device_health_state", Type: gauge, Scope: scopeDevice,
+		Help:   "State of a health reporter of the device's driver, 1 for the one that it is in: healthy, or error from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
+		Labels: []string{"device", "reporter", "state"},
+		Source: "devlink HEALTH_REPORTER_GET, state",
+	}
+	healthErrors = &Desc{
+		Name: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
+		Help:   "Errors reported to a health reporter since the driver was loaded. One of fw or fw_fatal is a fault of the firmware or of the hardware below it.",
+		Labels: []string{"device", "reporter"},
+		Source: "devlink HEALTH_REPORTER_GET, error count",
+	}
+	healthRecoveries = &Desc{
+		Name: "rdma_device_health_recoveries_total", Type: counter, Scope: scopeDevice,
+		Help:   "Recoveries of a health reporter that succeeded. Fewer than errors: some were not recovered, or need no recovery.",
+		Labels: []string{"device", "reporter"},
+		Source: "devlink HEALTH_REPORTER_GET, recover count",
+	}
+)
+
+// States of a health reporter, enum devlink_health_reporter_state.
+const (
+	healthHealthy = 0
+	healthError   = 1
+)
+
+// health keeps which devlink device an RDMA device is on.
+type health struct {
+	Options
+	devices map[string]devlinkDevice // belongs to the lane devlink
+}
+
+// devlinkDevice is a devlink device, and when it was looked up.
+type devlinkDevice struct {
+	at        time.Time
+	bus, name string
+}
+
+func newHealth(o Options) *Collector {
+	c := &health{Options: o, devices: map[string]devlinkDevice{}}
+	return &Collector{
+		Name:    "health",
+		Help:    "health of firmware and driver as devlink's health reporters tell it",
+		Default: true,
+		Descs:   []*Desc{healthState, healthErrors, healthRecoveries},
+		Read:    c.read,
+		Emit:    emitHealth,
+	}
+}
+
+// read asks for all reporters at once. The kernel takes the lock of each devlink device for that, which a driver holds while it
+// recovers or reloads: the lane keeps a request that waits for it from being started twice, and from holding up others.
+func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	names, err := c.Options.devices(h)
+	if err != nil {
+		done(err)
+		return
+	}
+	if len(names) == 0 {
+		n.Health = &snapshot.Health{}
+		done(nil)
+		return
+	}
+	var section *snapshot.Health
+	r := &reader{ctx: ctx, h: h}
+	err = h.Lanes.Do(ctx, "devlink", func() { section = c.readDevlink(r, names) })
+	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
+	if err != nil {
+		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
+		done(err)
+		return
+	}
+	n.Health, n.Issues = section, append(n.Issues, r.issues...)
+	done(nil)
+}
+
+func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
+	out := &snapshot.Health{}
+	reporters, err := r.h.Devlink.Health(r.ctx)
+	if err != nil {
+		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported { // kernels before 5.1
+			r.issue(err)
+		}
+	}
+	c.lookUp(r, names)
+	for _, name := range names {
+		on := c.devices[name]
+		for _, h := range reporters {
+			// Reporters of ports, tx and rx, tell of the queues of a netdev and of nothing that RDMA uses.
+			if h.Port == nil && h.Bus == on.bus && h.Device == on.name {
+				out.Reporters = append(out.Reporters, snapshot.HealthReporter{
+					Device: name, Name: h.Name, State: h.State, Errors: h.Errors, Recoveries: h.Recoveries,
+				})
+			}
+		}
+	}
+	return out
+}
+
+// lookUp finds the devlink device of each RDMA device, once in slowInterval.
+func (c *health) lookUp(r *reader, names []string) {
+	now := r.h.Now()
+	for name := range c.devices {
+		if !slices.Contains(names, name) {
+			delete(c.devices, name)
+		}
+	}
+	for _, name := range names {
+		if d, ok := c.devices[name]; !ok || now.Sub(d.at) >= slowInterval {
+			bus, device := r.devlinkOf(name)
+			c.devices[name] = devlinkDevice{now, bus, device}
+		}
+	}
+}
+
+// devlinkOf names the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary device of
+// a sub-function, whose parent's reporters are not its own. Software devices have none.
+func (r *reader) devlinkOf(device string) (bus, name string) {
+	dir := classDir + "/" + device
+	kind, function := r.function(dir)
+	if kind == snapshot.SubFunction {
+		real, err := r.h.Files.Resolve(dir + "/device")
+		if err != nil {
+			return "", ""
+		}
+		return "auxiliary", path.Base(real)
+	}
+	if function == "" {
+		return "", ""
+	}
+	return "pci", path.Base(function)
+}
+
+func emitHealth(n *snapshot.Node, s Sink) {
+	if n.Health == nil {
+		return
+	}
+	for _, h := range n.Health.Reporters {
+		if h.State != nil {
+			s.Emit(healthState, boolValue(*h.State == healthHealthy), h.Device, h.Name, "healthy")
+			s.Emit(healthState, boolValue(*h.State == healthError), h.Device, h.Name, "error")
+		}
+		emitUint(s, healthErrors, h.Errors, h.Device, h.Name)
+		emitUint(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+	}
+}

@@ -1,0 +1,171 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"testing"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// nodeWithReporters has RDMA devices on physical functions, a virtual one, sub-functions and in software.
+const nodeWithReporters = `-- devlink/health --
+pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0
+pci/0000:18:00.0/fw_fatal: state=1 errors=1 recoveries=0
+pci/0000:18:00.0/65535/tx: state=1 errors=9 recoveries=9
+pci/0000:18:00.1/vnic: state=0
+pci/0000:19:00.0/fw: state=7 errors=0
+auxiliary/mlx5_core.sf.4/vnic: state=0 errors=0 recoveries=0
+auxiliary/0000:18:00.0/fw: state=1 errors=1 recoveries=1
+-- sys/class/infiniband/mlx5_0 -> ../../devices/pci/0000:18:00.0/infiniband/mlx5_0 --
+-- sys/class/infiniband/mlx5_1 -> ../../devices/pci/0000:18:00.1/infiniband/mlx5_1 --
+-- sys/class/infiniband/mlx5_2 -> ../../devices/pci/0000:18:00.0/mlx5_core.sf.4/infiniband/mlx5_2 --
+-- sys/class/infiniband/mlx5_3 -> ../../devices/pci/0000:18:00.0/mlx5_core.sf.5/infiniband/mlx5_3 --
+-- sys/class/infiniband/mlx5_4 -> ../../devices/pci/0000:19:00.0/infiniband/mlx5_4 --
+-- sys/class/infiniband/rxe0/parent --
+eth0
+-- sys/devices/pci/0000:18:00.0/infiniband/mlx5_0/device -> ../.. --
+-- sys/devices/pci/0000:18:00.0/mlx5_core.sf.4/infiniband/mlx5_2/device -> ../.. --
+-- sys/devices/pci/0000:18:00.0/mlx5_core.sf.5/infiniband/mlx5_3/device -> ../.. --
+-- sys/devices/pci/0000:18:00.1/infiniband/mlx5_1/device -> ../.. --
+-- sys/devices/pci/0000:18:00.1/physfn -> ../0000:18:00.0 --
+-- sys/devices/pci/0000:19:00.0/infiniband/mlx5_4/device -> ../.. --
+`
+
+// readOnce reads with a collector that has returned when done is called.
+func readOnce(ctx context.Context, c *Collector, h *host.Host) (n snapshot.Node, err error) {
+	c.Read(ctx, h, &n, func(e error) { err = e })
+	return n, err
+}
+
+func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
+	of := map[string][]string{
+		"mlx5_0": {
+			`rdma_device_health_errors_total{device="mlx5_0",reporter="fw"} 2`,
+			`rdma_device_health_errors_total{device="mlx5_0",reporter="fw_fatal"} 1`,
+			`rdma_device_health_recoveries_total{device="mlx5_0",reporter="fw"} 0`,
+			`rdma_device_health_recoveries_total{device="mlx5_0",reporter="fw_fatal"} 0`,
+			`rdma_device_health_state{device="mlx5_0",reporter="fw",state="error"} 0`,
+			`rdma_device_health_state{device="mlx5_0",reporter="fw",state="healthy"} 1`,
+			`rdma_device_health_state{device="mlx5_0",reporter="fw_fatal",state="error"} 1`,
+			`rdma_device_health_state{device="mlx5_0",reporter="fw_fatal",state="healthy"} 0`,
+		},
+		"mlx5_1": { // a virtual function with a reporter of its own, which tells no counts
+			`rdma_device_health_state{device="mlx5_1",reporter="vnic",state="error"} 0`,
+			`rdma_device_health_state{device="mlx5_1",reporter="vnic",state="healthy"} 1`,
+		},
+		"mlx5_2": { // a sub-function with one
+			`rdma_device_health_errors_total{device="mlx5_2",reporter="vnic"} 0`,
+			`rdma_device_health_recoveries_total{device="mlx5_2",reporter="vnic"} 0`,
+			`rdma_device_health_state{device="mlx5_2",reporter="vnic",state="error"} 0`,
+			`rdma_device_health_state{device="mlx5_2",reporter="vnic",state="healthy"} 1`,
+		},
+		"mlx5_3": nil, // a sub-function does not show its parent's
+		"mlx5_4": { // a state that this program does not know
+			`rdma_device_health_errors_total{device="mlx5_4",reporter="fw"} 0`,
+			`rdma_device_health_state{device="mlx5_4",reporter="fw",state="error"} 0`,
+			`rdma_device_health_state{device="mlx5_4",reporter="fw",state="healthy"} 0`,
+		},
+		"rxe0": nil,
+	}
+	h := machine(t, nodeWithReporters)
+	for name, want := range of {
+		c := newHealth(Options{Include: regexp.MustCompile("^" + name + "$")})
+		n, err := readOnce(t.Context(), c, h)
+		if err != nil || len(n.Issues) != 0 {
+			t.Errorf("%s: %v, %v", name, err, n.Issues)
+		}
+		got := samples(c.Descs, func(s Sink) { emitHealth(&n, s) })
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	n, err := readOnce(t.Context(), newHealth(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")}), h)
+	if err != nil || len(n.Health.Reporters) != 1 || n.Health.Reporters[0].Device != "mlx5_4" {
+		t.Errorf("%+v, %v", n.Health, err)
+	}
+}
+
+func TestHealthThatIsNotToBeHad(t *testing.T) {
+	const device = "-- sys/class/infiniband/mlx5_0/node_guid --\nx\n"
+	for _, c := range []struct {
+		name, tree string
+		reason     string
+	}{
+		{"no devlink", device, ""},
+		{"a kernel without health reporters", device + "-- devlink/health !EOPNOTSUPP --\n", ""},
+		{"no permission", device + "-- devlink/health !EPERM --\n", "permission"},
+		{"garbled", device + "-- devlink/health --\nfw\n", "malformed"},
+		{"no RDMA device", "-- devlink/health !EIO --\n", ""},
+	} {
+		n, err := readOnce(t.Context(), newHealth(Options{}), machine(t, c.tree))
+		if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
+			t.Errorf("%s: %+v, %v", c.name, n.Health, err)
+		}
+		reason := ""
+		for _, i := range n.Issues {
+			reason += i.Reason
+		}
+		if reason != c.reason {
+			t.Errorf("%s: %q, want %q", c.name, reason, c.reason)
+		}
+	}
+}
+
+// stuckDevlink answers when it is let go.
+type stuckDevlink struct {
+	asked   chan struct{}
+	release chan struct{}
+}
+
+func (d stuckDevlink) Health(context.Context) ([]host.HealthReporter, error) {
+	d.asked <- struct{}{}
+	<-d.release
+	return nil, nil
+}
+
+func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
+	h := machine(t, nodeWithReporters)
+	d := stuckDevlink{make(chan struct{}, 1), make(chan struct{})}
+	playing := h.Devlink
+	h.Devlink = d
+	c := newHealth(Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-d.asked
+		cancel()
+	}()
+	for range 2 { // the second one is not started
+		n, err := readOnce(ctx, c, h)
+		if !errors.Is(err, host.ErrStuck) || n.Health != nil {
+			t.Errorf("%+v, %v", n.Health, err)
+		}
+		if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Stuck) || n.Issues[0].Device != "" {
+			t.Errorf("%v", n.Issues)
+		}
+		if !slices.Equal(n.Devices, []snapshot.DeviceRead{{Stuck: true}}) {
+			t.Errorf("%v", n.Devices)
+		}
+	}
+	if len(d.asked) != 0 {
+		t.Error("asked again while the first request has not returned")
+	}
+	if n, err := readOnce(t.Context(), newModules(), h); err != nil || n.Modules == nil {
+		t.Errorf("another collector: %v", err)
+	}
+	h.Devlink = playing
+	close(d.release)
+	for { // until the late one has left its lane
+		n, err := readOnce(t.Context(), c, h)
+		if err == nil {
+			if len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {
+				t.Errorf("after it returned: %+v, %v", n.Health, n.Devices)
+			}
+			return
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// devlink numbers, include/uapi/linux/devlink.h. Of the commands on health reporters only this one just reports: diagnose and
+// dump ask the firmware, recover and test change the device.
+const (
+	devlinkFamily  = "devlink"
+	devlinkVersion = 1
+
+	devlinkCmdHealthReporterGet = 52
+
+	devlinkAttrBusName               = 1
+	devlinkAttrDevName               = 2
+	devlinkAttrPortIndex             = 3
+	devlinkAttrHealthReporter        = 114
+	devlinkAttrHealthReporterName    = 115
+	devlinkAttrHealthReporterState   = 116
+	devlinkAttrHealthReporterErrors  = 117
+	devlinkAttrHealthReporterRecover = 118
+)
+
+// devlinkClient asks the generic netlink family "devlink". Health reporters came with Linux 5.1.
+type devlinkClient struct {
+	mu     sync.Mutex
+	family uint16
+}
+
+func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
+	out, err := c.health()
+	if err != nil {
+		return out, &Error{"ask", "devlink/health", err}
+	}
+	return out, nil
+}
+
+func (c *devlinkClient) id() (uint16, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.family == 0 {
+		f, err := netlink.GenlFamilyGet(devlinkFamily)
+		if err != nil {
+			return 0, err
+		}
+		c.family = f.ID
+	}
+	return c.family, nil
+}
+
+func (c *devlinkClient) health() ([]HealthReporter, error) {
+	id, err := c.id()
+	if err != nil {
+		return nil, err
+	}
+	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
+	req.AddData(&nl.Genlmsg{Command: devlinkCmdHealthReporterGet, Version: devlinkVersion})
+	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	if err != nil {
+		return nil, err
+	}
+	return parseHealth(msgs)
+}
+
+// parseHealth reads the messages of a dump, each with its generic netlink header. One without a meaning costs itself only:
+// the error tells of the first.
+func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
+	for _, m := range msgs {
+		if len(m) < nl.SizeofGenlmsg {
+			if err == nil {
+				err = fmt.Errorf("%w: empty reply", ErrMalformed)
+			}
+			continue
+		}
+		r, bad := parseHealthReporter(m[nl.SizeofGenlmsg:])
+		switch {
+		case bad == nil:
+			out = append(out, r)
+		case err == nil:
+			err = bad
+		}
+	}
+	return out, err
+}
+
+// parseHealthReporter reads the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
+func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
+	for t, v := range attrs(msg) {
+		switch t {
+		case devlinkAttrBusName:
+			r.Bus = text(v)
+		case devlinkAttrDevName:
+			r.Device = text(v)
+		case devlinkAttrPortIndex:
+			r.Port = optionalNumber(v)
+		case devlinkAttrHealthReporter:
+			for t, v := range attrs(v) {
+				switch t {
+				case devlinkAttrHealthReporterName:
+					r.Name = text(v)
+				case devlinkAttrHealthReporterState:
+					r.State = optionalNumber(v)
+				case devlinkAttrHealthReporterErrors:
+					r.Errors = optionalNumber(v)
+				case devlinkAttrHealthReporterRecover:
+					r.Recoveries = optionalNumber(v)
+				}
+			}
+		}
+	}
+	if r.Bus == "" || r.Device == "" || r.Name == "" {
+		return HealthReporter{}, fmt.Errorf("%w: health reporter without its device or name: %s", ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
+	}
+	return r, nil
+}
+
+// optionalNumber is number, nil for a size that is none of an integer.
+func optionalNumber(b []byte) *uint64 {
+	if n, ok := number(b); ok {
+		return &n
+	}
+	return nil
+}
