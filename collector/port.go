@@ -92,7 +92,7 @@ var (
 
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portRate, portWidth,
-		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys,
+		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
 	}
 )
 
@@ -135,7 +135,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		r.quarantine.release(netlinkDir(d.Name, n))
 	}
 	if st.at.IsZero() || now.Sub(st.at) >= slowInterval || state != st.state {
-		st.readSlow(r, d, n, told, netdev)
+		st.readSlow(r, d, n, told, netdev, up)
 		st.at, st.state = now, state
 	} else if !up {
 		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
@@ -187,7 +187,7 @@ func (r *reader) portGet(name string, n int) (host.RDMAPort, bool) {
 func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
 // readSlow reads what changes with the link or the configuration only.
-func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, netdev string) {
+func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, netdev string, up bool) {
 	dir := portDir(d.Name, n)
 	st.slow = snapshot.Port{LinkLayer: r.text(dir, "link_layer")}
 	if !told {
@@ -201,6 +201,9 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 		if m, ok := r.linkModes(st.slow.Netdev[0].Name); ok {
 			st.ethtool = m
 		}
+	}
+	if st.slow.LinkLayer == "Ethernet" && !up {
+		r.downReasons(st.slow.Netdev)
 	}
 }
 
@@ -309,6 +312,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	}
 	for _, nd := range p.Netdev {
 		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, d.Role)
+		if nd.DownReason != "" {
+			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
+		}
 		if nd.Admin != nil {
 			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
 		}

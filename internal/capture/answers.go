@@ -14,6 +14,7 @@ import (
 func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/port", device, port) }
 
 func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/stats", device, port) }
+func linkStatePath(netdev string) string       { return "ethtool/" + netdev + "/linkstate" }
 func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
 
 const healthPath = "devlink/health"
@@ -186,4 +187,19 @@ func reporterNamed(name string) (r host.HealthReporter, ok bool) {
 		}
 	}
 	return r, r.Bus != "" && r.Device != "" && r.Name != ""
+}
+
+func linkStateFields(s *host.LinkState) []field {
+	return []field{{"link", &s.Link, false}, {"ext_state", &s.ExtState, false}, {"ext_substate", &s.ExtSubstate, false}}
+}
+
+func encodeLinkState(s host.LinkState) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, linkStateFields(&s))
+	return b.Bytes()
+}
+
+func decodeLinkState(path string, data []byte) (s host.LinkState, err error) {
+	err = decodeFields(path, data, linkStateFields(&s), func(string, string) {})
+	return s, err
 }

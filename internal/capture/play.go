@@ -436,3 +436,13 @@ func (p *Player) Health(context.Context) ([]host.HealthReporter, error) {
 	}
 	return decodeHealth(healthPath, b)
 }
+
+// LinkState gives the recorded answer.
+func (p *Player) LinkState(_ context.Context, netdev string) (host.LinkState, error) {
+	name := linkStatePath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.LinkState{}, err
+	}
+	return decodeLinkState(name, b)
+}

@@ -287,6 +287,13 @@ func (r *Recorder) Stats(ctx context.Context, device string, port int, buf []hos
 	return a, err
 }
 
+// LinkState records the answer.
+func (r *Recorder) LinkState(ctx context.Context, netdev string) (host.LinkState, error) {
+	a, err := r.inner.Ethtool.LinkState(ctx, netdev)
+	r.answer(linkStatePath(netdev), encodeLinkState(a), err)
+	return a, err
+}
+
 // LinkModes records the answer.
 func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes, error) {
 	a, err := r.inner.Ethtool.LinkModes(ctx, netdev)

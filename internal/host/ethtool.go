@@ -17,6 +17,7 @@ const (
 	ethtoolVersion = 1
 
 	ethtoolMsgLinkModesGet = 4
+	ethtoolMsgLinkStateGet = 6
 
 	ethtoolHeader        = 1
 	ethtoolHeaderDevName = 2
@@ -25,6 +26,10 @@ const (
 	linkModesSpeed   = 5
 	linkModesDuplex  = 6
 	linkModesLanes   = 9
+
+	linkStateLink        = 2
+	linkStateExtState    = 5
+	linkStateExtSubstate = 6
 )
 
 // ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
@@ -39,6 +44,33 @@ func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, 
 		return LinkModes{}, &Error{"ask", "ethtool/" + netdev + "/linkmodes", err}
 	}
 	return parseLinkModes(msg), nil
+}
+
+func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
+	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev)
+	if err != nil {
+		return LinkState{}, &Error{"ask", "ethtool/" + netdev + "/linkstate", err}
+	}
+	return parseLinkState(msg), nil
+}
+
+// parseLinkState reads the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
+func parseLinkState(msg []byte) (s LinkState) {
+	for t, v := range attrs(msg) {
+		n, ok := number(v)
+		if !ok {
+			continue
+		}
+		switch t {
+		case linkStateLink:
+			s.Link = &n
+		case linkStateExtState:
+			s.ExtState = &n
+		case linkStateExtSubstate:
+			s.ExtSubstate = &n
+		}
+	}
+	return s
 }
 
 func (c *ethtoolClient) id() (uint16, error) {

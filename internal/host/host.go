@@ -77,6 +77,15 @@ type Stat = snapshot.Stat
 type Ethtool interface {
 	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
+	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
+	LinkState(ctx context.Context, netdev string) (LinkState, error)
+}
+
+// LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells why while the link is down only.
+type LinkState struct {
+	Link        *uint64 // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
+	ExtState    *uint64 // ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state
+	ExtSubstate *uint64 // ETHTOOL_A_LINKSTATE_EXT_SUBSTATE, numbered for each state
 }
 
 // LinkModes is what LINKMODES_GET tells; nil means unknown or not sent.

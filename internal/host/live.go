@@ -62,3 +62,8 @@ func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
 func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
 	return nil, &Error{"ask", "devlink", syscall.EPROTONOSUPPORT}
 }
+
+// LinkState answers EPROTONOSUPPORT.
+func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
+	return LinkState{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}

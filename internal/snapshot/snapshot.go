@@ -98,6 +98,8 @@ type Port struct {
 type Netdev struct {
 	Name  string
 	Admin *bool // IFF_UP of /sys/class/net/NAME/flags
+	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
+	DownReason, DownDetail string
 }
 
 // Stat is one counter as the kernel names it.
