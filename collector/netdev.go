@@ -115,6 +115,18 @@ func (r *reader) bondMembers(device, netdev string) []string {
 	return out
 }
 
+// withCarrier reads how often the carrier of each netdev has changed. The kernel takes no lock for it.
+func (r *reader) withCarrier(netdevs []snapshot.Netdev) []snapshot.Netdev {
+	out := slices.Clone(netdevs)
+	for i := range out {
+		out[i].CarrierChanges = nil
+		if n, err := strconv.ParseUint(r.optional(netDir+out[i].Name+"/carrier_changes"), 10, 64); err == nil {
+			out[i].CarrierChanges = &n
+		}
+	}
+	return out
+}
+
 // iffUp is IFF_UP of include/uapi/linux/if.h.
 const iffUp = 1
 

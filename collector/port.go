@@ -41,6 +41,12 @@ var (
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags",
 	}
+	portCarrierChanges = &Desc{
+		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
+		Help:   "Times the carrier of the port's netdev came or went since the netdev was made; setting it up or down counts as well.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/carrier_changes",
+	}
 	portRate = &Desc{
 		Name: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
@@ -91,7 +97,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portCarrierChanges, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
 	}
 )
@@ -143,7 +149,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	if !told {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
-	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, st.slow.Netdev
+	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
 	if up || physicallyUp {
 		st.readRate(r, d, &p)
@@ -315,6 +321,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		if nd.DownReason != "" {
 			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		}
+		emitUint(s, portCarrierChanges, nd.CarrierChanges, d.Name, port, nd.Name)
 		if nd.Admin != nil {
 			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
 		}

@@ -98,6 +98,9 @@ type Port struct {
 type Netdev struct {
 	Name  string
 	Admin *bool // IFF_UP of /sys/class/net/NAME/flags
+	// CarrierChanges counts carrier coming and going since the netdev was made, administrative ones included:
+	// /sys/class/net/NAME/carrier_changes.
+	CarrierChanges *uint64
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
 }
