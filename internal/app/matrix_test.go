@@ -49,6 +49,8 @@ func firing(t *testing.T, name string) []alerting.Alert {
 var faulty = map[string][]string{
 	"demo":        {"RDMACounterSaturated", "RDMALinkErrors", "RDMAPortDown"},
 	"link-errors": {"RDMALinkErrors"},
+	"flapping":    {"RDMALinkFlapping"},
+	"sm-changing": {"RDMASubnetManagerChanging"},
 	"no-sm":       {"RDMAPortNoSubnetManager"},
 	"port-down":   {"RDMAPortDown"},
 	"saturated":   {"RDMACounterSaturated"},
