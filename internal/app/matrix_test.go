@@ -47,14 +47,16 @@ func firing(t *testing.T, name string) []alerting.Alert {
 
 // faulty are the fixtures that are to fire, and what. All others are healthy and silent.
 var faulty = map[string][]string{
-	"demo":        {"RDMACounterSaturated", "RDMALinkErrors", "RDMAPortDown"},
-	"link-errors": {"RDMALinkErrors"},
-	"flapping":    {"RDMALinkFlapping"},
-	"sm-changing": {"RDMASubnetManagerChanging"},
-	"no-sm":       {"RDMAPortNoSubnetManager"},
-	"port-down":   {"RDMAPortDown"},
-	"saturated":   {"RDMACounterSaturated"},
-	"odd-files":   {"RDMACounterSaturated"},
+	"demo":           {"RDMACounterSaturated", "RDMALinkErrors", "RDMAPortDown"},
+	"link-errors":    {"RDMALinkErrors"},
+	"flapping":       {"RDMALinkFlapping"},
+	"sm-changing":    {"RDMASubnetManagerChanging"},
+	"no-sm":          {"RDMAPortNoSubnetManager"},
+	"no-v2-gid":      {"RDMARoCEv2GIDMissing"},
+	"firmware-drift": {"RDMAFirmwareDrift"},
+	"port-down":      {"RDMAPortDown"},
+	"saturated":      {"RDMACounterSaturated"},
+	"odd-files":      {"RDMACounterSaturated"},
 }
 
 // TestDetectionMatrix holds which alert fires on which recorded machine, in docs/detection-matrix.md.
