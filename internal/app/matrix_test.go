@@ -47,9 +47,14 @@ func firing(t *testing.T, name string) []alerting.Alert {
 
 // faulty are the fixtures that are to fire, and what. All others are healthy and silent.
 var faulty = map[string][]string{
-	"demo":            {"RDMACounterSaturated", "RDMAPortDown"},
+	"demo":            {"RDMACounterSaturated", "RDMALinkErrors", "RDMAPortDown"},
 	"firmware-health": {"RDMADeviceFirmwareError"},
+	"link-errors":     {"RDMALinkErrors"},
+	"flapping":        {"RDMALinkFlapping"},
+	"sm-changing":     {"RDMASubnetManagerChanging"},
 	"no-sm":           {"RDMAPortNoSubnetManager"},
+	"no-v2-gid":       {"RDMARoCEv2GIDMissing"},
+	"firmware-drift":  {"RDMAFirmwareDrift"},
 	"port-down":       {"RDMAPortDown"},
 	"saturated":       {"RDMACounterSaturated"},
 	"odd-files":       {"RDMACounterSaturated"},
