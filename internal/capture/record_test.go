@@ -148,9 +148,6 @@ fe80::1
 
 func TestARecordingPlayedAndRecordedAgainIsIdentical(t *testing.T) {
 	eachFixture(t, func(t *testing.T, text string) {
-		if len(text) > 60_000 {
-			t.SkipNow() // the commands' tests have all
-		}
 		a := parse(t, text)
 		once := record(t, a)
 		b := parse(t, once)

@@ -56,20 +56,7 @@ func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, 
 
 // parseLinkState reads the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
-	for t, v := range attrs(msg) {
-		n, ok := number(v)
-		if !ok {
-			continue
-		}
-		switch t {
-		case linkStateLink:
-			s.Link = &n
-		case linkStateExtState:
-			s.ExtState = &n
-		case linkStateExtSubstate:
-			s.ExtSubstate = &n
-		}
-	}
+	numbers(msg, map[uint16]**uint64{linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate})
 	return s
 }
 
@@ -108,22 +95,7 @@ func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
 
 // parseLinkModes reads the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
-	for t, v := range attrs(msg) {
-		n, ok := number(v)
-		if !ok {
-			continue
-		}
-		switch t {
-		case linkModesAutoneg:
-			m.Autoneg = &n
-		case linkModesSpeed:
-			m.Speed = &n
-		case linkModesDuplex:
-			m.Duplex = &n
-		case linkModesLanes:
-			m.Lanes = &n
-		}
-	}
+	numbers(msg, map[uint16]**uint64{linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes})
 	return m.Known()
 }
 

@@ -38,6 +38,15 @@ func number(b []byte) (uint64, bool) {
 	return 0, false
 }
 
+// numbers sets the integers of a message that to asks for by attribute type.
+func numbers(msg []byte, to map[uint16]**uint64) {
+	for t, v := range attrs(msg) {
+		if n, ok := number(v); ok && to[t] != nil {
+			*to[t] = &n
+		}
+	}
+}
+
 // text reads a string attribute up to its NUL.
 func text(b []byte) string {
 	for i, c := range b {
@@ -66,17 +75,11 @@ func parseDevice(msg []byte) (name string, index uint32, err error) {
 }
 
 func parsePort(msg []byte) (p RDMAPort, device string, err error) {
-	fields := map[uint16]**uint64{
+	numbers(msg, map[uint16]**uint64{
 		nldevAttrPortState: &p.State, nldevAttrPortPhysState: &p.PhysicalState,
 		nldevAttrLID: &p.LID, nldevAttrSMLID: &p.SMLID, nldevAttrLMC: &p.LMC, nldevAttrCapFlags: &p.Capabilities,
-	}
+	})
 	for t, v := range attrs(msg) {
-		if to := fields[t]; to != nil {
-			if n, ok := number(v); ok {
-				*to = &n
-			}
-			continue
-		}
 		switch t {
 		case nldevAttrDevName:
 			device = text(v)
