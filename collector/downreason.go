@@ -63,22 +63,8 @@ func (r *reader) downReasons(netdevs []snapshot.Netdev) {
 		if nd.Admin != nil && !*nd.Admin {
 			continue
 		}
-		if s, ok := r.linkState(nd.Name); ok {
+		if s, made := askEthtool(r, r.h.Ethtool.LinkState, nd.Name); made {
 			nd.DownReason, nd.DownDetail = downReason(s)
 		}
 	}
-}
-
-// linkState asks for the state of a netdev's link. It is not ok if the driver was not asked, or does not know.
-func (r *reader) linkState(netdev string) (s host.LinkState, ok bool) {
-	var got host.LinkState
-	var err error
-	if refused := r.h.RTNL.Do(r.ctx, func() { got, err = r.h.Ethtool.LinkState(r.ctx, netdev) }); refused != nil {
-		r.issue(refused) // got may still be written to
-		return s, false
-	}
-	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
-		r.issue(err)
-	}
-	return got, err == nil
 }

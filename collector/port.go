@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -204,7 +205,7 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 	st.slow.PKeys = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
 	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
-		if m, ok := r.linkModes(st.slow.Netdev[0].Name); ok {
+		if m, made := askEthtool(r, r.h.Ethtool.LinkModes, st.slow.Netdev[0].Name); made {
 			st.ethtool = m
 		}
 	}
@@ -244,13 +245,14 @@ func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
 	}
 }
 
-// linkModes asks for the speed of a netdev. It is not ok if the request was not made, or has not returned.
-func (r *reader) linkModes(netdev string) (m host.LinkModes, ok bool) {
-	var got host.LinkModes
+// askEthtool makes an ethtool request for a netdev, which takes rtnl. It is not made if an earlier one is slow or has not
+// returned; what the kernel or the driver does not know is the zero answer.
+func askEthtool[T any](r *reader, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+	var got T
 	var err error
-	if refused := r.h.RTNL.Do(r.ctx, func() { got, err = r.h.Ethtool.LinkModes(r.ctx, netdev) }); refused != nil {
+	if refused := r.h.RTNL.Do(r.ctx, func() { got, err = ask(r.ctx, netdev) }); refused != nil {
 		r.issue(refused) // got may still be written to
-		return m, false
+		return answer, false
 	}
 	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
 		r.issue(err)

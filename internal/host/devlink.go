@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -31,8 +29,7 @@ const (
 
 // devlinkClient asks the generic netlink family "devlink". Health reporters came with Linux 5.1.
 type devlinkClient struct {
-	mu     sync.Mutex
-	family uint16
+	family genlFamily
 }
 
 func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
@@ -43,21 +40,8 @@ func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
 	return out, nil
 }
 
-func (c *devlinkClient) id() (uint16, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.family == 0 {
-		f, err := netlink.GenlFamilyGet(devlinkFamily)
-		if err != nil {
-			return 0, err
-		}
-		c.family = f.ID
-	}
-	return c.family, nil
-}
-
 func (c *devlinkClient) health() ([]HealthReporter, error) {
-	id, err := c.id()
+	id, err := c.family.id(devlinkFamily)
 	if err != nil {
 		return nil, err
 	}

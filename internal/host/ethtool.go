@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -34,8 +32,7 @@ const (
 
 // ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
-	mu     sync.Mutex
-	family uint16
+	family genlFamily
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
@@ -60,21 +57,8 @@ func parseLinkState(msg []byte) (s LinkState) {
 	return s
 }
 
-func (c *ethtoolClient) id() (uint16, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.family == 0 {
-		f, err := netlink.GenlFamilyGet(ethtoolFamily)
-		if err != nil {
-			return 0, err
-		}
-		c.family = f.ID
-	}
-	return c.family, nil
-}
-
 func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
-	id, err := c.id()
+	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
 	}
