@@ -2,11 +2,15 @@ package capture
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/linkmode"
 )
 
 // Netlink answers are written as lines "name: value", so that a person reads and edits them like files.
@@ -61,9 +65,20 @@ func encodePort(p host.RDMAPort) []byte {
 	return b.Bytes()
 }
 
+// linkModesSets are written by the names of the modes.
+func linkModesSets(m *host.LinkModes) map[string]*linkmode.Set {
+	return map[string]*linkmode.Set{"supported": &m.Supported, "advertised": &m.Advertised, "peer": &m.Peer}
+}
+
 func encodeLinkModes(m host.LinkModes) []byte {
 	var b bytes.Buffer
 	encodeFields(&b, linkModesFields(&m))
+	sets := linkModesSets(&m)
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		if s := *sets[name]; s != nil {
+			fmt.Fprintf(&b, "%s: %s\n", name, s)
+		}
+	}
 	return b.Bytes()
 }
 
@@ -114,8 +129,19 @@ func decodePort(path string, data []byte) (p host.RDMAPort, err error) {
 }
 
 func decodeLinkModes(path string, data []byte) (m host.LinkModes, err error) {
-	err = decodeFields(path, data, linkModesFields(&m), func(string, string) {})
-	return m.Known(), err
+	sets := linkModesSets(&m)
+	var bad error
+	err = decodeFields(path, data, linkModesFields(&m), func(name, value string) {
+		if sets[name] == nil {
+			return
+		}
+		s, ok := linkmode.Parse(value)
+		if !ok {
+			bad = host.ErrGarbled(path, []byte(name+": "+value))
+		}
+		*sets[name] = s
+	})
+	return m.Known(), cmp.Or(err, bad)
 }
 
 func decodeStats(path string, data []byte, stats []host.Stat) ([]host.Stat, error) {

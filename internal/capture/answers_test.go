@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/linkmode"
 )
 
 func num(n uint64) *uint64 { return &n }
@@ -39,6 +40,10 @@ func TestAnswersOfLinkModes(t *testing.T) {
 	}{
 		{host.LinkModes{Speed: num(400_000), Lanes: num(4), Autoneg: num(1), Duplex: num(1)}, "speed: 400000\nlanes: 4\nautoneg: 1\nduplex: 1\n"},
 		{host.LinkModes{Autoneg: num(0)}, "autoneg: 0\n"},
+		{
+			host.LinkModes{Speed: num(400_000), Autoneg: num(1), Supported: linkmode.SetOf(6, 66, 89), Advertised: linkmode.SetOf(6, 89), Peer: linkmode.SetOf(89, 300)},
+			"speed: 400000\nautoneg: 1\nadvertised: 6 400000baseCR4\npeer: 400000baseCR4 300\nsupported: 6 200000baseCR4 400000baseCR4\n",
+		},
 		{host.LinkModes{}, ""},
 	} {
 		if got := string(encodeLinkModes(c.modes)); got != c.text {
@@ -48,7 +53,7 @@ func TestAnswersOfLinkModes(t *testing.T) {
 			t.Errorf("%q: %+v, %v", c.text, got, err)
 		}
 	}
-	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil || got != (host.LinkModes{}) {
+	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil || !reflect.DeepEqual(got, host.LinkModes{}) {
 		t.Errorf("the kernel's marks of what it does not know: %+v, %v", got, err)
 	}
 }

@@ -15,9 +15,10 @@ var layers = [][]string{
 	{"internal/web", "internal/check"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
+	{"internal/expect"},
 	{"internal/capture", "internal/pci", "internal/exposition", "internal/crew"},
 	{"internal/host"},
-	{"internal/snapshot", "rules", "fixtures", "dashboards"},
+	{"internal/linkmode", "internal/snapshot", "rules", "fixtures", "dashboards"},
 }
 
 // bans are imports that only some packages may have.

@@ -2,11 +2,14 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/linkmode"
 )
 
 // ethtool netlink numbers, include/uapi/linux/ethtool_netlink.h.
@@ -19,8 +22,16 @@ const (
 
 	ethtoolHeader        = 1
 	ethtoolHeaderDevName = 2
+	ethtoolHeaderFlags   = 3
+
+	ethtoolFlagCompactBitsets = 1
+
+	bitsetValue = 4
+	bitsetMask  = 5
 
 	linkModesAutoneg = 2
+	linkModesOurs    = 3
+	linkModesPeer    = 4
 	linkModesSpeed   = 5
 	linkModesDuplex  = 6
 	linkModesLanes   = 9
@@ -36,7 +47,7 @@ type ethtoolClient struct {
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
-	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev)
+	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
 	if err != nil {
 		return LinkModes{}, &Error{"ask", "ethtool/" + netdev + "/linkmodes", err}
 	}
@@ -44,7 +55,7 @@ func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, 
 }
 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
-	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev)
+	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, 0)
 	if err != nil {
 		return LinkState{}, &Error{"ask", "ethtool/" + netdev + "/linkstate", err}
 	}
@@ -57,7 +68,7 @@ func parseLinkState(msg []byte) (s LinkState) {
 	return s
 }
 
-func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
+func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
@@ -66,6 +77,9 @@ func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
 	req.AddData(&nl.Genlmsg{Command: cmd, Version: ethtoolVersion})
 	h := nl.NewRtAttr(ethtoolHeader|unix.NLA_F_NESTED, nil)
 	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
+	if flags != 0 {
+		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))
+	}
 	req.AddData(h)
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
@@ -80,7 +94,33 @@ func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
 // parseLinkModes reads the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
 	numbers(msg, map[uint16]**uint64{linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes})
+	for t, v := range attrs(msg) {
+		switch t {
+		case linkModesOurs: // the mask is what is supported, the value what is advertised
+			m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue)
+		case linkModesPeer:
+			m.Peer = bitset(v, bitsetValue)
+		}
+	}
 	return m.Known()
+}
+
+// maxBitset bounds a set, in bytes: Linux 7.3 has 125 link modes.
+const maxBitset = 128
+
+// bitset reads one set of a compact bitset; nil where it is not there, is no whole number of words, or is too large.
+func bitset(msg []byte, which uint16) linkmode.Set {
+	for t, v := range attrs(msg) {
+		if t != which || len(v)%4 != 0 || len(v) > maxBitset {
+			continue
+		}
+		s := make(linkmode.Set, len(v)/4)
+		for i := range s {
+			s[i] = binary.NativeEndian.Uint32(v[4*i:])
+		}
+		return s
+	}
+	return nil
 }
 
 // Known drops what the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN are all ones, no speed and no lanes 0.

@@ -4,10 +4,13 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"rdma_exporter/internal/linkmode"
 )
 
 func sameLinkModes(a, b LinkModes) bool {
-	return same(a.Speed, b.Speed) && same(a.Lanes, b.Lanes) && same(a.Autoneg, b.Autoneg) && same(a.Duplex, b.Duplex)
+	return same(a.Speed, b.Speed) && same(a.Lanes, b.Lanes) && same(a.Autoneg, b.Autoneg) && same(a.Duplex, b.Duplex) &&
+		slices.Equal(a.Supported, b.Supported) && slices.Equal(a.Advertised, b.Advertised) && slices.Equal(a.Peer, b.Peer)
 }
 
 func TestParseLinkModes(t *testing.T) {
@@ -28,6 +31,16 @@ func TestParseLinkModes(t *testing.T) {
 		{"speed 0", slices.Concat(header, attr(linkModesSpeed, u32(0)), attr(linkModesDuplex, u8(0))), LinkModes{Duplex: ptr(0)}},
 		{"a speed of a wrong size", slices.Concat(header, attr(linkModesSpeed, make([]byte, 6)), attr(linkModesLanes, u32(1))), LinkModes{Lanes: ptr(1)}},
 		{"cut", whole[:len(whole)-12], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1)}},
+		{
+			"link modes of both sides", slices.Concat(
+				header,
+				attr(linkModesOurs|nested, attr(2, u32(93)), attr(bitsetValue, slices.Concat(u32(1<<6), u32(0), u32(1<<2|1<<25))), attr(bitsetMask, slices.Concat(u32(1<<6|1<<13), u32(0), u32(1<<2|1<<25)))),
+				attr(linkModesPeer|nested, attr(1, nil), attr(2, u32(93)), attr(bitsetValue, slices.Concat(u32(0), u32(0), u32(1<<2)))),
+			),
+			LinkModes{Supported: linkmode.SetOf(6, 13, 66, 89), Advertised: linkmode.SetOf(6, 66, 89), Peer: linkmode.SetOf(66)},
+		},
+		{"a set of broken words", slices.Concat(header, attr(linkModesPeer|nested, attr(bitsetValue, make([]byte, 6)))), LinkModes{}},
+		{"a set too large", slices.Concat(header, attr(linkModesPeer|nested, attr(bitsetValue, make([]byte, 4096)))), LinkModes{}},
 		{"only a header", header, LinkModes{}},
 		{"empty", nil, LinkModes{}},
 	} {

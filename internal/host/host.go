@@ -9,6 +9,7 @@ import (
 	"context"
 	"time"
 
+	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -94,6 +95,8 @@ type LinkModes struct {
 	Lanes   *uint64 // ETHTOOL_A_LINKMODES_LANES
 	Autoneg *uint64 // ETHTOOL_A_LINKMODES_AUTONEG, 0 or 1
 	Duplex  *uint64 // ETHTOOL_A_LINKMODES_DUPLEX, 0 half, 1 full
+	// ETHTOOL_A_LINKMODES_OURS, and ETHTOOL_A_LINKMODES_PEER, which is sent where the link partner has advertised modes.
+	Supported, Advertised, Peer linkmode.Set
 }
 
 // Devlink answers devlink requests (include/uapi/linux/devlink.h). The kernel takes the lock of each device in turn, which a

@@ -1,0 +1,167 @@
+// Package expect says what rate and width a link ought to have and which devices ought to be there, from evidence: what the operator
+// pinned, what both ends of the link can do, what its like do, what it did before. It is pure; what it remembers is plain data.
+package expect
+
+import (
+	"rdma_exporter/internal/linkmode"
+)
+
+// Source is where an expectation comes from.
+type Source string
+
+// The sources, the strongest first.
+const (
+	Pin       Source = "pin"
+	LinkModes Source = "link_modes"      // the fastest mode that both ends of an Ethernet link offer
+	Siblings  Source = "siblings"        // the majority of the other links of the kind
+	HighWater Source = "high_water_mark" // the link's own best
+)
+
+// Link is what is known of one link: that of a port, or of a member of its bond.
+type Link struct {
+	ID     string   // by which it is remembered; empty for one that is not
+	Active bool     // it carries traffic now
+	Rate   *float64 // bits per second of data
+	Lanes  *uint64
+	Kind   Kind
+	// Common is the fastest of the modes that this end and the link partner have advertised; none where autonegotiation is off
+	// or the partner's are not known.
+	Common []linkmode.Mode
+	// PinnedRate and PinnedLanes are the operator's.
+	PinnedRate  *float64
+	PinnedLanes *uint64
+}
+
+// Kind is what siblings have in common. Links without a board are nobody's siblings.
+type Kind struct {
+	Board, LinkLayer string
+	PortsPerCard     int
+	Role             string
+}
+
+// Mark is the highest rate that a link has had, and its width then, 0 where that was not told.
+type Mark struct {
+	Rate  float64 `json:"rate"`
+	Lanes uint64  `json:"lanes,omitempty"`
+}
+
+// Expectation is what a link ought to have. An empty source means that nothing says so.
+type Expectation struct {
+	Rate        float64 // bits per second
+	RateSource  Source
+	Lanes       uint64
+	LanesSource Source
+}
+
+// minSiblings is how many other links of the kind it takes: two may both be the odd ones.
+const minSiblings = 3
+
+// Of says what each link ought to have. mark returns the high-water mark of a link by its ID.
+func Of(links []Link, mark func(id string) Mark) []Expectation {
+	votes := count(links)
+	out := make([]Expectation, len(links))
+	for i := range links {
+		l := &links[i]
+		e := &out[i]
+		own := mark(l.ID)
+		most := votes.without(l)
+		switch {
+		case l.PinnedRate != nil:
+			e.Rate, e.RateSource = *l.PinnedRate, Pin
+		case len(l.Common) > 0:
+			e.Rate, e.RateSource = float64(l.Common[0].Speed)*1e6, LinkModes
+		// All links of a kind may be slow at once: they say less than what the link itself has done.
+		case most.Rate > 0 && most.Rate >= own.Rate:
+			e.Rate, e.RateSource = most.Rate, Siblings
+		case own.Rate > 0:
+			e.Rate, e.RateSource = own.Rate, HighWater
+		}
+		switch {
+		case l.PinnedLanes != nil:
+			e.Lanes, e.LanesSource = *l.PinnedLanes, Pin
+		case e.RateSource == LinkModes:
+			if n := sameLanes(l.Common); n > 0 {
+				e.Lanes, e.LanesSource = n, LinkModes
+			}
+		case e.RateSource != HighWater && most.Lanes > 0:
+			e.Lanes, e.LanesSource = most.Lanes, Siblings
+		case own.Lanes > 0:
+			e.Lanes, e.LanesSource = own.Lanes, HighWater
+		}
+	}
+	return out
+}
+
+// sameLanes is the number of lanes where all modes have it; 0 where they differ: each is a full link then.
+func sameLanes(modes []linkmode.Mode) uint64 {
+	for _, m := range modes {
+		if m.Lanes != modes[0].Lanes {
+			return 0
+		}
+	}
+	return modes[0].Lanes
+}
+
+// votes counts ACTIVE links of each kind by what they have.
+type votes map[Kind]map[Mark]int
+
+func count(links []Link) votes {
+	v := votes{}
+	for i := range links {
+		l := &links[i]
+		if !l.votes() {
+			continue
+		}
+		if v[l.Kind] == nil {
+			v[l.Kind] = map[Mark]int{}
+		}
+		v[l.Kind][l.now()]++
+	}
+	return v
+}
+
+func (l *Link) votes() bool { return l.Active && l.Rate != nil && l.Kind.Board != "" }
+
+func (l *Link) now() Mark {
+	m := Mark{Rate: *l.Rate}
+	if l.Lanes != nil {
+		m.Lanes = *l.Lanes
+	}
+	return m
+}
+
+// without returns what more than half of the other links of a kind have: the rate, and the width if those of that rate agree by
+// majority. Zero where there are too few or they do not agree.
+func (v votes) without(l *Link) Mark {
+	others, byRate := 0, map[float64]int{}
+	own := Mark{Rate: -1}
+	if l.votes() {
+		own = l.now()
+	}
+	left := func(m Mark, n int) int {
+		if m == own {
+			return n - 1
+		}
+		return n
+	}
+	for m, n := range v[l.Kind] {
+		n = left(m, n)
+		others += n
+		byRate[m.Rate] += n
+	}
+	if others < minSiblings {
+		return Mark{}
+	}
+	var most Mark
+	for rate, n := range byRate {
+		if 2*n > others {
+			most.Rate = rate
+		}
+	}
+	for m, n := range v[l.Kind] {
+		if m.Rate == most.Rate && 2*left(m, n) > byRate[most.Rate] {
+			most.Lanes = m.Lanes
+		}
+	}
+	return most
+}

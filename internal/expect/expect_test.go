@@ -1,0 +1,78 @@
+package expect
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/linkmode"
+)
+
+func num[T any](v T) *T { return &v }
+
+const gb = 1e9
+
+// link is an ACTIVE one of the usual kind.
+func link(rate float64, lanes uint64) Link {
+	return Link{ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"}}
+}
+
+func with(l Link, change func(*Link)) Link {
+	change(&l)
+	return l
+}
+
+func times(n int, l Link) (out []Link) {
+	for range n {
+		out = append(out, l)
+	}
+	return out
+}
+
+func TestOf(t *testing.T) {
+	none := func(string) Mark { return Mark{} }
+	marked := func(rate float64, lanes uint64) func(string) Mark {
+		return func(string) Mark { return Mark{rate * gb, lanes} }
+	}
+	modes := func(bits ...int) []linkmode.Mode { return linkmode.SetOf(bits...).Fastest() }
+	ndr, slow := link(400, 4), link(200, 4)
+	for _, c := range []struct {
+		name  string
+		first Link // the one that is looked at
+		rest  []Link
+		mark  func(string) Mark
+		want  Expectation
+	}{
+		{"alone, never seen", ndr, nil, none, Expectation{}},
+		{"alone, at its mark", ndr, nil, marked(400, 4), Expectation{400 * gb, HighWater, 4, HighWater}},
+		{"alone, below its mark", slow, nil, marked(400, 4), Expectation{400 * gb, HighWater, 4, HighWater}},
+		{"one of eight is slow", slow, times(7, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"the others of that eight", ndr, append(times(6, ndr), slow), none, Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"two siblings are too few", slow, times(2, ndr), none, Expectation{}},
+		{"half of the siblings is no majority", slow, append(times(2, ndr), times(2, slow)...), none, Expectation{}},
+		{"it lost lanes", link(100, 1), times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"siblings that do not agree on lanes", link(100, 1), append(times(2, link(100, 4)), times(2, link(100, 2))...), none, Expectation{100 * gb, Siblings, 0, ""}},
+		{"all slow, without marks", slow, times(7, slow), none, Expectation{200 * gb, Siblings, 4, Siblings}},
+		{"all slow, with marks", slow, times(7, slow), marked(400, 4), Expectation{400 * gb, HighWater, 4, HighWater}},
+		{"a mark below the siblings", slow, times(7, ndr), marked(200, 4), Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"siblings of another role", slow, times(7, with(ndr, func(l *Link) { l.Kind.Role = "other" })), none, Expectation{}},
+		{"siblings on another board", slow, times(7, with(ndr, func(l *Link) { l.Kind.Board = "b" })), none, Expectation{}},
+		{"siblings of cards with two ports", slow, times(7, with(ndr, func(l *Link) { l.Kind.PortsPerCard = 2 })), none, Expectation{}},
+		{"siblings that are down", slow, times(7, with(ndr, func(l *Link) { l.Active = false })), none, Expectation{}},
+		{"siblings whose rate is unknown", slow, times(7, with(ndr, func(l *Link) { l.Rate = nil })), none, Expectation{}},
+		{"no board", with(slow, func(l *Link) { l.Kind.Board = "" }), times(7, with(ndr, func(l *Link) { l.Kind.Board = "" })), none, Expectation{}},
+		{"down, and its siblings are not", Link{ID: "x", Kind: ndr.Kind}, times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
+		{"siblings that do not tell lanes", slow, times(7, with(ndr, func(l *Link) { l.Lanes = nil })), none, Expectation{400 * gb, Siblings, 0, ""}},
+		{"a slow switch says so", with(slow, func(l *Link) { l.Common = modes(66) }), times(7, ndr), marked(400, 4), Expectation{200 * gb, LinkModes, 4, LinkModes}},
+		{"both ends could do more", with(slow, func(l *Link) { l.Common = modes(66, 85, 89) }), nil, none, Expectation{400 * gb, LinkModes, 4, LinkModes}},
+		{"modes of one speed and several widths", with(slow, func(l *Link) { l.Common = modes(73, 89) }), nil, marked(400, 8), Expectation{400 * gb, LinkModes, 0, ""}},
+		{
+			"a pin over all",
+			with(slow, func(l *Link) { l.Common, l.PinnedRate = modes(89), num(100*gb) }), times(7, ndr), marked(400, 4),
+			Expectation{100 * gb, Pin, 4, Siblings},
+		},
+		{"a pin of lanes alone", with(slow, func(l *Link) { l.PinnedLanes = num(uint64(2)) }), nil, marked(400, 4), Expectation{400 * gb, HighWater, 2, Pin}},
+	} {
+		if got := Of(append([]Link{c.first}, c.rest...), c.mark)[0]; got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package expect
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Data is what is remembered across restarts, as it is kept in the state directory.
+type Data struct {
+	Links     map[string]LinkRecord     `json:"links,omitempty"`     // by Link.ID
+	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
+}
+
+// LinkRecord is what is remembered of a link.
+type LinkRecord struct {
+	Device string `json:"device"` // name when last ACTIVE
+	Port   int    `json:"port"`
+	Netdev string `json:"netdev,omitempty"` // of a bond's member
+	Mark
+	ActiveSince time.Time `json:"active_since"` // when it was first seen ACTIVE
+	MarkedAt    time.Time `json:"marked_at"`    // when it reached the mark
+}
+
+// FunctionRecord is a physical function that had an RDMA device.
+type FunctionRecord struct {
+	Device     string    `json:"device"` // name when last seen
+	PCIAddress string    `json:"pci_address"`
+	NodeGUID   string    `json:"node_guid,omitempty"`
+	Driver     string    `json:"driver"`
+	BoardID    string    `json:"board_id,omitempty"`
+	Netdev     bool      `json:"netdev,omitempty"` // it had a network interface
+	FirstSeen  time.Time `json:"first_seen"`
+	LastSeen   time.Time `json:"last_seen"` // to the hour
+	Boot       string    `json:"boot"`      // boot id when last seen
+}
+
+// seenEvery is how exactly LastSeen is kept: each change is a write.
+const seenEvery = time.Hour
+
+const zeroGUID = "0000:0000:0000:0000"
+
+// key outlives a rename and a move to another slot.
+func (f *FunctionRecord) key() string {
+	if f.NodeGUID == "" || f.NodeGUID == zeroGUID {
+		return "pci/" + f.PCIAddress
+	}
+	return "guid/" + f.NodeGUID
+}
+
+// Memory holds Data for several goroutines.
+type Memory struct {
+	mu      sync.Mutex
+	data    Data
+	changed chan struct{} // holds a token while there is something to save
+}
+
+// NewMemory returns a memory that begins with what is known.
+func NewMemory(d Data) *Memory {
+	m := &Memory{data: clone(d), changed: make(chan struct{}, 1)}
+	return m
+}
+
+func clone(d Data) Data {
+	d.Links, d.Functions = maps.Clone(d.Links), maps.Clone(d.Functions)
+	if d.Links == nil {
+		d.Links = map[string]LinkRecord{}
+	}
+	if d.Functions == nil {
+		d.Functions = map[string]FunctionRecord{}
+	}
+	return d
+}
+
+// Changed yields when there is something new to save.
+func (m *Memory) Changed() <-chan struct{} { return m.changed }
+
+func (m *Memory) touch() {
+	select {
+	case m.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Data returns a copy.
+func (m *Memory) Data() Data {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return clone(m.data)
+}
+
+// Mark is the high-water mark of a link; zero where there is none.
+func (m *Memory) Mark(id string) Mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data.Links[id].Mark
+}
+
+// WasActive says whether a link has ever been ACTIVE.
+func (m *Memory) WasActive(id string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.data.Links[id]
+	return ok
+}
+
+// NamedLink is a link, and the names that an operator knows it by.
+type NamedLink struct {
+	Link
+	Device string
+	Port   int
+	Netdev string // of a bond's member
+}
+
+// Observe remembers links that are ACTIVE, and raises their marks.
+func (m *Memory) Observe(now time.Time, links []NamedLink) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range links {
+		l := &links[i]
+		if l.ID == "" || !l.Active {
+			continue
+		}
+		r, known := m.data.Links[l.ID]
+		before := r
+		if !known {
+			r.ActiveSince = now
+		}
+		r.Device, r.Port, r.Netdev = l.Device, l.Port, l.Netdev
+		if l.Rate != nil && *l.Rate > r.Rate {
+			r.Mark, r.MarkedAt = l.now(), now
+		}
+		if !known || r != before {
+			m.data.Links[l.ID] = r
+			m.touch()
+		}
+	}
+}
+
+// See remembers the physical functions that are there. One that is gone from where another one is now has been replaced, and is
+// forgotten.
+func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen, taken := map[string]bool{}, map[string]bool{}
+	for i := range there {
+		f := there[i]
+		key := f.key()
+		seen[key], taken[f.PCIAddress] = true, true
+		before, known := m.data.Functions[key]
+		f.FirstSeen, f.LastSeen, f.Boot = now, now.Truncate(seenEvery), boot
+		if known {
+			f.FirstSeen = before.FirstSeen
+		}
+		if !known || f != before {
+			m.data.Functions[key] = f
+			m.touch()
+		}
+	}
+	for key, f := range m.data.Functions {
+		if !seen[key] && taken[f.PCIAddress] {
+			delete(m.data.Functions, key)
+			m.touch()
+		}
+	}
+}
+
+// Absent lists the functions that are remembered and not among those that are there, by address.
+func (m *Memory) Absent(there []FunctionRecord) []FunctionRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	seen := map[string]bool{}
+	for i := range there {
+		seen[there[i].key()] = true
+	}
+	var out []FunctionRecord
+	for key, f := range m.data.Functions {
+		if !seen[key] {
+			out = append(out, f)
+		}
+	}
+	sortFunctions(out)
+	return out
+}
+
+func sortFunctions(f []FunctionRecord) {
+	slices.SortFunc(f, func(a, b FunctionRecord) int {
+		return slices.Compare([]string{a.PCIAddress, a.NodeGUID}, []string{b.PCIAddress, b.NodeGUID})
+	})
+}
+
+// AcceptLinks forgets what links have done, so that what they do now is what they ought to do.
+func (m *Memory) AcceptLinks(which func(LinkRecord) bool) []LinkRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return forget(m, m.data.Links, which)
+}
+
+// AcceptFunctions forgets functions.
+func (m *Memory) AcceptFunctions(which func(FunctionRecord) bool) []FunctionRecord {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := forget(m, m.data.Functions, which)
+	sortFunctions(out)
+	return out
+}
+
+func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {
+	for key, r := range from {
+		if which(r) {
+			out = append(out, r)
+			delete(from, key)
+			m.touch()
+		}
+	}
+	return out
+}

@@ -1,0 +1,151 @@
+package expect
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func changed(m *Memory) bool {
+	select {
+	case <-m.Changed():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestObserve(t *testing.T) {
+	t0 := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	m := NewMemory(Data{})
+	for i, c := range []struct {
+		name    string
+		link    Link
+		changed bool
+		mark    Mark
+		active  bool
+	}{
+		{"down: never was ACTIVE", Link{ID: "a"}, false, Mark{}, false},
+		{"ACTIVE without a rate", Link{ID: "a", Active: true}, true, Mark{}, true},
+		{"its rate", with(link(200, 2), func(l *Link) { l.ID = "a" }), true, Mark{200 * gb, 2}, true},
+		{"the same again", with(link(200, 2), func(l *Link) { l.ID = "a" }), false, Mark{200 * gb, 2}, true},
+		{"higher", with(link(400, 4), func(l *Link) { l.ID = "a" }), true, Mark{400 * gb, 4}, true},
+		{"lower", with(link(100, 8), func(l *Link) { l.ID = "a" }), false, Mark{400 * gb, 4}, true},
+		{"down again", Link{ID: "a"}, false, Mark{400 * gb, 4}, true},
+		{"one that is not remembered", with(link(800, 8), func(l *Link) { l.ID = "" }), false, Mark{400 * gb, 4}, true},
+	} {
+		m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
+		if got := changed(m); got != c.changed {
+			t.Errorf("%s: changed %v", c.name, got)
+		}
+		if m.Mark("a") != c.mark || m.WasActive("a") != c.active {
+			t.Errorf("%s: %+v %v", c.name, m.Mark("a"), m.WasActive("a"))
+		}
+	}
+	r := m.Data().Links["a"]
+	if !r.ActiveSince.Equal(t0.Add(time.Minute)) || !r.MarkedAt.Equal(t0.Add(4*time.Minute)) || r.Device != "mlx5_0" {
+		t.Errorf("%+v", r)
+	}
+	if got := m.AcceptLinks(func(r LinkRecord) bool { return r.Device == "mlx5_0" }); len(got) != 1 || m.WasActive("a") || !changed(m) {
+		t.Errorf("accepted %v", got)
+	}
+}
+
+func TestInventory(t *testing.T) {
+	t0 := time.Date(2026, 3, 2, 8, 20, 0, 0, time.UTC)
+	a := FunctionRecord{Device: "mlx5_0", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", Driver: "mlx5_core"}
+	b := FunctionRecord{Device: "mlx5_1", PCIAddress: "0000:40:00.0", NodeGUID: "b83f:d203:0050:a1c4", Driver: "mlx5_core"}
+	m := NewMemory(Data{})
+	see := func(at time.Time, boot string, wantChange bool, there ...FunctionRecord) {
+		t.Helper()
+		m.See(at, boot, there)
+		if got := changed(m); got != wantChange {
+			t.Errorf("changed: %v", got)
+		}
+	}
+	absent := func(there ...FunctionRecord) (out []string) {
+		for _, f := range m.Absent(there) {
+			out = append(out, f.Device+" "+f.PCIAddress)
+		}
+		return out
+	}
+	see(t0, "one", true, a, b)
+	see(t0.Add(time.Minute), "one", false, a, b)
+	see(t0.Add(time.Minute), "one", false, a)
+	if got := absent(a); !reflect.DeepEqual(got, []string{"mlx5_1 0000:40:00.0"}) {
+		t.Errorf("absent: %v", got)
+	}
+	see(t0.Add(time.Hour), "two", true, a) // the next boot, and b is still expected
+	if got := absent(a); len(got) != 1 {
+		t.Errorf("absent after a boot: %v", got)
+	}
+	renamed := a
+	renamed.Device = "ibp24s0"
+	see(t0.Add(time.Hour), "two", true, renamed)
+	moved := b
+	moved.PCIAddress = "0000:5e:00.0"
+	see(t0.Add(time.Hour), "two", true, renamed, moved)
+	if got := absent(renamed, moved); got != nil {
+		t.Errorf("a rename and a move are no loss: %v", got)
+	}
+	replaced := moved
+	replaced.NodeGUID = "b83f:d203:0099:0000"
+	see(t0.Add(2*time.Hour), "two", true, renamed, replaced)
+	if got := absent(renamed, replaced); got != nil {
+		t.Errorf("a replaced card is no loss: %v", got)
+	}
+	if f := m.Data().Functions["guid/"+a.NodeGUID]; f.Device != "ibp24s0" || !f.FirstSeen.Equal(t0) || !f.LastSeen.Equal(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)) || f.Boot != "two" {
+		t.Errorf("%+v", f)
+	}
+	noGUID := FunctionRecord{Device: "efa_0", PCIAddress: "0000:00:1d.0", NodeGUID: zeroGUID, Driver: "efa"}
+	see(t0.Add(2*time.Hour), "two", true, renamed, replaced, noGUID)
+	if got := absent(renamed); !reflect.DeepEqual(got, []string{"efa_0 0000:00:1d.0", "mlx5_1 0000:5e:00.0"}) {
+		t.Errorf("absent: %v", got)
+	}
+	if got := m.AcceptFunctions(func(f FunctionRecord) bool { return f.Device == "efa_0" }); len(got) != 1 || len(absent(renamed)) != 1 {
+		t.Errorf("accepted %v", got)
+	}
+}
+
+func TestDataIsKept(t *testing.T) {
+	m := NewMemory(Data{})
+	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	m.Observe(now, []NamedLink{{Link: link(400, 4), Device: "mlx5_0", Port: 1, Netdev: "eth0"}})
+	m.See(now, "one", []FunctionRecord{{Device: "mlx5_0", PCIAddress: "0000:18:00.0", NodeGUID: "b83f:d203:0050:a1c0", Driver: "mlx5_core", Netdev: true}})
+	b, err := json.Marshal(m.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Data
+	if err := json.Unmarshal(b, &d); err != nil || !reflect.DeepEqual(NewMemory(d).Data(), m.Data()) {
+		t.Errorf("%v\n%s", err, b)
+	}
+}
+
+func TestMissing(t *testing.T) {
+	yes, no := num(true), num(false)
+	eth := FunctionRecord{Driver: "mlx5_core", Netdev: true}
+	ib := FunctionRecord{Driver: "mlx5_core"}
+	for _, c := range []struct {
+		name string
+		f    FunctionRecord
+		p    Presence
+		want Reason
+	}{
+		{"gone from the bus", eth, Presence{Shared: yes}, NotOnBus},
+		{"gone from the bus, namespaces unknown", eth, Presence{}, NotOnBus},
+		{"it could not be looked at", eth, Presence{Unknown: true}, ""},
+		{"no driver", eth, Presence{OnBus: true, Shared: yes}, NoDriver},
+		{"given to a virtual machine", eth, Presence{OnBus: true, Driver: "vfio-pci", Shared: yes}, ""},
+		{"its driver has made no RDMA device", eth, Presence{OnBus: true, Driver: "mlx5_core", Netdev: true, Shared: yes}, NoRDMADevice},
+		{"the same on InfiniBand", ib, Presence{OnBus: true, Driver: "mlx5_core", Shared: yes}, NoRDMADevice},
+		{"its netdev is in a container", eth, Presence{OnBus: true, Driver: "mlx5_core", Shared: yes}, ""},
+		{"a container has the device", eth, Presence{OnBus: true, Driver: "mlx5_core", Netdev: true, Shared: no}, ""},
+		{"the kernel does not tell", ib, Presence{OnBus: true, Driver: "mlx5_core"}, ""},
+	} {
+		if got := Missing(c.f, c.p); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
