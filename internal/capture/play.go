@@ -402,6 +402,15 @@ func (p *Player) Port(_ context.Context, device string, port int) (host.RDMAPort
 	return decodePort(name, b)
 }
 
+// System gives the recorded answer.
+func (p *Player) System(context.Context) (host.RDMASystem, error) {
+	b, err := p.Read(systemPath, nil)
+	if err != nil {
+		return host.RDMASystem{}, err
+	}
+	return decodeSystem(systemPath, b)
+}
+
 // Stats gives the recorded answer; its counters go on like those of files.
 func (p *Player) Stats(_ context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
 	name := statsPath(device, port)

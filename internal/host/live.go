@@ -48,6 +48,11 @@ func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
 	return RDMAPort{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
 }
 
+// System answers EPROTONOSUPPORT.
+func (NoNetlink) System(context.Context) (RDMASystem, error) {
+	return RDMASystem{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+}
+
 // Stats answers EPROTONOSUPPORT.
 func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
 	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
