@@ -7,6 +7,7 @@ import (
 	"context"
 	"regexp"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -49,6 +50,8 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
+	// Memory outlives the collectors; nil: they begin with an empty one.
+	Memory *expect.Memory
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
@@ -74,11 +77,15 @@ func (o Options) devices(h *host.Host) ([]string, error) {
 	}
 	var out []string
 	for _, n := range names {
-		if (o.Include == nil || o.Include.MatchString(n)) && (o.Exclude == nil || !o.Exclude.MatchString(n)) {
+		if o.wanted(n) {
 			out = append(out, n)
 		}
 	}
 	return out, nil
+}
+
+func (o Options) wanted(device string) bool {
+	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
 func boolValue(b bool) float64 {

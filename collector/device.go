@@ -31,6 +31,9 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	if n := r.optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
+	if target, err := r.h.Files.Link(function + "/physfn"); err == nil {
+		d.PhysicalFunction = path.Base(target)
+	}
 	return d
 }
 

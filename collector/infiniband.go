@@ -2,11 +2,11 @@ package collector
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
@@ -20,9 +20,15 @@ var (
 	}
 	devicePresent = &Desc{
 		Name: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether an RDMA device that was seen in this run of the exporter is there now (1) or has vanished (0). A rename is no loss.",
+		Help:   "Whether an RDMA device is there (1), or is missing (0): the inventory or a pin names it, and it is gone. A device that was renamed, or moved to a container or a virtual machine, is not missing. Where another device has the name now, device is the PCI address.",
 		Labels: []string{"device", "pci_address"},
-		Source: "entries of /sys/class/infiniband",
+		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
+	}
+	deviceMissing = &Desc{
+		Name: "rdma_device_missing_info", Type: gauge, Scope: scopeDevice,
+		Help:   "Why a device is missing, always 1. reason: not_on_pci the PCI function is gone, no_driver none is bound to it, no_rdma_device its driver has made none. seen: this_boot, earlier_boot, never (only pinned).",
+		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
+		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
 	}
 	deviceNodeType = &Desc{
 		Name: "rdma_device_node_type_id", Type: gauge, Scope: scopeDevice,
@@ -36,8 +42,8 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	seen    map[string]snapshot.DeviceID // by identity
-	active  map[string]map[int]bool      // ports that were ACTIVE, by identity of their device
+	active  map[string]map[int]bool // ports of passing devices that were ACTIVE, by identity of their device
+	boot    string                  // boot id
 	gpus    []string
 	gpusAt  time.Time
 }
@@ -54,12 +60,15 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}}
+	if c.Memory == nil {
+		c.Memory = expect.NewMemory(expect.Data{})
+	}
 	return &Collector{
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType}, portDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType}, portDescs, expectedDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -86,8 +95,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
-		c.remember(devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices)}
+		c.remember(h.Now(), devices)
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: c.missing(ctx, h, names, devices)}
 		done(nil)
 	})
 }
@@ -118,51 +127,6 @@ func identityOf(d *snapshot.Device) string {
 		return d.Name
 	}
 	return d.NodeGUID + "/" + d.PCIAddress
-}
-
-// remember marks the ports that are ACTIVE, and tells those that were.
-func (c *infiniBand) remember(devices []snapshot.Device) {
-	for i := range devices {
-		id := identityOf(&devices[i])
-		if c.active[id] == nil {
-			c.active[id] = map[int]bool{}
-		}
-		for j := range devices[i].Ports {
-			p := &devices[i].Ports[j]
-			if isActive(p) {
-				c.active[id][p.Number] = true
-			}
-			p.WasActive = c.active[id][p.Number]
-		}
-	}
-}
-
-// vanished compares with what was seen before. A device that is listed and could not be read is there. Virtual functions and
-// sub-functions come and go with the jobs that use them: their going is no loss, and nothing is kept of them.
-func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snapshot.DeviceID {
-	present := map[string]bool{}
-	for i := range devices {
-		d := &devices[i]
-		key := identityOf(d)
-		present[key] = true
-		if d.FunctionType != snapshot.Virtual && d.FunctionType != snapshot.SubFunction {
-			c.seen[key] = snapshot.DeviceID{Name: d.Name, PCIAddress: d.PCIAddress}
-		}
-	}
-	maps.DeleteFunc(c.active, func(key string, _ map[int]bool) bool {
-		_, lasting := c.seen[key]
-		return !present[key] && !lasting
-	})
-	var out []snapshot.DeviceID
-	for key, id := range c.seen {
-		if !present[key] && !slices.Contains(names, id.Name) {
-			out = append(out, id)
-		}
-	}
-	slices.SortFunc(out, func(a, b snapshot.DeviceID) int {
-		return slices.Compare([]string{a.Name, a.PCIAddress}, []string{b.Name, b.PCIAddress})
-	})
-	return out
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
@@ -216,10 +180,12 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
 			emitPort(s, d, p, port)
+			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
 		}
 	}
-	for _, id := range n.InfiniBand.Vanished {
-		s.Emit(devicePresent, 0, id.Name, id.PCIAddress)
+	for _, m := range n.InfiniBand.Missing {
+		s.Emit(devicePresent, 0, m.Name, m.PCIAddress)
+		s.Emit(deviceMissing, 1, m.Name, m.PCIAddress, m.NodeGUID, m.Reason, m.Seen)
 	}
 }

@@ -45,8 +45,9 @@ func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []sn
 		return nil
 	}
 	var out []snapshot.Netdev
-	for _, m := range r.bondMembers(d.Name, name) {
-		out = append(out, snapshot.Netdev{Name: m})
+	members := r.bondMembers(d.Name, name)
+	for _, m := range members {
+		out = append(out, snapshot.Netdev{Name: m, Member: len(members) > 1})
 	}
 	return out
 }

@@ -114,7 +114,7 @@ type portState struct {
 	at      time.Time // when the slow facts were read
 	state   uint64    // at that reading
 	slow    snapshot.Port
-	ethtool host.LinkModes // of the first netdev
+	ethtool map[string]host.LinkModes // by netdev
 }
 
 func isActive(p *snapshot.Port) bool {
@@ -137,7 +137,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	}
 	now := r.h.Now()
 	if state != st.state && !st.at.IsZero() { // a link event: what failed may answer now, what was the speed may not be
-		st.ethtool = host.LinkModes{}
+		st.ethtool = nil
 		r.quarantine.release(dir)
 		r.quarantine.release(netlinkDir(d.Name, n))
 	}
@@ -151,6 +151,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
+	st.withLinks(r, p.Netdev)
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
 	if up || physicallyUp {
 		st.readRate(r, d, &p)
@@ -204,24 +205,38 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
-	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
-		if m, made := askEthtool(r, r.h.Ethtool.LinkModes, st.slow.Netdev[0].Name); made {
-			st.ethtool = m
-		}
+	if st.slow.LinkLayer == "Ethernet" {
+		st.askLinkModes(r)
 	}
 	if st.slow.LinkLayer == "Ethernet" && !up {
 		r.downReasons(st.slow.Netdev)
 	}
 }
 
+// askLinkModes asks for the link modes of each netdev. Those of one that was not asked now are kept.
+func (st *portState) askLinkModes(r *reader) {
+	kept := st.ethtool
+	st.ethtool = map[string]host.LinkModes{}
+	for _, nd := range st.slow.Netdev {
+		m, made := askEthtool(r, r.h.Ethtool.LinkModes, nd.Name)
+		if !made {
+			m = kept[nd.Name]
+		}
+		st.ethtool[nd.Name] = m
+	}
+}
+
 // readRate sets rate and lanes of a port with a link.
 func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
-	if st.ethtool.Speed != nil {
-		bits := float64(*st.ethtool.Speed) * 1e6
-		p.Rate, p.Lanes = &bits, st.ethtool.Lanes
+	for _, nd := range p.Netdev { // of a bond, the first member with a link
+		if nd.Rate == nil || p.LinkLayer != "Ethernet" {
+			continue
+		}
+		p.Rate, p.Lanes = nd.Rate, nd.Lanes
 		if p.Lanes != nil || isGeneric(d.Driver) {
 			return
 		}
+		break
 	}
 	if isGeneric(d.Driver) && p.LinkLayer == "Ethernet" {
 		return

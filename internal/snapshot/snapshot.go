@@ -35,14 +35,17 @@ type DeviceRead struct {
 // InfiniBand is /sys/class/infiniband and what belongs to it.
 type InfiniBand struct {
 	Devices []Device
-	// Vanished are devices that were there earlier in this run and are not now.
-	Vanished []DeviceID
+	// Missing are devices that ought to be there and are not.
+	Missing []MissingDevice
 }
 
-// DeviceID names a device and the PCI function that it is on.
-type DeviceID struct {
-	Name       string
+// MissingDevice is a device that was there, or is pinned, and is not there now.
+type MissingDevice struct {
+	Name       string // it had, or its PCI address where another device has that name now
 	PCIAddress string
+	NodeGUID   string
+	Reason     string // expect.Reason
+	Seen       string // this_boot, earlier_boot, never
 }
 
 // FunctionType says what kind of function an RDMA device is on.
@@ -69,7 +72,9 @@ type Device struct {
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
 	Role         string // compute, other, unknown: pci.Role
-	Ports        []Port
+	// PhysicalFunction is the address behind the link physfn: of a virtual function that this host itself serves.
+	PhysicalFunction string
+	Ports            []Port
 }
 
 // Port is a port of an RDMA device: ports/N.
@@ -90,6 +95,7 @@ type Port struct {
 	GIDs   map[string]uint64 // number of GID table entries in use by type: ib, roce_v1, roce_v2
 	PKeys  *uint64           // number of P_Keys in the table
 	Netdev []Netdev          // the port's netdev, or the members of its bond
+	Expected
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
 }
@@ -103,6 +109,31 @@ type Netdev struct {
 	CarrierChanges *uint64
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
+
+	// Member says that it is a member of a bond, whose state and link are its own.
+	Member bool
+	Up     *bool    // bonding_slave/mii_status of a member
+	Rate   *float64 // bits per second, ethtool netlink LINKMODES_GET
+	Lanes  *uint64
+	Modes
+	Expected
+}
+
+// Modes are what a netdev's link can do: ethtool netlink LINKMODES_GET. Rates are in bits per second.
+type Modes struct {
+	CapableRate *float64 // of the fastest supported mode
+	// CommonRate is of the fastest mode that both ends have advertised, nil where autonegotiation is off or the link partner's
+	// modes are not known; CommonLanes also where modes of that rate differ in them.
+	CommonRate  *float64
+	CommonLanes *uint64
+}
+
+// Expected is what a link ought to have, with the source of the evidence (expect.Source); a nil value is not judged.
+type Expected struct {
+	ExpectedRate        *float64 // bits per second
+	ExpectedRateSource  string
+	ExpectedLanes       *uint64
+	ExpectedLanesSource string
 }
 
 // Stat is one counter as the kernel names it.
