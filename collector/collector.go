@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -50,6 +51,9 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
+	// Site is what the operator says of this site; nil: nothing. Hostname is what it knows the machine by.
+	Site     *site.Store
+	Hostname string
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 }

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -134,14 +135,17 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 	for i := range devices {
 		perCard[cardOf(&devices[i])] += len(devices[i].Ports)
 	}
+	said := c.Site.Current()
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
 	for i := range devices {
 		d := &devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: d.Role}
-			for _, l := range linksOf(d, p, kind) {
+			pin := said.Settings(c.subject(d, p))
+			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
+			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
 			}
 			c.markActive(d, p)
@@ -161,6 +165,19 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 	}
 }
 
+// subject is a port, or with no port a device, as the configuration knows it.
+func (o Options) subject(d *snapshot.Device, p *snapshot.Port) site.Subject {
+	s := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
+	if p == nil {
+		return s
+	}
+	s.Port, s.LinkLayer = p.Number, p.LinkLayer
+	for _, nd := range p.Netdev {
+		s.Netdevs = append(s.Netdevs, nd.Name)
+	}
+	return s
+}
+
 // linkOf is a link, and where its expectation goes.
 type linkOf struct {
 	expect.NamedLink
@@ -168,9 +185,15 @@ type linkOf struct {
 }
 
 // linksOf are the links of a port: its own, and those of a bond's members, which are judged one by one.
-func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind) (out []linkOf) {
-	id, active := lastingID(d, p.Number), isActive(p)
-	own := linkOf{expect.NamedLink{Link: expect.Link{ID: id, Active: active, Rate: p.Rate, Lanes: p.Lanes, Kind: kind}, Device: d.Name, Port: p.Number}, &p.Expected}
+func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
+	id := lastingID(d, p.Number)
+	named := func(netdev string) linkOf {
+		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
+		l.ID, l.Kind, l.PinnedRate, l.PinnedLanes = id, kind, pin.Rate, pin.Lanes
+		return l
+	}
+	own := named("")
+	own.Active, own.Rate, own.Lanes, own.expected = isActive(p), p.Rate, p.Lanes, &p.Expected
 	bonded := false
 	for i := range p.Netdev {
 		nd := &p.Netdev[i]
@@ -179,20 +202,16 @@ func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind) (out []link
 			continue
 		}
 		bonded = true
-		l := linkOf{expect.NamedLink{
-			Link: expect.Link{
-				ID: id, Active: nd.Rate != nil && nd.Up != nil && *nd.Up, Rate: nd.Rate, Lanes: nd.Lanes, Kind: kind,
-				CommonRate: nd.CommonRate, CommonLanes: nd.CommonLanes,
-			},
-			Device: d.Name, Port: p.Number, Netdev: nd.Name,
-		}, &nd.Expected}
+		l := named(nd.Name)
+		l.Active, l.Rate, l.Lanes, l.expected = nd.Rate != nil && nd.Up != nil && *nd.Up, nd.Rate, nd.Lanes, &nd.Expected
+		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
 		if id != "" {
 			l.ID = id + "/" + nd.Name
 		}
 		out = append(out, l)
 	}
 	if bonded { // its rate is that of one member or of all, as the mode and the driver like
-		own.Rate, own.Lanes, own.CommonRate, own.CommonLanes, own.Kind = nil, nil, nil, nil, expect.Kind{}
+		own.Link = expect.Link{ID: id, Active: own.Active}
 	}
 	return append(out, own)
 }

@@ -26,9 +26,8 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, names []string, 
 		if !c.wanted(f.Device) {
 			continue
 		}
-		p := expect.Presence{Unknown: true}
-		err := h.Lanes.Do(ctx, "pci", func() { p = presence(r, f.PCIAddress) })
-		if err != nil {
+		var p expect.Presence
+		if err := h.Lanes.Do(ctx, "pci", func() { p = presence(r, f.PCIAddress) }); err != nil {
 			continue
 		}
 		reason := expect.Missing(f, p)
@@ -41,6 +40,34 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, names []string, 
 		}
 		if slices.Contains(names, m.Name) {
 			m.Name = f.PCIAddress
+		}
+		out = append(out, m)
+	}
+	return append(out, c.pinnedMissing(ctx, h, names, devices, out)...)
+}
+
+// pinnedMissing are devices that the operator says have to be there, that are not, and that the inventory does not know.
+func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice) (out []snapshot.MissingDevice) {
+	for _, s := range c.Site.Current().Required(c.Hostname) {
+		there := slices.ContainsFunc(devices, func(d snapshot.Device) bool {
+			return (s.Device == "" || d.Name == s.Device) && (s.PCIAddress == "" || d.PCIAddress == s.PCIAddress)
+		})
+		told := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
+			return m.PCIAddress == s.PCIAddress || m.Name == s.Device
+		})
+		if there || told || s.Device != "" && slices.Contains(names, s.Device) {
+			continue
+		}
+		m := snapshot.MissingDevice{Name: or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
+		if s.PCIAddress != "" {
+			var p expect.Presence
+			if err := h.Lanes.Do(ctx, "pci", func() { p = presence(&reader{ctx: ctx, h: h}, s.PCIAddress) }); err != nil {
+				continue
+			}
+			m.Reason = string(expect.MissingPinned(p))
+		}
+		if m.Reason == "" {
+			continue
 		}
 		out = append(out, m)
 	}
@@ -74,10 +101,14 @@ func presence(r *reader, address string) (p expect.Presence) {
 		return p
 	}
 	p.OnBus, p.Driver = true, r.driver(pciDir+address)
-	if slices.Contains(names, "net") {
-		netdevs, err := r.h.Files.List(pciDir + address + "/net")
-		p.Netdev = err == nil && len(netdevs) > 0
+	has := func(class string) bool {
+		if !slices.Contains(names, class) {
+			return false
+		}
+		entries, err := r.h.Files.List(pciDir + address + "/" + class)
+		return err == nil && len(entries) > 0
 	}
+	p.RDMA, p.Netdev = has("infiniband"), has("net")
 	if s, err := r.h.RDMA.System(r.ctx); err == nil && s.NetnsMode != nil {
 		shared := *s.NetnsMode == 1
 		p.Shared = &shared

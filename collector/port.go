@@ -14,7 +14,7 @@ import (
 var (
 	portInfo = &Desc{
 		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, unknown cannot be told.",
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, unknown cannot be told; a pin overrides.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
 		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs",
 	}
@@ -32,9 +32,15 @@ var (
 	}
 	portWasActive = &Desc{
 		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
-		Help:   "Whether the exporter has seen the port ACTIVE.",
+		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
 		Labels: []string{"device", "port"},
-		Source: "ports/N/state over time",
+		Source: "ports/N/state over time; the state directory",
+	}
+	portPinnedActive = &Desc{
+		Name: "rdma_port_pinned_active", Type: gauge, Scope: scopePort,
+		Help:   "1 where the configuration says that the port has to be ACTIVE.",
+		Labels: []string{"device", "port"},
+		Source: "the configuration file, active",
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
@@ -98,7 +104,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portCarrierChanges, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
 	}
 )
@@ -331,10 +337,10 @@ func (r *reader) pkeys(dir string) *uint64 {
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if len(p.Netdev) == 0 {
-		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
 	}
 	for _, nd := range p.Netdev {
-		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, d.Role)
+		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role)
 		if nd.DownReason != "" {
 			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		}
@@ -346,6 +352,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitUint(s, portLogicalState, p.State, d.Name, port)
 	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
+	if p.PinnedActive {
+		s.Emit(portPinnedActive, 1, d.Name, port)
+	}
 	if p.Rate != nil {
 		s.Emit(portRate, *p.Rate/8, d.Name, port)
 	}

@@ -83,7 +83,9 @@ type Port struct {
 	LinkLayer     string  // link_layer: InfiniBand, Ethernet, Unknown
 	State         *uint64 // state, enum ib_port_state
 	PhysicalState *uint64 // phys_state, enum ib_port_phys_state
-	WasActive     bool    // State was ACTIVE at a reading of this run
+	WasActive     bool    // State was ACTIVE at an earlier reading
+	Role          string  // the operator's, else the device's
+	PinnedActive  bool    // the operator says that it has to be ACTIVE
 	LID           *uint64 // lid
 	SMLID         *uint64 // sm_lid
 	LMC           *uint64 // lid_mask_count
