@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/expect"
 )
 
 // Exit codes. check has its own.
@@ -104,9 +105,9 @@ func joinDash(args []string) []string {
 func usage(err error) (int, error) { return exitUsage, err }
 
 // collectors returns those that are switched on.
-func (c *config) collectors() ([]*collector.Collector, error) {
+func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Collector, error) {
 	var on []*collector.Collector
-	for _, x := range collector.All(collector.Options{Include: c.include, Exclude: c.exclude}) {
+	for _, x := range collector.All(collector.Options{Include: c.include, Exclude: c.exclude, Hostname: m.hostname(), Memory: memory}) {
 		if c.isOn(x) {
 			on = append(on, x)
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -51,15 +52,17 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	if err := p.check(); err != nil {
 		return usage(err)
 	}
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Time{})
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	known, err := c.remembered(m)
+	discard(log, "the capture lacks what was remembered", err)
+	on, err := c.collectors(m, expect.NewMemory(known))
+	if err != nil {
+		return usage(err)
+	}
 
 	rec := capture.NewRecorder(m.Host)
 	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
@@ -76,6 +79,13 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		}
 		if _, err := sched.Collect(ctx, nil); err != nil {
 			return usage(fmt.Errorf("capture: %w", err))
+		}
+		if i == 0 && len(known.Links)+len(known.Functions) > 0 {
+			b, err := encodeState(known)
+			if err != nil {
+				return usage(fmt.Errorf("capture: %w", err))
+			}
+			rec.Put(stateEntry, b)
 		}
 		rec.EndRound(offset)
 	}

@@ -15,6 +15,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
@@ -29,15 +30,17 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 }
 
 func runCheck(ctx context.Context, c *config, k *checkConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	known, err := c.remembered(m)
+	discard(log, "judging without what was remembered", err)
+	on, err := c.collectors(m, expect.NewMemory(known))
+	if err != nil {
+		return usage(err)
+	}
 	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
 	j, err := newJudge(m, sched, log)
 	if err != nil {

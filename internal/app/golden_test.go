@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
@@ -43,8 +44,12 @@ func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 			t.Error(err)
 		}
 	})
+	known, err := c.remembered(m)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Host: m.Host, Collectors: collector.All(collector.Options{Memory: expect.NewMemory(known)}), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

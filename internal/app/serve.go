@@ -77,15 +77,17 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := toolkit.Validate(*s.toolkit.WebConfigFile); err != nil {
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	keeper := c.keeper(m, log)
+	defer keeper.close()
+	on, err := c.collectors(m, keeper.memory)
+	if err != nil {
+		return usage(err)
+	}
 	runtime.GOMAXPROCS(c.maxProcs)
 	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
@@ -110,6 +112,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection", err)
 		h.Ready()
 	}()
+	go keeper.run(ctx)
 	return serveUntil(ctx, h, s.toolkit, log)
 }
 

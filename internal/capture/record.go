@@ -319,6 +319,9 @@ func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	return a, err
 }
 
+// Put records something of the exporter's own.
+func (r *Recorder) Put(p string, data []byte) { r.put(p, Entry{Data: data}, nil) }
+
 // answer records a netlink answer. A family that is not there is the absence of its entries.
 func (r *Recorder) answer(p string, data []byte, err error) {
 	if err != nil && host.IsAbsent(err) {

@@ -76,7 +76,8 @@ func clone(d Data) Data {
 // Changed yields when there is something new to save.
 func (m *Memory) Changed() <-chan struct{} { return m.changed }
 
-func (m *Memory) touch() {
+// Touch says that there is something to save.
+func (m *Memory) Touch() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
@@ -133,7 +134,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 		}
 		if !known || r != before {
 			m.data.Links[l.ID] = r
-			m.touch()
+			m.Touch()
 		}
 	}
 }
@@ -155,13 +156,13 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		}
 		if !known || f != before {
 			m.data.Functions[key] = f
-			m.touch()
+			m.Touch()
 		}
 	}
 	for key, f := range m.data.Functions {
 		if !seen[key] && taken[f.PCIAddress] {
 			delete(m.data.Functions, key)
-			m.touch()
+			m.Touch()
 		}
 	}
 }
@@ -211,7 +212,7 @@ func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {
 		if which(r) {
 			out = append(out, r)
 			delete(from, key)
-			m.touch()
+			m.Touch()
 		}
 	}
 	return out
