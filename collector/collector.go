@@ -51,9 +51,9 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
-	// Site is what the operator says of this site; nil: nothing. Hostname is what it knows the machine by.
+	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
 	Site     *site.Store
-	Hostname string
+	Hostname string // of the machine, for Site; empty if it does not tell
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 }

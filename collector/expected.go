@@ -140,9 +140,16 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 	var targets []*snapshot.Expected
 	for i := range devices {
 		d := &devices[i]
+		var subjects []site.Subject
+		if said != nil {
+			subjects = c.subjects(d)
+		}
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			pin := said.Settings(c.subject(d, p))
+			var pin site.Settings
+			if said != nil {
+				pin = said.Settings(subjects[1+j])
+			}
 			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
 			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
 			for _, l := range linksOf(d, p, kind, pin) {
@@ -163,19 +170,6 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 			}
 		}
 	}
-}
-
-// subject is a port, or with no port a device, as the configuration knows it.
-func (o Options) subject(d *snapshot.Device, p *snapshot.Port) site.Subject {
-	s := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
-	if p == nil {
-		return s
-	}
-	s.Port, s.LinkLayer = p.Number, p.LinkLayer
-	for _, nd := range p.Netdev {
-		s.Netdevs = append(s.Netdevs, nd.Name)
-	}
-	return s
 }
 
 // linkOf is a link, and where its expectation goes.

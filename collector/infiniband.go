@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -42,8 +43,9 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	active  map[string]map[int]bool // ports of passing devices that were ACTIVE, by identity of their device
-	boot    string                  // boot id
+	active  map[string]map[int]bool   // ports of passing devices that were ACTIVE, by identity of their device
+	boot    string                    // boot id
+	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
 	gpus    []string
 	gpusAt  time.Time
 }
@@ -60,7 +62,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -68,7 +70,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceIgnored, portIgnored}, portDescs, expectedDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -96,7 +98,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
 		c.remember(h.Now(), devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: c.missing(ctx, h, names, devices)}
+		missing := c.missing(ctx, h, names, devices)
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: c.ignored(names, devices, missing)}
 		done(nil)
 	})
 }
@@ -184,6 +187,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			emitPMA(s, d, p, port)
 		}
 	}
+	emitIgnored(s, n.InfiniBand.Ignored)
 	for _, m := range n.InfiniBand.Missing {
 		s.Emit(devicePresent, 0, m.Name, m.PCIAddress)
 		s.Emit(deviceMissing, 1, m.Name, m.PCIAddress, m.NodeGUID, m.Reason, m.Seen)

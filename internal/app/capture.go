@@ -90,6 +90,9 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		rec.EndRound(offset)
 	}
 	a := rec.Archive(meta)
+	if err := c.site.record(a, p.anonymise); err != nil {
+		return usage(fmt.Errorf("capture: %w", err))
+	}
 	if p.anonymise {
 		capture.Anonymise(a)
 	}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
 	}
-	j := &judge{m: m, rounds: sched, host: m.hostname() + ":10879", folder: folder}
+	j := &judge{m: m, rounds: sched, host: cmp.Or(m.hostname(), "unknown") + ":10879", folder: folder}
 	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
@@ -96,15 +97,12 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	return j, nil
 }
 
+// hostname is empty where the machine does not tell it.
 func (m *machine) hostname() string {
-	name := m.meta.Hostname
 	if m.player == nil {
-		name = m.firstLine("proc/sys/kernel/hostname")
+		return m.firstLine("proc/sys/kernel/hostname")
 	}
-	if name == "" {
-		name = "unknown"
-	}
-	return name
+	return m.meta.Hostname
 }
 
 // round collects at a moment and judges.

@@ -58,6 +58,11 @@ var faulty = map[string][]string{
 	"firmware-drift":  {"info RDMAFirmwareDrift"},
 	"port-down":       {"critical RDMAPortDown mlx5_5/1"},
 	"downshift-one":   {"critical RDMALinkDownshifted mlx5_5/1"},
+	"downshift-all": {
+		"critical RDMALinkDownshifted mlx5_0/1", "critical RDMALinkDownshifted mlx5_10/1", "critical RDMALinkDownshifted mlx5_11/1",
+		"critical RDMALinkDownshifted mlx5_3/1", "critical RDMALinkDownshifted mlx5_4/1", "critical RDMALinkDownshifted mlx5_5/1",
+		"critical RDMALinkDownshifted mlx5_6/1", "critical RDMALinkDownshifted mlx5_9/1",
+	},
 	"downshift-all-unpinned": {
 		"warning RDMALinkDownshifted mlx5_0/1", "warning RDMALinkDownshifted mlx5_10/1", "warning RDMALinkDownshifted mlx5_11/1",
 		"warning RDMALinkDownshifted mlx5_3/1", "warning RDMALinkDownshifted mlx5_4/1", "warning RDMALinkDownshifted mlx5_5/1",

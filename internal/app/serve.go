@@ -93,8 +93,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
+		Config: c.site.current,
 	})
 	if err := m.playEarlier(ctx, sched); err != nil {
 		return usage(err)
@@ -102,6 +104,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
+		Reload: func() error { return c.site.reload(log) },
 	})
 	if err != nil {
 		return usage(err)

@@ -232,8 +232,22 @@ func FuzzParse(f *testing.F) {
 		if err != nil && (!errors.As(err, &p) || len(p) == 0) {
 			t.Fatalf("%v has no problems", err)
 		}
-		c.Settings(Subject{Hostname: "h", Device: "d", Port: 1, Netdevs: []string{"n"}})
-		c.Ignored(Subject{Device: "d"})
+		if err != nil {
+			return
+		}
+		s, renamed := rail, rail
+		renamed.Hostname = "host-1"
+		reduced, err := OfHost(b, s.Hostname, renamed.Hostname)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(reduced)
+		if err != nil {
+			t.Fatalf("%q: %v", reduced, err)
+		}
+		if !reflect.DeepEqual(again.Settings(renamed), c.Settings(s)) || again.Ignored(renamed) != c.Ignored(s) {
+			t.Errorf("%q says something else", reduced)
+		}
 		for _, s := range c.Required("h") {
 			if s.Device == "" && s.PCIAddress == "" {
 				t.Errorf("%+v names nothing", s)

@@ -149,3 +149,53 @@ func TestNothingSaid(t *testing.T) {
 		t.Error("not replaced")
 	}
 }
+
+// TestOfHost: what is said of the host stays, and nothing of others, in words or in comments.
+func TestOfHost(t *testing.T) {
+	const text = `# of Secret Inc.
+pins: # secret
+  - match: {hostname: [secret-9, "gpu-*"], device: &secret mlx5_0} # secret
+    rate: 400Gb/s
+  # secret
+  - match: {hostname: secret-9, device: "*"}
+    lanes: 2
+  - match: {hostname: "*"}
+    ofed: "25.10-*"
+  - match: {port: "1"}
+    pkeys: [0x8001]
+    congestion_control: off
+ignore:
+  - match: {hostname: secret-9, device: "*"}
+`
+	out, err := OfHost([]byte(text), "gpu-1", "host-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `pins:
+    - match: {hostname: host-1, device: mlx5_0}
+      rate: 400Gb/s
+    - match: {hostname: host-1}
+      ofed: "25.10-*"
+    - match: {port: "1"}
+      pkeys: [0x8001]
+      congestion_control: off
+ignore: []
+`
+	if string(out) != want {
+		t.Errorf("%s\nwant\n%s", out, want)
+	}
+	renamed := rail
+	renamed.Hostname = "host-1"
+	if got, want := parsed(t, string(out)).Settings(renamed), parsed(t, text).Settings(rail); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if again, err := OfHost(out, "host-1", "host-1"); err != nil || string(again) != string(out) {
+		t.Errorf("%s, %v", again, err)
+	}
+	if out, err := OfHost(nil, "gpu-1", "host-1"); out != nil || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := OfHost([]byte("pins: 1"), "gpu-1", "host-1"); err == nil {
+		t.Error("an invalid file is written")
+	}
+}

@@ -37,6 +37,14 @@ type InfiniBand struct {
 	Devices []Device
 	// Missing are devices that ought to be there and are not.
 	Missing []MissingDevice
+	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, missing ones among them.
+	Ignored []PortID
+}
+
+// PortID names a port, or with Number 0 a device.
+type PortID struct {
+	Device string
+	Number int
 }
 
 // MissingDevice is a device that was there, or is pinned, and is not there now.
