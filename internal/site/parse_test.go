@@ -187,7 +187,7 @@ func TestHostileFiles(t *testing.T) {
 		"mappings":    strings.Repeat("{a: ", MaxSize/4),
 		"indentation": strings.Repeat("- ", MaxSize/2),
 		"keys":        strings.Repeat("? ", MaxSize/2),
-		"anchors":     "pins: [" + strings.Repeat("&a x,", MaxSize/5-10) + "]",
+		"anchors":     "pins: [" + strings.Repeat("&a x,", MaxSize/20) + "]",
 		"merge":       "pins:\n- &a {match: {device: a}}\n- {<<: *a, rate: 1G}\n",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || len(err.Error()) > 1<<14 {
@@ -195,7 +195,7 @@ func TestHostileFiles(t *testing.T) {
 		}
 	}
 	parsed(t, strings.Repeat("#\n", MaxSize/2))
-	many := parsed(t, "ignore: [match: {device: ["+strings.Repeat("a,", MaxSize/2-100)+"]}]")
+	many := parsed(t, "ignore: [match: {device: ["+strings.Repeat("a,", MaxSize/8)+"]}]")
 	if many.Ignored(Subject{Device: "b"}) {
 		t.Error("b is ignored")
 	}
