@@ -152,6 +152,9 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 			}
 			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
 			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			if said != nil && (said.Ignored(subjects[0]) || said.Ignored(subjects[1+j])) {
+				kind.Board = "" // what is ignored is no example to others
+			}
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
 			}

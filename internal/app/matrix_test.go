@@ -22,7 +22,13 @@ const settle = 20 * time.Minute
 // firing plays a fixture, goes on with its last round until every rule has had its time, and returns what fires.
 func firing(t *testing.T, name string) []alerting.Alert {
 	t.Helper()
-	m, sched := open(t, fixture(name))
+	return firingOn(t, fixture(name))
+}
+
+// firingOn is firing of a capture.
+func firingOn(t *testing.T, file string) []alerting.Alert {
+	t.Helper()
+	m, sched := open(t, file)
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +76,7 @@ var faulty = map[string][]string{
 	},
 	"width-loss":       {"critical RDMALinkWidthDegraded mlx5_9/1"},
 	"bond-member-down": {"warning RDMABondMemberDown mlx5_bond_0/1/enp49s0f1np1"},
+	"bond-member-slow": {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},
 	"device-missing":   {"critical RDMADeviceMissing mlx5_11"},
 	"saturated":        {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
 	"odd-files":        {"info RDMACounterSaturated mlx5_4/1"},

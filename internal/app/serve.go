@@ -96,7 +96,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current,
+		Config: c.site.current, State: keeper.current,
 	})
 	if err := m.playEarlier(ctx, sched); err != nil {
 		return usage(err)
@@ -115,7 +115,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection", err)
 		h.Ready()
 	}()
-	go keeper.run(ctx)
+	keeper.start(ctx)
 	return serveUntil(ctx, h, s.toolkit, log)
 }
 

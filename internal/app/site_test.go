@@ -200,3 +200,27 @@ func TestCaptureKeepsConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnoredFaultsAreFaults: the machine that is silent because the operator says so is not silent by itself.
+func TestIgnoredFaultsAreFaults(t *testing.T) {
+	b, err := os.ReadFile(fixture("ignored-ok"))
+	must(t, err)
+	a, err := capture.Parse(b)
+	must(t, err)
+	a.SetConfig(nil)
+	b, err = capture.Format(a)
+	must(t, err)
+	file := filepath.Join(t.TempDir(), "noisy.txtar")
+	put(t, file, string(b))
+	got := map[string]bool{}
+	for _, alert := range firingOn(t, file) {
+		got[alert.Name+" "+alert.Labels["device"]] = true
+	}
+	for _, want := range []string{
+		"RDMADeviceFirmwareError mlx5_1", "RDMAFirmwareDrift ", "RDMALinkErrors mlx5_2", "RDMALinkFlapping mlx5_2", "RDMAPortDown mlx5_1", "RDMAWatchdog ",
+	} {
+		if !got[want] {
+			t.Errorf("%s does not fire; %v do", want, got)
+		}
+	}
+}

@@ -118,6 +118,7 @@ type NamedLink struct {
 func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now = now.UTC().Truncate(time.Second)
 	for i := range links {
 		l := &links[i]
 		if l.ID == "" || !l.Active {
@@ -144,6 +145,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now = now.UTC().Truncate(time.Second)
 	seen, taken := map[string]bool{}, map[string]bool{}
 	for i := range there {
 		f := there[i]

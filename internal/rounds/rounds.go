@@ -32,13 +32,15 @@ type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger
 	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
-	Config func() (ConfigState, bool)
+	Config func() (FileState, bool)
+	// State says how the last writing of the state file went; false, or nil: there is no such file.
+	State func() (FileState, bool)
 }
 
-// ConfigState is how the readings of the configuration file went.
-type ConfigState struct {
-	Refused bool      // the last one
-	At      time.Time // of the last one that was not refused
+// FileState is how a file of the exporter was read or written.
+type FileState struct {
+	Failed bool      // the last time
+	At     time.Time // of the last time that did not fail
 }
 
 // Scheduler runs collectors.

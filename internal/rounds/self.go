@@ -53,6 +53,10 @@ var (
 		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
 		Help: "Time of the last reading of --config.file that succeeded, since 1970. Absent without such a file.", Source: "the exporter",
 	}
+	stateSuccessful = &exposition.Desc{
+		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -60,7 +64,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, configSuccessful, configTime, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, configSuccessful, configTime, stateSuccessful, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -92,18 +96,22 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlSeconds, rtnl.Seconds)
 		s.self.Emit(rtnlBackOff, number(rtnl.BackOff))
 	}
-	s.emitConfig()
+	s.emitFiles()
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
 }
 
-func (s *Scheduler) emitConfig() {
-	if s.Config == nil {
-		return
+func (s *Scheduler) emitFiles() {
+	if s.Config != nil {
+		if f, ok := s.Config(); ok {
+			s.self.Emit(configSuccessful, number(!f.Failed))
+			s.self.Emit(configTime, float64(f.At.UnixMilli())/1000)
+		}
 	}
-	if c, ok := s.Config(); ok {
-		s.self.Emit(configSuccessful, number(!c.Refused))
-		s.self.Emit(configTime, float64(c.At.UnixMilli())/1000)
+	if s.State != nil {
+		if f, ok := s.State(); ok {
+			s.self.Emit(stateSuccessful, number(!f.Failed))
+		}
 	}
 }
 
