@@ -49,10 +49,13 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
+
+	nvlink *nvlink // devices of which the identity alone is read
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
+	o.nvlink = newNVLink()
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
