@@ -3,15 +3,18 @@ package capture
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/pci"
 )
 
 // Anonymise replaces host names in content, and in content and paths the device-specific half of MAC addresses, GUIDs and
 // GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
-// neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
+// neighbours. Of vital product data the product stays. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
 // machine gives the same pseudonyms.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
@@ -25,7 +28,10 @@ func Anonymise(a *Archive) {
 		for j := range a.Rounds[i].Entries {
 			e := &a.Rounds[i].Entries[j]
 			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
-			if e.Kind == File {
+			if e.Kind == File && path.Base(e.Path) == "vpd" {
+				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
+				e.Data = v.Public().Bytes()
+			} else if e.Kind == File {
 				e.Data = []byte(p.content(string(e.Data)))
 			}
 		}

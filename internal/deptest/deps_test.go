@@ -15,9 +15,9 @@ var layers = [][]string{
 	{"internal/web", "internal/check"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
-	{"internal/capture", "internal/pci", "internal/exposition", "internal/crew"},
+	{"internal/capture", "internal/exposition", "internal/crew"},
 	{"internal/host"},
-	{"internal/snapshot", "rules", "fixtures", "dashboards"},
+	{"internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},
 }
 
 // bans are imports that only some packages may have.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -77,15 +79,45 @@ func (v *VPD) fields(b []byte) {
 
 func vpdText(b []byte) string { return strings.TrimRight(string(b), "\x00 ") }
 
+// nvlinkMark is what the functions say through which NVLink switches are managed.
+const nvlinkMark = "SW_MNG"
+
+// Public is what may be shown of it: the product, and whether it is a NIC. Serial numbers and the like are left out.
+func (v VPD) Public() VPD {
+	out := VPD{Identifier: v.Identifier, Fields: map[string]string{}}
+	for key, text := range v.Fields {
+		switch {
+		case key == "PN":
+			out.Fields[key] = text
+		case strings.Contains(text, nvlinkMark):
+			out.Fields[key] = nvlinkMark
+		}
+	}
+	return out
+}
+
+// Bytes are vital product data that say the same.
+func (v VPD) Bytes() []byte {
+	var fields []byte
+	for _, key := range slices.Sorted(maps.Keys(v.Fields)) {
+		text := v.Fields[key][:min(len(v.Fields[key]), 255)]
+		fields = append(append(fields, key...), byte(len(text)))
+		fields = append(fields, text...)
+	}
+	b := binary.LittleEndian.AppendUint16([]byte{vpdIdentifier}, uint16(len(v.Identifier)))
+	b = append(append(b, v.Identifier...), vpdReadOnly)
+	b = append(binary.LittleEndian.AppendUint16(b, uint16(len(fields))), fields...)
+	return append(b, vpdEnd<<3)
+}
+
 // ManagesNVLink says whether the function is one through which NVLink switches are managed, and no NIC: a field, in
 // practice a vendor's, or the name says SW_MNG, by which NVIDIA's fabric manager finds them on HGX B200 and B300.
 func (v VPD) ManagesNVLink() bool {
-	const mark = "SW_MNG"
-	if strings.Contains(v.Identifier, mark) {
+	if strings.Contains(v.Identifier, nvlinkMark) {
 		return true
 	}
 	for _, text := range v.Fields {
-		if strings.Contains(text, mark) {
+		if strings.Contains(text, nvlinkMark) {
 			return true
 		}
 	}

@@ -49,6 +49,16 @@ func TestParseVPD(t *testing.T) {
 	}
 }
 
+// TestPublicVPD: what is made of it says what the product is, and nothing of the single card.
+func TestPublicVPD(t *testing.T) {
+	v := VPD{Identifier: "ConnectX-7", Fields: map[string]string{"PN": "MCX7", "SN": "MT2333X00001", "V3": "66b1e7e4 SMDL=SW_MNG", "V2": "00000000-66b1"}}
+	got, err := ParseVPD(v.Public().Bytes())
+	want := map[string]string{"PN": "MCX7", "V3": "SW_MNG"}
+	if err != nil || got.Identifier != v.Identifier || !maps.Equal(got.Fields, want) || !got.ManagesNVLink() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func FuzzParseVPD(f *testing.F) {
 	f.Add([]byte(resource(0x82, "name") + resource(0x90, field("PN", "x")+field("V3", "SW_MNG")) + "\x78"))
 	f.Add([]byte("\x82\xff\xff"))
@@ -63,6 +73,9 @@ func FuzzParseVPD(f *testing.F) {
 				t.Errorf("keyword %q", key)
 			}
 			size += len(key) + len(text)
+		}
+		if again, err := ParseVPD(v.Bytes()); err != nil || again.Identifier != v.Identifier || !maps.Equal(again.Fields, v.Fields) {
+			t.Errorf("%+v written and read is %+v, %v", v, again, err)
 		}
 		if size > len(b) {
 			t.Errorf("%d bytes of text in %d bytes", size, len(b))
