@@ -109,7 +109,7 @@ func (d *vpdRead) result(r *reader, first bool) bool {
 	default:
 		return false
 	}
-	if d.err != nil && !host.IsAbsent(d.err) && (first || host.ReasonOf(d.err) == host.Permission) {
+	if d.err != nil && !host.IsAbsent(d.err) && (first || host.NotPermitted(d.err)) {
 		r.issue(d.err)
 	}
 	return d.found

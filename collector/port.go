@@ -284,7 +284,7 @@ func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, 
 // noteNetlink takes the outcome of a request that has another way where it fails. Not being permitted is worth telling.
 func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
 	r.quarantine.note(dir, name, now, err)
-	if err != nil && host.ReasonOf(err) == host.Permission {
+	if err != nil && host.NotPermitted(err) {
 		r.issue(err)
 	}
 }

@@ -52,28 +52,26 @@ func (b *bucket) spend(d, burst time.Duration, share float64) {
 	b.debt = min(b.debt+d, burst+time.Duration(share*float64(longestWait)))
 }
 
-func (b *Budget) device(name string, now time.Time) *bucket {
+func (b *Budget) device(name string) *bucket {
 	d := b.devices[name]
 	if d == nil {
-		d = &bucket{allowed: now}
+		d = &bucket{}
 		b.devices[name] = d
 	}
-	d.leak(now, deviceShare)
 	return d
 }
 
 // Spend notes wall time inside reads of a device; of none where the name is empty. What a device spends beyond its own budget
-// is not charged to the host, or one slow device would cost all others what can wait.
+// is not charged to the host, or one slow device would cost all others what can wait. Time is taken off when it is looked at,
+// since the clock would cost a tenth of a read.
 func (b *Budget) Spend(device string, d time.Duration) {
 	if b == nil || d <= 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.now()
-	b.host.leak(now, hostShare)
 	if device != "" {
-		own := b.device(device, now)
+		own := b.device(device)
 		over := own.debt >= deviceBurst
 		own.spend(d, deviceBurst, deviceShare)
 		if over {
@@ -92,7 +90,10 @@ func (b *Budget) Allow(device string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	d := b.device(device, now)
+	d := b.device(device)
+	if d.allowed.IsZero() {
+		d.allowed = now
+	}
 	if b.over(d, now) && now.Sub(d.allowed) < longestWait {
 		return false
 	}
@@ -102,19 +103,30 @@ func (b *Budget) Allow(device string) bool {
 
 func (b *Budget) over(d *bucket, now time.Time) bool {
 	b.host.leak(now, hostShare)
+	d.leak(now, deviceShare)
 	return d.debt >= deviceBurst || b.host.debt >= hostBurst
 }
 
 // Spent is the wall time inside reads of a device, and whether its budget is spent: its own, or the host's.
-func (b *Budget) Spent(device string) (total time.Duration, over bool) {
+type Spent struct {
+	Total time.Duration
+	Over  bool
+}
+
+// Spent tells of devices, in their order.
+func (b *Budget) Spent(devices ...string) []Spent {
+	out := make([]Spent, len(devices))
 	if b == nil {
-		return 0, false
+		return out
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()
-	d := b.device(device, now)
-	return d.total, b.over(d, now)
+	for i, name := range devices {
+		d := b.device(name)
+		out[i] = Spent{d.total, b.over(d, now)}
+	}
+	return out
 }
 
 // Forget drops what is known of a device that is gone.

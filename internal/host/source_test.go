@@ -51,8 +51,8 @@ func TestUnderRTNL(t *testing.T) {
 		if err := ask(0); !errors.Is(err, ErrBackOff) || cost().Requests != 2 || cost().Took != 30*time.Second+10*time.Millisecond {
 			t.Errorf("back-off: %v, %+v", err, cost())
 		}
-		if s, over := h.Budget.Spent("bnxt_re0"); s != 30*time.Second+10*time.Millisecond || !over {
-			t.Errorf("the device was charged %s, over %v", s, over)
+		if s := h.Budget.Spent("bnxt_re0")[0]; s.Total != 30*time.Second+10*time.Millisecond || !s.Over {
+			t.Errorf("the device was charged %+v", s)
 		}
 	})
 }

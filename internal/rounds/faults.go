@@ -133,6 +133,9 @@ func (f *faults) permit(at time.Time) {
 func (f *faults) denials() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.sources) == 0 {
+		return nil
+	}
 	return maps.Clone(f.sources)
 }
 

@@ -41,7 +41,8 @@ type Scheduler struct {
 	faults  *faults
 	self    *exposition.Sink
 	selfMu  sync.Mutex
-	seen    map[string]bool // devices of which the metrics on the exporter tell already; guarded by selfMu
+	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
+	names   []string        // the same, in order
 }
 
 // runner runs one collector.

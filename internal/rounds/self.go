@@ -112,20 +112,20 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 // devices tells what the reads of each device cost. Collectors read the same devices.
 func (s *Scheduler) devices(results []*result) {
 	clear(s.seen)
-	s.seen[""] = true
+	s.seen[""], s.names = true, s.names[:0]
 	for _, res := range results {
 		if res == nil {
 			continue
 		}
 		for _, d := range res.node.Devices {
-			if s.seen[d.Device] {
-				continue
+			if !s.seen[d.Device] {
+				s.seen[d.Device], s.names = true, append(s.names, d.Device)
 			}
-			s.seen[d.Device] = true
-			total, over := s.Host.Budget.Spent(d.Device)
-			s.self.Emit(deviceSeconds, seconds(total), d.Device)
-			s.self.Emit(overBudget, number(over), d.Device)
 		}
+	}
+	for i, spent := range s.Host.Budget.Spent(s.names...) {
+		s.self.Emit(deviceSeconds, seconds(spent.Total), s.names[i])
+		s.self.Emit(overBudget, number(spent.Over), s.names[i])
 	}
 }
 
