@@ -261,12 +261,13 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []
 		}
 		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), r.now()
 		if c.nvlink.manages(r, name) {
-			st.id.Role = string(pci.NVLinkManagement)
+			st.id.Role, st.id.Ports = string(pci.NVLinkManagement), r.namedPorts(name, st.numbers)
 		}
 	}
 	d := st.id
 	if d.Role == string(pci.NVLinkManagement) {
-		return r.identityOnly(d, st.numbers), true
+		d.Ports = slices.Clone(d.Ports)
+		return d, true
 	}
 	for _, n := range st.numbers {
 		p := st.ports[n]
@@ -283,12 +284,12 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []
 	return d, true
 }
 
-// identityOnly is a device whose ports are named and asked nothing. The core knows the link layer.
-func (r *reader) identityOnly(d snapshot.Device, numbers []int) snapshot.Device {
+// namedPorts are ports that are asked nothing. The core knows the link layer.
+func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
 	for _, n := range numbers {
-		d.Ports = append(d.Ports, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(d.Name, n) + "/link_layer")})
+		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})
 	}
-	return d
+	return out
 }
 
 // goneMeanwhile tells a device that went during its read from one whose reads fail.
