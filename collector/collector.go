@@ -56,10 +56,13 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
+
+	nvlink *nvlink // devices of which the identity alone is read
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
+	o.nvlink = newNVLink()
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),

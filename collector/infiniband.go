@@ -8,6 +8,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -31,6 +32,12 @@ var (
 		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
 		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
 	}
+	deviceDataAge = &Desc{
+		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
+		Help:   "Age of what is served of a device's state: 0 while it is read in each round. Of a device that cannot be read the last state is served for 10 minutes, its counters are not.",
+		Labels: []string{"device"},
+		Source: "the exporter",
+	}
 	deviceNodeType = &Desc{
 		Name: "rdma_device_node_type_id", Type: gauge, Scope: scopeDevice,
 		Help:   "Kind of node: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
@@ -46,8 +53,15 @@ type infiniBand struct {
 	active  map[string]map[int]bool   // ports of passing devices that were ACTIVE, by identity of their device
 	boot    string                    // boot id
 	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
+	last    map[string]*lastDevice    // by name
 	gpus    []string
 	gpusAt  time.Time
+}
+
+// lastDevice is a device as it was last read.
+type lastDevice struct {
+	at     time.Time
+	device snapshot.Device
 }
 
 // deviceState belongs to the lane of its device.
@@ -62,7 +76,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -70,7 +84,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceIgnored, portIgnored}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceDataAge, deviceIgnored, portIgnored}, portDescs, expectedDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -82,7 +96,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.forget(names)
+	c.forget(h, names)
 	if len(names) > 0 {
 		c.readGPUs(ctx, h)
 	}
@@ -95,30 +109,100 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	gpus := c.gpus
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
-		return readDevice(r, name, states[name], gpus)
+		return c.readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
 		c.remember(h.Now(), devices)
 		missing := c.missing(ctx, h, names, devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: c.ignored(names, devices, missing)}
+		ignored := c.ignored(names, devices, missing)
+		devices, ages := c.withLast(n.Devices, devices, h.Now())
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages}
 		done(nil)
 	})
 }
 
 // forget drops the state of devices that are gone; a device that comes back is read afresh.
-func (c *infiniBand) forget(names []string) {
+func (c *infiniBand) forget(h *host.Host, names []string) {
 	for name := range c.devices {
 		if !slices.Contains(names, name) {
 			delete(c.devices, name)
+			delete(c.last, name)
+			h.Budget.Forget(name)
 			c.gpusAt = time.Time{}
 		}
 	}
+	c.nvlink.forget(names)
+}
+
+// withLast keeps what was read, and puts the last state of devices whose read has not returned beside it.
+func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
+	ages := make([]snapshot.DataAge, 0, len(reads))
+	for i := range devices {
+		d := &devices[i]
+		if age, ok := ageOf(d); ok {
+			ages = append(ages, snapshot.DataAge{Device: d.Name, Age: age})
+			c.keep(d, now.Add(-age))
+		}
+	}
+	for _, read := range reads {
+		last := c.last[read.Device]
+		if last == nil || !read.Stuck {
+			continue
+		}
+		age := now.Sub(last.at)
+		ages = append(ages, snapshot.DataAge{Device: read.Device, Age: age})
+		if age <= lastStateTime {
+			devices = append(devices, withoutCounters(&last.device))
+		}
+	}
+	return devices, ages
+}
+
+func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
+	last := c.last[d.Name]
+	if last == nil {
+		last = &lastDevice{}
+		c.last[d.Name] = last
+	}
+	last.at, last.device = at, *d
+}
+
+// ageOf is the age of the oldest port's state, if all were ever read.
+func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		if p.Unread && p.Age == 0 {
+			return 0, false
+		}
+		age = max(age, p.Age)
+	}
+	return age, true
+}
+
+// withoutCounters is a copy of what may be served old.
+func withoutCounters(d *snapshot.Device) snapshot.Device {
+	out := *d
+	out.Ports = slices.Clone(d.Ports)
+	for i := range out.Ports {
+		p := &out.Ports[i]
+		p.Counters = nil
+		p.Netdev = slices.Clone(p.Netdev)
+		for j := range p.Netdev {
+			p.Netdev[j].CarrierChanges = nil
+		}
+	}
+	return out
 }
 
 // readGPUs finds the GPUs, whose place in the PCI tree gives a NIC its role.
 func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	if now := h.Now(); c.gpusAt.IsZero() || now.Sub(c.gpusAt) >= slowInterval {
 		var found []string
-		if h.Lanes.Do(ctx, "pci", func() { found = gpus(h, &reader{ctx: ctx, h: h}) }) == nil {
+		if h.Lanes.Do(ctx, "pci", func() {
+			r := &reader{ctx: ctx, h: h, since: time.Now()}
+			r.begin(host.SourcePCI)
+			found = gpus(h, r)
+			r.end()
+		}) == nil {
 			c.gpus, c.gpusAt = found, now
 		}
 	}
@@ -133,19 +217,26 @@ func identityOf(d *snapshot.Device) string {
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
-func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+	r.begin(host.SourceIdentity)
 	r.keep(&st.quarantine, &st.inode)
-	now := r.h.Now()
-	if len(st.numbers) == 0 || now.Sub(st.at) >= slowInterval {
+	if len(st.numbers) == 0 || r.due(st.at) {
 		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {
 				r.issue(err)
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), now
+		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), r.now()
+		if c.nvlink.manages(r, name) {
+			st.id.Role, st.id.Ports = string(pci.NVLinkManagement), r.namedPorts(name, st.numbers)
+		}
 	}
 	d := st.id
+	if d.Role == string(pci.NVLinkManagement) {
+		d.Ports = slices.Clone(d.Ports)
+		return d, true
+	}
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
@@ -159,6 +250,14 @@ func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapsho
 		return snapshot.Device{}, false
 	}
 	return d, true
+}
+
+// namedPorts are ports that are asked nothing. The core knows the link layer.
+func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
+	for _, n := range numbers {
+		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})
+	}
+	return out
 }
 
 // goneMeanwhile tells a device that went during its read from one whose reads fail.
@@ -182,12 +281,19 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
+			if d.Role == string(pci.NVLinkManagement) {
+				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+				continue
+			}
 			emitPort(s, d, p, port)
 			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
 		}
 	}
 	emitIgnored(s, n.InfiniBand.Ignored)
+	for _, a := range n.InfiniBand.Ages {
+		s.Emit(deviceDataAge, a.Age.Seconds(), a.Device)
+	}
 	for _, m := range n.InfiniBand.Missing {
 		s.Emit(devicePresent, 0, m.Name, m.PCIAddress)
 		s.Emit(deviceMissing, 1, m.Name, m.PCIAddress, m.NodeGUID, m.Reason, m.Seen)

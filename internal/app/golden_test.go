@@ -60,7 +60,7 @@ func metricsOf(t *testing.T, file string) string {
 }
 
 // varying are samples of the run, not of the machine.
-var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_rtnl_seconds_total|rdma_exporter_build_info).*\n`)
+var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{

@@ -113,7 +113,10 @@ func (p *Player) Times() []time.Time {
 
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
-	return &host.Host{Files: p, RDMA: p, Ethtool: p, Devlink: p, Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Now: p.Now}
+	return &host.Host{
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, Now: p.Now,
+		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
+	}
 }
 
 // Now is the moment that the machine is at.

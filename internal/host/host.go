@@ -23,6 +23,9 @@ type Host struct {
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.
 	RTNL *RTNL
+	// Meter counts what the requests cost, Budget says whether what can wait may be asked for now.
+	Meter  *Meter
+	Budget *Budget
 	// Now is the time of the reading: the wall clock of a live host, the recorded time of a replayed one.
 	Now func() time.Time
 }

@@ -51,6 +51,8 @@ type Scheduler struct {
 	faults  *faults
 	self    *exposition.Sink
 	selfMu  sync.Mutex
+	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
+	names   []string        // the same, in order
 }
 
 // runner runs one collector.
@@ -86,7 +88,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs)}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), seen: map[string]bool{}}
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}

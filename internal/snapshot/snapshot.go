@@ -4,6 +4,8 @@
 // A nil pointer or an empty string stands for a value that the machine did not give: absent is not zero.
 package snapshot
 
+import "time"
+
 // Node is one reading of a machine. A section is nil until its collector has read it.
 type Node struct {
 	InfiniBand *InfiniBand
@@ -20,6 +22,8 @@ type Node struct {
 // Issue is one item that could not be read.
 type Issue struct {
 	Device string // RDMA device; empty where the item belongs to none
+	Source string // host.Source that it is of; empty where it is none
+	Needs  string // what would permit to read that source
 	Reason string // host.Reason
 	Err    error
 }
@@ -39,6 +43,14 @@ type InfiniBand struct {
 	Missing []MissingDevice
 	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, missing ones among them.
 	Ignored []PortID
+	// Ages say of each device that was ever read how old what is known of its state is.
+	Ages []DataAge
+}
+
+// DataAge is the age of what is known of a device's state. State that is too old to be served has an age as well.
+type DataAge struct {
+	Device string
+	Age    time.Duration // 0: read in this round
 }
 
 // PortID names a port, or with Number 0 a device.
@@ -79,7 +91,7 @@ type Device struct {
 	PCIAddress   string  // DDDD:BB:DD.F of the PCI function, of the parent for a sub-function
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
-	Role         string // compute, other, unknown: pci.Role
+	Role         string // compute, other, unknown, nvlink_management: pci.Role
 	// PhysicalFunction is the address behind the link physfn: of a virtual function that this host itself serves.
 	PhysicalFunction string
 	Ports            []Port
@@ -88,16 +100,18 @@ type Device struct {
 // Port is a port of an RDMA device: ports/N.
 type Port struct {
 	Number        int
-	LinkLayer     string  // link_layer: InfiniBand, Ethernet, Unknown
-	State         *uint64 // state, enum ib_port_state
-	PhysicalState *uint64 // phys_state, enum ib_port_phys_state
-	WasActive     bool    // State was ACTIVE at an earlier reading
-	Role          string  // the operator's, else the device's
-	PinnedActive  bool    // the operator says that it has to be ACTIVE
-	LID           *uint64 // lid
-	SMLID         *uint64 // sm_lid
-	LMC           *uint64 // lid_mask_count
-	Capabilities  *uint64 // cap_mask, PortInfo CapabilityMask
+	Age           time.Duration // of the state and of what goes with it; 0: read in this round
+	Unread        bool          // the state could not be asked for, and what is known of it is too old
+	LinkLayer     string        // link_layer: InfiniBand, Ethernet, Unknown
+	State         *uint64       // state, enum ib_port_state
+	PhysicalState *uint64       // phys_state, enum ib_port_phys_state
+	WasActive     bool          // State was ACTIVE at an earlier reading
+	Role          string        // the operator's, else the device's
+	PinnedActive  bool          // the operator says that it has to be ACTIVE
+	LID           *uint64       // lid
+	SMLID         *uint64       // sm_lid
+	LMC           *uint64       // lid_mask_count
+	Capabilities  *uint64       // cap_mask, PortInfo CapabilityMask
 
 	Rate  *float64 // bits per second of data; nil where no link or not told truly
 	Lanes *uint64  // lanes in use
