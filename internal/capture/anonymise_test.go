@@ -150,7 +150,7 @@ func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 }
 
 // address finds what looks like a MAC, a GUID or a GID, on its own terms.
-var address = regexp.MustCompile(`(?m)(?:^|[ =])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})$`)
+var address = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})(?:$|["/])`)
 
 // vpdSerial is the serial number of an NVIDIA card.
 var vpdSerial = regexp.MustCompile(`MT\d{4}X\d+`)
