@@ -62,7 +62,7 @@ type Options struct {
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink = newNVLink()
+	o.nvlink = newNVLink(o.said)
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),

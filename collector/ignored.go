@@ -24,6 +24,12 @@ var (
 	}
 )
 
+// said is what the operator says of a device or port of this host.
+func (o Options) said(s site.Subject) site.Settings {
+	s.Hostname = o.Hostname
+	return o.Site.Current().Settings(s)
+}
+
 // subjects are a device and then its ports, as the site's configuration is asked of them.
 func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	device := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -8,14 +9,17 @@ import (
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
 // nvlink knows the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of
 // their own, and answer most questions with an error and a line in the kernel log, so that their identity is all that is read.
-// Only their vital product data tells them. Reading it takes a tenth of a second and more, so it is read once for each
-// registration of a device.
+// Only their vital product data tells them, unless the operator has pinned a role. Reading it takes a tenth of a second and more, so
+// it is read once for each registration of a device.
 type nvlink struct {
+	said func(site.Subject) site.Settings
+
 	mu      sync.Mutex
 	devices map[string]*vpdRead
 }
@@ -38,7 +42,9 @@ const (
 	classInfiniBand = "0x020700"
 )
 
-func newNVLink() *nvlink { return &nvlink{devices: map[string]*vpdRead{}} }
+func newNVLink(said func(site.Subject) site.Settings) *nvlink {
+	return &nvlink{said: said, devices: map[string]*vpdRead{}}
+}
 
 // manages says whether a device manages NVLink switches. What cannot be told is no.
 func (v *nvlink) manages(r *reader, name string) bool {
@@ -52,6 +58,10 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	inode, err := r.h.Files.Identity(classDir + "/" + name)
 	if err != nil {
 		return false
+	}
+	pinned := v.said(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
+	if pinned != "" {
+		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
 	}
 	v.mu.Lock()
 	d := v.devices[name]
@@ -76,6 +86,16 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	}
 	r.since = time.Now()
 	return d.result(r, start)
+}
+
+// pin notes what the operator says of a device.
+func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
+	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages}
+	close(d.done)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.devices[name] = d
+	return manages
 }
 
 // read has a lane of its own: a reading that hangs is not started twice.

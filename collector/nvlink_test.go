@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 )
 
 // registrations are files of devices that register again, and counts of what is read of their vital product data.
@@ -58,9 +59,29 @@ func TestNVLinkManagement(t *testing.T) {
 		{"none", nvlinkTree("0x15b3", "0x020700", "!ENOENT --\n"), false, 0},
 	} {
 		r := readerOf(t, c.tree)
-		v := newNVLink()
+		v := newNVLink(unsaid)
 		if got := v.manages(r, "mlx5_0"); got != c.want || v.known("mlx5_0") != c.want || len(r.issues) != c.issues {
 			t.Errorf("%s: %v, known %v, issues %v", c.name, got, v.known("mlx5_0"), r.issues)
+		}
+	}
+}
+
+func unsaid(site.Subject) site.Settings { return site.Settings{} }
+
+// TestPinnedRole: the operator's word stands, and spares the reading.
+func TestPinnedRole(t *testing.T) {
+	for role, want := range map[string]bool{"nvlink_management": true, "compute": false, "other": false} {
+		r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
+		files := &registrations{Files: r.h.Files, inode: 1}
+		r.h.Files = files
+		v := newNVLink(func(s site.Subject) site.Settings {
+			if s.Device != "mlx5_0" || s.PCIAddress == "" {
+				t.Errorf("asked of %+v", s)
+			}
+			return site.Settings{Role: role}
+		})
+		if got := v.manages(r, "mlx5_0"); got != want || v.known("mlx5_0") != want || files.vpd != 0 {
+			t.Errorf("%s: %v, known %v, read %d times", role, got, v.known("mlx5_0"), files.vpd)
 		}
 	}
 }
@@ -70,7 +91,7 @@ func TestVPDOfARegistration(t *testing.T) {
 	r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	files := &registrations{Files: r.h.Files, inode: 1}
 	r.h.Files = files
-	v := newNVLink()
+	v := newNVLink(unsaid)
 	for i, want := range []int{1, 1, 2, 2} {
 		files.inode = uint64(1 + i/2)
 		v.manages(r, "mlx5_0")
