@@ -2,8 +2,10 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -19,6 +21,8 @@ const (
 
 	ethtoolHeader        = 1
 	ethtoolHeaderDevName = 2
+	ethtoolHeaderFlags   = 3
+	ethtoolFlagStats     = 4
 
 	linkModesAutoneg = 2
 	linkModesSpeed   = 5
@@ -28,15 +32,18 @@ const (
 	linkStateLink        = 2
 	linkStateExtState    = 5
 	linkStateExtSubstate = 6
+	linkStateExtDownCnt  = 7
 )
 
 // ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
 	family genlFamily
+	// linkStateCountsNot is set once the kernel refused the flag for statistics in LINKSTATE_GET: it is too old for the count.
+	linkStateCountsNot atomic.Bool
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
-	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev)
+	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev, 0)
 	if err != nil {
 		return LinkModes{}, &Error{"ask", "ethtool/" + netdev + "/linkmodes", err}
 	}
@@ -44,20 +51,37 @@ func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, 
 }
 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
-	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev)
+	msg, err := c.linkState(netdev)
 	if err != nil {
 		return LinkState{}, &Error{"ask", "ethtool/" + netdev + "/linkstate", err}
 	}
 	return parseLinkState(msg), nil
 }
 
+// linkState asks with statistics. An older kernel answers EINVAL to the flag.
+func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
+	if !c.linkStateCountsNot.Load() {
+		msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return msg, err
+		}
+	}
+	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, 0)
+	if err == nil {
+		c.linkStateCountsNot.Store(true)
+	}
+	return msg, err
+}
+
 // parseLinkState reads the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
-	numbers(msg, map[uint16]**uint64{linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate})
+	numbers(msg, map[uint16]**uint64{
+		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate, linkStateExtDownCnt: &s.ExtDownCount,
+	})
 	return s
 }
 
-func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
+func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
@@ -66,6 +90,9 @@ func (c *ethtoolClient) ask(cmd uint8, netdev string) ([]byte, error) {
 	req.AddData(&nl.Genlmsg{Command: cmd, Version: ethtoolVersion})
 	h := nl.NewRtAttr(ethtoolHeader|unix.NLA_F_NESTED, nil)
 	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
+	if flags != 0 {
+		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))
+	}
 	req.AddData(h)
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
