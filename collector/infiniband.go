@@ -30,6 +30,18 @@ var (
 		Labels: []string{"device"},
 		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
 	}
+	deviceRegistrations = &Desc{
+		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
+		Help:   "Times that the device registered since the exporter started, as a driver that is loaded or a function that is reset does; absent where the kernel does not tell.",
+		Labels: []string{"device"},
+		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
+	}
+	hostUptime = &Desc{
+		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Help:   "Time since the host booted, also in a container. boot_id is the kernel's name of this boot.",
+		Labels: []string{"boot_id"},
+		Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
+	}
 )
 
 // infiniBand keeps what outlives a round: slow facts, and what was seen before.
@@ -37,9 +49,20 @@ type infiniBand struct {
 	Options
 	devices map[string]*deviceState
 	seen    map[string]snapshot.DeviceID // by identity
-	active  map[string]map[int]bool      // ports that were ACTIVE, by identity of their device
+	ports   map[string]map[int]*portHistory
 	gpus    []string
 	gpusAt  time.Time
+	bootID  string
+
+	links      *linkWatch
+	registered *deviceWatch
+}
+
+// portHistory is what a port was, by identity of its device.
+type portHistory struct {
+	active    bool // at the last reading of its state
+	wasActive bool // at any
+	snapshot.Transitions
 }
 
 // deviceState belongs to the lane of its device.
@@ -54,12 +77,13 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, ports: map[string]map[int]*portHistory{}, links: newLinkWatch(), registered: newDeviceWatch()}
 	return &Collector{
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType}, portDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType, deviceRegistrations, hostUptime}, portDescs, pmaDescs()),
+		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -82,12 +106,13 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		}
 		states[name] = c.devices[name]
 	}
-	gpus := c.gpus
+	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
 		c.remember(devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices)}
+		c.count(devices, now)
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices), Boot: boot}
 		done(nil)
 	})
 }
@@ -120,21 +145,65 @@ func identityOf(d *snapshot.Device) string {
 	return d.NodeGUID + "/" + d.PCIAddress
 }
 
-// remember marks the ports that are ACTIVE, and tells those that were.
+// remember tells of each port whether it was ACTIVE before, and counts the transitions of InfiniBand ports.
 func (c *infiniBand) remember(devices []snapshot.Device) {
 	for i := range devices {
 		id := identityOf(&devices[i])
-		if c.active[id] == nil {
-			c.active[id] = map[int]bool{}
+		if c.ports[id] == nil {
+			c.ports[id] = map[int]*portHistory{}
 		}
 		for j := range devices[i].Ports {
 			p := &devices[i].Ports[j]
-			if isActive(p) {
-				c.active[id][p.Number] = true
+			history := c.ports[id][p.Number]
+			if history == nil {
+				if p.State == nil {
+					continue
+				}
+				history = &portHistory{active: isActive(p)}
+				c.ports[id][p.Number] = history
 			}
-			p.WasActive = c.active[id][p.Number]
+			history.note(p)
+			p.WasActive = history.wasActive
+			if t := history.Transitions; p.LinkLayer == "InfiniBand" {
+				p.Transitions = &t
+			}
 		}
 	}
+}
+
+func (h *portHistory) note(p *snapshot.Port) {
+	if p.State == nil {
+		return
+	}
+	now := isActive(p)
+	switch {
+	case now && !h.active:
+		h.Ups++
+	case !now && h.active:
+		h.Downs++
+	}
+	h.active, h.wasActive = now, h.wasActive || now
+}
+
+// count tells how often the carriers of Ethernet netdevs came and went. That of an IPoIB netdev says more of the subnet manager
+// and of multicast than of the link.
+func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
+	for i := range devices {
+		for j := range devices[i].Ports {
+			p := &devices[i].Ports[j]
+			for k := range p.Netdev {
+				nd := &p.Netdev[k]
+				if p.LinkLayer != "Ethernet" || nd.Index == nil || nd.CarrierUps == nil || nd.CarrierDowns == nil {
+					continue
+				}
+				read := carrier{ups: *nd.CarrierUps, downs: *nd.CarrierDowns, admin: nd.Admin == nil || *nd.Admin}
+				ups, downs := c.links.transitions(nd.Name, *nd.Index, read, now)
+				nd.Transitions = &snapshot.Transitions{Ups: ups, Downs: downs}
+			}
+		}
+		devices[i].Registrations = c.registered.registrations(devices[i].Name)
+	}
+	c.links.forget(now)
 }
 
 // vanished compares with what was seen before. A device that is listed and could not be read is there. Virtual functions and
@@ -149,7 +218,7 @@ func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snaps
 			c.seen[key] = snapshot.DeviceID{Name: d.Name, PCIAddress: d.PCIAddress}
 		}
 	}
-	maps.DeleteFunc(c.active, func(key string, _ map[int]bool) bool {
+	maps.DeleteFunc(c.ports, func(key string, _ map[int]*portHistory) bool {
 		_, lasting := c.seen[key]
 		return !present[key] && !lasting
 	})
@@ -207,11 +276,15 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 	if n.InfiniBand == nil {
 		return
 	}
+	if b := n.InfiniBand.Boot; b.Uptime != nil {
+		s.Emit(hostUptime, *b.Uptime, b.ID)
+	}
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode, string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
 		emitUint(s, deviceNodeType, d.NodeType, d.Name)
+		emitUint(s, deviceRegistrations, d.Registrations, d.Name)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)

@@ -51,6 +51,7 @@ var faulty = map[string][]string{
 	"firmware-health": {"RDMADeviceFirmwareError"},
 	"link-errors":     {"RDMALinkErrors"},
 	"flapping":        {"RDMALinkFlapping"},
+	"short-flaps":     {"RDMALinkFlapping"},
 	"sm-changing":     {"RDMASubnetManagerChanging"},
 	"no-sm":           {"RDMAPortNoSubnetManager"},
 	"no-v2-gid":       {"RDMARoCEv2GIDMissing"},
@@ -97,9 +98,11 @@ func TestDetectionMatrix(t *testing.T) {
 	golden(t, "../../../docs/detection-matrix.md", matrix(names, columns, cells))
 }
 
-// firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have; with the test that shows them.
+// firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have, and on what takes longer than one
+// lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing": "rules/tests/exporter.test.yml",
+	"RDMALinkUnstable":     "rules/tests/link_changes.test.yml: it needs a day",
 	"RDMAReadStuck":        "TestReadStuckAlert",
 }
 
@@ -135,7 +138,7 @@ func matrix(names, columns []string, cells []map[string]string) []byte {
 	return []byte(b.String())
 }
 
-var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel)_[a-z0-9_:]+`)
+var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter)_[a-z0-9_:]+`)
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {

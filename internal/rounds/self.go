@@ -45,6 +45,10 @@ var (
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether no such request is made at present, because one took more than a second.", Source: "the exporter",
 	}
+	eventOverruns = &exposition.Desc{
+		Name: "rdma_exporter_event_overruns_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
+		Help: "Times that the kernel's events came faster than the exporter took them (ENOBUFS). Transitions of links are counted all the same, but those made by hand then may be among them.", Source: "the exporter",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -52,7 +56,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, eventOverruns, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -83,6 +87,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlRequests, float64(rtnl.Requests))
 		s.self.Emit(rtnlSeconds, rtnl.Seconds)
 		s.self.Emit(rtnlBackOff, number(rtnl.BackOff))
+	}
+	if s.Host.Events != nil {
+		s.self.Emit(eventOverruns, float64(s.Host.Events.Overruns()))
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()

@@ -37,6 +37,13 @@ type InfiniBand struct {
 	Devices []Device
 	// Vanished are devices that were there earlier in this run and are not now.
 	Vanished []DeviceID
+	Boot     Boot
+}
+
+// Boot is the present run of the kernel.
+type Boot struct {
+	Uptime *float64 // seconds: the first number of /proc/uptime
+	ID     string   // /proc/sys/kernel/random/boot_id
 }
 
 // DeviceID names a device and the PCI function that it is on.
@@ -69,7 +76,9 @@ type Device struct {
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
 	Role         string // compute, other, unknown: pci.Role
-	Ports        []Port
+	// Registrations counts those that were heard in this run; nil where the kernel does not tell.
+	Registrations *uint64
+	Ports         []Port
 }
 
 // Port is a port of an RDMA device: ports/N.
@@ -92,15 +101,27 @@ type Port struct {
 	Netdev []Netdev          // the port's netdev, or the members of its bond
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
+
+	// Transitions of an InfiniBand port between ACTIVE and other states, as the readings show them.
+	Transitions *Transitions
+}
+
+// Transitions counts how often a link came and went since it was first seen in this run, administrative changes left out.
+type Transitions struct {
+	Ups, Downs uint64
 }
 
 // Netdev is a network interface of a port.
 type Netdev struct {
 	Name  string
-	Admin *bool // IFF_UP of /sys/class/net/NAME/flags
-	// CarrierChanges counts carrier coming and going since the netdev was made, administrative ones included:
-	// /sys/class/net/NAME/carrier_changes.
-	CarrierChanges *uint64
+	Index *uint64 // /sys/class/net/NAME/ifindex: one that is made again has another
+	Admin *bool   // IFF_UP of /sys/class/net/NAME/flags
+	// CarrierUps and CarrierDowns count carrier coming and going since the netdev was made, administrative ones included:
+	// /sys/class/net/NAME/carrier_up_count and carrier_down_count, since Linux 4.16.
+	CarrierUps, CarrierDowns *uint64
+	Transitions              *Transitions // of the carrier of an Ethernet netdev
+	// DownEvents counts the times that the physical link went down, as the driver says: ethtool LINKSTATE_GET, EXT_DOWN_CNT.
+	DownEvents *uint64
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
 }
