@@ -20,6 +20,9 @@ type Collector struct {
 	Help    string // one line for --help
 	Default bool   // on unless switched off
 	Descs   []*Desc
+	// Run, where there is one, owns what happens between the readings, in a program that stays. It listens until ctx ends and
+	// is started again after an error; nil means that there is nothing to listen to.
+	Run func(ctx context.Context, h *host.Host) error
 	// Read fills its own section of the node and calls done, once: when the section is whole or, with what there is, when
 	// ctx ends. What cannot be read becomes an Issue and costs its own sample; an error means that there is no section at
 	// all. A read that does not return from the kernel keeps Read, but not done.

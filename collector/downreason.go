@@ -56,14 +56,17 @@ func downReason(s host.LinkState) (reason, detail string) {
 	return state.text, state.substates[*s.ExtSubstate-1]
 }
 
-// downReasons asks why the netdevs that are administratively up have no link.
-func (r *reader) downReasons(netdevs []snapshot.Netdev) {
+// linkStates asks how often the links of the netdevs went down and, of those that are administratively up, why they are down
+// where the port has no link.
+func (r *reader) linkStates(netdevs []snapshot.Netdev, up bool) {
 	for i := range netdevs {
 		nd := &netdevs[i]
-		if nd.Admin != nil && !*nd.Admin {
+		s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, nd.Name)
+		if !made {
 			continue
 		}
-		if s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, nd.Name); made {
+		nd.DownEvents = s.ExtDownCount
+		if !up && (nd.Admin == nil || *nd.Admin) {
 			nd.DownReason, nd.DownDetail = downReason(s)
 		}
 	}

@@ -158,14 +158,18 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
 			}
-			c.markActive(d, p)
+			c.history(d, p)
 		}
 	}
 	c.Memory.Observe(now, links)
 	c.expect(links, targets)
-	maps.DeleteFunc(c.active, func(id string, _ map[int]bool) bool {
-		return !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return identityOf(&d) == id })
-	})
+	for id, ports := range c.ports {
+		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return identityOf(&d) == id })
+		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.passing })
+		if len(ports) == 0 {
+			delete(c.ports, id)
+		}
+	}
 	for i := range devices {
 		for j := range devices[i].Ports {
 			if id := lastingID(&devices[i], devices[i].Ports[j].Number); id != "" {
@@ -227,18 +231,6 @@ func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
 			to[i].ExpectedLanes, to[i].ExpectedLanesSource = &e.Lanes, string(e.LanesSource)
 		}
 	}
-}
-
-// markActive remembers for this run which ports of passing devices were ACTIVE.
-func (c *infiniBand) markActive(d *snapshot.Device, p *snapshot.Port) {
-	id := identityOf(d)
-	if c.active[id] == nil {
-		c.active[id] = map[int]bool{}
-	}
-	if isActive(p) {
-		c.active[id][p.Number] = true
-	}
-	p.WasActive = c.active[id][p.Number]
 }
 
 // cardOf names the card that a device is on: its PCI address without the function.

@@ -44,18 +44,41 @@ var (
 		Labels: []string{"device"},
 		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
 	}
+	deviceRegistrations = &Desc{
+		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
+		Help:   "Times that the device registered since the exporter started, as a driver that is loaded or a function that is reset does; absent where the kernel does not tell.",
+		Labels: []string{"device"},
+		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
+	}
+	hostUptime = &Desc{
+		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Help:   "Time since the host booted, also in a container. boot_id is the kernel's name of this boot.",
+		Labels: []string{"boot_id"},
+		Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
+	}
 )
 
 // infiniBand keeps what outlives a round: slow facts, and what was seen before.
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	active  map[string]map[int]bool   // ports of passing devices that were ACTIVE, by identity of their device
-	boot    string                    // boot id
+	ports   map[string]map[int]*portHistory
 	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
 	last    map[string]*lastDevice    // by name
 	gpus    []string
 	gpusAt  time.Time
+	bootID  string
+
+	links      *linkWatch
+	registered *deviceWatch
+}
+
+// portHistory is what a port was, by identity of its device.
+type portHistory struct {
+	active    bool // at the last reading of its state
+	wasActive bool // at any
+	passing   bool // its device comes and goes: nothing is kept of it
+	snapshot.Transitions
 }
 
 // lastDevice is a device as it was last read.
@@ -76,7 +99,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[string]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -84,7 +107,8 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceDataAge, deviceIgnored, portIgnored}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
+		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -107,15 +131,16 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		}
 		states[name] = c.devices[name]
 	}
-	gpus := c.gpus
+	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
-		c.remember(h.Now(), devices)
-		missing := c.missing(ctx, h, names, devices)
+		c.remember(now, devices)
+		c.count(devices, now)
+		missing := c.missing(ctx, h, boot.ID, names, devices)
 		ignored := c.ignored(names, devices, missing)
-		devices, ages := c.withLast(n.Devices, devices, h.Now())
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages}
+		devices, ages := c.withLast(n.Devices, devices, now)
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
 		done(nil)
 	})
 }
@@ -184,10 +209,11 @@ func withoutCounters(d *snapshot.Device) snapshot.Device {
 	out.Ports = slices.Clone(d.Ports)
 	for i := range out.Ports {
 		p := &out.Ports[i]
-		p.Counters = nil
+		p.Counters, p.Transitions = nil, nil
 		p.Netdev = slices.Clone(p.Netdev)
 		for j := range p.Netdev {
-			p.Netdev[j].CarrierChanges = nil
+			nd := &p.Netdev[j]
+			nd.CarrierUps, nd.CarrierDowns, nd.Transitions, nd.DownEvents = nil, nil, nil, nil
 		}
 	}
 	return out
@@ -214,6 +240,62 @@ func identityOf(d *snapshot.Device) string {
 		return d.Name
 	}
 	return d.NodeGUID + "/" + d.PCIAddress
+}
+
+// history is what a port was, and counts the transitions of InfiniBand ports.
+func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
+	id := identityOf(d)
+	if c.ports[id] == nil {
+		c.ports[id] = map[int]*portHistory{}
+	}
+	history := c.ports[id][p.Number]
+	if history == nil {
+		if p.State == nil {
+			return
+		}
+		history = &portHistory{active: isActive(p), passing: d.FunctionType != snapshot.Physical}
+		c.ports[id][p.Number] = history
+	}
+	history.note(p)
+	p.WasActive = history.wasActive
+	if t := history.Transitions; p.LinkLayer == "InfiniBand" {
+		p.Transitions = &t
+	}
+}
+
+func (h *portHistory) note(p *snapshot.Port) {
+	if p.State == nil {
+		return
+	}
+	now := isActive(p)
+	switch {
+	case now && !h.active:
+		h.Ups++
+	case !now && h.active:
+		h.Downs++
+	}
+	h.active, h.wasActive = now, h.wasActive || now
+}
+
+// count tells how often the carriers of Ethernet netdevs came and went. That of an IPoIB netdev says more of the subnet manager
+// and of multicast than of the link.
+func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
+	for i := range devices {
+		for j := range devices[i].Ports {
+			p := &devices[i].Ports[j]
+			for k := range p.Netdev {
+				nd := &p.Netdev[k]
+				if p.LinkLayer != "Ethernet" || nd.Index == nil || nd.CarrierUps == nil || nd.CarrierDowns == nil {
+					continue
+				}
+				read := carrier{ups: *nd.CarrierUps, downs: *nd.CarrierDowns, admin: nd.Admin == nil || *nd.Admin}
+				ups, downs := c.links.transitions(nd.Name, *nd.Index, read, now)
+				nd.Transitions = &snapshot.Transitions{Ups: ups, Downs: downs}
+			}
+		}
+		devices[i].Registrations = c.registered.registrations(devices[i].Name)
+	}
+	c.links.forget(now)
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
@@ -273,11 +355,15 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 	if n.InfiniBand == nil {
 		return
 	}
+	if b := n.InfiniBand.Boot; b.Uptime != nil {
+		s.Emit(hostUptime, *b.Uptime, b.ID)
+	}
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode, string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
 		emitUint(s, deviceNodeType, d.NodeType, d.Name)
+		emitUint(s, deviceRegistrations, d.Registrations, d.Name)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)

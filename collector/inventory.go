@@ -12,13 +12,10 @@ import (
 const pciDir = "sys/bus/pci/devices/"
 
 // missing compares the devices with the inventory. One that is listed and could not be read is there.
-func (c *infiniBand) missing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device) (out []snapshot.MissingDevice) {
+func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device) (out []snapshot.MissingDevice) {
 	r := &reader{ctx: ctx, h: h}
-	if c.boot == "" {
-		c.boot = r.optional("proc/sys/kernel/random/boot_id")
-	}
 	there := functionsOf(devices)
-	c.Memory.See(h.Now(), c.boot, there)
+	c.Memory.See(h.Now(), boot, there)
 	for _, f := range c.Memory.Absent(there) {
 		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
@@ -35,7 +32,7 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, names []string, 
 			continue
 		}
 		m := snapshot.MissingDevice{Name: f.Device, PCIAddress: f.PCIAddress, NodeGUID: f.NodeGUID, Reason: string(reason), Seen: "earlier_boot"}
-		if f.Boot == c.boot {
+		if f.Boot == boot {
 			m.Seen = "this_boot"
 		}
 		if slices.Contains(names, m.Name) {

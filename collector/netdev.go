@@ -144,38 +144,35 @@ func (r *reader) bondMembers(device, netdev string) []string {
 	return out
 }
 
-// withCarrier reads how often the carrier of each netdev has changed. The kernel takes no lock for it.
-func (r *reader) withCarrier(netdevs []snapshot.Netdev) []snapshot.Netdev {
+// iffUp is IFF_UP of include/uapi/linux/if.h.
+const iffUp = 1
+
+// withLink reads what the kernel itself knows of the netdevs' links, which takes no lock and asks no driver. The flags are read
+// after the counts: who finds a carrier lost by hand finds the netdev down.
+func (r *reader) withLink(netdevs []snapshot.Netdev) []snapshot.Netdev {
 	if len(netdevs) == 0 {
 		return nil
 	}
 	r.begin(host.SourceNetdev)
 	out := slices.Clone(netdevs)
 	for i := range out {
-		out[i].CarrierChanges = nil
-		if n, err := strconv.ParseUint(r.optional(netDir+out[i].Name+"/carrier_changes"), 10, 64); err == nil {
-			out[i].CarrierChanges = &n
+		nd := &out[i]
+		dir := netDir + nd.Name
+		nd.Index = r.count(dir + "/ifindex")
+		nd.CarrierDowns, nd.CarrierUps = r.count(dir+"/carrier_down_count"), r.count(dir+"/carrier_up_count")
+		nd.Admin = nil
+		if flags, err := strconv.ParseUint(r.optional(dir+"/flags"), 0, 64); err == nil {
+			up := flags&iffUp != 0
+			nd.Admin = &up
 		}
 	}
 	return out
 }
 
-// iffUp is IFF_UP of include/uapi/linux/if.h.
-const iffUp = 1
-
-// withAdmin reads whether the netdevs are administratively up.
-func (r *reader) withAdmin(netdevs []snapshot.Netdev) []snapshot.Netdev {
-	if len(netdevs) == 0 {
-		return nil
+// count reads a count that may not be there.
+func (r *reader) count(path string) *uint64 {
+	if n, err := strconv.ParseUint(r.optional(path), 10, 64); err == nil {
+		return &n
 	}
-	r.begin(host.SourceNetdev)
-	out := slices.Clone(netdevs)
-	for i := range out {
-		out[i].Admin = nil
-		if flags, err := strconv.ParseUint(r.optional(netDir+out[i].Name+"/flags"), 0, 64); err == nil {
-			up := flags&iffUp != 0
-			out[i].Admin = &up
-		}
-	}
-	return out
+	return nil
 }

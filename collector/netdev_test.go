@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -87,23 +88,20 @@ func TestMembersOfABond(t *testing.T) {
 	}
 }
 
-func TestAdminState(t *testing.T) {
-	r := readerOf(t, "-- sys/class/net/up/flags --\n0x1003\n-- sys/class/net/down/flags --\n0x1002\n-- sys/class/net/odd/flags --\nx\n")
-	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd"}, {Name: "gone"}}
-	yes := true
-	kept[2].Admin = &yes // of an earlier reading
+func TestLinkOfANetdev(t *testing.T) {
+	r := readerOf(t, "-- sys/class/net/up/flags --\n0x1003\n-- sys/class/net/up/ifindex --\n5\n-- sys/class/net/up/carrier_up_count --\n7\n-- sys/class/net/up/carrier_down_count --\n6\n"+
+		"-- sys/class/net/down/flags --\n0x1002\n-- sys/class/net/odd/flags --\nx\n-- sys/class/net/odd/carrier_up_count --\n-1\n")
+	yes, old := true, uint64(9)
+	kept := []snapshot.Netdev{{Name: "up"}, {Name: "down"}, {Name: "odd", Admin: &yes, CarrierUps: &old}, {Name: "gone"}} // odd's are of an earlier reading
 	var got []string
-	for _, nd := range r.withAdmin(kept) {
-		switch {
-		case nd.Admin == nil:
-			got = append(got, nd.Name+" unknown")
-		case *nd.Admin:
-			got = append(got, nd.Name+" up")
-		default:
-			got = append(got, nd.Name+" down")
+	for _, nd := range r.withLink(kept) {
+		admin := "unknown"
+		if nd.Admin != nil {
+			admin = map[bool]string{true: "up", false: "down"}[*nd.Admin]
 		}
+		got = append(got, fmt.Sprint(nd.Name, " ", admin, " ", value(nd.Index), " ", value(nd.CarrierUps), " ", value(nd.CarrierDowns)))
 	}
-	if !slices.Equal(got, []string{"up up", "down down", "odd unknown", "gone unknown"}) {
+	if !slices.Equal(got, []string{"up up 5 7 6", "down down <nil> <nil> <nil>", "odd unknown <nil> <nil> <nil>", "gone unknown <nil> <nil> <nil>"}) {
 		t.Errorf("%q", got)
 	}
 	if kept[0].Admin != nil || kept[2].Admin != &yes {

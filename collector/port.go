@@ -52,7 +52,19 @@ var (
 		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
 		Help:   "Times the carrier of the port's netdev came or went since the netdev was made; setting it up or down counts as well.",
 		Labels: []string{"device", "port", "netdev"},
-		Source: "/sys/class/net/NETDEV/carrier_changes",
+		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
+	}
+	portTransitions = &Desc{
+		Name: "rdma_port_link_transitions_total", Type: counter, Scope: scopePort,
+		Help:   "Times that the link came up or went down since the exporter first saw the port, however short; what was done by hand is not counted, a carrier that the driver takes away for a new configuration (mlx5: MTU, ring size) is. netdev is empty for InfiniBand ports, of which the readings of the state tell.",
+		Labels: []string{"device", "port", "netdev", "to"},
+		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
+	}
+	portDownEvents = &Desc{
+		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
+		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them; read each minute and when the link changes.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12)",
 	}
 	portRate = &Desc{
 		Name: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
@@ -104,7 +116,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
 	}
 )
@@ -151,7 +163,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	if !ok {
 		p = st.kept(r, d, n)
 	}
-	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
+	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withLink(st.slow.Netdev)
 	st.withLinks(r, p.Netdev)
 	if slices.Contains(names, "counters") {
 		p.Counters = r.pma(dir)
@@ -175,8 +187,6 @@ func (st *portState) fresh(r *reader, d *snapshot.Device, n int) (snapshot.Port,
 	if st.changed && r.deferrable() || r.due(st.at) {
 		st.readSlow(r, d, &p, told, netdev)
 		st.at, st.changed = r.now(), false
-	} else if !up {
-		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
 	}
 	if !told {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
@@ -220,8 +230,6 @@ func (st *portState) kept(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	if st.at.IsZero() {
 		st.readSlow(r, d, &p, false, "")
 		st.at, st.changed = r.now(), true
-	} else {
-		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
 	}
 	if st.lastAt.IsZero() {
 		return p
@@ -317,14 +325,12 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys = r.pkeys(dir)
 	r.begin(host.SourceNetdev)
-	st.slow.Netdev = r.withAdmin(r.netdevs(d, p.Number, st.slow.LinkLayer, netdev))
+	st.slow.Netdev = r.withLink(r.netdevs(d, p.Number, st.slow.LinkLayer, netdev))
 	if p.Unread || st.slow.LinkLayer != "Ethernet" { // rtnl is in the way, or has nothing to tell
 		return
 	}
 	st.askLinkModes(r)
-	if !isActive(p) {
-		r.downReasons(st.slow.Netdev)
-	}
+	r.linkStates(st.slow.Netdev, isActive(p))
 }
 
 // askLinkModes asks for the link modes of each netdev. Those of one that was not asked now are kept.
@@ -455,11 +461,16 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		if nd.DownReason != "" {
 			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		}
-		emitUint(s, portCarrierChanges, nd.CarrierChanges, d.Name, port, nd.Name)
+		if nd.CarrierUps != nil && nd.CarrierDowns != nil {
+			s.Emit(portCarrierChanges, float64(*nd.CarrierUps+*nd.CarrierDowns), d.Name, port, nd.Name)
+		}
+		emitTransitions(s, nd.Transitions, d.Name, port, nd.Name)
+		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
 		if nd.Admin != nil {
 			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
 		}
 	}
+	emitTransitions(s, p.Transitions, d.Name, port, "")
 	emitUint(s, portLogicalState, p.State, d.Name, port)
 	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
@@ -484,4 +495,11 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+}
+
+func emitTransitions(s Sink, t *snapshot.Transitions, labels ...string) {
+	if t != nil {
+		s.Emit(portTransitions, float64(t.Ups), append(labels, "up")...)
+		s.Emit(portTransitions, float64(t.Downs), append(labels, "down")...)
+	}
 }

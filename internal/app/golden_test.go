@@ -68,6 +68,8 @@ var inNoFixture = map[string]string{
 	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",
 	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",
 	"rdma_port_retransmitted_bytes_total":               "EFA on Linux 7.3, ionic firmware",
+	"rdma_device_registrations_total":                   "events are heard live only; test/kernel has it",
+	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
 }
 
 // dropsSamples are the machines whose hardware names two counters alike.

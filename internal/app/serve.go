@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -109,6 +110,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	var listeners sync.WaitGroup
+	listeners.Go(func() { sched.Listen(ctx) })
+	defer listeners.Wait()
+	defer cancel()
 	// Listening does not wait for the machine: a device that does not answer must not keep the others unwatched.
 	go func() {
 		_, err := sched.Collect(ctx, nil)

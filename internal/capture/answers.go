@@ -232,7 +232,12 @@ func reporterNamed(name string) (r host.HealthReporter, ok bool) {
 }
 
 func linkStateFields(s *host.LinkState) []field {
-	return []field{{"link", &s.Link, false}, {"ext_state", &s.ExtState, false}, {"ext_substate", &s.ExtSubstate, false}}
+	return []field{
+		{"link", &s.Link, false},
+		{"ext_state", &s.ExtState, false},
+		{"ext_substate", &s.ExtSubstate, false},
+		{"ext_down_cnt", &s.ExtDownCount, false},
+	}
 }
 
 func encodeLinkState(s host.LinkState) []byte {

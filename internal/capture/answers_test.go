@@ -58,6 +58,24 @@ func TestAnswersOfLinkModes(t *testing.T) {
 	}
 }
 
+func TestAnswersOfLinkStates(t *testing.T) {
+	for _, c := range []struct {
+		state host.LinkState
+		text  string
+	}{
+		{host.LinkState{Link: num(1), ExtDownCount: num(3)}, "link: 1\next_down_cnt: 3\n"},
+		{host.LinkState{Link: num(0), ExtState: num(0), ExtSubstate: num(6), ExtDownCount: num(0)}, "link: 0\next_state: 0\next_substate: 6\next_down_cnt: 0\n"},
+		{host.LinkState{}, ""},
+	} {
+		if got := string(encodeLinkState(c.state)); got != c.text {
+			t.Errorf("%q, want %q", got, c.text)
+		}
+		if got, err := decodeLinkState("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.state) {
+			t.Errorf("%q: %+v, %v", c.text, got, err)
+		}
+	}
+}
+
 func TestAnswersOfStats(t *testing.T) {
 	stats := []host.Stat{{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1}}
 	text := "rx_write_requests: 0\nRNR sent: 5\na: b: 18446744073709551615\n"
@@ -122,6 +140,11 @@ func FuzzDecode(f *testing.F) {
 		if m, err := decodeLinkModes("x", data); err == nil {
 			if again, err := decodeLinkModes("x", encodeLinkModes(m)); err != nil || !reflect.DeepEqual(again, m) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
+			}
+		}
+		if l, err := decodeLinkState("x", data); err == nil {
+			if again, err := decodeLinkState("x", encodeLinkState(l)); err != nil || !reflect.DeepEqual(again, l) {
+				t.Errorf("%+v became %+v, %v", l, again, err)
 			}
 		}
 		if h, err := decodeHealth("x", data); err == nil {

@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
@@ -25,6 +27,7 @@ const (
 	ethtoolHeaderFlags   = 3
 
 	ethtoolFlagCompactBitsets = 1
+	ethtoolFlagStats          = 4
 
 	bitsetValue = 4
 	bitsetMask  = 5
@@ -39,11 +42,14 @@ const (
 	linkStateLink        = 2
 	linkStateExtState    = 5
 	linkStateExtSubstate = 6
+	linkStateExtDownCnt  = 7
 )
 
 // ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
 	family genlFamily
+	// linkStateCountsNot is set once the kernel refused the flag for statistics in LINKSTATE_GET: it is too old for the count.
+	linkStateCountsNot atomic.Bool
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
@@ -55,16 +61,33 @@ func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, 
 }
 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
-	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, 0)
+	msg, err := c.linkState(netdev)
 	if err != nil {
 		return LinkState{}, &Error{"ask", "ethtool/" + netdev + "/linkstate", err}
 	}
 	return parseLinkState(msg), nil
 }
 
+// linkState asks with statistics. An older kernel answers EINVAL to the flag.
+func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
+	if !c.linkStateCountsNot.Load() {
+		msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return msg, err
+		}
+	}
+	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, 0)
+	if err == nil {
+		c.linkStateCountsNot.Store(true)
+	}
+	return msg, err
+}
+
 // parseLinkState reads the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
-	numbers(msg, map[uint16]**uint64{linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate})
+	numbers(msg, map[uint16]**uint64{
+		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate, linkStateExtDownCnt: &s.ExtDownCount,
+	})
 	return s
 }
 

@@ -2,6 +2,7 @@ package host
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -63,4 +64,25 @@ func FuzzParseLinkModes(f *testing.F) {
 			t.Fatalf("%+v", m)
 		}
 	})
+}
+
+func TestParseLinkState(t *testing.T) {
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want LinkState
+	}{
+		{"up, with a count", slices.Concat(header, attr(linkStateLink, u8(1)), attr(linkStateExtDownCnt, u32(3))), LinkState{Link: ptr(1), ExtDownCount: ptr(3)}},
+		{
+			"down", slices.Concat(header, attr(linkStateLink, u8(0)), attr(linkStateExtState, u8(0)), attr(linkStateExtSubstate, u8(6)), attr(linkStateExtDownCnt, u32(4))),
+			LinkState{Link: ptr(0), ExtState: ptr(0), ExtSubstate: ptr(6), ExtDownCount: ptr(4)},
+		},
+		{"a driver that tells no more", slices.Concat(header, attr(linkStateLink, u8(1))), LinkState{Link: ptr(1)}},
+		{"empty", nil, LinkState{}},
+	} {
+		if got := parseLinkState(c.msg); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
 }

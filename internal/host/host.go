@@ -1,5 +1,5 @@
-// Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink
-// and devlink, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
+// Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
+// devlink and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
 // recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
@@ -19,6 +19,8 @@ type Host struct {
 	RDMA    RDMA
 	Ethtool Ethtool
 	Devlink Devlink
+	// Events is nil where there is nothing to listen to: a copied tree, a replay.
+	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.
@@ -93,11 +95,13 @@ type Ethtool interface {
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
 }
 
-// LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells why while the link is down only.
+// LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells the states while the link is down only.
 type LinkState struct {
 	Link        *uint64 // ETHTOOL_A_LINKSTATE_LINK, 0 or 1
 	ExtState    *uint64 // ETHTOOL_A_LINKSTATE_EXT_STATE, enum ethtool_link_ext_state; 0 is a state
 	ExtSubstate *uint64 // ETHTOOL_A_LINKSTATE_EXT_SUBSTATE, numbered for each state
+	// ExtDownCount is ETHTOOL_A_LINKSTATE_EXT_DOWN_CNT: times that the physical link went down, as the driver counts them.
+	ExtDownCount *uint64
 }
 
 // LinkModes is what LINKMODES_GET tells; nil means unknown or not sent.

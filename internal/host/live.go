@@ -27,6 +27,7 @@ func OpenLive(p Paths) (*Live, error) {
 	if t.isSysfs() {
 		l.rdma = newRDMAClient()
 		l.RDMA, l.Ethtool, l.Devlink = l.rdma, &ethtoolClient{}, &devlinkClient{}
+		l.Events = NewEvents(t, EventBuffer)
 	}
 	return l, nil
 }

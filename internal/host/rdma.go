@@ -13,12 +13,14 @@ import (
 
 // RDMA netlink numbers, include/uapi/rdma/rdma_netlink.h.
 const (
-	rdmaNlNldev = 5
+	rdmaNlNldev       = 5
+	rdmaNlGroupNotify = 4
 
 	nldevCmdGet     = 1
 	nldevCmdPortGet = 5
 	nldevCmdSysGet  = 6
 	nldevCmdStatGet = 17
+	nldevCmdMonitor = 28
 
 	nldevAttrDevIndex      = 1
 	nldevAttrDevName       = 2
@@ -35,6 +37,9 @@ const (
 	nldevAttrHWCounter     = 81
 	nldevAttrCounterName   = 82
 	nldevAttrCounterValue  = 83
+	nldevAttrEventType     = 102
+
+	nldevSysAttrMonitorMode = 103
 )
 
 // netlinkTimeout bounds the wait for a reply that got lost. A request that blocks in the kernel blocks in its send.

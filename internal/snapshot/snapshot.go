@@ -45,6 +45,13 @@ type InfiniBand struct {
 	Ignored []PortID
 	// Ages say of each device that was ever read how old what is known of its state is.
 	Ages []DataAge
+	Boot Boot
+}
+
+// Boot is the present run of the kernel.
+type Boot struct {
+	Uptime *float64 // seconds: the first number of /proc/uptime
+	ID     string   // /proc/sys/kernel/random/boot_id
 }
 
 // DataAge is the age of what is known of a device's state. State that is too old to be served has an age as well.
@@ -94,7 +101,9 @@ type Device struct {
 	Role         string // compute, other, unknown, nvlink_management: pci.Role
 	// PhysicalFunction is the address behind the link physfn: of a virtual function that this host itself serves.
 	PhysicalFunction string
-	Ports            []Port
+	// Registrations counts those that were heard in this run; nil where the kernel does not tell.
+	Registrations *uint64
+	Ports         []Port
 }
 
 // Port is a port of an RDMA device: ports/N.
@@ -122,15 +131,27 @@ type Port struct {
 	Expected
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
+
+	// Transitions of an InfiniBand port between ACTIVE and other states, as the readings show them.
+	Transitions *Transitions
+}
+
+// Transitions counts how often a link came and went since it was first seen in this run, administrative changes left out.
+type Transitions struct {
+	Ups, Downs uint64
 }
 
 // Netdev is a network interface of a port.
 type Netdev struct {
 	Name  string
-	Admin *bool // IFF_UP of /sys/class/net/NAME/flags
-	// CarrierChanges counts carrier coming and going since the netdev was made, administrative ones included:
-	// /sys/class/net/NAME/carrier_changes.
-	CarrierChanges *uint64
+	Index *uint64 // /sys/class/net/NAME/ifindex: one that is made again has another
+	Admin *bool   // IFF_UP of /sys/class/net/NAME/flags
+	// CarrierUps and CarrierDowns count carrier coming and going since the netdev was made, administrative ones included:
+	// /sys/class/net/NAME/carrier_up_count and carrier_down_count, since Linux 4.16.
+	CarrierUps, CarrierDowns *uint64
+	Transitions              *Transitions // of the carrier of an Ethernet netdev
+	// DownEvents counts the times that the physical link went down, as the driver says: ethtool LINKSTATE_GET, EXT_DOWN_CNT.
+	DownEvents *uint64
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
 

@@ -53,6 +53,7 @@ func TestKernel(t *testing.T) {
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
 		{"ethtool call that holds rtnl", testEthtoolStall},
+		{"losses between scrapes", testLosses},
 		{"reads that do not return", testStuckReads},
 		{"device renamed", testRename},
 		{"device unbound from its driver", testUnbind},
@@ -125,6 +126,8 @@ func testPorts(t *testing.T, g *guest) {
 		want[fmt.Sprintf(`rdma_port_counter_saturated{counter="link_downed",device=%q,port="1"}`, device)] = 0
 	}
 	g.expect(t, want)
+	// An old kernel refuses a request for more than it has; it is made in the old way then.
+	g.expectGone(t, `rdma_scrape_errors_total{collector="infiniband",device="mlx5_1",reason="invalid"}`)
 }
 
 func testCounters(t *testing.T, g *guest) {
@@ -238,6 +241,28 @@ func testDownAndUp(t *testing.T, g *guest) {
 	})
 }
 
+// testLosses takes the carrier away faster than anybody scrapes, by the driver and by hand.
+func testLosses(t *testing.T, g *guest) {
+	const (
+		down  = `rdma_port_link_transitions_total{device="mlx5_1",netdev="ens0f0np0",port="1",to="down"}`
+		count = `rdma_port_link_down_events_total{device="mlx5_1",netdev="ens0f0np0",port="1"}`
+	)
+	before, err := scrape(t.Context(), g.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.must(t, "cd /sys/kernel/debug/fakerdma/mlx5_1; for i in $(seq 50); do echo 0 >carrier; echo 1 >carrier; done")
+	g.must(t, "ip link set ens0f0np0 down; ip link set ens0f0np0 up")
+	want := samples{down: before[down] + 50}
+	if g.kernelSince(t, 6, 12) {
+		g.set(t, "mlx5_1", map[string]int{"link_down_events": 50})
+		g.must(t, "ip link set ens0f0np0 down") // the count is read when the port changes
+		g.expect(t, samples{count: 50})
+		g.must(t, "ip link set ens0f0np0 up")
+	}
+	g.expect(t, want)
+}
+
 // testStuckReads has the reads of one device hang in the kernel: the other devices are served, and so is what is wrong.
 func testStuckReads(t *testing.T, g *guest) {
 	const stuck = `rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_0"}`
@@ -267,12 +292,34 @@ func testRename(t *testing.T, g *guest) {
 
 func testUnbind(t *testing.T, g *guest) {
 	address := filepath.Base(g.must(t, "readlink /sys/class/infiniband/mlx5_0/device"))
+	const registrations = `rdma_device_registrations_total{device="mlx5_0"}`
+	told := g.kernelSince(t, 6, 12)
+	if told {
+		g.expect(t, samples{registrations: 0})
+	}
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/unbind")
 	g.expectGone(t, ibState)
 	g.expect(t, samples{`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`: 112})
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/bind")
 	g.expect(t, samples{ibState: 4, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 0})
+	if told {
+		g.expect(t, samples{registrations: 1, `rdma_device_registrations_total{device="mlx5_1"}`: 0})
+	} else {
+		g.expectGone(t, registrations)
+	}
 }
+
+// kernelSince says whether the guest's kernel is of that series or a later one.
+func (g *guest) kernelSince(t *testing.T, major, minor int) bool {
+	t.Helper()
+	var m, n int
+	if release := g.must(t, "uname -r"); !scanned(fmt.Sscanf(release, "%d.%d", &m, &n)) {
+		t.Fatalf("uname -r: %s", release)
+	}
+	return m > major || m == major && n >= minor
+}
+
+func scanned(_ int, err error) bool { return err == nil }
 
 func testUnload(t *testing.T, g *guest) {
 	g.set(t, "mlx5_0", map[string]int{"counters/symbol_error": 8})

@@ -37,7 +37,7 @@ struct fake {
 	u32 mbps, pfc_enabled, eeprom_errno;
 	u32 ethtool_stall;	/* seconds that a query of the link settings takes, with rtnl held */
 	u32 ethtool_calls;	/* how many were begun */
-	u64 *ethtool;
+	u64 *ethtool, link_down_events;
 	u64 pause[2], fec[2], pfc_requests[8], pfc_indications[8];
 	u8 eeprom[(1 + EEPROM_PAGES) * ETH_MODULE_EEPROM_PAGE_LEN];
 };

@@ -2,6 +2,7 @@
 /* The Ethernet side of a RoCE port: link, ethtool statistics by string and by netlink, module EEPROM, DCB. */
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
+#include <linux/version.h>
 #include <net/dcbnl.h>
 
 #include "fakerdma.h"
@@ -117,6 +118,13 @@ static int get_link_ksettings(struct net_device *netdev, struct ethtool_link_kse
 	return 0;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+static void get_link_ext_stats(struct net_device *netdev, struct ethtool_link_ext_stats *stats)
+{
+	stats->link_down_events = to_fake(netdev)->link_down_events;
+}
+#endif
+
 static void get_pause(struct net_device *netdev, struct ethtool_pauseparam *pause)
 {
 	pause->rx_pause = 1;
@@ -202,6 +210,9 @@ static const struct ethtool_ops fake_ethtool_ops = {
 	.get_drvinfo = get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = get_link_ksettings,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+	.get_link_ext_stats = get_link_ext_stats,
+#endif
 	.get_pauseparam = get_pause,
 	.get_pause_stats = get_pause_stats,
 	.get_fecparam = get_fec,
@@ -299,6 +310,7 @@ void fake_netdev_debugfs(struct fake *f)
 	debugfs_create_u32("speed_mbps", 0644, f->debugfs, &f->mbps);
 	debugfs_create_u32("ethtool_stall", 0644, f->debugfs, &f->ethtool_stall);
 	debugfs_create_u32("ethtool_calls", 0444, f->debugfs, &f->ethtool_calls);
+	debugfs_create_u64("link_down_events", 0644, f->debugfs, &f->link_down_events);
 	debugfs_create_u32("pfc_en", 0644, f->debugfs, &f->pfc_enabled);
 	debugfs_create_u64("rx_pause_frames", 0644, f->debugfs, &f->pause[0]);
 	debugfs_create_u64("tx_pause_frames", 0644, f->debugfs, &f->pause[1]);

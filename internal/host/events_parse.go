@@ -1,0 +1,56 @@
+package host
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+// iflaCarrierUpCount and iflaCarrierDownCount are of include/uapi/linux/if_link.h.
+const (
+	iflaCarrierUpCount   = 47
+	iflaCarrierDownCount = 48
+)
+
+// parseLinkEvent reads RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Those of another family than AF_UNSPEC
+// are on a port of a bridge; deleting that deletes no interface.
+func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
+	if kind != unix.RTM_NEWLINK && kind != unix.RTM_DELLINK || len(msg) < unix.SizeofIfInfomsg || msg[0] != unix.AF_UNSPEC {
+		return e, false
+	}
+	flags := binary.NativeEndian.Uint32(msg[8:])
+	e = LinkEvent{
+		Index: uint64(binary.NativeEndian.Uint32(msg[4:])), Deleted: kind == unix.RTM_DELLINK,
+		Up: flags&unix.IFF_UP != 0, Carrier: flags&unix.IFF_LOWER_UP != 0,
+	}
+	body := msg[unix.SizeofIfInfomsg:]
+	numbers(body, map[uint16]**uint64{iflaCarrierUpCount: &e.CarrierUpCount, iflaCarrierDownCount: &e.CarrierDownCount})
+	for t, v := range attrs(body) {
+		if t == unix.IFLA_IFNAME {
+			e.Name = text(v)
+		}
+	}
+	return e, e.Name != ""
+}
+
+// parseDeviceEvent reads the attributes of RDMA_NLDEV_CMD_MONITOR.
+func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
+	var kind, index, port *uint64
+	numbers(msg, map[uint16]**uint64{nldevAttrEventType: &kind, nldevAttrDevIndex: &index, nldevAttrPortIndex: &port})
+	for t, v := range attrs(msg) {
+		switch t {
+		case nldevAttrDevName:
+			e.Device = text(v)
+		case nldevAttrNdevName:
+			e.Netdev = text(v)
+		}
+	}
+	if kind == nil || index == nil {
+		return DeviceEvent{}, false
+	}
+	e.Type, e.Index = DeviceEventType(*kind), *index
+	if port != nil {
+		e.Port = *port
+	}
+	return e, true
+}

@@ -1,0 +1,109 @@
+package host
+
+import (
+	"encoding/binary"
+	"reflect"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// linkMessage is the body of RTM_NEWLINK.
+func linkMessage(family uint8, index, flags uint32, attributes ...[]byte) []byte {
+	head := []byte{family, 0, 1, 0}
+	head = binary.NativeEndian.AppendUint32(head, index)
+	head = binary.NativeEndian.AppendUint32(head, flags)
+	head = binary.NativeEndian.AppendUint32(head, 0xffffffff)
+	return slices.Concat(append([][]byte{head}, attributes...)...)
+}
+
+func TestParseLinkEvent(t *testing.T) {
+	name, ups, downs := attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(7)), attr(iflaCarrierDownCount, u32(6))
+	const running = unix.IFF_UP | unix.IFF_LOWER_UP
+	for _, c := range []struct {
+		name string
+		kind uint16
+		msg  []byte
+		want LinkEvent
+		ok   bool
+	}{
+		{
+			"up, with a carrier", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, running|unix.IFF_RUNNING, name, ups, downs),
+			LinkEvent{Index: 5, Name: "eth0", Up: true, Carrier: true, CarrierUpCount: ptr(7), CarrierDownCount: ptr(6)},
+			true,
+		},
+		{
+			"up, without one", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, unix.IFF_UP, attr(unix.IFLA_MTU, u32(9000)), name, ups, downs),
+			LinkEvent{Index: 5, Name: "eth0", Up: true, CarrierUpCount: ptr(7), CarrierDownCount: ptr(6)},
+			true,
+		},
+		{"a kernel without the counts", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, 0, name), LinkEvent{Index: 5, Name: "eth0"}, true},
+		{"deleted", unix.RTM_DELLINK, linkMessage(unix.AF_UNSPEC, 5, 0, name), LinkEvent{Index: 5, Name: "eth0", Deleted: true}, true},
+		{"taken from a bridge", unix.RTM_DELLINK, linkMessage(unix.AF_BRIDGE, 5, 0, name), LinkEvent{}, false},
+		{"an address", unix.RTM_NEWADDR, linkMessage(unix.AF_UNSPEC, 5, 0, name), LinkEvent{}, false},
+		{"nameless", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, 0), LinkEvent{Index: 5}, false},
+		{"cut", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, 0)[:15], LinkEvent{}, false},
+		{"empty", unix.RTM_NEWLINK, nil, LinkEvent{}, false},
+	} {
+		if got, ok := parseLinkEvent(c.kind, c.msg); ok != c.ok || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, %v", c.name, got, ok)
+		}
+	}
+}
+
+func TestParseDeviceEvent(t *testing.T) {
+	device := slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str("mlx5_0")))
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want DeviceEvent
+		ok   bool
+	}{
+		{"registered", slices.Concat(device, attr(nldevAttrEventType, u8(0))), DeviceEvent{Type: DeviceRegistered, Index: 3, Device: "mlx5_0"}, true},
+		{"renamed", slices.Concat(device, attr(nldevAttrEventType, u8(4))), DeviceEvent{Type: DeviceRenamed, Index: 3, Device: "mlx5_0"}, true},
+		{
+			"netdev attached", slices.Concat(device, attr(nldevAttrPortIndex, u32(1)), attr(nldevAttrNdevName, str("eth0")), attr(nldevAttrEventType, u8(2))),
+			DeviceEvent{Type: NetdevAttached, Index: 3, Device: "mlx5_0", Port: 1, Netdev: "eth0"},
+			true,
+		},
+		{"no type", device, DeviceEvent{}, false},
+		{"no device", attr(nldevAttrEventType, u8(0)), DeviceEvent{}, false},
+		{"empty", nil, DeviceEvent{}, false},
+	} {
+		if got, ok := parseDeviceEvent(c.msg); ok != c.ok || got != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got, ok)
+		}
+	}
+}
+
+func FuzzParseEvents(f *testing.F) {
+	f.Add(uint16(unix.RTM_NEWLINK), linkMessage(unix.AF_UNSPEC, 5, 1, attr(unix.IFLA_IFNAME, str("eth0")), attr(iflaCarrierUpCount, u32(1))))
+	f.Add(uint16(0), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrEventType, u8(0))))
+	f.Fuzz(func(t *testing.T, kind uint16, msg []byte) {
+		if e, ok := parseLinkEvent(kind, msg); ok && e.Name == "" {
+			t.Fatalf("%+v", e)
+		}
+		if e, ok := parseDeviceEvent(msg); !ok && e != (DeviceEvent{}) {
+			t.Fatalf("%+v", e)
+		}
+	})
+}
+
+func TestNetdevsOfANetwork(t *testing.T) {
+	const text = "Inter-|   Receive                            |  Transmit\n face |bytes    packets errs|bytes\n    lo: 0 0 0 0\n  eth0:12 3 4\n"
+	got := parseNetdevs([]byte(text))
+	if !slices.Equal(got, []string{"lo", "eth0"}) {
+		t.Errorf("%q", got)
+	}
+	for _, c := range []struct{ own, shown, want []string }{
+		{got, []string{"eth0", "lo"}, nil},
+		{got, []string{"ens1np0", "eth0", "lo"}, []string{"ens1np0"}},
+		{got, []string{"lo"}, []string{"eth0"}},
+		{nil, nil, nil},
+	} {
+		if d := differences(c.own, c.shown); !slices.Equal(d, c.want) {
+			t.Errorf("%q, %q: %q", c.own, c.shown, d)
+		}
+	}
+}

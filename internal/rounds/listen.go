@@ -1,0 +1,51 @@
+package rounds
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"rdma_exporter/collector"
+)
+
+// A collector whose Run fails is started again after a second, then two, up to five minutes; one that ran longer than that
+// begins anew.
+const (
+	firstPause = time.Second
+	lastPause  = 5 * time.Minute
+)
+
+// Listen runs what collectors do between their rounds until ctx ends.
+func (s *Scheduler) Listen(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, r := range s.runners {
+		if r.c.Run != nil {
+			wg.Go(func() { s.listen(ctx, r.c) })
+		}
+	}
+}
+
+// listen logs the first of several failures in a row.
+func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
+	pause := firstPause
+	for failed := false; ; failed = true {
+		start := time.Now()
+		err := c.Run(ctx, s.Host)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		if time.Since(start) > lastPause {
+			failed, pause = false, firstPause
+		}
+		if !failed {
+			s.faults.log.Warn("cannot listen; trying again from time to time", "collector", c.Name, "err", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
