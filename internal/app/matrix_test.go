@@ -57,7 +57,7 @@ var faulty = map[string][]string{
 	"firmware-health": {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":     {"warning RDMALinkErrors mlx5_0/1"},
 	"flapping":        {"warning RDMALinkFlapping mlx5_0/1"},
-	"short-flaps":     {"warning RDMALinkFlapping TODO"},
+	"short-flaps":     {"warning RDMALinkFlapping mlx5_1/1"},
 	"sm-changing":     {"warning RDMASubnetManagerChanging"},
 	"no-sm":           {"critical RDMAPortNoSubnetManager"},
 	"sm-gone":         {"critical RDMAPortNoSubnetManager"},
