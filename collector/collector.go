@@ -9,6 +9,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -49,6 +50,9 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
+	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
+	Site     *site.Store
+	Hostname string // of the machine, for Site; empty if it does not tell
 }
 
 // All returns new collectors, in the order in which they appear everywhere.

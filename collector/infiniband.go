@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -38,6 +39,7 @@ type infiniBand struct {
 	devices map[string]*deviceState
 	seen    map[string]snapshot.DeviceID // by identity
 	active  map[string]map[int]bool      // ports that were ACTIVE, by identity of their device
+	facts   map[string][]site.Subject    // of devices and their ports, by name of the device: ignored
 	gpus    []string
 	gpusAt  time.Time
 }
@@ -54,12 +56,12 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}}
 	return &Collector{
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType}, portDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType, deviceIgnored, portIgnored}, portDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -87,7 +89,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
 		c.remember(devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: c.vanished(names, devices)}
+		vanished := c.vanished(names, devices)
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: vanished, Ignored: c.ignored(names, devices, vanished)}
 		done(nil)
 	})
 }
@@ -219,6 +222,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			emitPMA(s, d, p, port)
 		}
 	}
+	emitIgnored(s, n.InfiniBand.Ignored)
 	for _, id := range n.InfiniBand.Vanished {
 		s.Emit(devicePresent, 0, id.Name, id.PCIAddress)
 	}

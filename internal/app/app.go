@@ -59,6 +59,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	check := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
 	var k checkConfig
 	k.flags(check)
+	checkConfig := a.Command("check-config", "Say whether a file for --config.file is valid. Exit code: 0 yes, 2 no.")
+	var l checkConfigConfig
+	l.flags(checkConfig)
 	capt := a.Command("capture", "Write everything that the collectors read on this host into one text archive.")
 	var p captureConfig
 	p.flags(capt)
@@ -80,6 +83,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	switch command {
 	case check.FullCommand():
 		return runCheck(ctx, &c, &k, stdout, log)
+	case checkConfig.FullCommand():
+		return runCheckConfig(&l, stdout, stderr)
 	case capt.FullCommand():
 		return runCapture(ctx, &c, &p, stdout, log)
 	default:
@@ -104,9 +109,9 @@ func joinDash(args []string) []string {
 func usage(err error) (int, error) { return exitUsage, err }
 
 // collectors returns those that are switched on.
-func (c *config) collectors() ([]*collector.Collector, error) {
+func (c *config) collectors(m *machine) ([]*collector.Collector, error) {
 	var on []*collector.Collector
-	for _, x := range collector.All(collector.Options{Include: c.include, Exclude: c.exclude}) {
+	for _, x := range collector.All(c.options(m)) {
 		if c.isOn(x) {
 			on = append(on, x)
 		}
@@ -115,6 +120,10 @@ func (c *config) collectors() ([]*collector.Collector, error) {
 		return nil, errors.New("all collectors are switched off: leave at least one --collector.NAME on")
 	}
 	return on, nil
+}
+
+func (c *config) options(m *machine) collector.Options {
+	return collector.Options{Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname()}
 }
 
 // atLeastWarn lets warnings and errors through.

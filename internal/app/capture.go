@@ -51,15 +51,15 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	if err := p.check(); err != nil {
 		return usage(err)
 	}
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Time{})
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	on, err := c.collectors(m)
+	if err != nil {
+		return usage(err)
+	}
 
 	rec := capture.NewRecorder(m.Host)
 	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
@@ -80,6 +80,9 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		rec.EndRound(offset)
 	}
 	a := rec.Archive(meta)
+	if err := c.site.record(a, p.anonymise); err != nil {
+		return usage(fmt.Errorf("capture: %w", err))
+	}
 	if p.anonymise {
 		capture.Anonymise(a)
 	}

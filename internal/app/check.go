@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,15 +30,15 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 }
 
 func runCheck(ctx context.Context, c *config, k *checkConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	on, err := c.collectors(m)
+	if err != nil {
+		return usage(err)
+	}
 	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
@@ -85,7 +86,7 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	if err != nil {
 		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
 	}
-	j := &judge{m: m, rounds: sched, host: m.hostname() + ":10879", folder: folder}
+	j := &judge{m: m, rounds: sched, host: cmp.Or(m.hostname(), "unknown") + ":10879", folder: folder}
 	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
@@ -93,15 +94,12 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	return j, nil
 }
 
+// hostname is empty where the machine does not tell it.
 func (m *machine) hostname() string {
-	name := m.meta.Hostname
 	if m.player == nil {
-		name = m.firstLine("proc/sys/kernel/hostname")
+		return m.firstLine("proc/sys/kernel/hostname")
 	}
-	if name == "" {
-		name = "unknown"
-	}
-	return name
+	return m.meta.Hostname
 }
 
 // round collects at a moment and judges.

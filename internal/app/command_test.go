@@ -42,6 +42,8 @@ func TestBadInput(t *testing.T) {
 	must(t, os.WriteFile(newer, []byte("-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n"), 0o644))
 	web := filepath.Join(dir, "web.yml")
 	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_fil: x}\n"), 0o644))
+	badConfig := filepath.Join(dir, "config.txtar")
+	must(t, os.WriteFile(badConfig, []byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- exporter/config.yml --\nx\n"), 0o644))
 	before, err := os.ReadDir(dir)
 	must(t, err)
 	for _, c := range []struct {
@@ -58,6 +60,13 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--replay=" + broken}, `"../../etc/passwd"`},
 		{[]string{"--replay=" + newer, "check"}, "version 2"},
 		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
+		{[]string{"--config.file=" + dir + "/nope", "check"}, dir + "/nope: no such file or directory"},
+		{[]string{"--config.file=" + dir, "--replay=demo", "check"}, dir + ": has to be a regular file"},
+		{[]string{"--config.file=" + web, "--replay=demo", "check"}, web + `:1: the file: unknown key "tls_server_config": there are ignore, pins`},
+		{[]string{"--config.file=" + web, "--replay=demo", "capture", "-o", dir + "/x"}, web + ":1: "},
+		{[]string{"--config.file=" + web}, web + ":1: "},
+		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
+		{[]string{"check-config"}, "FILE"},
 		{[]string{"--device.include=("}, "--device.include"},
 		{[]string{"--device.exclude=("}, "--device.exclude"},
 		{[]string{"--collect.timeout=0s"}, "--collect.timeout"},

@@ -28,6 +28,7 @@ type config struct {
 	chosen           map[string]*choice
 	timeout          time.Duration
 	maxProcs         int
+	site             siteFile
 }
 
 // choice is --collector.NAME and --no-collector.NAME.
@@ -40,6 +41,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("path.sysfs", "The machine's /sys; sys below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
 	a.Flag("path.procfs", "The machine's /proc; proc below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
+	a.Flag("config.file", "What the operator says of the site, YAML: docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
 	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
 	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
@@ -95,6 +97,7 @@ type machine struct {
 	*host.Host
 	player *capture.Player // nil for a live host
 	meta   capture.Meta    // of the replay
+	config []byte          // of the replay: the configuration file that was in force there; nil if there was none
 	past   time.Time       // the moment that an earlier round of a replay is played at; zero: now
 	close  func() error
 }
@@ -102,8 +105,19 @@ type machine struct {
 // demo names the recorded node in the binary.
 const demo = "demo"
 
-// open opens the machine. A replay ends its recorded rounds at last.
+// open opens the machine and reads what the operator says of it. A replay ends its recorded rounds at last.
 func (c *config) open(last time.Time) (*machine, error) {
+	m, err := c.openMachine(last)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.site.open(c, m); err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+func (c *config) openMachine(last time.Time) (*machine, error) {
 	if c.replay == "" {
 		l, err := host.OpenLive(c.paths)
 		if err != nil {
@@ -122,7 +136,7 @@ func (c *config) open(last time.Time) (*machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--replay=%s: %w", c.replay, err)
 	}
-	return &machine{Host: p.Host(), player: p, meta: a.Meta, close: p.Close}, nil
+	return &machine{Host: p.Host(), player: p, meta: a.Meta, config: a.Config(), close: p.Close}, nil
 }
 
 // maxArchive bounds what is read of a capture.

@@ -44,7 +44,7 @@ func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 		}
 	})
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Host: m.Host, Collectors: collector.All(c.options(m)), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -59,7 +59,9 @@ var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|r
 
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
-	"rdma_port_retransmitted_bytes_total": "EFA on Linux 7.3, ionic firmware",
+	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",
+	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",
+	"rdma_port_retransmitted_bytes_total":               "EFA on Linux 7.3, ionic firmware",
 }
 
 // dropsSamples are the machines whose hardware names two counters alike.

@@ -22,7 +22,13 @@ const settle = 20 * time.Minute
 // firing plays a fixture, goes on with its last round until every rule has had its time, and returns what fires.
 func firing(t *testing.T, name string) []alerting.Alert {
 	t.Helper()
-	m, sched := open(t, fixture(name))
+	return firingOn(t, fixture(name))
+}
+
+// firingOn is firing of a capture.
+func firingOn(t *testing.T, file string) []alerting.Alert {
+	t.Helper()
+	m, sched := open(t, file)
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -77,22 +77,24 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := toolkit.Validate(*s.toolkit.WebConfigFile); err != nil {
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}
-	on, err := c.collectors()
-	if err != nil {
-		return usage(err)
-	}
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	on, err := c.collectors(m)
+	if err != nil {
+		return usage(err)
+	}
 	runtime.GOMAXPROCS(c.maxProcs)
 	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
+		Config: c.site.current,
 	})
 	if err := m.playEarlier(ctx, sched); err != nil {
 		return usage(err)
@@ -100,6 +102,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
+		Reload: func() error { return c.site.reload(log) },
 	})
 	if err != nil {
 		return usage(err)

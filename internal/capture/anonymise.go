@@ -12,7 +12,7 @@ import (
 // GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
 // neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
-// machine gives the same pseudonyms.
+// machine gives the same pseudonyms. A configuration file has to be reduced by site.OfHost before.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
 	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
@@ -25,7 +25,10 @@ func Anonymise(a *Archive) {
 		for j := range a.Rounds[i].Entries {
 			e := &a.Rounds[i].Entries[j]
 			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
-			if e.Kind == File {
+			switch {
+			case e.Path == configPath: // its keys may be words that a host is called; site.OfHost names the host in it
+				e.Data = []byte(p.addresses(string(e.Data)))
+			case e.Kind == File:
 				e.Data = []byte(p.content(string(e.Data)))
 			}
 		}
@@ -36,6 +39,9 @@ var (
 	macPattern  = regexp.MustCompile(`\b[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}\b`)
 	guidPattern = regexp.MustCompile(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
 )
+
+// HostPseudonym is what Anonymise calls the machine.
+const HostPseudonym = "host-1"
 
 type pseudonyms struct {
 	host *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
@@ -82,7 +88,7 @@ func (p *pseudonyms) addresses(s string) string {
 func (p *pseudonyms) content(s string) string {
 	s = p.addresses(s)
 	if p.host != nil {
-		s = p.host.ReplaceAllLiteralString(s, "host-1")
+		s = p.host.ReplaceAllLiteralString(s, HostPseudonym)
 	}
 	return s
 }

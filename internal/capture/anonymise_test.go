@@ -196,3 +196,27 @@ func TestNothingOfAFixturesAddressesIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// TestAnonymiseConfig: in the configuration file, whose keys a host may be called like, only addresses change.
+func TestAnonymiseConfig(t *testing.T) {
+	a := &Archive{Meta: Meta{Hostname: "roce"}, Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "zzz"}}}}}
+	if a.Config() != nil {
+		t.Error("there is a configuration file")
+	}
+	a.SetConfig([]byte("old"))
+	a.SetConfig([]byte("pins: [match: {hostname: host-1, board_id: a088:c203:003c:4e10}, roce: lossless]\n"))
+	Anonymise(a)
+	if got, want := string(a.Config()), "pins: [match: {hostname: host-1, board_id: a088:c203:0010:0010}, roce: lossless]\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := string(a.Rounds[0].Entries[1].Data); got != "host-1 HCA-1\n" {
+		t.Errorf("%q", got)
+	}
+	if !slices.IsSortedFunc(a.Rounds[0].Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) }) {
+		t.Error("entries are not in order")
+	}
+	a.SetConfig(nil)
+	if a.Config() != nil || len(a.Rounds[0].Entries) != 2 {
+		t.Errorf("%+v", a.Rounds[0].Entries)
+	}
+}

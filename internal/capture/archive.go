@@ -51,6 +51,29 @@ type Round struct {
 	Entries []Entry // sorted by path
 }
 
+// configPath is the entry of the exporter's configuration file. It is no path of the machine.
+const configPath = "exporter/config.yml"
+
+// Config is the configuration file that was in force on the machine, nil if there was none.
+func (a *Archive) Config() []byte {
+	for _, e := range a.Rounds[0].Entries {
+		if e.Path == configPath && e.Kind == File {
+			return e.Data
+		}
+	}
+	return nil
+}
+
+// SetConfig puts a configuration file into the archive; nil takes it out.
+func (a *Archive) SetConfig(b []byte) {
+	entries := slices.DeleteFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == configPath })
+	if b != nil {
+		i, _ := slices.BinarySearchFunc(entries, configPath, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+		entries = slices.Insert(entries, i, Entry{Path: configPath, Data: b})
+	}
+	a.Rounds[0].Entries = entries
+}
+
 // Kind says what an entry stands for.
 type Kind uint8
 

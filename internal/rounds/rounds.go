@@ -31,6 +31,14 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics on collections.
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
+	Config func() (ConfigState, bool)
+}
+
+// ConfigState is how the readings of the configuration file went.
+type ConfigState struct {
+	Refused bool      // the last one
+	At      time.Time // of the last one that was not refused
 }
 
 // Scheduler runs collectors.

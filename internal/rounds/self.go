@@ -45,6 +45,14 @@ var (
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether no such request is made at present, because one took more than a second.", Source: "the exporter",
 	}
+	configSuccessful = &exposition.Desc{
+		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether the last reading of --config.file succeeded; 0: what was in force before stays. Absent without such a file.", Source: "the exporter",
+	}
+	configTime = &exposition.Desc{
+		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Help: "Time of the last reading of --config.file that succeeded, since 1970. Absent without such a file.", Source: "the exporter",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -52,7 +60,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, configSuccessful, configTime, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -84,8 +92,19 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlSeconds, rtnl.Seconds)
 		s.self.Emit(rtnlBackOff, number(rtnl.BackOff))
 	}
+	s.emitConfig()
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
+}
+
+func (s *Scheduler) emitConfig() {
+	if s.Config == nil {
+		return
+	}
+	if c, ok := s.Config(); ok {
+		s.self.Emit(configSuccessful, number(!c.Refused))
+		s.self.Emit(configTime, float64(c.At.UnixMilli())/1000)
+	}
 }
 
 func number(b bool) float64 {

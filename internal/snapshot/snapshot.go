@@ -37,6 +37,14 @@ type InfiniBand struct {
 	Devices []Device
 	// Vanished are devices that were there earlier in this run and are not now.
 	Vanished []DeviceID
+	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, vanished ones among them.
+	Ignored []PortID
+}
+
+// PortID names a port, or with Number 0 a device.
+type PortID struct {
+	Device string
+	Number int
 }
 
 // DeviceID names a device and the PCI function that it is on.

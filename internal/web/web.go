@@ -38,6 +38,7 @@ type Options struct {
 	Version      string
 	Introduction string // on the page: which machine this is
 	Logger       *slog.Logger
+	Reload       func() error // POST /-/reload: reads the configuration file again
 }
 
 // Handler serves one node.
@@ -55,6 +56,9 @@ func New(o Options) (*Handler, error) {
 	h.mux.HandleFunc("GET "+at(o.MetricsPath), h.metrics)
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
+	if o.Reload != nil {
+		h.mux.HandleFunc("POST "+at("/-/reload"), h.reload)
+	}
 	if o.Pprof {
 		h.mux.HandleFunc("GET "+at("/debug/pprof")+"/", pprof.Index)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/profile"), pprof.Profile)
@@ -98,6 +102,14 @@ func (h *Handler) readiness(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "ready")
+}
+
+func (h *Handler) reload(w http.ResponseWriter, _ *http.Request) {
+	if err := h.Reload(); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	fmt.Fprintln(w, "reloaded")
 }
 
 // metrics serves a picture of the collectors named by collect[], of all when none is.

@@ -1,0 +1,86 @@
+package collector
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	deviceIgnored = &Desc{
+		Name: "rdma_device_ignored", Type: gauge, Scope: scopeDevice,
+		Help:   "An RDMA device whose faults raise no alert, because --config.file says so; always 1, absent for others. All of its ports are ignored with it.",
+		Labels: []string{"device"},
+		Source: "--config.file",
+	}
+	portIgnored = &Desc{
+		Name: "rdma_port_ignored", Type: gauge, Scope: scopePort,
+		Help:   "A port whose faults raise no alert, because --config.file says so; always 1, absent for others.",
+		Labels: []string{"device", "port"},
+		Source: "--config.file",
+	}
+)
+
+// subjects are a device and then its ports, as the site's configuration is asked of them.
+func (o Options) subjects(d *snapshot.Device) []site.Subject {
+	device := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
+	out := []site.Subject{device}
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		port := device
+		port.Port, port.LinkLayer = p.Number, p.LinkLayer
+		for _, n := range p.Netdev {
+			port.Netdevs = append(port.Netdevs, n.Name)
+		}
+		out = append(out, port)
+	}
+	return out
+}
+
+// ignored asks of every device that is listed or has vanished, and of its ports. What cannot be read at present is asked by the
+// facts of its last reading: that reads are stuck is a fault to be ignored as well.
+func (c *infiniBand) ignored(names []string, devices []snapshot.Device, vanished []snapshot.DeviceID) []snapshot.PortID {
+	conf := c.Site.Current()
+	if conf == nil || len(conf.Ignore) == 0 {
+		clear(c.facts)
+		return nil
+	}
+	for i := range devices {
+		c.facts[devices[i].Name] = c.subjects(&devices[i])
+	}
+	all := slices.Clone(names)
+	for _, id := range vanished {
+		all = append(all, id.Name)
+		if c.facts[id.Name] == nil {
+			c.facts[id.Name] = c.subjects(&snapshot.Device{Name: id.Name, PCIAddress: id.PCIAddress})
+		}
+	}
+	maps.DeleteFunc(c.facts, func(name string, _ []site.Subject) bool { return !slices.Contains(all, name) })
+	slices.Sort(all)
+	var out []snapshot.PortID
+	for _, name := range slices.Compact(all) {
+		subjects := c.facts[name]
+		if subjects == nil {
+			subjects = c.subjects(&snapshot.Device{Name: name})
+		}
+		for _, s := range subjects {
+			if conf.Ignored(s) {
+				out = append(out, snapshot.PortID{Device: name, Number: s.Port})
+			}
+		}
+	}
+	return out
+}
+
+func emitIgnored(s Sink, ignored []snapshot.PortID) {
+	for _, id := range ignored {
+		if id.Number == 0 {
+			s.Emit(deviceIgnored, 1, id.Device)
+		} else {
+			s.Emit(portIgnored, 1, id.Device, strconv.Itoa(id.Number))
+		}
+	}
+}

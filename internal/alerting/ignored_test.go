@@ -1,0 +1,169 @@
+package alerting_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
+)
+
+// guard says which of what the operator ignores cannot be in a result.
+type guard struct{ ports, devices bool } // an ignored device's ports are ignored: what is without ports is without devices
+
+func (g guard) or(o guard) guard  { return guard{g.ports || o.ports, g.devices || o.devices} }
+func (g guard) and(o guard) guard { return guard{g.ports && o.ports, g.devices && o.devices} }
+
+// ignoring are the metrics that mark what is ignored, with the labels to be matched and what an unless of them takes away.
+var ignoring = map[string]struct {
+	on    []string
+	takes guard
+}{
+	"rdma_port_ignored":   {[]string{"device", "instance", "job", "port"}, guard{ports: true, devices: true}},
+	"rdma_device_ignored": {[]string{"device", "instance", "job"}, guard{devices: true}},
+}
+
+// TestAlertsLeaveOutWhatIsIgnored: an alert on a port or device has an unless of the mark of ignored ones, itself or in a
+// recording rule that it reads; one on a host counts none of them. Those on the exporter's own work have nothing to ignore.
+func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	pql := parser.NewParser(parser.Options{})
+	labels, guards := map[string][]string{}, map[string]guard{}
+	for _, r := range e.RecordingRules() {
+		expr, err := pql.ParseExpr(r.Expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := guarded(expr, guards)
+		if before, ok := guards[r.Name]; ok {
+			g = g.and(before)
+		}
+		labels[r.Name], guards[r.Name] = resultLabels(expr, labels), g
+	}
+	for _, r := range e.Rules() {
+		expr, err := pql.ParseExpr(r.Expr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, result := guarded(expr, guards), resultLabels(expr, labels)
+		switch {
+		case slices.Contains(result, "port"):
+			if !g.ports {
+				t.Errorf("%s: ignored ports may come out of it; its last line has to be: unless on (instance, job, device, port) rdma_port_ignored\n%s", r.Name, r.Expr)
+			}
+		case slices.Contains(result, "device"):
+			if !g.ports && !g.devices {
+				t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
+			}
+		case slices.ContainsFunc(r.Metrics, func(m string) bool { return !strings.HasPrefix(m, "rdma_scrape_") }):
+			if !g.ports && !g.devices {
+				t.Errorf("%s: counts ignored ports or devices; what it counts has to leave them out\n%s", r.Name, r.Expr)
+			}
+		}
+	}
+}
+
+// guarded says what cannot be in the result of an expression at the time that it is evaluated for. A function of a range gives no
+// guard: what is ignored now may not have been when the range began.
+func guarded(expr parser.Expr, recorded map[string]guard) guard {
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		return recorded[e.Name]
+	case *parser.ParenExpr:
+		return guarded(e.Expr, recorded)
+	case *parser.AggregateExpr:
+		return guarded(e.Expr, recorded)
+	case *parser.Call:
+		for _, arg := range e.Args {
+			if arg.Type() == parser.ValueTypeVector {
+				return guarded(arg, recorded)
+			}
+		}
+	case *parser.BinaryExpr:
+		return guardedBinary(e, recorded)
+	}
+	return guard{}
+}
+
+func guardedBinary(e *parser.BinaryExpr, recorded map[string]guard) guard {
+	left, right := guarded(e.LHS, recorded), guarded(e.RHS, recorded)
+	switch {
+	case e.LHS.Type() == parser.ValueTypeScalar:
+		return right
+	case e.RHS.Type() == parser.ValueTypeScalar:
+		return left
+	case e.Op == parser.LOR:
+		return left.and(right)
+	case e.Op == parser.LUNLESS:
+		s, ok := e.RHS.(*parser.VectorSelector)
+		if !ok {
+			return left
+		}
+		mark := ignoring[s.Name]
+		if on := slices.Sorted(slices.Values(e.VectorMatching.MatchingLabels)); !e.VectorMatching.On || len(s.LabelMatchers) != 1 || !slices.Equal(on, mark.on) {
+			return left
+		}
+		return left.or(mark.takes)
+	}
+	return left.or(guard{
+		ports:   right.ports && matched(e.VectorMatching, "device", "port"),
+		devices: right.devices && matched(e.VectorMatching, "device"),
+	})
+}
+
+// matched says whether both sides of an operator have the same values of labels.
+func matched(m *parser.VectorMatching, labels ...string) bool {
+	for _, l := range labels {
+		if slices.Contains(m.MatchingLabels, l) != m.On {
+			return false
+		}
+	}
+	return true
+}
+
+func TestGuarded(t *testing.T) {
+	pql := parser.NewParser(parser.Options{})
+	const ports, devices = "unless on (instance, job, device, port) rdma_port_ignored", "unless on (instance, job, device) rdma_device_ignored"
+	for text, want := range map[string]guard{
+		"a":          {},
+		"a " + ports: {true, true},
+		"a > 2 unless b " + ports + " and c == 4": {true, true},
+		"a " + devices: {false, true},
+		"a and clean":  {true, true},
+		"a and on (instance, job, device, port) clean": {true, true},
+		"a and on (instance, job, device) clean":       {false, true},
+		"a and on (instance, job) clean":               {},
+		"a and ignoring (port) clean":                  {false, true},
+		"clean / a":                                    {true, true},
+		"2 < clean":                                    {true, true},
+		"a or clean":                                   {},
+		"clean or (a " + devices + ")":                 {false, true},
+		"a or b " + ports:                              {},
+		"max by (instance) (a " + ports + ")":          {true, true},
+		"floor(clean)":                                 {true, true},
+		"changes(clean[1h])":                           {},
+		"a unless rdma_port_ignored":                   {},
+		"a unless on (device, port) rdma_port_ignored": {},
+		`a unless on (instance, job, device, port) rdma_port_ignored{port="1"}`: {},
+		"a unless on (instance, job, device) rdma_port_ignored":                 {},
+	} {
+		expr, err := pql.ParseExpr(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := guarded(expr, map[string]guard{"clean": {true, true}}); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package site
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Match says which devices or ports are meant: those that match each key that is given.
+type Match struct {
+	Hostname, Device, BoardID, PCIAddress, Netdev, Port, LinkLayer Globs
+}
+
+// keys are the names of a match's keys in the file.
+func (m *Match) keys() map[string]*Globs {
+	return map[string]*Globs{
+		"hostname": &m.Hostname, "device": &m.Device, "board_id": &m.BoardID, "pci_address": &m.PCIAddress,
+		"netdev": &m.Netdev, "port": &m.Port, "link_layer": &m.LinkLayer,
+	}
+}
+
+// given lists the keys that the file gives, sorted.
+func (m *Match) given() []string {
+	var out []string
+	for name, g := range m.keys() {
+		if *g != nil {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Globs are alternatives. Each is a pattern of path.Match in which a slash is a character like others.
+type Globs []string
+
+// allow says whether a fact matches; no globs allow all, and a fact that is not known matches none.
+func (g Globs) allow(fact string, fold func(string) string) bool {
+	if g == nil {
+		return true
+	}
+	return fact != "" && slices.ContainsFunc(g, func(pattern string) bool {
+		ok, err := path.Match(noSlash(fold(pattern)), noSlash(fold(fact)))
+		return ok && err == nil
+	})
+}
+
+// exactly keeps the case of what is compared.
+func exactly(s string) string { return s }
+
+// noSlash takes its special meaning from the slash. NUL is in no fact of a machine.
+func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
+
+func valid(glob string) bool {
+	_, err := path.Match(noSlash(glob), "")
+	return err == nil
+}
+
+// isGlob says whether a pattern may match more than one text.
+func isGlob(pattern string) bool {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*', '?', '[':
+			return true
+		case '\\':
+			i++
+		}
+	}
+	return false
+}
+
+// unquote is the one text that a pattern without wildcards matches.
+func unquote(pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] == '\\' && i+1 < len(pattern) {
+			i++
+		}
+		b.WriteByte(pattern[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,383 @@
+package site
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxSize bounds a file.
+const MaxSize = 1 << 20
+
+// Parse reads a file. A bad one gives all its Problems and no Config.
+func Parse(b []byte) (*Config, error) {
+	if len(b) > MaxSize {
+		return nil, Problems{{Reason: fmt.Sprintf("the file is larger than %d MiB: is it the right one?", MaxSize>>20)}}
+	}
+	if p := notText(b); p != nil {
+		return nil, p
+	}
+	root, err := document(b)
+	if err != nil {
+		return nil, problemsOf(b, err)
+	}
+	p, c := &parser{}, &Config{}
+	if root != nil {
+		p.mapping(root, "the file", map[string]func(*yaml.Node){
+			"pins": func(n *yaml.Node) { p.sequence(n, "pins", func(n *yaml.Node) { c.Pins = append(c.Pins, p.pin(n)) }) },
+			"ignore": func(n *yaml.Node) {
+				p.sequence(n, "ignore", func(n *yaml.Node) { c.Ignore = append(c.Ignore, p.ignore(n)) })
+			},
+		})
+	}
+	if len(p.problems) > 0 {
+		return nil, p.problems.sorted()
+	}
+	return c, nil
+}
+
+var errSecondDocument = errors.New("a second document begins: put all into one, without a line ---")
+
+// document is the tree of the one document of a file; nil if there is none. Aliases are not followed.
+func document(b []byte) (*yaml.Node, error) {
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	var doc, second yaml.Node
+	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := d.Decode(&second); err == nil {
+		return nil, Problems{{Line: second.Line, Reason: errSecondDocument.Error()}}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(doc.Content) == 0 || doc.Content[0].ShortTag() == "!!null" {
+		return nil, nil
+	}
+	return doc.Content[0], nil
+}
+
+// notText finds bytes that no YAML text has. The library says where they are in bytes, if at all.
+func notText(b []byte) (out Problems) {
+	line := 0
+	for text := range bytes.Lines(b) {
+		line++
+		if !utf8.Valid(text) {
+			out = append(out, Problem{line, "not UTF-8 text: is it the right file?"})
+		} else if i := bytes.IndexFunc(text, isControl); i >= 0 {
+			out = append(out, Problem{line, fmt.Sprintf("control character %#02x: remove it", text[i])})
+		}
+	}
+	return out
+}
+
+func isControl(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f }
+
+// parserError is how texts of the library begin whose line counts from 0; others count from 1 and do not name line 1.
+var parserError = regexp.MustCompile("^did not find expected (<|node content|key|'-'|',')|^found (duplicate|incompatible|undefined) ")
+
+// problemsOf takes the line out of an error of the YAML library.
+func problemsOf(b []byte, err error) Problems {
+	var known Problems
+	if errors.As(err, &known) {
+		return known
+	}
+	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		number, reason, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			text, line = reason, n
+		}
+	}
+	if line == 0 || parserError.MatchString(text) {
+		line = min(line+1, max(1, bytes.Count(b, []byte("\n"))))
+	}
+	if rest, ok := strings.CutPrefix(text, "unknown anchor '"); ok { // told without a line
+		name, _, _ := strings.Cut(rest, "'")
+		line = bytes.Count(b[:max(0, bytes.Index(b, []byte("*"+name)))], []byte("\n")) + 1
+	}
+	return Problems{{line, "not YAML: " + text}}
+}
+
+// parser walks the tree and remembers what is wrong.
+type parser struct {
+	problems Problems
+}
+
+func (p *parser) fail(n *yaml.Node, format string, args ...any) {
+	p.problems = append(p.problems, Problem{n.Line, fmt.Sprintf(format, args...)})
+}
+
+// is refuses a node of another kind.
+func (p *parser) is(n *yaml.Node, kind yaml.Kind, what, want string) bool {
+	if n.Kind == yaml.AliasNode {
+		p.fail(n, "%s: *%s: aliases are not read: write it out", what, n.Value)
+		return false
+	}
+	if n.Kind != kind {
+		p.fail(n, "%s: has to be %s", what, want)
+		return false
+	}
+	return true
+}
+
+// mapping reads the keys of a mapping.
+func (p *parser) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
+	if !p.is(n, yaml.MappingNode, what, "keys with values: "+strings.Join(slices.Sorted(maps.Keys(keys)), ", ")) {
+		return
+	}
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		read := keys[key.Value]
+		if key.Kind != yaml.ScalarNode || read == nil {
+			p.fail(key, "%s: unknown key %q: there are %s", what, clip(key.Value), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			continue
+		}
+		if line, twice := seen[key.Value]; twice {
+			p.fail(key, "%s: %s is there twice, first in line %d: leave one", what, key.Value, line)
+			continue
+		}
+		seen[key.Value] = key.Line
+		read(value)
+	}
+}
+
+// sequence reads the elements of a list.
+func (p *parser) sequence(n *yaml.Node, what string, each func(*yaml.Node)) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" { // a key whose entries are all commented out
+		return
+	}
+	if p.is(n, yaml.SequenceNode, what, "a list") {
+		for _, e := range n.Content {
+			each(e)
+		}
+	}
+}
+
+// pinKeys read what a pin says of the devices and ports that it matches.
+func (p *parser) pinKeys(pin *Pin) map[string]func(*yaml.Node) {
+	return map[string]func(*yaml.Node){
+		"match": func(n *yaml.Node) { pin.Match = p.match(n) },
+		"rate":  func(n *yaml.Node) { pin.Rate = p.rate(n) },
+		"lanes": func(n *yaml.Node) {
+			if v, ok := p.integer(n, "lanes", 1, maxLanes); ok {
+				pin.Lanes = &v
+			}
+		},
+		"role":    func(n *yaml.Node) { pin.Role = p.oneOf(n, "role", "compute", "other", "nvlink_management") },
+		"active":  func(n *yaml.Node) { pin.Active = p.boolean(n, "active") },
+		"present": func(n *yaml.Node) { pin.Present = p.boolean(n, "present") },
+		"roce":    func(n *yaml.Node) { pin.RoCE = p.oneOf(n, "roce", "lossless", "lossy", "auto") },
+		"congestion_control": func(n *yaml.Node) {
+			pin.CongestionControl = p.oneOf(n, "congestion_control", "dcqcn", "zerotouch_rtt", "off")
+		},
+		"ofed":  func(n *yaml.Node) { pin.OFED = p.glob(n, "ofed") },
+		"pkeys": func(n *yaml.Node) { pin.PKeys = p.pkeys(n) },
+	}
+}
+
+func (p *parser) pin(n *yaml.Node) (pin Pin) {
+	before := len(p.problems)
+	p.mapping(n, "pin", p.pinKeys(&pin))
+	if len(p.problems) > before {
+		return pin // a remedy for what was not understood would mislead
+	}
+	if p.needMatch(n, pin.Match, "pin") && len(n.Content) == 2 {
+		p.fail(n, "pin: says nothing of what it matches: add rate, active or another key")
+	}
+	if given := pin.Match.given(); pin.OFED != "" && !slices.Equal(given, []string{"hostname"}) && len(given) > 0 {
+		p.fail(n, "ofed: is a matter of the host: its match may have hostname only, and no more; put it into a pin of its own")
+	}
+	if pin.Present != nil && *pin.Present {
+		p.exact(n, &pin.Match)
+	}
+	return pin
+}
+
+func (p *parser) ignore(n *yaml.Node) (i Ignore) {
+	before := len(p.problems)
+	p.mapping(n, "ignore", map[string]func(*yaml.Node){"match": func(n *yaml.Node) { i.Match = p.match(n) }})
+	if len(p.problems) == before {
+		p.needMatch(n, i.Match, "ignore")
+	}
+	return i
+}
+
+func (p *parser) needMatch(n *yaml.Node, m Match, what string) bool {
+	if len(m.given()) > 0 {
+		return true
+	}
+	p.fail(n, `%s: an empty match matches every port: say device: "*" in match if that is meant`, what)
+	return false
+}
+
+// exact refuses a match that does not say which device has to be there: one that is not there has no facts but its name.
+func (p *parser) exact(n *yaml.Node, m *Match) {
+	for _, key := range m.given() {
+		if !slices.Contains([]string{"device", "hostname", "pci_address"}, key) {
+			p.fail(n, "present: a device that is missing has no %s: match it by device or pci_address (and hostname)", key)
+			return
+		}
+	}
+	if slices.ContainsFunc(slices.Concat(m.Device, m.PCIAddress), isGlob) || len(m.Device)+len(m.PCIAddress) == 0 {
+		p.fail(n, "present: match has to name the device: give device or pci_address without a glob")
+	} else if len(m.Device) > 0 && len(m.PCIAddress) > 0 && len(m.Device)+len(m.PCIAddress) > 2 {
+		p.fail(n, "present: device and pci_address together name one device: give one of each, or a pin for each device")
+	}
+}
+
+func (p *parser) match(n *yaml.Node) (m Match) {
+	keys := map[string]func(*yaml.Node){}
+	for name, to := range m.keys() {
+		keys[name] = func(n *yaml.Node) { *to = p.globs(n, name) }
+	}
+	p.mapping(n, "match", keys)
+	return m
+}
+
+// globs reads a glob or a list of them.
+func (p *parser) globs(n *yaml.Node, key string) Globs {
+	if n.Kind != yaml.SequenceNode {
+		return Globs{p.glob(n, key)}
+	}
+	if len(n.Content) == 0 {
+		p.fail(n, "%s: an empty list matches nothing: leave the key out or give a glob", key)
+	}
+	var out Globs
+	for _, e := range n.Content {
+		out = append(out, p.glob(e, key))
+	}
+	return out
+}
+
+var pciAddress = regexp.MustCompile(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
+
+// exactValues say what a text without wildcards has to be, by key; one that can match nothing is a slip of the pen.
+var exactValues = map[string]struct {
+	ok   func(string) bool
+	want string
+}{
+	"pci_address": {pciAddress.MatchString, `an address as sysfs has it: "0000:18:00.0"; or a glob: "*:18:00.?"`},
+	"port":        {func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a number from 1; leave it out for all ports"},
+	"link_layer":  {func(s string) bool { s = strings.ToLower(s); return s == "infiniband" || s == "ethernet" }, "InfiniBand or Ethernet"},
+}
+
+func (p *parser) glob(n *yaml.Node, key string) string {
+	s, ok := p.text(n, key)
+	switch {
+	case !ok:
+		return ""
+	case !valid(s):
+		p.fail(n, `%s: %q is no glob: a [ needs its ], a \ something behind it`, key, clip(s))
+	case exactValues[key].ok != nil && !isGlob(s) && !exactValues[key].ok(unquote(s)):
+		p.fail(n, "%s: %q: has to be %s", key, clip(s), exactValues[key].want)
+	}
+	return s
+}
+
+// text reads words and whole numbers: what else YAML takes a text for, it may have changed.
+func (p *parser) text(n *yaml.Node, key string) (string, bool) {
+	if !p.is(n, yaml.ScalarNode, key, "one text") {
+		return "", false
+	}
+	if n.Value == "" || n.ShortTag() == "!!null" {
+		p.fail(n, "%s: is empty: leave it out, or say what is meant", key)
+		return "", false
+	}
+	if tag := n.ShortTag(); tag != "!!str" && tag != "!!int" {
+		p.fail(n, "%s: YAML reads %q as %s: put it in quotes", key, clip(n.Value), strings.TrimLeft(tag, "!"))
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (p *parser) oneOf(n *yaml.Node, key string, values ...string) string {
+	s := n.Value // off is no boolean to this library, but on and off are to others: either is a text here
+	if n.Kind != yaml.ScalarNode || !slices.Contains(values, s) {
+		if p.is(n, yaml.ScalarNode, key, "one of "+strings.Join(values, ", ")) {
+			p.fail(n, "%s: %q: has to be one of %s", key, clip(s), strings.Join(values, ", "))
+		}
+	}
+	return s
+}
+
+func (p *parser) boolean(n *yaml.Node, key string) *bool {
+	if !p.is(n, yaml.ScalarNode, key, "true or false") {
+		return nil
+	}
+	if n.ShortTag() != "!!bool" {
+		p.fail(n, "%s: %q: has to be true or false", key, clip(n.Value))
+		return nil
+	}
+	yes := strings.EqualFold(n.Value, "true")
+	return &yes
+}
+
+// maxLanes is the widest of Ethernet; InfiniBand ends at 12.
+const maxLanes = 16
+
+func (p *parser) integer(n *yaml.Node, key string, low, high uint64) (uint64, bool) {
+	if !p.is(n, yaml.ScalarNode, key, "a number") {
+		return 0, false
+	}
+	var v uint64
+	if n.ShortTag() != "!!int" || n.Decode(&v) != nil || v < low || v > high {
+		p.fail(n, "%s: %q: has to be a whole number from %d to %d", key, clip(n.Value), low, high)
+		return 0, false
+	}
+	return v, true
+}
+
+var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
+
+func (p *parser) rate(n *yaml.Node) *float64 {
+	if !p.is(n, yaml.ScalarNode, "rate", "a rate: 400Gb/s") {
+		return nil
+	}
+	m := rateForm.FindStringSubmatch(n.Value)
+	if m == nil {
+		if _, err := strconv.ParseFloat(n.Value, 64); err == nil {
+			p.fail(n, "rate: %q has no unit: write %[1]sGb/s", clip(n.Value))
+		} else {
+			p.fail(n, "rate: %q: has to be a number of gigabits per second: 400Gb/s, 400Gb or 400G", clip(n.Value))
+		}
+		return nil
+	}
+	g, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || g <= 0 {
+		p.fail(n, "rate: %q: has to be more than 0: leave it out, or say active: false", clip(n.Value))
+		return nil
+	}
+	bits := g * 1e9
+	return &bits
+}
+
+func (p *parser) pkeys(n *yaml.Node) []uint16 {
+	out := []uint16{}
+	p.sequence(n, "pkeys", func(e *yaml.Node) {
+		if v, ok := p.integer(e, "pkeys", 1, 0xffff); ok {
+			out = append(out, uint16(v))
+		}
+	})
+	return out
+}
+
+// clip keeps what a message quotes short.
+func clip(s string) string {
+	const most = 60
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

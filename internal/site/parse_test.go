@@ -1,0 +1,257 @@
+package site
+
+import (
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+func parsed(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatalf("%s\n%v", text, err)
+	}
+	return c
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]Config{
+		"":                     {},
+		"# nothing\n":          {},
+		"---\n":                {},
+		"pins:\nignore:\n":     {},
+		"pins: []\nignore: []": {},
+		`pins:
+  - match: {hostname: "gpu-*", board_id: [MT_1, "MT_2*"], link_layer: infiniband, port: 1, netdev: ib0, pci_address: "0000:9A:00.0", device: 'mlx5_[0-3]'}
+    rate: 400Gb/s
+    lanes: 4
+    role: compute
+    active: true
+    roce: auto
+    congestion_control: off
+    pkeys: [0x8001, 32767]
+`: {Pins: []Pin{{
+			Match: Match{
+				Hostname: Globs{"gpu-*"}, BoardID: Globs{"MT_1", "MT_2*"}, LinkLayer: Globs{"infiniband"}, Port: Globs{"1"},
+				Netdev: Globs{"ib0"}, PCIAddress: Globs{"0000:9A:00.0"}, Device: Globs{"mlx5_[0-3]"},
+			},
+			Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
+		}}},
+		`pins:
+  - match: {hostname: "*"}
+    ofed: "*"
+  - match: {device: "*"}
+    rate: 2.5G
+    active: false
+    pkeys: []
+  - match: {device: [mlx5_0, mlx5_1], hostname: a*}
+    present: true
+  - match: {device: mlx5_0, pci_address: "0000:18:00.0"}
+    present: true
+  - match: {device: mlx5_*}
+    present: false
+ignore:
+  - match: {port: [2, "3"]}
+`: {
+			Pins: []Pin{
+				{Match: Match{Hostname: Globs{"*"}}, OFED: "*"},
+				{Match: Match{Device: Globs{"*"}}, Rate: ptr(2.5e9), Active: ptr(false), PKeys: []uint16{}},
+				{Match: Match{Device: Globs{"mlx5_0", "mlx5_1"}, Hostname: Globs{"a*"}}, Present: ptr(true)},
+				{Match: Match{Device: Globs{"mlx5_0"}, PCIAddress: Globs{"0000:18:00.0"}}, Present: ptr(true)},
+				{Match: Match{Device: Globs{"mlx5_*"}}, Present: ptr(false)},
+			},
+			Ignore: []Ignore{{Match{Port: Globs{"2", "3"}}}},
+		},
+	} {
+		if c := parsed(t, text); !reflect.DeepEqual(*c, want) {
+			t.Errorf("%s\n%+v, want %+v", text, *c, want)
+		}
+	}
+}
+
+// entry is a file with one pin that matches all devices; what is added to it begins in line 3.
+func entry(lines string) string { return "pins:\n- match: {device: \"*\"}\n  " + lines }
+
+func TestErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"pins: [":                         "line 1: not YAML: did not find expected node content",
+		"a: b: c":                         "line 1: not YAML: mapping values are not allowed in this context",
+		"pins: []\n\xff":                  "line 2: not UTF-8 text: is it the right file?",
+		"pins: []\n\x01\n\a":              "line 2: control character 0x01: remove it\nline 3: control character 0x07: remove it",
+		"pins: *a":                        "line 1: not YAML: unknown anchor 'a' referenced",
+		"pins:\n- match: *b\n":            "line 2: not YAML: unknown anchor 'b' referenced",
+		"pins: []\nb: c: d\n":             "line 2: not YAML: mapping values are not allowed in this context",
+		"pins: []\n\n\tx: 1":              "line 3: not YAML: found character that cannot start any token",
+		"pins:\n- match: {a\n  rate: 1\n": "line 2: not YAML: did not find expected ',' or '}'",
+		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: not YAML: did not find expected key",
+		"%FOO\n":           "line 1: not YAML: found unknown directive name",
+		"pin: []":          `line 1: the file: unknown key "pin": there are ignore, pins`,
+		"- a":              "line 1: the file: has to be keys with values: ignore, pins",
+		"pins: {}":         "line 1: pins: has to be a list",
+		"pins: x":          "line 1: pins: has to be a list",
+		"pins: [x]":        "line 1: pin: has to be keys with values: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role",
+		"pins: []\npins: ": "line 2: the file: pins is there twice, first in line 1: leave one",
+		"pins: []\n---\n":  "line 2: a second document begins: put all into one, without a line ---",
+		"[a]: b":           `line 1: the file: unknown key "": there are ignore, pins`,
+		"a: &x []\npins: *x": `line 1: the file: unknown key "a": there are ignore, pins` + "\n" +
+			"line 2: pins: *x: aliases are not read: write it out",
+
+		entry("rate: 400"):               `line 3: rate: "400" has no unit: write 400Gb/s`,
+		entry("rate: 0x10"):              `line 3: rate: "0x10": has to be a number of gigabits per second: 400Gb/s, 400Gb or 400G`,
+		entry("rate: 50GB/s"):            `line 3: rate: "50GB/s": has to be a number of gigabits per second: 400Gb/s, 400Gb or 400G`,
+		entry("rate: 0G"):                `line 3: rate: "0G": has to be more than 0: leave it out, or say active: false`,
+		entry("rate: [1G]"):              "line 3: rate: has to be a rate: 400Gb/s",
+		entry("lanes: 0"):                `line 3: lanes: "0": has to be a whole number from 1 to 16`,
+		entry("lanes: 4x"):               `line 3: lanes: "4x": has to be a whole number from 1 to 16`,
+		entry("lanes: 4.0"):              `line 3: lanes: "4.0": has to be a whole number from 1 to 16`,
+		entry("lanes: {}"):               "line 3: lanes: has to be a number",
+		entry("role: storage"):           `line 3: role: "storage": has to be one of compute, other, nvlink_management`,
+		entry("role:"):                   `line 3: role: "": has to be one of compute, other, nvlink_management`,
+		entry("role: []"):                "line 3: role: has to be one of compute, other, nvlink_management",
+		entry("active: yes"):             `line 3: active: "yes": has to be true or false`,
+		entry("active: []"):              "line 3: active: has to be true or false",
+		entry("roce: lossles"):           `line 3: roce: "lossles": has to be one of lossless, lossy, auto`,
+		entry("ofed: '*'"):               "line 2: ofed: is a matter of the host: its match may have hostname only, and no more; put it into a pin of its own",
+		entry("pkeys: 0x8001"):           "line 3: pkeys: has to be a list",
+		entry("pkeys: [0]"):              `line 3: pkeys: "0": has to be a whole number from 1 to 65535`,
+		entry("pkeys: [65536]"):          `line 3: pkeys: "65536": has to be a whole number from 1 to 65535`,
+		entry("speed: 400Gb/s"):          `line 3: pin: unknown key "speed": there are active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role`,
+		entry("congestion_control: ecn"): `line 3: congestion_control: "ecn": has to be one of dcqcn, zerotouch_rtt, off`,
+		entry("present: true"):           "line 2: present: match has to name the device: give device or pci_address without a glob",
+		entry(""):                        "line 2: pin: says nothing of what it matches: add rate, active or another key",
+		entry("lanes: 17\n  roce: x"): `line 3: lanes: "17": has to be a whole number from 1 to 16` + "\n" +
+			`line 4: roce: "x": has to be one of lossless, lossy, auto`,
+
+		"ignore:\n- match: {}":                                  `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
+		"ignore:\n- {}":                                         `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
+		"pins:\n- rate: 1G":                                     `line 2: pin: an empty match matches every port: say device: "*" in match if that is meant`,
+		"ignore:\n- match:":                                     "line 2: match: has to be keys with values: board_id, device, hostname, link_layer, netdev, pci_address, port",
+		"ignore:\n- match: {dev: x}":                            `line 2: match: unknown key "dev": there are board_id, device, hostname, link_layer, netdev, pci_address, port`,
+		"ignore:\n- match: {device: }":                          "line 2: device: is empty: leave it out, or say what is meant",
+		"ignore:\n- match: {device: []}":                        "line 2: device: an empty list matches nothing: leave the key out or give a glob",
+		"ignore:\n- match: {device: [[a]]}":                     "line 2: device: has to be one text",
+		"ignore:\n- match: {device: '[a'}":                      `line 2: device: "[a" is no glob: a [ needs its ], a \ something behind it`,
+		"ignore:\n- match: {board_id: 1.5}":                     `line 2: board_id: YAML reads "1.5" as float: put it in quotes`,
+		"ignore:\n- match: {port: 0}":                           `line 2: port: "0": has to be a number from 1; leave it out for all ports`,
+		"ignore:\n- match: {link_layer: IB}":                    `line 2: link_layer: "IB": has to be InfiniBand or Ethernet`,
+		`ignore: [match: {pci_address: "18:00.0"}]`:             `line 1: pci_address: "18:00.0": has to be an address as sysfs has it: "0000:18:00.0"; or a glob: "*:18:00.?"`,
+		"pins:\n- match: {device: a, port: 1}\n  present: true": "line 2: present: a device that is missing has no port: match it by device or pci_address (and hostname)",
+		"pins:\n- match: {hostname: a}\n  present: true":        "line 2: present: match has to name the device: give device or pci_address without a glob",
+		"pins:\n- match: {device: [a, b], pci_address: \"0000:18:00.0\"}\n  present: true": "line 2: present: device and pci_address together name one device: give one of each, or a pin for each device",
+		strings.Repeat("#", MaxSize+1): "the file is larger than 1 MiB: is it the right one?",
+	} {
+		c, err := Parse([]byte(text))
+		if c != nil || err == nil || err.Error() != want {
+			t.Errorf("%.200s\n%v\nwant\n%s", text, err, want)
+		}
+	}
+}
+
+func TestProblemsInFile(t *testing.T) {
+	_, err := Parse([]byte(entry("lanes: 17\n  roce: x")))
+	var p Problems
+	if !errors.As(err, &p) || len(p) != 2 {
+		t.Fatalf("%v", err)
+	}
+	named := p.In("a.yml")
+	if want := `a.yml:3: lanes: "17": has to be a whole number from 1 to 16` + "\n" + `a.yml:4: roce: "x": has to be one of lossless, lossy, auto`; named.Error() != want {
+		t.Errorf("%v, want %s", named, want)
+	}
+	if !errors.As(named, new(Problems)) {
+		t.Error("the problems are lost")
+	}
+	if got := (Problems{{Reason: "too large"}}).In("a.yml").Error(); got != "a.yml: too large" {
+		t.Error(got)
+	}
+	_, err = Parse([]byte(strings.Repeat("a: b\n", 25)))
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 21 || lines[20] != "and 5 more" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestHostileFiles: what is made to blow a reader up is refused, or read, in no time. The test has no clock: it ends or does not.
+func TestHostileFiles(t *testing.T) {
+	bomb := "a0: &a0 [x,x,x,x,x,x,x,x,x]\n"
+	for i := range 9 {
+		bomb += strings.NewReplacer("I", string(rune('0'+i)), "J", string(rune('1'+i))).Replace("aJ: &aJ [*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI,*aI]\n")
+	}
+	for what, text := range map[string]string{
+		"aliases":     bomb + "pins: *a9\n",
+		"itself":      "pins: &a [*a]\n",
+		"lists":       strings.Repeat("[", MaxSize),
+		"mappings":    strings.Repeat("{a: ", MaxSize/4),
+		"indentation": strings.Repeat("- ", MaxSize/2),
+		"keys":        strings.Repeat("? ", MaxSize/2),
+		"anchors":     "pins: [" + strings.Repeat("&a x,", MaxSize/20) + "]",
+		"merge":       "pins:\n- &a {match: {device: a}}\n- {<<: *a, rate: 1G}\n",
+	} {
+		if _, err := Parse([]byte(text)); err == nil || len(err.Error()) > 1<<14 {
+			t.Errorf("%s: %.500v", what, err)
+		}
+	}
+	parsed(t, strings.Repeat("#\n", MaxSize/2))
+	many := parsed(t, "ignore: [match: {device: ["+strings.Repeat("a,", MaxSize/8)+"]}]")
+	if many.Ignored(Subject{Device: "b"}) {
+		t.Error("b is ignored")
+	}
+}
+
+func TestExampleFile(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/rdma_exporter.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := parsed(t, string(b))
+	s := c.Settings(Subject{Hostname: "gpu-017", Device: "mlx5_3", BoardID: "MT_0000000838", LinkLayer: "InfiniBand", Port: 1})
+	want := Settings{Rate: ptr(200e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Active: true, Present: true, PKeys: []uint16{0x8001, 0x7fff}}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v, want %+v", s, want)
+	}
+	if !c.Ignored(Subject{Hostname: "gpu-1", Device: "mlx5_9"}) || len(c.Required("gpu-1")) != 4 {
+		t.Error("ignores or required devices differ")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	if b, err := os.ReadFile("../../packaging/rdma_exporter.yml"); err == nil {
+		f.Add(b)
+	}
+	f.Add([]byte(entry("rate: 2.5G")))
+	f.Add([]byte("a: &x [*x]"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse(b)
+		if (c == nil) != (err != nil) {
+			t.Fatalf("%v, %v", c, err)
+		}
+		var p Problems
+		if err != nil && (!errors.As(err, &p) || len(p) == 0) {
+			t.Fatalf("%v has no problems", err)
+		}
+		if err != nil {
+			return
+		}
+		s, renamed := rail, rail
+		renamed.Hostname = "host-1"
+		reduced, err := OfHost(b, s.Hostname, renamed.Hostname)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(reduced)
+		if err != nil {
+			t.Fatalf("%q: %v", reduced, err)
+		}
+		if !reflect.DeepEqual(again.Settings(renamed), c.Settings(s)) || again.Ignored(renamed) != c.Ignored(s) {
+			t.Errorf("%q says something else", reduced)
+		}
+		for _, s := range c.Required("h") {
+			if s.Device == "" && s.PCIAddress == "" {
+				t.Errorf("%+v names nothing", s)
+			}
+		}
+	})
+}

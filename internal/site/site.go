@@ -1,0 +1,170 @@
+// Package site is what the operator says of the site in --config.file: what is expected of devices and ports, and which of
+// them nobody wants to hear of. It is pure: bytes in, a Config out, questions answered.
+package site
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Config is one configuration file. It does not change once parsed. The nil Config says nothing.
+type Config struct {
+	Pins   []Pin
+	Ignore []Ignore
+}
+
+// Pin is what is expected of the devices or ports that it matches. What it does not say is nil or empty.
+type Pin struct {
+	Match             Match
+	Rate              *float64 // bits per second
+	Lanes             *uint64
+	Role              string
+	RoCE              string
+	CongestionControl string
+	OFED              string // glob of versions
+	Active, Present   *bool
+	PKeys             []uint16 // nil: not said; empty: none are expected, whatever an earlier pin says
+}
+
+// Ignore is devices or ports whose faults raise no alert.
+type Ignore struct {
+	Match Match
+}
+
+// Subject is a port, or with Port 0 a device, of which something is asked. An empty fact is not known, and no key matches it.
+type Subject struct {
+	Hostname, Device, BoardID, PCIAddress, LinkLayer string
+
+	Netdevs []string // the port's netdev, or the members of its bond
+	Port    int
+}
+
+// Settings are what all matching pins say together.
+type Settings struct {
+	Rate              *float64 // bits per second
+	Lanes             *uint64
+	Role              string // compute, other, nvlink_management
+	RoCE              string // lossless, lossy, auto
+	CongestionControl string // dcqcn, zerotouch_rtt, off
+	OFED              string // glob of versions
+	Active, Present   bool
+	PKeys             []uint16 // of the file: not to be changed
+}
+
+// Settings of a device or port: pins from first to last, later ones override what they say themselves.
+func (c *Config) Settings(s Subject) Settings {
+	var out Settings
+	if c == nil {
+		return out
+	}
+	for i := range c.Pins {
+		if p := &c.Pins[i]; p.Match.matches(&s) {
+			p.apply(&out)
+		}
+	}
+	return out
+}
+
+func (p *Pin) apply(to *Settings) {
+	override(&to.Rate, p.Rate, p.Rate != nil)
+	override(&to.Lanes, p.Lanes, p.Lanes != nil)
+	override(&to.Role, p.Role, p.Role != "")
+	override(&to.RoCE, p.RoCE, p.RoCE != "")
+	override(&to.CongestionControl, p.CongestionControl, p.CongestionControl != "")
+	override(&to.OFED, p.OFED, p.OFED != "")
+	override(&to.PKeys, p.PKeys, p.PKeys != nil)
+	if p.Active != nil {
+		to.Active = *p.Active
+	}
+	if p.Present != nil {
+		to.Present = *p.Present
+	}
+}
+
+func override[T any](to *T, v T, said bool) {
+	if said {
+		*to = v
+	}
+}
+
+// Ignored says whether faults of a device or port are to raise no alert. A device is ignored by an entry that matches it
+// without its ports; all of its ports are ignored with it.
+func (c *Config) Ignored(s Subject) bool {
+	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool { return i.Match.matches(&s) })
+}
+
+// Required are the devices that have to be there on a host, as the file names them: by Device, PCIAddress or both.
+func (c *Config) Required(hostname string) []Subject {
+	if c == nil {
+		return nil
+	}
+	var out []Subject
+	for i := range c.Pins {
+		p := &c.Pins[i]
+		if p.Present == nil || !p.Match.Hostname.allow(hostname, exactly) {
+			continue
+		}
+		if !*p.Present {
+			out = slices.DeleteFunc(out, func(s Subject) bool { return p.Match.matches(&s) })
+			continue
+		}
+		for _, s := range p.Match.devices(hostname) {
+			if !slices.ContainsFunc(out, func(o Subject) bool { return o.Device == s.Device && o.PCIAddress == s.PCIAddress }) {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// devices are those that a match without globs names.
+func (m *Match) devices(hostname string) []Subject {
+	if len(m.Device) > 0 && len(m.PCIAddress) > 0 { // then one of each, the parser sees to it
+		return []Subject{{Hostname: hostname, Device: unquote(m.Device[0]), PCIAddress: strings.ToLower(unquote(m.PCIAddress[0]))}}
+	}
+	var out []Subject
+	for _, d := range m.Device {
+		out = append(out, Subject{Hostname: hostname, Device: unquote(d)})
+	}
+	for _, a := range m.PCIAddress {
+		out = append(out, Subject{Hostname: hostname, PCIAddress: strings.ToLower(unquote(a))})
+	}
+	return out
+}
+
+// OFED is the glob of versions that the out-of-tree stack of a host has to match; empty: nothing is said.
+func (c *Config) OFED(hostname string) string { return c.Settings(Subject{Hostname: hostname}).OFED }
+
+// MatchOFED says whether a version matches a glob that a Config gave.
+func MatchOFED(glob, version string) bool { return Globs{glob}.allow(version, exactly) }
+
+func (m *Match) matches(s *Subject) bool {
+	if s.Port == 0 && (m.Port != nil || m.Netdev != nil || m.LinkLayer != nil) {
+		return false
+	}
+	return m.Hostname.allow(s.Hostname, exactly) &&
+		m.Device.allow(s.Device, exactly) &&
+		m.BoardID.allow(s.BoardID, exactly) &&
+		m.PCIAddress.allow(s.PCIAddress, strings.ToLower) &&
+		m.LinkLayer.allow(s.LinkLayer, strings.ToLower) &&
+		(m.Port == nil || m.Port.allow(strconv.Itoa(s.Port), exactly)) &&
+		(m.Netdev == nil || slices.ContainsFunc(s.Netdevs, func(n string) bool { return m.Netdev.allow(n, exactly) }))
+}
+
+// Store keeps the Config that is in force; a reload replaces it whole. The nil Store and the new one have none.
+type Store struct {
+	current atomic.Pointer[Config]
+}
+
+// Current is the Config in force, nil if there is none.
+func (s *Store) Current() *Config {
+	if s == nil {
+		return nil
+	}
+	return s.current.Load()
+}
+
+// Replace puts another Config in force.
+func (s *Store) Replace(c *Config) { s.current.Store(c) }

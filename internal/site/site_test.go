@@ -1,0 +1,201 @@
+package site
+
+import (
+	"reflect"
+	"testing"
+)
+
+// rail is a port with every fact known.
+var rail = Subject{
+	Hostname: "gpu-1", Device: "mlx5_0", BoardID: "MT_0000000838", PCIAddress: "0000:9a:00.0", LinkLayer: "InfiniBand", Netdevs: []string{"ib0", "ib/1"}, Port: 1,
+}
+
+func TestMatch(t *testing.T) {
+	for match, want := range map[string]bool{
+		`device: "*"`:                           true,
+		`device: mlx5_0`:                        true,
+		`device: MLX5_0`:                        false,
+		`device: mlx5`:                          false,
+		`device: "mlx5_?"`:                      true,
+		`device: "mlx5_[1-9]"`:                  false,
+		`device: "mlx5_[^1-9]"`:                 true,
+		`device: 'mlx5\_0'`:                     true,
+		`device: [mlx4_0, mlx5_0]`:              true,
+		`device: [mlx4_0, mlx5_1]`:              false,
+		`hostname: "gpu-*"`:                     true,
+		`hostname: GPU-1`:                       false,
+		`board_id: MT_0000000838`:               true,
+		`board_id: "mt_*"`:                      false,
+		`pci_address: "0000:9A:00.0"`:           true,
+		`pci_address: "*:9a:00.?"`:              true,
+		`link_layer: INFINIBAND`:                true,
+		`link_layer: "*band"`:                   true,
+		`link_layer: Ethernet`:                  false,
+		`port: 1`:                               true,
+		`port: 2`:                               false,
+		`port: "*"`:                             true,
+		`netdev: ib0`:                           true,
+		`netdev: "ib?1"`:                        true,
+		`netdev: "ib*"`:                         true,
+		`netdev: ib1`:                           false,
+		`device: mlx5_0, port: 2`:               false,
+		`device: mlx5_0, port: 1, netdev: ib/1`: true,
+	} {
+		if got := parsed(t, "ignore: [match: {"+match+"}]").Ignored(rail); got != want {
+			t.Errorf("%s: %v", match, got)
+		}
+	}
+}
+
+// TestUnknownFacts: no key matches what the machine does not tell.
+func TestUnknownFacts(t *testing.T) {
+	for _, key := range []string{"hostname", "device", "board_id", "pci_address", "netdev", "port", "link_layer"} {
+		c := parsed(t, "ignore: [match: {"+key+`: "*"}]`)
+		if c.Ignored(Subject{}) {
+			t.Errorf("%s matches what is not known", key)
+		}
+		if !c.Ignored(rail) {
+			t.Errorf("%s does not match what is known", key)
+		}
+		device := rail
+		device.Port = 0
+		if got, want := c.Ignored(device), key != "netdev" && key != "port" && key != "link_layer"; got != want {
+			t.Errorf("%s: the device itself is ignored: %v", key, got)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	c := parsed(t, `pins:
+- match: {device: "*"}
+  rate: 100G
+  active: true
+  role: other
+  pkeys: [0x7fff]
+- match: {link_layer: InfiniBand}
+  rate: 400G
+  lanes: 4
+  pkeys: []
+- match: {device: mlx5_1}
+  rate: 1G
+- match: {port: 1}
+  active: false
+  role: compute
+- match: {hostname: "gpu-*"}
+  ofed: 24.*
+- match: {hostname: gpu-1}
+  ofed: 25.10-*
+- match: {device: mlx5_0}
+  present: true
+`)
+	want := Settings{Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", OFED: "25.10-*", Present: true, PKeys: []uint16{}}
+	if got := c.Settings(rail); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	device := rail
+	device.Port = 0
+	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, Present: true, PKeys: []uint16{0x7fff}}
+	if got := c.Settings(device); !reflect.DeepEqual(got, want) {
+		t.Errorf("of the device: %+v, want %+v", got, want)
+	}
+	for host, want := range map[string]string{"gpu-1": "25.10-*", "gpu-2": "24.*", "cpu-1": "", "": ""} {
+		if got := c.OFED(host); got != want {
+			t.Errorf("OFED of %q: %q, want %q", host, got, want)
+		}
+	}
+	for version, want := range map[string]bool{"25.10-1.7.1": true, "25.10": false, "24.10-1": false, "": false} {
+		if MatchOFED("25.10-*", version) != want {
+			t.Errorf("OFED %q: %v", version, !want)
+		}
+	}
+}
+
+func TestRequired(t *testing.T) {
+	c := parsed(t, `pins:
+- match: {hostname: "gpu-*", device: [mlx5_0, mlx5_1, 'mlx5\_2']}
+  present: true
+- match: {pci_address: "0000:9A:00.0"}
+  present: true
+- match: {device: mlx5_0}
+  present: true
+- match: {device: mlx5_5, pci_address: "0000:18:00.0", hostname: gpu-2}
+  present: true
+- match: {device: "mlx5_[12]", hostname: gpu-2}
+  present: false
+- match: {device: mlx5_7}
+  active: true
+`)
+	for host, want := range map[string][]Subject{
+		"gpu-1": {{Hostname: "gpu-1", Device: "mlx5_0"}, {Hostname: "gpu-1", Device: "mlx5_1"}, {Hostname: "gpu-1", Device: "mlx5_2"}, {Hostname: "gpu-1", PCIAddress: "0000:9a:00.0"}},
+		"gpu-2": {{Hostname: "gpu-2", Device: "mlx5_0"}, {Hostname: "gpu-2", PCIAddress: "0000:9a:00.0"}, {Hostname: "gpu-2", Device: "mlx5_5", PCIAddress: "0000:18:00.0"}},
+		"cpu":   {{Hostname: "cpu", PCIAddress: "0000:9a:00.0"}, {Hostname: "cpu", Device: "mlx5_0"}},
+	} {
+		if got := c.Required(host); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", host, got, want)
+		}
+	}
+}
+
+func TestNothingSaid(t *testing.T) {
+	var s *Store
+	for _, c := range []*Config{s.Current(), new(Store).Current(), {}} {
+		if !reflect.DeepEqual(c.Settings(rail), Settings{}) || c.Ignored(rail) || c.Required("gpu-1") != nil || c.OFED("gpu-1") != "" {
+			t.Errorf("%+v says something", c)
+		}
+	}
+	store, c := &Store{}, &Config{}
+	store.Replace(c)
+	if store.Current() != c {
+		t.Error("not replaced")
+	}
+}
+
+// TestOfHost: what is said of the host stays, and nothing of others, in words or in comments.
+func TestOfHost(t *testing.T) {
+	const text = `# of Secret Inc.
+pins: # secret
+  - match: {hostname: [secret-9, "gpu-*"], device: &secret mlx5_0} # secret
+    rate: 400Gb/s
+  # secret
+  - match: {hostname: secret-9, device: "*"}
+    lanes: 2
+  - match: {hostname: "*"}
+    ofed: "25.10-*"
+  - match: {port: "1"}
+    pkeys: [0x8001]
+    congestion_control: off
+ignore:
+  - match: {hostname: secret-9, device: "*"}
+`
+	out, err := OfHost([]byte(text), "gpu-1", "host-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `pins:
+    - match: {hostname: host-1, device: mlx5_0}
+      rate: 400Gb/s
+    - match: {hostname: host-1}
+      ofed: "25.10-*"
+    - match: {port: "1"}
+      pkeys: [0x8001]
+      congestion_control: off
+ignore: []
+`
+	if string(out) != want {
+		t.Errorf("%s\nwant\n%s", out, want)
+	}
+	renamed := rail
+	renamed.Hostname = "host-1"
+	if got, want := parsed(t, string(out)).Settings(renamed), parsed(t, text).Settings(rail); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if again, err := OfHost(out, "host-1", "host-1"); err != nil || string(again) != string(out) {
+		t.Errorf("%s, %v", again, err)
+	}
+	if out, err := OfHost(nil, "gpu-1", "host-1"); out != nil || err != nil {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err := OfHost([]byte("pins: 1"), "gpu-1", "host-1"); err == nil {
+		t.Error("an invalid file is written")
+	}
+}

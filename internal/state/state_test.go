@@ -1,0 +1,299 @@
+package state
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// value is what the tests keep: what is wrong with a mix of two of them shows.
+type value struct {
+	N    int
+	Fill string
+}
+
+func valueOf(n int) value {
+	return value{N: n, Fill: strings.Repeat(fmt.Sprintf("%d <&>   ", n), n%400)}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(dir)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	return s
+}
+
+// reads fails the test unless the directory holds the value of n.
+func reads(t *testing.T, dir string, n int) {
+	t.Helper()
+	var v value
+	if err := Read(dir, &v); err != nil || v != valueOf(n) {
+		t.Errorf("read %d, %v, want %d", v.N, err, n)
+	}
+}
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestWriteAndRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "var", "lib", "state")
+	var v value
+	if err := Read(dir, &v); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("no directory: %v", err)
+	}
+	s := open(t, dir)
+	if err := s.Read(&v); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing written: %v", err)
+	}
+	for n := range 4 {
+		must(t, s.Write(valueOf(n)))
+		reads(t, dir, n)
+		must(t, s.Read(&v))
+	}
+	must(t, s.Close())
+	if err := s.Write(valueOf(9)); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a closed store: %v", err)
+	}
+	reads(t, dir, 3)
+	reads(t, open(t, dir).dir, 3)
+	must(t, os.Remove(filepath.Join(dir, currentName)))
+	reads(t, dir, 2)
+	if want := []string{lockName, oldName}; !slices.Equal(names(t, dir), want) {
+		t.Errorf("%v, want %v", names(t, dir), want)
+	}
+	var other []string
+	if err := Read(dir, &other); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("a value of another kind: %v", err)
+	}
+}
+
+func TestModes(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "parent")
+	dir := filepath.Join(parent, "state")
+	s := open(t, dir)
+	must(t, s.Write(valueOf(1)))
+	mask := fs.FileMode(umask(t))
+	for name, want := range map[string]fs.FileMode{parent: 0o755, dir: dirMode, s.path(currentName): fileMode, s.path(lockName): fileMode} {
+		st, err := os.Stat(name)
+		must(t, err)
+		if got := st.Mode().Perm(); got != want&^mask {
+			t.Errorf("%s: %o, want %o", name, got, want&^mask)
+		}
+	}
+}
+
+// umask reads that of this process without a change to it.
+func umask(t *testing.T) (mask uint32) {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/status")
+	must(t, err)
+	_, rest, _ := strings.Cut(string(b), "\nUmask:\t")
+	_, err = fmt.Sscanf(rest, "%o", &mask)
+	must(t, err)
+	return mask
+}
+
+func TestLock(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	_, err := Open(dir)
+	if want := "state directory " + dir + ": another rdma_exporter runs with it: end that one, or give each its own directory"; !errors.Is(err, ErrLocked) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	must(t, s.Close())
+	open(t, dir)
+}
+
+// TestTorn: a file that is cut off anywhere is known, and the generation before it is read.
+func TestTorn(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	must(t, s.Write(valueOf(1)))
+	must(t, s.Write(valueOf(2)))
+	must(t, s.Close())
+	whole, err := os.ReadFile(s.path(currentName))
+	must(t, err)
+	spoil := func(what string, b []byte) {
+		t.Helper()
+		must(t, os.WriteFile(s.path(currentName), b, fileMode))
+		var v value
+		if err := Read(dir, &v); err != nil || v != valueOf(1) && v != valueOf(2) {
+			t.Fatalf("%s: %d, %v", what, v.N, err)
+		}
+	}
+	for n := range len(whole) - 1 { // the last byte is the end of the line
+		spoil(fmt.Sprintf("%d of %d bytes", n, len(whole)), whole[:n])
+		reads(t, dir, 1)
+		zeros := make([]byte, len(whole))
+		copy(zeros, whole[:n])
+		spoil(fmt.Sprintf("zeros after %d bytes", n), zeros)
+		reads(t, dir, 1)
+	}
+	for bit := range len(whole) * 8 {
+		flipped := bytes.Clone(whole)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		spoil(fmt.Sprintf("bit %d flipped", bit), flipped)
+	}
+}
+
+// TestBrokenIsSetAside, one only, and never becomes the older generation.
+func TestBrokenIsSetAside(t *testing.T) {
+	dir := t.TempDir()
+	for _, text := range []string{"first", "second"} {
+		s := open(t, dir)
+		must(t, s.Write(valueOf(1)))
+		must(t, s.Write(valueOf(2)))
+		must(t, s.Close())
+		must(t, os.WriteFile(s.path(currentName), []byte(text), fileMode))
+		s = open(t, dir)
+		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") || !strings.Contains(got, "torn or damaged") {
+			t.Errorf("SetAside: %q", got)
+		}
+		reads(t, dir, 1)
+		must(t, s.Write(valueOf(3)))
+		reads(t, dir, 3)
+		must(t, os.Remove(s.path(currentName)))
+		reads(t, dir, 1)
+		if b, err := os.ReadFile(s.path(brokenName)); err != nil || string(b) != text {
+			t.Errorf("set aside: %q, %v", b, err)
+		}
+		must(t, s.Close())
+	}
+	if want := []string{lockName, brokenName, oldName}; !slices.Equal(names(t, dir), want) {
+		t.Errorf("%v, want %v", names(t, dir), want)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, currentName), nil, fileMode))
+	must(t, os.WriteFile(filepath.Join(dir, oldName), nil, fileMode))
+	var v value
+	if err := Read(dir, &v); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), currentName) {
+		t.Errorf("both broken: %v", err)
+	}
+}
+
+// TestNotOurs: links, pipes and folders in the places of files are neither followed nor waited for, and other files stay.
+func TestNotOurs(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "outside")
+	for what, put := range map[string]func(name string) error{
+		"link":   func(name string) error { return os.Symlink(outside, name) },
+		"pipe":   func(name string) error { return syscall.Mkfifo(name, 0o600) },
+		"folder": func(name string) error { return os.Mkdir(name, 0o700) },
+	} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(outside, []byte("outside"), 0o600))
+		must(t, put(filepath.Join(dir, currentName)))
+		must(t, put(filepath.Join(dir, tempName)))
+		must(t, os.WriteFile(filepath.Join(dir, "state.v2.json"), []byte("newer"), 0o600))
+		s := open(t, dir)
+		must(t, s.Write(valueOf(1)))
+		reads(t, dir, 1)
+		for name, want := range map[string]string{outside: "outside", filepath.Join(dir, "state.v2.json"): "newer"} {
+			if b, err := os.ReadFile(name); err != nil || string(b) != want {
+				t.Errorf("%s: %s is %q, %v", what, name, b, err)
+			}
+		}
+		must(t, s.Close())
+		must(t, os.Remove(s.path(lockName)))
+		must(t, os.Symlink(outside, s.path(lockName)))
+		if _, err := Open(dir); err == nil {
+			t.Errorf("%s: a lock that is a link is followed", what)
+		}
+	}
+}
+
+// TestCannotWrite: the value before stays, and nothing half done.
+func TestCannotWrite(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	must(t, s.Write(valueOf(1)))
+	for what, v := range map[string]any{"too large": strings.Repeat("x", maxSize), "no JSON": func() {}} {
+		if err := s.Write(v); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: %v", what, err)
+		}
+		reads(t, dir, 1)
+	}
+	must(t, os.RemoveAll(dir))
+	if err := s.Write(valueOf(2)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no directory: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	for _, dir := range []string{file, filepath.Join(file, "below"), "/proc/state"} {
+		if s, err := Open(dir); err == nil || !strings.Contains(err.Error(), "user of the program") && !strings.Contains(err.Error(), "not a directory") {
+			t.Errorf("%s: %v, %v", dir, s, err)
+		}
+	}
+}
+
+func TestConcurrentWrites(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	must(t, s.Write(valueOf(0)))
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			if err := s.Write(valueOf(n)); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			var v value
+			if err := Read(dir, &v); err != nil || v != valueOf(v.N) {
+				t.Errorf("%d, %v", v.N, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzDecode(f *testing.F) {
+	whole, err := encode(valueOf(7), time.Unix(1, 0))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"version":1,"sum":"","value":null}`))
+	f.Add([]byte(`{"version":2}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		value, err := decode(b)
+		if err != nil && !isBroken(err) {
+			t.Errorf("%v is no broken file", err)
+		}
+		if err != nil {
+			return
+		}
+		again, err := encode(rawValue(value), time.Unix(1, 0))
+		must(t, err)
+		if _, err := decode(again); err != nil {
+			t.Errorf("%q is not whole after it was written again: %v", value, err)
+		}
+	})
+}
+
+type rawValue []byte
+
+func (r rawValue) MarshalJSON() ([]byte, error) { return r, nil }
