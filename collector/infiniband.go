@@ -61,7 +61,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType, deviceIgnored, portIgnored}, portDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType, deviceVFs, deviceIgnored, portIgnored}, portDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -215,6 +215,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		s.Emit(deviceInfo, 1, d.Name, d.Driver, d.HCAType, d.BoardID, d.Firmware, d.NodeGUID, d.PCIAddress, d.NUMANode, string(d.FunctionType))
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
 		emitUint(s, deviceNodeType, d.NodeType, d.Name)
+		emitVirtualFunctions(s, d)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
@@ -222,6 +223,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			emitPMA(s, d, p, port)
 		}
 	}
+	emitWires(s, n.InfiniBand.Devices)
 	emitIgnored(s, n.InfiniBand.Ignored)
 	for _, id := range n.InfiniBand.Vanished {
 		s.Emit(devicePresent, 0, id.Name, id.PCIAddress)

@@ -100,6 +100,7 @@ var (
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portCarrierChanges, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
+		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo,
 	}
 )
 
@@ -115,6 +116,7 @@ type portState struct {
 	state   uint64    // at that reading
 	slow    snapshot.Port
 	ethtool host.LinkModes // of the first netdev
+	wires   wires
 }
 
 func isActive(p *snapshot.Port) bool {
@@ -151,6 +153,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
+	p.RoCEv2, p.Wire = st.slow.RoCEv2, st.slow.Wire
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
 	if up || physicallyUp {
 		st.readRate(r, d, &p)
@@ -201,9 +204,11 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
 	}
-	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
+	st.slow.GIDs, st.slow.RoCEv2 = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
+	r.readMTUs(st.slow.Netdev)
+	st.wires.read(r, d, n, &st.slow)
 	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
 		if m, made := askEthtool(r, r.h.Ethtool.LinkModes, st.slow.Netdev[0].Name); made {
 			st.ethtool = m
@@ -260,11 +265,11 @@ func askEthtool[T any](r *reader, ask func(context.Context, string) (T, error), 
 	return got, true
 }
 
-// gids counts the GID table entries in use: those that have a type.
-func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
+// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones.
+func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.h.Files.List(dir + "/gids")
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	count := map[string]uint64{}
 	switch linkLayer {
@@ -273,8 +278,9 @@ func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 	case "Ethernet":
 		count["roce_v1"], count["roce_v2"] = 0, 0
 	default:
-		return nil
+		return nil, nil
 	}
+	var v2 []string
 	for _, n := range names {
 		t, ok := r.entry(dir+"/gid_attrs/types", n)
 		switch {
@@ -283,11 +289,12 @@ func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 			count["ib"]++
 		case t == "RoCE v2":
 			count["roce_v2"]++
+			v2 = append(v2, n)
 		default:
 			count["roce_v1"]++
 		}
 	}
-	return count
+	return count, r.roceV2GIDs(dir, v2)
 }
 
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
@@ -349,4 +356,6 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+	emitMTU(s, d, p, port)
+	emitRoCEv2GIDs(s, d, p, port)
 }

@@ -38,7 +38,7 @@ func TestGIDs(t *testing.T) {
 		{"EFA", "Unknown", gidTable("IB/RoCE v1"), nil, ""},
 	} {
 		r := readerOf(t, c.tree)
-		if got := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+		if got, _ := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		var issues []string

@@ -60,6 +60,8 @@ var faulty = map[string][]string{
 	"sm-changing":     {"RDMASubnetManagerChanging"},
 	"no-sm":           {"RDMAPortNoSubnetManager"},
 	"no-v2-gid":       {"RDMARoCEv2GIDMissing"},
+	"mtu-odd":         {"RDMAMTUMismatch"},
+	"ib-backpressure": {"RDMAIBBackpressure"},
 	"firmware-drift":  {"RDMAFirmwareDrift"},
 	"port-down":       {"RDMAPortDown"},
 	"saturated":       {"RDMACounterSaturated"},

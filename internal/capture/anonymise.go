@@ -28,6 +28,8 @@ func Anonymise(a *Archive) {
 			switch {
 			case e.Path == configPath: // its keys may be words that a host is called; site.OfHost names the host in it
 				e.Data = []byte(p.addresses(string(e.Data)))
+			case e.Kind == File && isBareID(e.Path):
+				e.Data = []byte(p.bare(string(e.Data)))
 			case e.Kind == File:
 				e.Data = []byte(p.content(string(e.Data)))
 			}
@@ -58,6 +60,7 @@ func (p *pseudonyms) collect(a *Archive) {
 				func(digits string) string { nets[digits] = true; return digits })
 		}
 	}
+	collectBare(a, low)
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
 }

@@ -70,6 +70,7 @@ type Device struct {
 	Driver       string  // basename of device/driver of the PCI function; rxe or siw for a software device
 	NodeType     *uint64 // node_type, enum rdma_node_type
 	NodeGUID     string  // node_guid, xxxx:xxxx:xxxx:xxxx
+	SystemGUID   string  // sys_image_guid: that of the card
 	HCAType      string  // hca_type, driver attribute
 	BoardID      string  // board_id, driver attribute; the PSID on mlx5 and mlx4
 	Firmware     string  // fw_ver
@@ -77,7 +78,9 @@ type Device struct {
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
 	Role         string // compute, other, unknown: pci.Role
-	Ports        []Port
+	// VirtualFunctions counts the virtfn links of the PCI function; nil where it has no SR-IOV capability.
+	VirtualFunctions *uint64
+	Ports            []Port
 }
 
 // Port is a port of an RDMA device: ports/N.
@@ -95,9 +98,11 @@ type Port struct {
 	Rate  *float64 // bits per second of data; nil where no link or not told truly
 	Lanes *uint64  // lanes in use
 
-	GIDs   map[string]uint64 // number of GID table entries in use by type: ib, roce_v1, roce_v2
-	PKeys  *uint64           // number of P_Keys in the table
-	Netdev []Netdev          // the port's netdev, or the members of its bond
+	GIDs   map[string]uint64    // number of GID table entries in use by type: ib, roce_v1, roce_v2
+	RoCEv2 map[string]GIDFamily // RoCE v2 entries by family: ipv4, ipv6, link_local
+	PKeys  *uint64              // number of P_Keys in the table
+	Netdev []Netdev             // the port's netdev, or the members of its bond
+	Wire   string               // of an InfiniBand port without netdev; empty where it cannot be told
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
 }
@@ -109,8 +114,16 @@ type Netdev struct {
 	// CarrierChanges counts carrier coming and going since the netdev was made, administrative ones included:
 	// /sys/class/net/NAME/carrier_changes.
 	CarrierChanges *uint64
+	MTU            *uint64 // bytes: /sys/class/net/NAME/mtu
+	Wire           string  // names the wire within the host; empty where it cannot be told
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
+}
+
+// GIDFamily is the entries of one address family in a GID table.
+type GIDFamily struct {
+	Entries uint64
+	First   uint64 // lowest index
 }
 
 // Stat is one counter as the kernel names it.
