@@ -89,6 +89,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
 		c.remember(devices)
+		c.comparePKeys(devices)
 		vanished := c.vanished(names, devices)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: vanished, Ignored: c.ignored(names, devices, vanished)}
 		done(nil)

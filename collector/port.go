@@ -100,7 +100,7 @@ var (
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portCarrierChanges, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
-		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo,
+		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, portPKeysMissing,
 	}
 )
 
@@ -153,7 +153,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
-	p.RoCEv2, p.Wire = st.slow.RoCEv2, st.slow.Wire
+	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.RoCEv2, st.slow.Wire, st.slow.PKeyTable
 	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
 	if up || physicallyUp {
 		st.readRate(r, d, &p)
@@ -205,7 +205,7 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, n
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
 	}
 	st.slow.GIDs, st.slow.RoCEv2 = r.gids(dir, st.slow.LinkLayer)
-	st.slow.PKeys = r.pkeys(dir)
+	st.slow.PKeys, st.slow.PKeyTable = r.pkeys(dir)
 	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
 	r.readMTUs(st.slow.Netdev)
 	st.wires.read(r, d, n, &st.slow)
@@ -300,25 +300,33 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
 const emptyPKeys = 8
 
-// pkeys counts the P_Keys. iWARP ports have no table.
-func (r *reader) pkeys(dir string) *uint64 {
+// pkeys counts the P_Keys and lists them; no list where one cannot be read. iWARP ports have no table.
+func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	names, err := r.h.Files.List(dir + "/pkeys")
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	names = slices.Clone(names)
 	slices.SortFunc(names, byNumber)
+	whole, table := true, []uint16{}
 	var n, empty uint64
 	for _, name := range names {
 		v := r.number(dir+"/pkeys", name)
+		if v == nil {
+			whole = false
+		}
 		if v != nil && *v != 0 {
 			n++
 			empty = 0
+			table = append(table, uint16(*v))
 		} else if empty++; empty == emptyPKeys {
 			break
 		}
 	}
-	return &n
+	if !whole {
+		return &n, nil
+	}
+	return &n, table
 }
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
@@ -356,6 +364,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
 	emitMTU(s, d, p, port)
 	emitRoCEv2GIDs(s, d, p, port)
 }

@@ -62,6 +62,8 @@ var faulty = map[string][]string{
 	"no-v2-gid":       {"RDMARoCEv2GIDMissing"},
 	"mtu-odd":         {"RDMAMTUMismatch"},
 	"ib-backpressure": {"RDMAIBBackpressure"},
+	"pkey-missing":    {"RDMAPKeyMissing"},
+	"driver-mismatch": {"RDMADriverMismatch"},
 	"firmware-drift":  {"RDMAFirmwareDrift"},
 	"port-down":       {"RDMAPortDown"},
 	"saturated":       {"RDMACounterSaturated"},

@@ -98,11 +98,13 @@ type Port struct {
 	Rate  *float64 // bits per second of data; nil where no link or not told truly
 	Lanes *uint64  // lanes in use
 
-	GIDs   map[string]uint64    // number of GID table entries in use by type: ib, roce_v1, roce_v2
-	RoCEv2 map[string]GIDFamily // RoCE v2 entries by family: ipv4, ipv6, link_local
-	PKeys  *uint64              // number of P_Keys in the table
-	Netdev []Netdev             // the port's netdev, or the members of its bond
-	Wire   string               // of an InfiniBand port without netdev; empty where it cannot be told
+	GIDs         map[string]uint64    // number of GID table entries in use by type: ib, roce_v1, roce_v2
+	RoCEv2       map[string]GIDFamily // RoCE v2 entries by family: ipv4, ipv6, link_local
+	PKeys        *uint64              // number of P_Keys in the table
+	PKeyTable    []uint16             // the P_Keys; nil where one cannot be read
+	PKeysMissing *uint64              // pinned P_Keys that are not in the table; nil where none is pinned
+	Netdev       []Netdev             // the port's netdev, or the members of its bond
+	Wire         string               // of an InfiniBand port without netdev; empty where it cannot be told
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
 }
@@ -154,8 +156,9 @@ type PortCounters struct {
 
 // Modules is the software below the devices.
 type Modules struct {
-	Modules []Module
-	Nodes   []NodeClass
+	Modules   []Module
+	DriverPin *DriverPin // nil where nothing is pinned
+	Nodes     []NodeClass
 }
 
 // Module is a kernel module that RDMA needs.
@@ -168,6 +171,12 @@ type Module struct {
 	Taint   string // /sys/module/NAME/taint: P proprietary, O out-of-tree, E unsigned
 	Flavour string // in-tree, ofed, out-of-tree; empty when not loaded
 	Driver  bool   // drives hardware, as opposed to the RDMA core
+}
+
+// DriverPin is what the operator says of a loaded driver.
+type DriverPin struct {
+	Module, Pin string // the glob of versions
+	Met         bool
 }
 
 // NodeClass is a kind of node in /dev/infiniband.
