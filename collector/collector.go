@@ -7,6 +7,7 @@ import (
 	"context"
 	"regexp"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/site"
@@ -53,10 +54,15 @@ type Options struct {
 	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
 	Site     *site.Store
 	Hostname string // of the machine, for Site; empty if it does not tell
+	// Memory outlives the collectors; nil: they begin with an empty one.
+	Memory *expect.Memory
+
+	nvlink *nvlink // devices of which the identity alone is read
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
+	o.nvlink = newNVLink(o.said)
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
@@ -78,11 +84,15 @@ func (o Options) devices(h *host.Host) ([]string, error) {
 	}
 	var out []string
 	for _, n := range names {
-		if (o.Include == nil || o.Include.MatchString(n)) && (o.Exclude == nil || !o.Exclude.MatchString(n)) {
+		if o.wanted(n) {
 			out = append(out, n)
 		}
 	}
 	return out, nil
+}
+
+func (o Options) wanted(device string) bool {
+	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
 func boolValue(b bool) float64 {

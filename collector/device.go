@@ -33,6 +33,9 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 		d.NUMANode = n
 	}
 	d.VirtualFunctions = r.virtualFunctions(function)
+	if target, err := r.h.Files.Link(function + "/physfn"); err == nil {
+		d.PhysicalFunction = path.Base(target)
+	}
 	return d
 }
 

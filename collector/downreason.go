@@ -63,7 +63,7 @@ func (r *reader) downReasons(netdevs []snapshot.Netdev) {
 		if nd.Admin != nil && !*nd.Admin {
 			continue
 		}
-		if s, made := askEthtool(r, r.h.Ethtool.LinkState, nd.Name); made {
+		if s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, nd.Name); made {
 			nd.DownReason, nd.DownDetail = downReason(s)
 		}
 	}

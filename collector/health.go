@@ -75,7 +75,7 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 		return
 	}
 	var section *snapshot.Health
-	r := &reader{ctx: ctx, h: h}
+	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "devlink", func() { section = c.readDevlink(r, names) })
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
 	if err != nil {
@@ -88,15 +88,22 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 }
 
 func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
+	defer r.end()
 	out := &snapshot.Health{}
+	r.begin(host.SourceDevlinkHealth)
+	r.asked++
 	reporters, err := r.h.Devlink.Health(r.ctx)
 	if err != nil {
 		if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported { // kernels before 5.1
 			r.issue(err)
 		}
 	}
+	r.begin(host.SourceIdentity)
 	c.lookUp(r, names)
 	for _, name := range names {
+		if c.nvlink.known(name) {
+			continue
+		}
 		on := c.devices[name]
 		for _, h := range reporters {
 			// Reporters of ports, tx and rx, tell of the queues of a netdev and of nothing that RDMA uses.
@@ -112,7 +119,7 @@ func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
 
 // lookUp finds the devlink device of each RDMA device, once in slowInterval.
 func (c *health) lookUp(r *reader, names []string) {
-	now := r.h.Now()
+	now := r.now()
 	for name := range c.devices {
 		if !slices.Contains(names, name) {
 			delete(c.devices, name)

@@ -39,6 +39,7 @@ type hwState struct {
 	own     bool         // the device has counters beside those of its ports
 	ports   []int        // none while the kernel is still making them
 	traffic map[int]bool // ports whose traffic is in counters/
+	nvlink  bool         // it manages NVLink switches: nothing is asked
 
 	quarantine quarantine
 	inode      uint64 // of the device's directory, for which the quarantine stands
@@ -75,17 +76,18 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		states[name] = c.devices[name]
 	}
 	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
-		return readHWCounters(r, name, states[name])
+		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.DeviceCounters) {
 		n.HWCounters = &snapshot.HWCounters{Devices: devices}
 		done(nil)
 	})
 }
 
-func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
+func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
+	r.begin(host.SourceIdentity)
 	r.keep(&st.quarantine, &st.inode)
 	dir := classDir + "/" + name
-	if now := r.h.Now(); len(st.ports) == 0 || now.Sub(st.at) >= slowInterval {
+	if len(st.ports) == 0 || r.due(st.at) {
 		names, err := r.h.Files.List(dir)
 		if err != nil {
 			if !host.IsAbsent(err) {
@@ -93,14 +95,19 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 			}
 			return snapshot.DeviceCounters{}, false
 		}
-		st.driver, st.own, st.ports, st.at = r.driverOf(name), slices.Contains(names, "hw_counters"), r.ports(name), now
+		st.driver, st.own, st.ports, st.at = r.driverOf(name), slices.Contains(names, "hw_counters"), r.ports(name), r.now()
+		st.nvlink = c.nvlink.manages(r, name)
 		for _, n := range st.ports {
 			files, _ := r.h.Files.List(portDir(name, n) + "/counters") // absent: no traffic there
 			st.traffic[n] = hasTraffic(files)
 		}
 	}
 	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
+	if st.nvlink {
+		return d, true
+	}
 	if st.own {
+		r.begin(host.SourceHWCounters)
 		d.Stats = r.hwFiles(dir + "/hw_counters")
 	}
 	for _, n := range st.ports {
@@ -119,12 +126,14 @@ func readHWCounters(r *reader, name string, st *hwState) (snapshot.DeviceCounter
 
 // statGet asks for the statistics of a port by netlink.
 func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
-	dir, now := netlinkDir(name, n), r.h.Now()
+	dir, now := netlinkDir(name, n), r.now()
 	if r.quarantine.held(dir, "stats", now) {
 		return nil, false
 	}
+	r.begin(host.SourceHWCounters)
+	r.asked++
 	stats, err := r.h.RDMA.Stats(r.ctx, name, n, nil)
-	r.quarantine.note(dir, "stats", now, err)
+	r.noteNetlink(dir, "stats", now, err)
 	return stats, err == nil
 }
 

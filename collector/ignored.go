@@ -24,6 +24,12 @@ var (
 	}
 )
 
+// said is what the operator says of a device or port of this host.
+func (o Options) said(s site.Subject) site.Settings {
+	s.Hostname = o.Hostname
+	return o.Site.Current().Settings(s)
+}
+
 // subjects are a device and then its ports, as the site's configuration is asked of them.
 func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	device := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
@@ -40,9 +46,9 @@ func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	return out
 }
 
-// ignored asks of every device that is listed or has vanished, and of its ports. What cannot be read at present is asked by the
+// ignored asks of every device that is listed or missing, and of its ports. What cannot be read at present is asked by the
 // facts of its last reading: that reads are stuck is a fault to be ignored as well.
-func (c *infiniBand) ignored(names []string, devices []snapshot.Device, vanished []snapshot.DeviceID) []snapshot.PortID {
+func (c *infiniBand) ignored(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice) []snapshot.PortID {
 	conf := c.Site.Current()
 	if conf == nil || len(conf.Ignore) == 0 {
 		clear(c.facts)
@@ -52,7 +58,7 @@ func (c *infiniBand) ignored(names []string, devices []snapshot.Device, vanished
 		c.facts[devices[i].Name] = c.subjects(&devices[i])
 	}
 	all := slices.Clone(names)
-	for _, id := range vanished {
+	for _, id := range missing {
 		all = append(all, id.Name)
 		if c.facts[id.Name] == nil {
 			c.facts[id.Name] = c.subjects(&snapshot.Device{Name: id.Name, PCIAddress: id.PCIAddress})

@@ -17,7 +17,7 @@ func conf(t *testing.T, ignores string) *site.Config {
 	return c
 }
 
-// TestIgnored: what is ignored stays so while it cannot be read and when it has vanished, and is not once the operator has
+// TestIgnored: what is ignored stays so while it cannot be read and when it has missing, and is not once the operator has
 // taken it back.
 func TestIgnored(t *testing.T) {
 	store := &site.Store{}
@@ -30,9 +30,9 @@ func TestIgnored(t *testing.T) {
 		}},
 		{Name: "mlx5_1", BoardID: "MT_2", Ports: []snapshot.Port{{Number: 1}}},
 	}
-	ask := func(names []string, devices []snapshot.Device, vanished []snapshot.DeviceID, want ...snapshot.PortID) {
+	ask := func(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice, want ...snapshot.PortID) {
 		t.Helper()
-		if got := c.ignored(names, devices, vanished); !slices.Equal(got, want) {
+		if got := c.ignored(names, devices, missing); !slices.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 	}
@@ -46,15 +46,15 @@ func TestIgnored(t *testing.T) {
 	all := []snapshot.PortID{id("mlx5_0", 1), id("mlx5_0", 2), id("mlx5_1", 0), id("mlx5_1", 1)}
 	ask(names, devices, nil, all...)
 	ask(names, nil, nil, all...)
-	ask(names[:1], devices[:1], []snapshot.DeviceID{{Name: "mlx5_1"}}, all...)
+	ask(names[:1], devices[:1], []snapshot.MissingDevice{{Name: "mlx5_1"}}, all...)
 	ask(names[:1], devices[:1], nil, all[:2]...)
 	ask(names, devices[:1], nil, all[:2]...) // mlx5_1 is back, and has not been read yet
 
 	store.Replace(conf(t, "- match: {device: mlx5_1}\n"))
 	ask(names, devices[:1], nil, id("mlx5_1", 0))
-	ask(names[:1], devices[:1], []snapshot.DeviceID{{Name: "mlx5_1"}}, id("mlx5_1", 0))
+	ask(names[:1], devices[:1], []snapshot.MissingDevice{{Name: "mlx5_1"}}, id("mlx5_1", 0))
 	store.Replace(conf(t, "- match: {pci_address: \"0000:9a:00.0\"}\n"))
-	ask(nil, nil, []snapshot.DeviceID{{Name: "mlx5_7", PCIAddress: "0000:9a:00.0"}}, id("mlx5_7", 0))
+	ask(nil, nil, []snapshot.MissingDevice{{Name: "mlx5_7", PCIAddress: "0000:9a:00.0"}}, id("mlx5_7", 0))
 
 	store.Replace(&site.Config{})
 	ask(names, devices, nil)

@@ -2,12 +2,13 @@ package collector
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -21,9 +22,21 @@ var (
 	}
 	devicePresent = &Desc{
 		Name: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether an RDMA device that was seen in this run of the exporter is there now (1) or has vanished (0). A rename is no loss.",
+		Help:   "Whether an RDMA device is there (1), or is missing (0): the inventory or a pin names it, and it is gone. A device that was renamed, or moved to a container or a virtual machine, is not missing. Where another device has the name now, device is the PCI address.",
 		Labels: []string{"device", "pci_address"},
-		Source: "entries of /sys/class/infiniband",
+		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
+	}
+	deviceMissing = &Desc{
+		Name: "rdma_device_missing_info", Type: gauge, Scope: scopeDevice,
+		Help:   "Why a device is missing, always 1. reason: not_on_pci the PCI function is gone, no_driver none is bound to it, no_rdma_device its driver has made none. seen: this_boot, earlier_boot, never (only pinned).",
+		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
+		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
+	}
+	deviceDataAge = &Desc{
+		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
+		Help:   "Age of what is served of a device's state: 0 while it is read in each round. Of a device that cannot be read the last state is served for 10 minutes, its counters are not.",
+		Labels: []string{"device"},
+		Source: "the exporter",
 	}
 	deviceNodeType = &Desc{
 		Name: "rdma_device_node_type_id", Type: gauge, Scope: scopeDevice,
@@ -37,11 +50,18 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	seen    map[string]snapshot.DeviceID // by identity
-	active  map[string]map[int]bool      // ports that were ACTIVE, by identity of their device
-	facts   map[string][]site.Subject    // of devices and their ports, by name of the device: ignored
+	active  map[string]map[int]bool   // ports of passing devices that were ACTIVE, by identity of their device
+	boot    string                    // boot id
+	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
+	last    map[string]*lastDevice    // by name
 	gpus    []string
 	gpusAt  time.Time
+}
+
+// lastDevice is a device as it was last read.
+type lastDevice struct {
+	at     time.Time
+	device snapshot.Device
 }
 
 // deviceState belongs to the lane of its device.
@@ -56,12 +76,15 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, seen: map[string]snapshot.DeviceID{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, active: map[string]map[int]bool{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}}
+	if c.Memory == nil {
+		c.Memory = expect.NewMemory(expect.Data{})
+	}
 	return &Collector{
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceNodeType, deviceVFs, deviceIgnored, portIgnored}, portDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored}, portDescs, expectedDescs, pmaDescs()),
 		Read:    c.read,
 		Emit:    emitInfiniBand,
 	}
@@ -73,7 +96,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.forget(names)
+	c.forget(h, names)
 	if len(names) > 0 {
 		c.readGPUs(ctx, h)
 	}
@@ -86,31 +109,101 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	gpus := c.gpus
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
-		return readDevice(r, name, states[name], gpus)
+		return c.readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
-		c.remember(devices)
+		c.remember(h.Now(), devices)
 		c.comparePKeys(devices)
-		vanished := c.vanished(names, devices)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Vanished: vanished, Ignored: c.ignored(names, devices, vanished)}
+		missing := c.missing(ctx, h, names, devices)
+		ignored := c.ignored(names, devices, missing)
+		devices, ages := c.withLast(n.Devices, devices, h.Now())
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages}
 		done(nil)
 	})
 }
 
 // forget drops the state of devices that are gone; a device that comes back is read afresh.
-func (c *infiniBand) forget(names []string) {
+func (c *infiniBand) forget(h *host.Host, names []string) {
 	for name := range c.devices {
 		if !slices.Contains(names, name) {
 			delete(c.devices, name)
+			delete(c.last, name)
+			h.Budget.Forget(name)
 			c.gpusAt = time.Time{}
 		}
 	}
+	c.nvlink.forget(names)
+}
+
+// withLast keeps what was read, and puts the last state of devices whose read has not returned beside it.
+func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
+	ages := make([]snapshot.DataAge, 0, len(reads))
+	for i := range devices {
+		d := &devices[i]
+		if age, ok := ageOf(d); ok {
+			ages = append(ages, snapshot.DataAge{Device: d.Name, Age: age})
+			c.keep(d, now.Add(-age))
+		}
+	}
+	for _, read := range reads {
+		last := c.last[read.Device]
+		if last == nil || !read.Stuck {
+			continue
+		}
+		age := now.Sub(last.at)
+		ages = append(ages, snapshot.DataAge{Device: read.Device, Age: age})
+		if age <= lastStateTime {
+			devices = append(devices, withoutCounters(&last.device))
+		}
+	}
+	return devices, ages
+}
+
+func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
+	last := c.last[d.Name]
+	if last == nil {
+		last = &lastDevice{}
+		c.last[d.Name] = last
+	}
+	last.at, last.device = at, *d
+}
+
+// ageOf is the age of the oldest port's state, if all were ever read.
+func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		if p.Unread && p.Age == 0 {
+			return 0, false
+		}
+		age = max(age, p.Age)
+	}
+	return age, true
+}
+
+// withoutCounters is a copy of what may be served old.
+func withoutCounters(d *snapshot.Device) snapshot.Device {
+	out := *d
+	out.Ports = slices.Clone(d.Ports)
+	for i := range out.Ports {
+		p := &out.Ports[i]
+		p.Counters = nil
+		p.Netdev = slices.Clone(p.Netdev)
+		for j := range p.Netdev {
+			p.Netdev[j].CarrierChanges = nil
+		}
+	}
+	return out
 }
 
 // readGPUs finds the GPUs, whose place in the PCI tree gives a NIC its role.
 func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	if now := h.Now(); c.gpusAt.IsZero() || now.Sub(c.gpusAt) >= slowInterval {
 		var found []string
-		if h.Lanes.Do(ctx, "pci", func() { found = gpus(h, &reader{ctx: ctx, h: h}) }) == nil {
+		if h.Lanes.Do(ctx, "pci", func() {
+			r := &reader{ctx: ctx, h: h, since: time.Now()}
+			r.begin(host.SourcePCI)
+			found = gpus(h, r)
+			r.end()
+		}) == nil {
 			c.gpus, c.gpusAt = found, now
 		}
 	}
@@ -124,65 +217,27 @@ func identityOf(d *snapshot.Device) string {
 	return d.NodeGUID + "/" + d.PCIAddress
 }
 
-// remember marks the ports that are ACTIVE, and tells those that were.
-func (c *infiniBand) remember(devices []snapshot.Device) {
-	for i := range devices {
-		id := identityOf(&devices[i])
-		if c.active[id] == nil {
-			c.active[id] = map[int]bool{}
-		}
-		for j := range devices[i].Ports {
-			p := &devices[i].Ports[j]
-			if isActive(p) {
-				c.active[id][p.Number] = true
-			}
-			p.WasActive = c.active[id][p.Number]
-		}
-	}
-}
-
-// vanished compares with what was seen before. A device that is listed and could not be read is there. Virtual functions and
-// sub-functions come and go with the jobs that use them: their going is no loss, and nothing is kept of them.
-func (c *infiniBand) vanished(names []string, devices []snapshot.Device) []snapshot.DeviceID {
-	present := map[string]bool{}
-	for i := range devices {
-		d := &devices[i]
-		key := identityOf(d)
-		present[key] = true
-		if d.FunctionType != snapshot.Virtual && d.FunctionType != snapshot.SubFunction {
-			c.seen[key] = snapshot.DeviceID{Name: d.Name, PCIAddress: d.PCIAddress}
-		}
-	}
-	maps.DeleteFunc(c.active, func(key string, _ map[int]bool) bool {
-		_, lasting := c.seen[key]
-		return !present[key] && !lasting
-	})
-	var out []snapshot.DeviceID
-	for key, id := range c.seen {
-		if !present[key] && !slices.Contains(names, id.Name) {
-			out = append(out, id)
-		}
-	}
-	slices.SortFunc(out, func(a, b snapshot.DeviceID) int {
-		return slices.Compare([]string{a.Name, a.PCIAddress}, []string{b.Name, b.PCIAddress})
-	})
-	return out
-}
-
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
-func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+	r.begin(host.SourceIdentity)
 	r.keep(&st.quarantine, &st.inode)
-	now := r.h.Now()
-	if len(st.numbers) == 0 || now.Sub(st.at) >= slowInterval {
+	if len(st.numbers) == 0 || r.due(st.at) {
 		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {
 				r.issue(err)
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), now
+		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), r.now()
+		if c.nvlink.manages(r, name) {
+			st.id.Role, st.id.Ports = string(pci.NVLinkManagement), r.namedPorts(name, st.numbers)
+		}
 	}
 	d := st.id
+	if d.Role == string(pci.NVLinkManagement) {
+		d.Ports = slices.Clone(d.Ports)
+		return d, true
+	}
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
@@ -196,6 +251,14 @@ func readDevice(r *reader, name string, st *deviceState, gpus []string) (snapsho
 		return snapshot.Device{}, false
 	}
 	return d, true
+}
+
+// namedPorts are ports that are asked nothing. The core knows the link layer.
+func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
+	for _, n := range numbers {
+		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})
+	}
+	return out
 }
 
 // goneMeanwhile tells a device that went during its read from one whose reads fail.
@@ -220,13 +283,22 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
+			if d.Role == string(pci.NVLinkManagement) {
+				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+				continue
+			}
 			emitPort(s, d, p, port)
+			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
 		}
 	}
 	emitWires(s, n.InfiniBand.Devices)
 	emitIgnored(s, n.InfiniBand.Ignored)
-	for _, id := range n.InfiniBand.Vanished {
-		s.Emit(devicePresent, 0, id.Name, id.PCIAddress)
+	for _, a := range n.InfiniBand.Ages {
+		s.Emit(deviceDataAge, a.Age.Seconds(), a.Device)
+	}
+	for _, m := range n.InfiniBand.Missing {
+		s.Emit(devicePresent, 0, m.Name, m.PCIAddress)
+		s.Emit(deviceMissing, 1, m.Name, m.PCIAddress, m.NodeGUID, m.Reason, m.Seen)
 	}
 }

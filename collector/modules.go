@@ -75,8 +75,10 @@ func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node, done
 	if c.last == nil || now.Sub(c.at) >= slowInterval {
 		var m *snapshot.Modules
 		var issues []snapshot.Issue
-		r := &reader{ctx: ctx, h: h}
+		r := &reader{ctx: ctx, h: h, since: time.Now()}
 		err := h.Lanes.Do(ctx, "modules", func() {
+			r.begin(host.SourceModules)
+			defer r.end()
 			m = &snapshot.Modules{Modules: r.modules(), Nodes: r.nodes()}
 			issues = r.issues
 		})

@@ -1,12 +1,14 @@
 package collector
 
 import (
+	"bytes"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -45,8 +47,9 @@ func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []sn
 		return nil
 	}
 	var out []snapshot.Netdev
-	for _, m := range r.bondMembers(d.Name, name) {
-		out = append(out, snapshot.Netdev{Name: m})
+	members := r.bondMembers(d.Name, name)
+	for _, m := range members {
+		out = append(out, snapshot.Netdev{Name: m, Member: len(members) > 1})
 	}
 	return out
 }
@@ -64,6 +67,7 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 	if linkLayer == "InfiniBand" {
 		want = arphrdInfiniBand
 	}
+	var found []string
 	for _, name := range names {
 		nd := dir + "/" + name
 		if r.optional(nd+"/type") != want || strings.Contains(name, ".") { // ib0.8001: a child interface of a P_Key
@@ -72,12 +76,33 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 		if port, err := strconv.Atoi(r.optional(nd + "/dev_port")); err != nil || port != n-1 {
 			continue
 		}
-		if phys, err := r.h.Files.Read(nd+"/phys_port_name", r.buf); err == nil {
-			if !uplink.MatchString(strings.TrimSpace(string(phys))) {
-				continue
+		found = append(found, name)
+	}
+	if len(found) <= 1 || linkLayer == "InfiniBand" { // representors are Ethernet, and never alone
+		return strings.Join(found[:min(len(found), 1)], "")
+	}
+	return r.uplinkOf(dir, found)
+}
+
+// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and has the reader try again and
+// again while someone else holds it.
+func (r *reader) uplinkOf(dir string, names []string) string {
+	files := r.h.Files
+	ports := make([]string, len(names)) // empty: none has been told
+	if r.underRTNL(host.SourcePortNames, len(names), func() {
+		for i, name := range names {
+			if b, err := files.Read(dir+"/"+name+"/phys_port_name", nil); err == nil {
+				ports[i] = string(bytes.TrimSpace(b))
 			}
 		}
-		return name
+	}) != nil {
+		return ""
+	}
+	r.begin(host.SourceNetdev)
+	for i, port := range ports {
+		if port == "" || uplink.MatchString(port) {
+			return names[i]
+		}
 	}
 	return ""
 }
@@ -97,12 +122,16 @@ func (r *reader) bondMembers(device, netdev string) []string {
 	if target, err := r.h.Files.Link(netDir + netdev + "/master"); err == nil {
 		bond = path.Base(target)
 	}
-	b, err := r.h.Files.Read(netDir+bond+"/bonding/slaves", r.buf)
-	if err != nil {
+	names, err := r.h.Files.List(netDir + bond)
+	if err != nil || !slices.Contains(names, "bonding") {
 		return []string{netdev}
 	}
 	var out []string
-	for _, m := range strings.Fields(string(b)) {
+	for _, name := range names {
+		m, ok := strings.CutPrefix(name, "lower_") // not bonding/slaves, which takes rtnl
+		if !ok {
+			continue
+		}
 		own, err := r.h.Files.List(netDir + m + "/device/infiniband")
 		if err != nil || slices.Equal(own, []string{device}) {
 			out = append(out, m)
@@ -117,6 +146,10 @@ func (r *reader) bondMembers(device, netdev string) []string {
 
 // withCarrier reads how often the carrier of each netdev has changed. The kernel takes no lock for it.
 func (r *reader) withCarrier(netdevs []snapshot.Netdev) []snapshot.Netdev {
+	if len(netdevs) == 0 {
+		return nil
+	}
+	r.begin(host.SourceNetdev)
 	out := slices.Clone(netdevs)
 	for i := range out {
 		out[i].CarrierChanges = nil
@@ -132,6 +165,10 @@ const iffUp = 1
 
 // withAdmin reads whether the netdevs are administratively up.
 func (r *reader) withAdmin(netdevs []snapshot.Netdev) []snapshot.Netdev {
+	if len(netdevs) == 0 {
+		return nil
+	}
+	r.begin(host.SourceNetdev)
 	out := slices.Clone(netdevs)
 	for i := range out {
 		out[i].Admin = nil

@@ -61,7 +61,7 @@ func TestNetdevOfAPort(t *testing.T) {
 
 func TestMembersOfABond(t *testing.T) {
 	const (
-		slaves  = "-- sys/class/net/bond0/bonding/slaves --\neth1 eth0\n"
+		slaves  = "-- sys/class/net/bond0/bonding/mode --\n802.3ad 4\n-- sys/class/net/bond0/lower_eth1 -> ../eth1 --\n-- sys/class/net/bond0/lower_eth0 -> ../eth0 --\n"
 		masters = "-- sys/class/net/eth0/master -> ../bond0 --\n-- sys/class/net/eth1/master -> ../bond0 --\n"
 		lag     = "-- sys/class/net/eth0/device/infiniband/mlx5_bond_0/fw_ver --\n" // the second member's function has no RDMA device
 	)
@@ -76,8 +76,8 @@ func TestMembersOfABond(t *testing.T) {
 		{"a member with a device of its own", slaves + masters + lag + own("eth1", "mlx5_1"), "eth0", "eth0"},
 		{"all members are another's", slaves + masters + own("eth0", "mlx5_0") + own("eth1", "mlx5_1"), "bond0", "bond0"},
 		{"a bridge", "-- sys/class/net/eth0/master -> ../br0 --\n-- sys/class/net/br0/bridge/bridge_id --\nx\n", "eth0", "eth0"},
-		{"a bond without members", "-- sys/class/net/bond0/bonding/slaves --\n\n", "bond0", "bond0"},
-		{"slaves cannot be read", "-- sys/class/net/bond0/bonding/slaves !EIO --\n" + masters, "eth0", "eth0"},
+		{"a bond without members", "-- sys/class/net/bond0/bonding/mode --\n802.3ad 4\n", "bond0", "bond0"},
+		{"the bond cannot be listed", "-- sys/class/net/bond0 !EIO --\n" + masters, "eth0", "eth0"},
 		{"a name that is a path", slaves, "../bond0", ""},
 	} {
 		r := readerOf(t, c.tree)

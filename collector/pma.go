@@ -3,6 +3,7 @@ package collector
 import (
 	"slices"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -79,6 +80,7 @@ var pmaIndex = pmaByFile()
 // pma reads ports/N/counters. On mlx5 each file is one firmware command.
 func (r *reader) pma(portDir string) []snapshot.Stat {
 	dir := portDir + "/counters"
+	r.begin(host.SourcePMA)
 	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		r.issue(err)

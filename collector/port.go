@@ -14,9 +14,9 @@ import (
 var (
 	portInfo = &Desc{
 		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, unknown cannot be told.",
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, nvlink_management manages NVLink switches and has nothing else here, unknown cannot be told; a pin overrides.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
-		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs",
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; PCI vpd",
 	}
 	portLogicalState = &Desc{
 		Name: "rdma_port_state_id", Type: gauge, Scope: scopePort,
@@ -32,9 +32,15 @@ var (
 	}
 	portWasActive = &Desc{
 		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
-		Help:   "Whether the exporter has seen the port ACTIVE.",
+		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
 		Labels: []string{"device", "port"},
-		Source: "ports/N/state over time",
+		Source: "ports/N/state over time; the state directory",
+	}
+	portPinnedActive = &Desc{
+		Name: "rdma_port_pinned_active", Type: gauge, Scope: scopePort,
+		Help:   "1 where the configuration says that the port has to be ACTIVE.",
+		Labels: []string{"device", "port"},
+		Source: "the configuration file, active",
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
@@ -98,7 +104,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portAdminUp, portCarrierChanges, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, portPKeysMissing,
 	}
@@ -113,11 +119,19 @@ const (
 // portState is what outlives a round of one port.
 type portState struct {
 	at      time.Time // when the slow facts were read
-	state   uint64    // at that reading
+	state   uint64    // at the last reading
+	changed bool      // it has changed since the slow facts were read
 	slow    snapshot.Port
-	ethtool host.LinkModes // of the first netdev
+	ethtool map[string]host.LinkModes // by netdev
 	wires   wires
+
+	last   snapshot.Port // as it was when its state was last read
+	lastAt time.Time
 }
+
+// lastStateTime is how long the last state is served of a device or port that cannot be read, so that an alert that fires on it
+// does not resolve in the middle of the incident. Counters are never served old.
+const lastStateTime = 10 * time.Minute
 
 func isActive(p *snapshot.Port) bool {
 	return p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
@@ -126,112 +140,230 @@ func isActive(p *snapshot.Port) bool {
 // read reads one port of d.
 func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	dir := portDir(d.Name, n)
+	r.begin(host.SourceIdentity)
 	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		r.issue(err)
 		return snapshot.Port{Number: n}
 	}
-	p, told, netdev := r.portState(d, n)
-	up := isActive(&p)
-	state := uint64(0)
-	if p.State != nil {
-		state = *p.State
+	if st.at.IsZero() { // the core tells it, and it tells which lock the state takes
+		st.slow.LinkLayer = r.text(dir, "link_layer")
 	}
-	now := r.h.Now()
-	if state != st.state && !st.at.IsZero() { // a link event: what failed may answer now, what was the speed may not be
-		st.ethtool = host.LinkModes{}
-		r.quarantine.release(dir)
-		r.quarantine.release(netlinkDir(d.Name, n))
-	}
-	if st.at.IsZero() || now.Sub(st.at) >= slowInterval || state != st.state {
-		st.readSlow(r, d, n, told, netdev, up)
-		st.at, st.state = now, state
-	} else if !up {
-		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
-	}
-	if !told {
-		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
+	p, ok := st.fresh(r, d, n)
+	if !ok {
+		p = st.kept(r, d, n)
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withCarrier(st.slow.Netdev)
 	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.RoCEv2, st.slow.Wire, st.slow.PKeyTable
-	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
-	if up || physicallyUp {
-		st.readRate(r, d, &p)
-	}
+	st.withLinks(r, p.Netdev)
 	if slices.Contains(names, "counters") {
 		p.Counters = r.pma(dir)
 	}
 	return p
 }
 
-// portState asks the driver once by netlink for what costs it one query a file in sysfs. Where netlink told all, told is
-// true; else the states alone are read, because each further file is another query.
-func (r *reader) portState(d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string) {
+// takesRTNL says whether each query of the port takes rtnl.
+func (st *portState) takesRTNL(d *snapshot.Device) bool {
+	return isGeneric(d.Driver) && st.slow.LinkLayer == "Ethernet"
+}
+
+// fresh asks for the state, and for what goes with it. It is not ok where rtnl is in the way.
+func (st *portState) fresh(r *reader, d *snapshot.Device, n int) (snapshot.Port, bool) {
+	p, told, netdev, ok := st.query(r, d, n)
+	if !ok {
+		return p, false
+	}
+	up := isActive(&p)
+	st.linkEvent(r, d, &p)
+	if st.changed && r.deferrable() || r.due(st.at) {
+		st.readSlow(r, d, &p, told, netdev)
+		st.at, st.changed = r.now(), false
+	} else if !up {
+		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
+	}
+	if !told {
+		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
+	}
+	p.LinkLayer = st.slow.LinkLayer
+	physicallyUp := p.LinkLayer == "InfiniBand" && p.PhysicalState != nil && *p.PhysicalState == physicalLinkUp
+	if up || physicallyUp {
+		st.readRate(r, d, &p)
+	}
+	if p.State != nil {
+		st.last, st.lastAt = p, r.now()
+	}
+	return p, true
+}
+
+// linkEvent forgets what a change of the state makes void: what failed may answer now, what was the speed may not be.
+func (st *portState) linkEvent(r *reader, d *snapshot.Device, p *snapshot.Port) {
+	var state uint64
+	if p.State != nil {
+		state = *p.State
+	}
+	if state == st.state {
+		return
+	}
+	st.state, st.changed = state, true
+	if st.at.IsZero() {
+		return
+	}
+	st.ethtool = nil
+	st.slow.Netdev = slices.Clone(st.slow.Netdev)
+	for i := range st.slow.Netdev {
+		st.slow.Netdev[i].DownReason, st.slow.Netdev[i].DownDetail = "", ""
+	}
+	r.quarantine.release(portDir(d.Name, p.Number))
+	r.quarantine.release(netlinkDir(d.Name, p.Number))
+}
+
+// kept is the port as it was last read, while its state cannot be asked for. What takes no rtnl is read as ever.
+func (st *portState) kept(r *reader, d *snapshot.Device, n int) snapshot.Port {
+	p := snapshot.Port{Number: n, Unread: true}
+	if st.at.IsZero() {
+		st.readSlow(r, d, &p, false, "")
+		st.at, st.changed = r.now(), true
+	} else {
+		st.slow.Netdev = r.withAdmin(st.slow.Netdev)
+	}
+	if st.lastAt.IsZero() {
+		return p
+	}
+	if p.Age = r.now().Sub(st.lastAt); p.Age <= lastStateTime {
+		age := p.Age
+		p = st.last
+		p.Age = age
+	}
+	return p
+}
+
+// query asks the driver once by netlink for what costs it one query a file in sysfs. Where netlink told all, told is
+// true; else the states alone are read, because each further file is another query. It is not ok where rtnl is in the way.
+func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string, ok bool) {
 	p.Number = n
-	a, ok := r.portGet(d.Name, n)
-	if ok && a.State != nil && *a.State <= stateActiveDefer {
+	a, told, ok := r.portGet(d.Name, n, st.takesRTNL(d))
+	if !ok {
+		return p, false, "", false
+	}
+	if told && a.State != nil && *a.State <= stateActiveDefer {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
-		return p, true, a.Netdev
+		return p, true, a.Netdev, true
 	}
 	dir := portDir(d.Name, n)
-	p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+	if st.takesRTNL(d) {
+		var both []*uint64
+		if both, ok = r.numbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
+			return p, false, "", false
+		}
+		p.State, p.PhysicalState = both[0], both[1]
+	} else {
+		r.begin(host.SourcePortFiles)
+		p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+	}
 	if p.State != nil && *p.State > stateActiveDefer {
 		r.issue(host.ErrGarbled(dir+"/state", fmt.Append(nil, *p.State)))
 		p.State = nil
 	}
-	return p, false, ""
+	return p, false, "", true
 }
 
-// portGet asks for the port by netlink.
-func (r *reader) portGet(name string, n int) (host.RDMAPort, bool) {
-	dir, now := netlinkDir(name, n), r.h.Now()
+// portGet asks for the port by netlink. It is not ok where rtnl is in the way.
+func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, ok bool) {
+	dir, now := netlinkDir(name, n), r.now()
 	if r.quarantine.held(dir, "port", now) {
-		return host.RDMAPort{}, false
+		return a, false, true
 	}
-	a, err := r.h.RDMA.Port(r.ctx, name, n)
-	r.quarantine.note(dir, "port", now, err)
-	return a, err == nil
+	var err error
+	if rtnl {
+		ctx, rdma := r.ctx, r.h.RDMA
+		var late host.RDMAPort // may still be written to after a refusal
+		var lateErr error
+		if r.underRTNL(host.SourcePortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
+			return a, false, false
+		}
+		a, err = late, lateErr
+	} else {
+		r.begin(host.SourcePortState)
+		r.asked++
+		a, err = r.h.RDMA.Port(r.ctx, name, n)
+	}
+	r.noteNetlink(dir, "port", now, err)
+	return a, err == nil, true
+}
+
+// noteNetlink takes the outcome of a request that has another way where it fails. Not being permitted is worth telling.
+func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
+	r.quarantine.note(dir, name, now, err)
+	if err != nil && host.NotPermitted(err) {
+		r.issue(err)
+	}
 }
 
 // netlinkDir names the requests for a port, as captures do.
 func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
 // readSlow reads what changes with the link or the configuration only.
-func (st *portState) readSlow(r *reader, d *snapshot.Device, n int, told bool, netdev string, up bool) {
-	dir := portDir(d.Name, n)
-	st.slow = snapshot.Port{LinkLayer: r.text(dir, "link_layer")}
-	if !told {
+func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, told bool, netdev string) {
+	dir := portDir(d.Name, p.Number)
+	r.begin(host.SourceIdentity)
+	layer := st.slow.LinkLayer
+	if !st.at.IsZero() {
+		layer = r.text(dir, "link_layer")
+	}
+	st.slow = snapshot.Port{LinkLayer: layer}
+	if !told && p.State != nil && !st.takesRTNL(d) { // each is the query that the state was, and generic ports have none
+		r.begin(host.SourcePortFiles)
 		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
 	}
+	r.begin(host.SourcePortTables)
 	st.slow.GIDs, st.slow.RoCEv2 = r.gids(dir, st.slow.LinkLayer)
 	st.slow.PKeys, st.slow.PKeyTable = r.pkeys(dir)
-	st.slow.Netdev = r.withAdmin(r.netdevs(d, n, st.slow.LinkLayer, netdev))
+	r.begin(host.SourceNetdev)
+	st.slow.Netdev = r.withAdmin(r.netdevs(d, p.Number, st.slow.LinkLayer, netdev))
 	r.readMTUs(st.slow.Netdev)
-	st.wires.read(r, d, n, &st.slow)
-	if st.slow.LinkLayer == "Ethernet" && len(st.slow.Netdev) > 0 {
-		if m, made := askEthtool(r, r.h.Ethtool.LinkModes, st.slow.Netdev[0].Name); made {
-			st.ethtool = m
-		}
+	st.wires.read(r, d, p.Number, &st.slow, !p.Unread)
+	if p.Unread || st.slow.LinkLayer != "Ethernet" { // rtnl is in the way, or has nothing to tell
+		return
 	}
-	if st.slow.LinkLayer == "Ethernet" && !up {
+	st.askLinkModes(r)
+	if !isActive(p) {
 		r.downReasons(st.slow.Netdev)
+	}
+}
+
+// askLinkModes asks for the link modes of each netdev. Those of one that was not asked now are kept.
+func (st *portState) askLinkModes(r *reader) {
+	kept := st.ethtool
+	st.ethtool = map[string]host.LinkModes{}
+	for _, nd := range st.slow.Netdev {
+		m, made := askEthtool(r, host.SourceLinkModes, r.h.Ethtool.LinkModes, nd.Name)
+		if !made {
+			m = kept[nd.Name]
+		}
+		st.ethtool[nd.Name] = m
 	}
 }
 
 // readRate sets rate and lanes of a port with a link.
 func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
-	if st.ethtool.Speed != nil {
-		bits := float64(*st.ethtool.Speed) * 1e6
-		p.Rate, p.Lanes = &bits, st.ethtool.Lanes
-		if p.Lanes != nil || isGeneric(d.Driver) {
+	for _, nd := range st.slow.Netdev { // of a bond, the first member with a link
+		m := st.ethtool[nd.Name]
+		if m.Speed == nil || p.LinkLayer != "Ethernet" {
+			continue
+		}
+		bits := float64(*m.Speed) * 1e6
+		p.Rate, p.Lanes = &bits, m.Lanes
+		if p.Lanes != nil {
 			return
 		}
+		break
 	}
-	if isGeneric(d.Driver) && p.LinkLayer == "Ethernet" {
+	if st.takesRTNL(d) {
 		return
 	}
 	dir := portDir(d.Name, p.Number)
+	r.begin(host.SourcePortFiles)
 	b, ok := r.bytes(dir, "rate")
 	if !ok {
 		return
@@ -252,12 +384,12 @@ func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
 
 // askEthtool makes an ethtool request for a netdev, which takes rtnl. It is not made if an earlier one is slow or has not
 // returned; what the kernel or the driver does not know is the zero answer.
-func askEthtool[T any](r *reader, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+	ctx := r.ctx
 	var got T
 	var err error
-	if refused := r.h.RTNL.Do(r.ctx, func() { got, err = ask(r.ctx, netdev) }); refused != nil {
-		r.issue(refused) // got may still be written to
-		return answer, false
+	if r.underRTNL(s, 1, func() { got, err = ask(ctx, netdev) }) != nil {
+		return answer, false // got may still be written to
 	}
 	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
 		r.issue(err)
@@ -331,10 +463,10 @@ func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if len(p.Netdev) == 0 {
-		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
 	}
 	for _, nd := range p.Netdev {
-		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, d.Role)
+		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role)
 		if nd.DownReason != "" {
 			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		}
@@ -346,6 +478,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitUint(s, portLogicalState, p.State, d.Name, port)
 	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
+	if p.PinnedActive {
+		s.Emit(portPinnedActive, 1, d.Name, port)
+	}
 	if p.Rate != nil {
 		s.Emit(portRate, *p.Rate/8, d.Name, port)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,12 +41,13 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 		if err != nil {
 			res.err = err
 		} else {
-			r := reader{ctx: ctx, h: h, device: names[i]}
+			r := reader{ctx: ctx, h: h, device: names[i], since: time.Now()}
 			mu.Lock()
 			r.buf, buf = buf, nil
 			mu.Unlock()
 			res.value, res.ok = read(&r, names[i])
-			res.issues, res.held = r.issues, r.quarantine.items(h.Now())
+			r.end()
+			res.issues, res.held = r.issues, r.quarantine.items(r.now())
 			leave()
 			mu.Lock()
 			buf = r.buf
@@ -86,6 +88,77 @@ type reader struct {
 	buf    []byte
 	// quarantine outlives the round where the collector keeps it.
 	quarantine *quarantine
+
+	clock time.Time // of the host, when the device's turn came; zero until it is looked up
+	// What is being asked, how often in this group of reads, since when, and the time of the groups before.
+	source host.Source
+	asked  int
+	since  time.Time
+	spent  time.Duration
+	mayAsk *bool // whether what can wait may be read in this round; nil until it is looked up
+}
+
+// begin starts a group of reads of one source. The clock is read once a group of which something was asked: it costs a tenth
+// of reading a file.
+func (r *reader) begin(s host.Source) {
+	if r.asked > 0 && r.source != s {
+		r.settle(time.Now())
+	}
+	r.source = s
+}
+
+// end closes the last group and charges the device.
+func (r *reader) end() {
+	if r.asked > 0 {
+		r.settle(time.Now())
+	}
+	r.h.Budget.Spend(r.device, r.spent)
+	r.spent = 0
+}
+
+func (r *reader) settle(now time.Time) {
+	took := now.Sub(r.since)
+	r.h.Meter.Begin(r.source, r.source.Lock(), r.asked)
+	r.h.Meter.Spend(r.source, r.source.Lock(), took)
+	r.spent += took
+	r.asked, r.since = 0, now
+}
+
+// underRTNL makes n requests of a source that take rtnl. After an error what f gives must not be looked at: it may still be at
+// it. So f uses nothing of the reader.
+func (r *reader) underRTNL(s host.Source, n int, f func()) error {
+	if r.asked > 0 {
+		r.settle(time.Now())
+	}
+	r.source = s
+	err := r.h.UnderRTNL(r.ctx, s, r.device, n, f)
+	r.since = time.Now()
+	if err != nil {
+		r.issue(err)
+	}
+	return err
+}
+
+// now is the time of the reading: one for all files of a device, since looking it up costs a tenth of reading one.
+func (r *reader) now() time.Time {
+	if r.clock.IsZero() {
+		r.clock = r.h.Now()
+	}
+	return r.clock
+}
+
+// deferrable says whether what can wait, facts that change with a link or a configuration only, may be read in this round.
+func (r *reader) deferrable() bool {
+	if r.mayAsk == nil {
+		ok := r.h.Budget.Allow(r.device)
+		r.mayAsk = &ok
+	}
+	return *r.mayAsk
+}
+
+// due says whether facts that were read at a time are to be read again. What was never read is, in any case.
+func (r *reader) due(at time.Time) bool {
+	return at.IsZero() || r.now().Sub(at) >= slowInterval && r.deferrable()
 }
 
 // keep uses a device's quarantine. A device that has registered again is another one.
@@ -104,15 +177,16 @@ func (r *reader) keep(q *quarantine, identity *uint64) {
 
 // issue notes a failed read. A canceled one has its own report.
 func (r *reader) issue(err error) {
-	r.issues = append(r.issues, snapshot.Issue{Device: r.device, Reason: string(host.ReasonOf(err)), Err: err})
+	r.issues = append(r.issues, snapshot.Issue{Device: r.device, Source: r.source.Name(), Needs: r.source.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
 }
 
 // bytes reads a file that has to be there. The result is valid until the next read.
 func (r *reader) bytes(dir, name string) ([]byte, bool) {
-	now := r.h.Now()
+	now := r.now()
 	if r.quarantine.held(dir, name, now) {
 		return nil, false
 	}
+	r.asked++
 	b, err := r.h.Files.ReadIn(dir, name, r.buf)
 	r.quarantine.note(dir, name, now, err)
 	if err != nil {
@@ -136,10 +210,11 @@ func (r *reader) text(dir, name string) string {
 func (r *reader) optional(path string) string {
 	slash := strings.LastIndexByte(path, '/')
 	dir, name := path[:slash], path[slash+1:]
-	now := r.h.Now()
+	now := r.now()
 	if r.quarantine.held(dir, name, now) {
 		return ""
 	}
+	r.asked++
 	b, err := r.h.Files.ReadIn(dir, name, r.buf)
 	r.quarantine.note(dir, name, now, err)
 	if err != nil {
@@ -154,10 +229,11 @@ func (r *reader) optional(path string) string {
 
 // entry reads an entry of a table, where the kernel answers EINVAL for an empty one.
 func (r *reader) entry(dir, name string) (string, bool) {
-	now := r.h.Now()
+	now := r.now()
 	if r.quarantine.held(dir, name, now) {
 		return "", false
 	}
+	r.asked++
 	b, err := r.h.Files.ReadIn(dir, name, r.buf)
 	if reason := host.ReasonOf(err); err != nil && (reason == host.Invalid || reason == host.Absent) {
 		return "", false
@@ -185,11 +261,44 @@ func (r *reader) number(dir, name string) *uint64 {
 	return &n
 }
 
+// numbersUnderRTNL is number of files that take rtnl. It is not ok where that is in the way.
+func (r *reader) numbersUnderRTNL(s host.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
+	now, files := r.now(), r.h.Files
+	numbers = make([]*uint64, len(names))
+	rest := r.quarantine.rest(dir, names, now)
+	if len(rest) == 0 {
+		return numbers, true
+	}
+	contents, errs := make([][]byte, len(rest)), make([]error, len(rest))
+	if r.underRTNL(s, len(rest), func() {
+		for i, name := range rest {
+			contents[i], errs[i] = files.ReadIn(dir, name, nil)
+		}
+	}) != nil {
+		return numbers, false
+	}
+	for i, name := range rest {
+		err := errs[i]
+		r.quarantine.note(dir, name, now, err)
+		n, ok := parseNumber(bytes.TrimSpace(contents[i]))
+		if err == nil && !ok {
+			err = host.ErrGarbled(dir+"/"+name, contents[i])
+		}
+		if err != nil {
+			r.issue(err)
+			continue
+		}
+		numbers[slices.Index(names, name)] = &n
+	}
+	return numbers, true
+}
+
 // stats reads the counters in a directory by name, in the order of names.
 func (r *reader) stats(dir string, names []string) []snapshot.Stat {
-	now := r.h.Now()
+	now := r.now()
 	names = r.quarantine.rest(dir, names, now)
 	out := make([]snapshot.Stat, 0, len(names))
+	r.asked += len(names)
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		r.quarantine.note(dir, name, now, err)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
@@ -77,13 +78,20 @@ func isSameID(switchID, guid string) bool {
 	return slices.Equal(a, b)
 }
 
-// read names the wires of a port's netdevs, or of an InfiniBand port without one.
-func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port) {
+// read names the wires of a port's netdevs, or of an InfiniBand port without one. IPoIB has nothing to say of the port behind it.
+// Where rtnl is in the way, what was known stays.
+func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
 	if d.FunctionType != snapshot.Physical {
 		return
 	}
-	if p.LinkLayer == "InfiniBand" && len(p.Netdev) == 0 {
-		p.Wire = physicalPort{}.wireOf(d.SystemGUID, d.PCIAddress, n)
+	if p.LinkLayer == "InfiniBand" {
+		wire := physicalPort{}.wireOf(d.SystemGUID, d.PCIAddress, n)
+		for i := range p.Netdev {
+			p.Netdev[i].Wire = wire
+		}
+		if len(p.Netdev) == 0 {
+			p.Wire = wire
+		}
 		return
 	}
 	netdevs := make([]string, len(p.Netdev))
@@ -93,32 +101,38 @@ func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port) {
 	if !slices.Equal(netdevs, w.netdev) {
 		*w = wires{netdev: netdevs, names: make([]string, len(netdevs))}
 	}
-	if now := r.h.Now(); w.at.IsZero() || now.Sub(w.at) >= wireInterval {
-		w.at = now
-		for i, netdev := range netdevs {
-			port, asked := r.physicalPort(netdev)
-			if !asked {
-				w.at = time.Time{} // again next time; what was known stays
-				break
-			}
-			w.names[i] = port.wireOf(d.SystemGUID, r.addressOf(netdev, d), n)
-		}
+	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= wireInterval) {
+		w.ask(r, d, n)
 	}
 	for i := range p.Netdev {
 		p.Netdev[i].Wire = w.names[i]
 	}
 }
 
-// physicalPort asks for the port behind a netdev; drivers that do not know answer EOPNOTSUPP, which is no failure. The kernel tries
-// for rtnl again and again until it has it, so that the request stands in line with all others.
+// ask asks for the ports behind the netdevs; again next time where it is refused.
+func (w *wires) ask(r *reader, d *snapshot.Device, n int) {
+	w.at = r.now()
+	for i, netdev := range w.netdev {
+		port, asked := r.physicalPort(netdev)
+		if !asked {
+			w.at = time.Time{}
+			return
+		}
+		w.names[i] = port.wireOf(d.SystemGUID, r.addressOf(netdev, d), n)
+	}
+}
+
+// physicalPort asks for the port behind a netdev; drivers that do not know answer EOPNOTSUPP, which is no failure. The kernel takes
+// rtnl, and has the reader try again and again while someone else holds it.
 func (r *reader) physicalPort(netdev string) (p physicalPort, asked bool) {
 	files, dir := r.h.Files, netDir+netdev+"/"
 	var got physicalPort
-	if r.h.RTNL.Do(r.ctx, func() {
-		for _, f := range []struct {
-			name string
-			to   *string
-		}{{"phys_port_id", &got.id}, {"phys_switch_id", &got.switchID}, {"phys_port_name", &got.name}} {
+	names := []struct {
+		name string
+		to   *string
+	}{{"phys_port_id", &got.id}, {"phys_switch_id", &got.switchID}, {"phys_port_name", &got.name}}
+	if r.underRTNL(host.SourcePortNames, len(names), func() {
+		for _, f := range names {
 			if b, err := files.Read(dir+f.name, nil); err == nil {
 				*f.to = string(bytes.TrimSpace(b))
 			}
@@ -126,6 +140,7 @@ func (r *reader) physicalPort(netdev string) (p physicalPort, asked bool) {
 	}) != nil {
 		return physicalPort{}, false // got may still be written to
 	}
+	r.begin(host.SourceNetdev)
 	return got, true
 }
 

@@ -41,7 +41,13 @@ func TestWiresAreKept(t *testing.T) {
 	r := readerOf(t, "-- sys/class/net/eth0/phys_port_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_switch_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_port_name --\np0\n")
 	now := time.Unix(0, 0)
 	h := *r.h
-	h.Now, h.RTNL = func() time.Time { return now }, host.NewRTNL()
+	h.Now, h.RTNL, h.Meter = func() time.Time { return now }, host.NewRTNL(), &host.Meter{}
+	asked := func() (n uint64) {
+		for _, c := range h.Meter.Costs() {
+			n += c.Requests
+		}
+		return n
+	}
 	r.h = &h
 	d := &snapshot.Device{Name: "mlx5_0", SystemGUID: "4cbb:4703:002e:91a0", PCIAddress: "0000:01:00.0", FunctionType: snapshot.Physical}
 	var w wires
@@ -51,16 +57,17 @@ func TestWiresAreKept(t *testing.T) {
 		requests uint64
 		want     string
 	}{
-		{0, "eth0", 1, "4cbb:4703:002e:91a0/p0"},
-		{time.Minute, "eth0", 1, "4cbb:4703:002e:91a0/p0"},
-		{time.Hour, "eth0", 2, "4cbb:4703:002e:91a0/p0"},
-		{time.Minute, "eth1", 3, "4cbb:4703:002e:91a0/f0/1"},
+		{0, "eth0", 3, "4cbb:4703:002e:91a0/p0"},
+		{time.Minute, "eth0", 3, "4cbb:4703:002e:91a0/p0"},
+		{time.Hour, "eth0", 6, "4cbb:4703:002e:91a0/p0"},
+		{time.Minute, "eth1", 9, "4cbb:4703:002e:91a0/f0/1"},
 	} {
 		now = now.Add(c.after)
+		r = &reader{ctx: r.ctx, h: r.h, device: r.device} // of another round
 		p := snapshot.Port{LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: c.netdev}}}
-		w.read(r, d, 1, &p)
-		if p.Netdev[0].Wire != c.want || r.h.RTNL.Stats().Requests != c.requests {
-			t.Errorf("%s: %q after %d requests, want %q after %d", c.netdev, p.Netdev[0].Wire, r.h.RTNL.Stats().Requests, c.want, c.requests)
+		w.read(r, d, 1, &p, true)
+		if p.Netdev[0].Wire != c.want || asked() != c.requests {
+			t.Errorf("%s: %q after %d requests, want %q after %d", c.netdev, p.Netdev[0].Wire, asked(), c.want, c.requests)
 		}
 	}
 	if len(r.issues) != 0 {
@@ -68,7 +75,7 @@ func TestWiresAreKept(t *testing.T) {
 	}
 	d.FunctionType = snapshot.Virtual
 	p := snapshot.Port{LinkLayer: "Ethernet", Netdev: []snapshot.Netdev{{Name: "eth0"}}}
-	if w.read(r, d, 1, &p); p.Netdev[0].Wire != "" {
+	if w.read(r, d, 1, &p, true); p.Netdev[0].Wire != "" {
 		t.Error("a virtual function has a wire")
 	}
 }

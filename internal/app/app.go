@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/expect"
 )
 
 // Exit codes. check has its own.
@@ -62,6 +63,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	checkConfig := a.Command("check-config", "Say whether a file for --config.file is valid. Exit code: 0 yes, 2 no.")
 	var l checkConfigConfig
 	l.flags(checkConfig)
+	exp := a.Command("expect", "What rate and width links ought to have, and why.")
+	expList := exp.Command("list", "Say what is expected of each link, with the source of the evidence.")
+	expAccept := exp.Command("accept", "After a planned change: make the running exporter forget what links of devices did before.")
+	inv := a.Command("inventory", "Which RDMA devices ought to be there.")
+	invList := inv.Command("list", "Say which devices are remembered, and which of them are missing.")
+	invAccept := inv.Command("accept", "After maintenance: make the running exporter forget devices that were taken away.")
+	var e, v listConfig
+	e.flags(expList)
+	v.flags(invList)
+	var ea, va acceptConfig
+	ea.flags(expAccept, "RDMA device.")
+	va.flags(invAccept, "RDMA device, or its PCI address.")
 	capt := a.Command("capture", "Write everything that the collectors read on this host into one text archive.")
 	var p captureConfig
 	p.flags(capt)
@@ -85,6 +98,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return runCheck(ctx, &c, &k, stdout, log)
 	case checkConfig.FullCommand():
 		return runCheckConfig(&l, stdout, stderr)
+	case expList.FullCommand():
+		return runExpectList(ctx, &c, &e, stdout, log)
+	case expAccept.FullCommand():
+		return runExpectAccept(ctx, &c, &ea, stdout)
+	case invList.FullCommand():
+		return runInventoryList(ctx, &c, &v, stdout, log)
+	case invAccept.FullCommand():
+		return runInventoryAccept(ctx, &c, &va, stdout)
 	case capt.FullCommand():
 		return runCapture(ctx, &c, &p, stdout, log)
 	default:
@@ -109,9 +130,9 @@ func joinDash(args []string) []string {
 func usage(err error) (int, error) { return exitUsage, err }
 
 // collectors returns those that are switched on.
-func (c *config) collectors(m *machine) ([]*collector.Collector, error) {
+func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Collector, error) {
 	var on []*collector.Collector
-	for _, x := range collector.All(c.options(m)) {
+	for _, x := range collector.All(c.options(m, memory)) {
 		if c.isOn(x) {
 			on = append(on, x)
 		}
@@ -122,8 +143,8 @@ func (c *config) collectors(m *machine) ([]*collector.Collector, error) {
 	return on, nil
 }
 
-func (c *config) options(m *machine) collector.Options {
-	return collector.Options{Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname()}
+func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
+	return collector.Options{Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory}
 }
 
 // atLeastWarn lets warnings and errors through.

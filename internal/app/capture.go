@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -56,7 +57,9 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	on, err := c.collectors(m)
+	known, err := c.remembered(m)
+	discard(log, "the capture lacks what was remembered", err)
+	on, err := c.collectors(m, expect.NewMemory(known))
 	if err != nil {
 		return usage(err)
 	}
@@ -76,6 +79,13 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		}
 		if _, err := sched.Collect(ctx, nil); err != nil {
 			return usage(fmt.Errorf("capture: %w", err))
+		}
+		if i == 0 && len(known.Links)+len(known.Functions) > 0 {
+			b, err := encodeState(known)
+			if err != nil {
+				return usage(fmt.Errorf("capture: %w", err))
+			}
+			rec.Put(stateEntry, b)
 		}
 		rec.EndRound(offset)
 	}

@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
@@ -35,7 +36,9 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout io.Writer, 
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	on, err := c.collectors(m)
+	known, err := c.remembered(m)
+	discard(log, "judging without what was remembered", err)
+	on, err := c.collectors(m, expect.NewMemory(known))
 	if err != nil {
 		return usage(err)
 	}

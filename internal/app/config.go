@@ -21,6 +21,7 @@ import (
 type config struct {
 	paths            host.Paths
 	replay           string
+	stateDir         string
 	includeText      string
 	excludeText      string
 	include, exclude *regexp.Regexp
@@ -41,6 +42,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("path.sysfs", "The machine's /sys; sys below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
 	a.Flag("path.procfs", "The machine's /proc; proc below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
+	a.Flag("state.dir", "Where the exporter remembers what links and devices there were; only serve writes there.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
 	a.Flag("config.file", "What the operator says of the site, YAML: docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
 	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)

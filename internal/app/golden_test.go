@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
@@ -43,8 +44,12 @@ func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 			t.Error(err)
 		}
 	})
+	known, err := c.remembered(m)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: m.Host, Collectors: collector.All(c.options(m)), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -55,10 +60,11 @@ func metricsOf(t *testing.T, file string) string {
 }
 
 // varying are samples of the run, not of the machine.
-var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_rtnl_seconds_total|rdma_exporter_build_info).*\n`)
+var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
+	"rdma_state_last_write_successful":                  "a replay keeps no state",
 	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",
 	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",
 	"rdma_port_retransmitted_bytes_total":               "EFA on Linux 7.3, ionic firmware",

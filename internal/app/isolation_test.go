@@ -293,6 +293,10 @@ func TestDeviceComesAndGoes(t *testing.T) {
 	target, err := os.Readlink(filepath.Join(class, "mlx5_0"))
 	must(t, err)
 	must(t, os.Remove(filepath.Join(class, "mlx5_0")))
+	bus := filepath.Join(dir, "sys/bus/pci/devices/0000:18:00.0")
+	slot, err := os.Readlink(bus)
+	must(t, err)
+	must(t, os.Remove(bus))
 	gone := collect(t, s)
 	if _, ok := gone[state]; ok || gone[present] != "0" {
 		t.Errorf("removed: state %q, present %q", gone[state], gone[present])
@@ -302,6 +306,7 @@ func TestDeviceComesAndGoes(t *testing.T) {
 			t.Errorf("a device that goes is no error: %s %s", key, v)
 		}
 	}
+	must(t, os.Symlink(slot, bus))
 	must(t, os.Symlink(target, filepath.Join(class, "rocep24s0")))
 	renamed := collect(t, s)
 	if renamed[`rdma_port_state_id{device="rocep24s0",port="1"}`] != "4" {

@@ -82,7 +82,9 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	on, err := c.collectors(m)
+	keeper := c.keeper(m, log)
+	defer keeper.close()
+	on, err := c.collectors(m, keeper.memory)
 	if err != nil {
 		return usage(err)
 	}
@@ -94,7 +96,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current,
+		Config: c.site.current, State: keeper.current,
 	})
 	if err := m.playEarlier(ctx, sched); err != nil {
 		return usage(err)
@@ -113,6 +115,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection", err)
 		h.Ready()
 	}()
+	keeper.start(ctx)
 	return serveUntil(ctx, h, s.toolkit, log)
 }
 

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,9 +60,12 @@ func serve(t *testing.T, args ...string) *server {
 	must(t, free.Close())
 	ctx, stop := context.WithCancel(context.Background())
 	s := &server{url: "http://" + address, log: &lockedBuffer{}}
+	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--state.dir") }) {
+		args = append(args, "--state.dir="+t.TempDir())
+	}
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(ctx, append([]string{"--web.listen-address=" + address}, args...), io.Discard, s.log)
+		ended <- Run(ctx, append(args, "--web.listen-address="+address), io.Discard, s.log)
 	}()
 	t.Cleanup(func() {
 		stop()

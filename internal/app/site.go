@@ -26,7 +26,7 @@ type siteFile struct {
 
 	mu    sync.Mutex
 	text  []byte // of what is in force
-	state rounds.ConfigState
+	state rounds.FileState
 }
 
 // open reads the file for the first time; without one, a replay has that of its capture.
@@ -51,7 +51,7 @@ func (f *siteFile) read() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	text, parsed, err := parseSite(f.name)
-	f.state.Refused = err != nil
+	f.state.Failed = err != nil
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (f *siteFile) read() error {
 }
 
 // current says how the last reading went; false without a file.
-func (f *siteFile) current() (rounds.ConfigState, bool) {
+func (f *siteFile) current() (rounds.FileState, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.state, f.name != ""

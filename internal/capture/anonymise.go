@@ -3,16 +3,20 @@ package capture
 import (
 	"bytes"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/pci"
 )
 
 // Anonymise replaces host names in content, and in content and paths the device-specific half of MAC addresses, GUIDs and
 // GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
 // neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
-// machine gives the same pseudonyms. A configuration file has to be reduced by site.OfHost before.
+// machine gives the same pseudonyms. Of vital product data the product stays. A configuration file has to be reduced by
+// site.OfHost before.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
 	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
@@ -30,6 +34,9 @@ func Anonymise(a *Archive) {
 				e.Data = []byte(p.addresses(string(e.Data)))
 			case e.Kind == File && isBareID(e.Path):
 				e.Data = []byte(p.bare(string(e.Data)))
+			case e.Kind == File && path.Base(e.Path) == "vpd":
+				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
+				e.Data = v.Public().Bytes()
 			case e.Kind == File:
 				e.Data = []byte(p.content(string(e.Data)))
 			}

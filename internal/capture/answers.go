@@ -21,7 +21,10 @@ func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/
 func linkStatePath(netdev string) string       { return "ethtool/" + netdev + "/linkstate" }
 func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
 
-const healthPath = "devlink/health"
+const (
+	systemPath = "rdma/system"
+	healthPath = "devlink/health"
+)
 
 type field struct {
 	name  string
@@ -38,6 +41,19 @@ func portFields(p *host.RDMAPort) []field {
 		{"lmc", &p.LMC, false},
 		{"capability_flags", &p.Capabilities, true},
 	}
+}
+
+func systemFields(s *host.RDMASystem) []field { return []field{{"netns_mode", &s.NetnsMode, false}} }
+
+func encodeSystem(s host.RDMASystem) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, systemFields(&s))
+	return b.Bytes()
+}
+
+func decodeSystem(path string, data []byte) (s host.RDMASystem, err error) {
+	err = decodeFields(path, data, systemFields(&s), func(string, string) {})
+	return s, err
 }
 
 func linkModesFields(m *host.LinkModes) []field {

@@ -113,7 +113,10 @@ func (p *Player) Times() []time.Time {
 
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
-	return &host.Host{Files: p, RDMA: p, Ethtool: p, Devlink: p, Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Now: p.Now}
+	return &host.Host{
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, Now: p.Now,
+		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
+	}
 }
 
 // Now is the moment that the machine is at.
@@ -400,6 +403,15 @@ func (p *Player) Port(_ context.Context, device string, port int) (host.RDMAPort
 		return host.RDMAPort{}, err
 	}
 	return decodePort(name, b)
+}
+
+// System gives the recorded answer.
+func (p *Player) System(context.Context) (host.RDMASystem, error) {
+	b, err := p.Read(systemPath, nil)
+	if err != nil {
+		return host.RDMASystem{}, err
+	}
+	return decodeSystem(systemPath, b)
 }
 
 // Stats gives the recorded answer; its counters go on like those of files.

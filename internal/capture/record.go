@@ -280,6 +280,13 @@ func (r *Recorder) Port(ctx context.Context, device string, port int) (host.RDMA
 	return a, err
 }
 
+// System records the answer.
+func (r *Recorder) System(ctx context.Context) (host.RDMASystem, error) {
+	a, err := r.inner.RDMA.System(ctx)
+	r.answer(systemPath, encodeSystem(a), err)
+	return a, err
+}
+
 // Stats records the answer.
 func (r *Recorder) Stats(ctx context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
 	a, err := r.inner.RDMA.Stats(ctx, device, port, buf)
@@ -311,6 +318,9 @@ func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	}
 	return a, err
 }
+
+// Put records something of the exporter's own.
+func (r *Recorder) Put(p string, data []byte) { r.put(p, Entry{Data: data}, nil) }
 
 // answer records a netlink answer. A family that is not there is the absence of its entries.
 func (r *Recorder) answer(p string, data []byte, err error) {

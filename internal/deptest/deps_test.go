@@ -16,9 +16,9 @@ var layers = [][]string{
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
 	{"internal/expect"},
-	{"internal/capture", "internal/pci", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
+	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host"},
-	{"internal/linkmode", "internal/snapshot", "rules", "fixtures", "dashboards"},
+	{"internal/linkmode", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},
 }
 
 // bans are imports that only some packages may have.

@@ -2,10 +2,6 @@
 // pinned, what both ends of the link can do, what its like do, what it did before. It is pure; what it remembers is plain data.
 package expect
 
-import (
-	"rdma_exporter/internal/linkmode"
-)
-
 // Source is where an expectation comes from.
 type Source string
 
@@ -24,9 +20,10 @@ type Link struct {
 	Rate   *float64 // bits per second of data
 	Lanes  *uint64
 	Kind   Kind
-	// Common is the fastest of the modes that this end and the link partner have advertised; none where autonegotiation is off
-	// or the partner's are not known.
-	Common []linkmode.Mode
+	// CommonRate and CommonLanes are of the fastest mode that this end and the link partner have advertised; nil where
+	// autonegotiation is off or the partner's modes are not known, the lanes also where modes of that rate differ in them.
+	CommonRate  *float64
+	CommonLanes *uint64
 	// PinnedRate and PinnedLanes are the operator's.
 	PinnedRate  *float64
 	PinnedLanes *uint64
@@ -68,8 +65,8 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		switch {
 		case l.PinnedRate != nil:
 			e.Rate, e.RateSource = *l.PinnedRate, Pin
-		case len(l.Common) > 0:
-			e.Rate, e.RateSource = float64(l.Common[0].Speed)*1e6, LinkModes
+		case l.CommonRate != nil:
+			e.Rate, e.RateSource = *l.CommonRate, LinkModes
 		// All links of a kind may be slow at once: they say less than what the link itself has done.
 		case most.Rate > 0 && most.Rate >= own.Rate:
 			e.Rate, e.RateSource = most.Rate, Siblings
@@ -80,8 +77,8 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		case l.PinnedLanes != nil:
 			e.Lanes, e.LanesSource = *l.PinnedLanes, Pin
 		case e.RateSource == LinkModes:
-			if n := sameLanes(l.Common); n > 0 {
-				e.Lanes, e.LanesSource = n, LinkModes
+			if l.CommonLanes != nil {
+				e.Lanes, e.LanesSource = *l.CommonLanes, LinkModes
 			}
 		case e.RateSource != HighWater && most.Lanes > 0:
 			e.Lanes, e.LanesSource = most.Lanes, Siblings
@@ -90,16 +87,6 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		}
 	}
 	return out
-}
-
-// sameLanes is the number of lanes where all modes have it; 0 where they differ: each is a full link then.
-func sameLanes(modes []linkmode.Mode) uint64 {
-	for _, m := range modes {
-		if m.Lanes != modes[0].Lanes {
-			return 0
-		}
-	}
-	return modes[0].Lanes
 }
 
 // votes counts ACTIVE links of each kind by what they have.

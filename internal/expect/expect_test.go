@@ -1,10 +1,6 @@
 package expect
 
-import (
-	"testing"
-
-	"rdma_exporter/internal/linkmode"
-)
+import "testing"
 
 func num[T any](v T) *T { return &v }
 
@@ -32,7 +28,14 @@ func TestOf(t *testing.T) {
 	marked := func(rate float64, lanes uint64) func(string) Mark {
 		return func(string) Mark { return Mark{rate * gb, lanes} }
 	}
-	modes := func(bits ...int) []linkmode.Mode { return linkmode.SetOf(bits...).Fastest() }
+	common := func(rate float64, lanes uint64) func(*Link) {
+		return func(l *Link) {
+			l.CommonRate = num(rate * gb)
+			if lanes > 0 {
+				l.CommonLanes = &lanes
+			}
+		}
+	}
 	ndr, slow := link(400, 4), link(200, 4)
 	for _, c := range []struct {
 		name  string
@@ -61,12 +64,12 @@ func TestOf(t *testing.T) {
 		{"no board", with(slow, func(l *Link) { l.Kind.Board = "" }), times(7, with(ndr, func(l *Link) { l.Kind.Board = "" })), none, Expectation{}},
 		{"down, and its siblings are not", Link{ID: "x", Kind: ndr.Kind}, times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
 		{"siblings that do not tell lanes", slow, times(7, with(ndr, func(l *Link) { l.Lanes = nil })), none, Expectation{400 * gb, Siblings, 0, ""}},
-		{"a slow switch says so", with(slow, func(l *Link) { l.Common = modes(66) }), times(7, ndr), marked(400, 4), Expectation{200 * gb, LinkModes, 4, LinkModes}},
-		{"both ends could do more", with(slow, func(l *Link) { l.Common = modes(66, 85, 89) }), nil, none, Expectation{400 * gb, LinkModes, 4, LinkModes}},
-		{"modes of one speed and several widths", with(slow, func(l *Link) { l.Common = modes(73, 89) }), nil, marked(400, 8), Expectation{400 * gb, LinkModes, 0, ""}},
+		{"a slow switch says so", with(slow, common(200, 4)), times(7, ndr), marked(400, 4), Expectation{200 * gb, LinkModes, 4, LinkModes}},
+		{"both ends could do more", with(slow, common(400, 4)), nil, none, Expectation{400 * gb, LinkModes, 4, LinkModes}},
+		{"modes of one speed and several widths", with(slow, common(400, 0)), nil, marked(400, 8), Expectation{400 * gb, LinkModes, 0, ""}},
 		{
 			"a pin over all",
-			with(slow, func(l *Link) { l.Common, l.PinnedRate = modes(89), num(100*gb) }), times(7, ndr), marked(400, 4),
+			with(slow, func(l *Link) { common(400, 4)(l); l.PinnedRate = num(100 * gb) }), times(7, ndr), marked(400, 4),
 			Expectation{100 * gb, Pin, 4, Siblings},
 		},
 		{"a pin of lanes alone", with(slow, func(l *Link) { l.PinnedLanes = num(uint64(2)) }), nil, marked(400, 4), Expectation{400 * gb, HighWater, 2, Pin}},

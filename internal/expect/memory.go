@@ -76,7 +76,8 @@ func clone(d Data) Data {
 // Changed yields when there is something new to save.
 func (m *Memory) Changed() <-chan struct{} { return m.changed }
 
-func (m *Memory) touch() {
+// Touch says that there is something to save.
+func (m *Memory) Touch() {
 	select {
 	case m.changed <- struct{}{}:
 	default:
@@ -117,6 +118,7 @@ type NamedLink struct {
 func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now = now.UTC().Truncate(time.Second)
 	for i := range links {
 		l := &links[i]
 		if l.ID == "" || !l.Active {
@@ -133,7 +135,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 		}
 		if !known || r != before {
 			m.data.Links[l.ID] = r
-			m.touch()
+			m.Touch()
 		}
 	}
 }
@@ -143,6 +145,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now = now.UTC().Truncate(time.Second)
 	seen, taken := map[string]bool{}, map[string]bool{}
 	for i := range there {
 		f := there[i]
@@ -155,13 +158,13 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		}
 		if !known || f != before {
 			m.data.Functions[key] = f
-			m.touch()
+			m.Touch()
 		}
 	}
 	for key, f := range m.data.Functions {
 		if !seen[key] && taken[f.PCIAddress] {
 			delete(m.data.Functions, key)
-			m.touch()
+			m.Touch()
 		}
 	}
 }
@@ -211,7 +214,7 @@ func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {
 		if which(r) {
 			out = append(out, r)
 			delete(from, key)
-			m.touch()
+			m.Touch()
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ package expect
 type Presence struct {
 	OnBus   bool   // its PCI function is there
 	Driver  string // that the function is bound to; empty for none
+	RDMA    bool   // the function has an RDMA device, under whatever name
 	Netdev  bool   // the function has a network interface in this network namespace
 	Unknown bool   // it could not be looked at
 	// Shared says that RDMA devices are seen in all network namespaces; nil where the kernel does not tell.
@@ -20,10 +21,23 @@ const (
 	NoRDMADevice Reason = "no_rdma_device" // its driver is bound and has made no RDMA device
 )
 
+// MissingPinned tells why a device is not there that has to be, wherever it may be.
+func MissingPinned(p Presence) Reason {
+	switch {
+	case p.Unknown || p.RDMA:
+		return ""
+	case !p.OnBus:
+		return NotOnBus
+	case p.Driver == "":
+		return NoDriver
+	}
+	return NoRDMADevice
+}
+
 // Missing judges the absence of a device.
 func Missing(f FunctionRecord, p Presence) Reason {
 	switch {
-	case p.Unknown:
+	case p.Unknown || p.RDMA:
 		return ""
 	case !p.OnBus:
 		return NotOnBus

@@ -43,7 +43,7 @@ type Head struct {
 
 // Series is a label set of a family and its text. It does not change.
 type Series struct {
-	key    string // label values as they came from hardware
+	values []string // of the labels as they came from hardware
 	labels []*dto.LabelPair
 	text   string // name{label="value"} and a blank
 	round  uint64 // of the Sink, when it was emitted last
@@ -119,19 +119,19 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 		s.dropped["bad_value"]++
 		return
 	}
-	s.key = s.key[:0]
-	for _, l := range labels {
-		s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
-	}
 	var x *Series
-	if n := len(t.points); n < len(t.last) && t.last[n].Series.key == string(s.key) {
+	if n := len(t.points); n < len(t.last) && slices.Equal(t.last[n].Series.values, labels) {
 		x = t.last[n].Series // rounds are alike
 	} else {
+		s.key = s.key[:0]
+		for _, l := range labels {
+			s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
+		}
 		x = t.series[string(s.key)]
 	}
 	if x == nil {
 		x = t.newSeries(labels)
-		x.key = string(s.key)
+		x.values = slices.Clone(labels)
 		if same := t.texts[x.text]; same != nil {
 			x = same
 		} else {

@@ -87,6 +87,11 @@ func Refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }
 
+// NotPermitted says whether err is a want of permission.
+func NotPermitted(err error) bool {
+	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
+}
+
 // IsAbsent says whether err means that the thing is not there, which is a fact and no failure.
 func IsAbsent(err error) bool { return ReasonOf(err) == Absent }
 

@@ -23,6 +23,9 @@ type Host struct {
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.
 	RTNL *RTNL
+	// Meter counts what the requests cost, Budget says whether what can wait may be asked for now.
+	Meter  *Meter
+	Budget *Budget
 	// Now is the time of the reading: the wall clock of a live host, the recorded time of a replayed one.
 	Now func() time.Time
 }
@@ -56,6 +59,8 @@ type Files interface {
 type RDMA interface {
 	// Port is RDMA_NLDEV_CMD_PORT_GET: one query of the port for all that it tells.
 	Port(ctx context.Context, device string, port int) (RDMAPort, error)
+	// System is RDMA_NLDEV_CMD_SYS_GET: how the RDMA subsystem is set up.
+	System(ctx context.Context) (RDMASystem, error)
 	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
 	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
 }
@@ -69,6 +74,12 @@ type RDMAPort struct {
 	LMC           *uint64 // RDMA_NLDEV_ATTR_LMC, InfiniBand only
 	Capabilities  *uint64 // RDMA_NLDEV_ATTR_CAP_FLAGS
 	Netdev        string  // RDMA_NLDEV_ATTR_NDEV_NAME, empty if none or in another network namespace
+}
+
+// RDMASystem is what SYS_GET tells; nil means that the kernel did not send the attribute.
+type RDMASystem struct {
+	// NetnsMode is RDMA_NLDEV_SYS_ATTR_NETNS_MODE: 1 devices are shared by all network namespaces, 0 each belongs to one.
+	NetnsMode *uint64
 }
 
 // Stat is one counter as the kernel names it.

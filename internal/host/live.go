@@ -20,7 +20,10 @@ func OpenLive(p Paths) (*Live, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Live{tree: t, Host: Host{Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, Lanes: NewLanes(), RTNL: NewRTNL(), Now: time.Now}}
+	l := &Live{tree: t, Host: Host{
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, Now: time.Now,
+		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
+	}}
 	if t.isSysfs() {
 		l.rdma = newRDMAClient()
 		l.RDMA, l.Ethtool, l.Devlink = l.rdma, &ethtoolClient{}, &devlinkClient{}
@@ -46,6 +49,11 @@ type NoNetlink struct{}
 // Port answers EPROTONOSUPPORT.
 func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
 	return RDMAPort{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+}
+
+// System answers EPROTONOSUPPORT.
+func (NoNetlink) System(context.Context) (RDMASystem, error) {
+	return RDMASystem{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
 }
 
 // Stats answers EPROTONOSUPPORT.

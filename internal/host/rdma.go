@@ -17,6 +17,7 @@ const (
 
 	nldevCmdGet     = 1
 	nldevCmdPortGet = 5
+	nldevCmdSysGet  = 6
 	nldevCmdStatGet = 17
 
 	nldevAttrDevIndex      = 1
@@ -29,6 +30,7 @@ const (
 	nldevAttrPortState     = 12
 	nldevAttrPortPhysState = 13
 	nldevAttrNdevName      = 51
+	nldevAttrNetnsMode     = 66
 	nldevAttrHWCounters    = 80
 	nldevAttrHWCounter     = 81
 	nldevAttrCounterName   = 82
@@ -67,6 +69,18 @@ func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort,
 		return RDMAPort{}, &Error{"ask", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
 	}
 	return p, nil
+}
+
+func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
+	msgs, err := c.do(nldevCmdSysGet, 0)
+	if err == nil && len(msgs) == 0 {
+		err = fmt.Errorf("%w: empty reply", ErrMalformed)
+	}
+	if err != nil {
+		return s, &Error{"ask", "rdma/system", err}
+	}
+	numbers(msgs[0], map[uint16]**uint64{nldevAttrNetnsMode: &s.NetnsMode})
+	return s, nil
 }
 
 func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Stat) ([]Stat, error) {

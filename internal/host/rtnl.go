@@ -30,12 +30,10 @@ type RTNL struct {
 	stats RTNLStats
 }
 
-// RTNLStats says what the requests cost.
+// RTNLStats says how the requests fare.
 type RTNLStats struct {
-	Requests uint64
-	Seconds  float64 // wall time inside requests that have returned
-	Slow     uint64  // took more than a second
-	BackOff  bool    // none is made at present
+	Slow    uint64 // requests that took more than a second
+	BackOff bool   // none is made at present
 }
 
 // NewRTNL returns a way through that is open.
@@ -63,8 +61,6 @@ func (r *RTNL) Do(ctx context.Context, f func()) error {
 func (r *RTNL) done(took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stats.Requests++
-	r.stats.Seconds += took.Seconds()
 	if took <= rtnlSlow {
 		r.wait = rtnlFirstWait
 		return
@@ -74,7 +70,7 @@ func (r *RTNL) done(took time.Duration) {
 	r.wait = min(2*r.wait, rtnlLastWait)
 }
 
-// Stats says what the requests have cost so far.
+// Stats says how the requests have fared so far.
 func (r *RTNL) Stats() RTNLStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

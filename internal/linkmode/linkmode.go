@@ -108,20 +108,20 @@ func (s Set) And(o Set) Set {
 	return out
 }
 
-// Fastest returns the modes of the highest speed in a set; none where it has no mode of 10 Gb/s or more.
-func (s Set) Fastest() []Mode {
-	var out []Mode
+// Fastest returns the highest speed in a set, in Mb/s, and the lanes of its modes of that speed, 0 where they differ. Both are 0
+// where the set has no mode of 10 Gb/s or more.
+func (s Set) Fastest() (speed, lanes uint64) {
 	for _, b := range s.Bits() {
 		m, ok := Of(b)
 		switch {
-		case !ok || len(out) > 0 && m.Speed < out[0].Speed:
-		case len(out) > 0 && m.Speed > out[0].Speed:
-			out = []Mode{m}
-		default:
-			out = append(out, m)
+		case !ok || m.Speed < speed:
+		case m.Speed > speed:
+			speed, lanes = m.Speed, m.Lanes
+		case m.Lanes != lanes:
+			lanes = 0
 		}
 	}
-	return out
+	return speed, lanes
 }
 
 // String lists the bits by name where they are link modes, else by number.

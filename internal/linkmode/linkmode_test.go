@@ -36,21 +36,18 @@ func TestFastest(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		set  Set
-		want []string
+		want [2]uint64
 	}{
-		{"all", ours, []string{"400000baseKR4", "400000baseCR4"}},
-		{"a peer of 200G", ours.And(SetOf(6, 38, 66)), []string{"200000baseCR4"}},
-		{"a peer with fewer words", ours.And(SetOf(6, 13)), nil},
-		{"nothing but ports and pause", SetOf(6, 13), nil},
-		{"empty", Set{}, nil},
-		{"not sent", nil, nil},
+		{"all", ours, [2]uint64{400000, 4}},
+		{"a peer of 200G", ours.And(SetOf(6, 38, 66)), [2]uint64{200000, 4}},
+		{"one speed, several widths", SetOf(73, 78, 89), [2]uint64{400000, 0}},
+		{"a peer with fewer words", ours.And(SetOf(6, 13)), [2]uint64{}},
+		{"nothing but ports and pause", SetOf(6, 13), [2]uint64{}},
+		{"empty", Set{}, [2]uint64{}},
+		{"not sent", nil, [2]uint64{}},
 	} {
-		var got []string
-		for _, m := range c.set.Fastest() {
-			got = append(got, m.Name)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		if speed, lanes := c.set.Fastest(); [2]uint64{speed, lanes} != c.want {
+			t.Errorf("%s: %d Mb/s over %d lanes, want %v", c.name, speed, lanes, c.want)
 		}
 	}
 }

@@ -15,6 +15,8 @@ const (
 	Compute Role = "compute" // shares a PCIe switch or root port with a GPU
 	Other   Role = "other"   // the machine has GPUs, none of them near: storage or management
 	Unknown Role = "unknown" // no GPU, no PCI function, or no bridge that could tell (a flat virtual machine)
+	// NVLinkManagement manages NVLink switches (HGX B200, B300) and carries no traffic: VPD.ManagesNVLink.
+	NVLinkManagement Role = "nvlink_management"
 )
 
 var address = regexp.MustCompile(`^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)

@@ -3,9 +3,12 @@ package rounds
 import (
 	"cmp"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -16,6 +19,8 @@ type faults struct {
 	mu      sync.Mutex
 	total   map[fault]float64
 	lasting map[string]map[fault]bool // by collector: the faults of its last collection
+	denied  map[denial]time.Time      // when it was last seen
+	sources map[string]bool           // that were ever denied: whether they are
 	devices []string                  // as last logged
 }
 
@@ -24,11 +29,19 @@ type fault struct {
 	collector, device, reason string
 }
 
+// denial is a source that this process may not read.
+type denial struct {
+	collector, device, source string
+}
+
+// denialTime is how long a denial that is not seen lasts: some things are read once in a minute.
+const denialTime = 5 * time.Minute
+
 func newFaults(log *slog.Logger) *faults {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}}
+	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}, denied: map[denial]time.Time{}, sources: map[string]bool{}}
 }
 
 func (f *faults) add(collector string, res *result, dropped map[string]int) {
@@ -37,6 +50,10 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	now := map[fault]bool{}
 	example := map[fault]error{}
 	for _, i := range res.node.Issues {
+		if i.Reason == string(host.Permission) {
+			f.deny(collector, i, res.at)
+			continue
+		}
 		k := fault{collector, i.Device, i.Reason}
 		f.total[k]++
 		now[k] = true
@@ -71,7 +88,55 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		}
 	}
 	f.lasting[collector] = now
+	f.permit(res.at)
 	f.logDevices(res)
+}
+
+// deny notes what is not permitted. That is no fault of the device, and does not change by itself: it is counted when it
+// starts, and logged once a source.
+func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
+	k := denial{collector, i.Device, i.Source}
+	_, before := f.denied[k]
+	f.denied[k] = at
+	if before {
+		return
+	}
+	f.total[fault{collector, i.Device, i.Reason}]++
+	if !f.sources[i.Source] {
+		f.log.Warn("not permitted", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
+	}
+	f.sources[i.Source] = true
+}
+
+// permit ends denials that are no longer seen.
+func (f *faults) permit(at time.Time) {
+	if len(f.denied) == 0 {
+		return
+	}
+	left := map[string]bool{}
+	for k, seen := range f.denied {
+		if at.Sub(seen) > denialTime {
+			delete(f.denied, k)
+			continue
+		}
+		left[k.source] = true
+	}
+	for source, denied := range f.sources {
+		if denied && !left[source] {
+			f.sources[source] = false
+			f.log.Info("permitted again", "source", source)
+		}
+	}
+}
+
+// denials says of each source that was ever denied whether it is.
+func (f *faults) denials() map[string]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.sources) == 0 {
+		return nil
+	}
+	return maps.Clone(f.sources)
 }
 
 // logDevices says which RDMA devices come and go.

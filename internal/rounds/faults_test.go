@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -42,6 +44,46 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
 		t.Errorf("lacks %s\n%s", want, text(last))
 	}
+}
+
+// TestDenialEnds: a source that is read once in a minute is denied between two readings as well; it is told when that ends.
+func TestDenialEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged bytes.Buffer
+		round := 0
+		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
+			if round < 20 && round%4 == 0 {
+				n.Issues = []snapshot.Issue{
+					{Device: "mlx5_0", Source: "vpd", Needs: "root", Reason: string(host.Permission), Err: errors.New("read 0000:18:00.0/vpd")},
+					{Device: "mlx5_1", Source: "vpd", Needs: "root", Reason: string(host.Permission), Err: errors.New("read 0000:40:00.0/vpd")},
+				}
+			}
+			return nil
+		}}
+		s := scheduler(t, 0, c.collector("c"))
+		s.faults.log = slog.New(slog.NewTextHandler(&logged, nil))
+		for round = range 60 {
+			p, err := s.Collect(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "1"
+			if round > 16+20 { // 5 minutes after it was last seen
+				want = "0"
+			}
+			if line := `rdma_scrape_permission_denied{source="vpd"} ` + want; !strings.Contains(text(p), line) {
+				t.Errorf("round %d lacks %s", round, line)
+			}
+			if line := `rdma_scrape_errors_total{collector="c",device="mlx5_1",reason="permission"} 1`; !strings.Contains(text(p), line) {
+				t.Errorf("round %d lacks %s", round, line)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permitted again") {
+			t.Errorf("logged:\n%s", logged.String())
+		}
+	})
 }
 
 // TestFailedCollector: an error of the collector as a whole is its failure, and no other's.

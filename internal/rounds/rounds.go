@@ -32,13 +32,15 @@ type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger
 	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
-	Config func() (ConfigState, bool)
+	Config func() (FileState, bool)
+	// State says how the last writing of the state file went; false, or nil: there is no such file.
+	State func() (FileState, bool)
 }
 
-// ConfigState is how the readings of the configuration file went.
-type ConfigState struct {
-	Refused bool      // the last one
-	At      time.Time // of the last one that was not refused
+// FileState is how a file of the exporter was read or written.
+type FileState struct {
+	Failed bool      // the last time
+	At     time.Time // of the last time that did not fail
 }
 
 // Scheduler runs collectors.
@@ -49,6 +51,8 @@ type Scheduler struct {
 	faults  *faults
 	self    *exposition.Sink
 	selfMu  sync.Mutex
+	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
+	names   []string        // the same, in order
 }
 
 // runner runs one collector.
@@ -84,7 +88,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs)}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), seen: map[string]bool{}}
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}

@@ -1,7 +1,10 @@
 package rounds
 
 import (
+	"maps"
 	"runtime"
+	"slices"
+	"time"
 
 	"github.com/prometheus/common/version"
 
@@ -31,19 +34,31 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read, each of which cost its own sample. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help: "Items that could not be read, each of which cost its own sample. What is not permitted counts when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
-	rtnlRequests = &exposition.Desc{
-		Name: "rdma_scrape_rtnl_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Requests that took the kernel's lock on network configuration (rtnl) and have returned.", Source: "the exporter",
+	permissionDenied = &exposition.Desc{
+		Name: "rdma_scrape_permission_denied", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether this process may not read a source, 1 while it is so. The log names the file and what would permit it.", Labels: []string{"source"}, Source: "the exporter",
 	}
-	rtnlSeconds = &exposition.Desc{
-		Name: "rdma_scrape_rtnl_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Wall time inside those requests, waiting for the lock included.", Source: "the exporter",
+	sourceRequests = &exposition.Desc{
+		Name: "rdma_scrape_source_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
+		Help: "Files and messages asked for, by kind. lock: whom a request holds up while it is in the kernel: none, device (its own users), devlink (a recovery of the device), rtnl (all changes of network configuration).", Labels: []string{"source", "lock"}, Source: "the exporter",
+	}
+	sourceSeconds = &exposition.Desc{
+		Name: "rdma_scrape_source_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Help: "Wall time inside those requests that have returned.", Labels: []string{"source", "lock"}, Source: "the exporter",
+	}
+	deviceSeconds = &exposition.Desc{
+		Name: "rdma_scrape_device_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
+		Help: "Wall time inside reads of a device that have returned.", Labels: []string{"device"}, Source: "the exporter",
+	}
+	overBudget = &exposition.Desc{
+		Name: "rdma_scrape_over_budget", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether reads of a device took more than 1 % of the time, or those of the host more than 3 %. Then what can wait, facts that change with the link or the configuration only, keeps its last values.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	rtnlBackOff = &exposition.Desc{
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether no such request is made at present, because one took more than a second.", Source: "the exporter",
+		Help: "Whether no request that takes the kernel's lock on network configuration (rtnl) is made at present, because one took more than a second.", Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
 		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -53,6 +68,10 @@ var (
 		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
 		Help: "Time of the last reading of --config.file that succeeded, since 1970. Absent without such a file.", Source: "the exporter",
 	}
+	stateSuccessful = &exposition.Desc{
+		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -60,7 +79,7 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, rtnlRequests, rtnlSeconds, rtnlBackOff, configSuccessful, configTime, buildInfo}
+var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, buildInfo}
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -86,26 +105,59 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 	for i, k := range keys {
 		s.self.Emit(scrapeErrors, totals[i], k.collector, k.device, k.reason)
 	}
-	if s.Host.RTNL != nil {
-		rtnl := s.Host.RTNL.Stats()
-		s.self.Emit(rtnlRequests, float64(rtnl.Requests))
-		s.self.Emit(rtnlSeconds, rtnl.Seconds)
-		s.self.Emit(rtnlBackOff, number(rtnl.BackOff))
+	denials := s.faults.denials()
+	for _, source := range slices.Sorted(maps.Keys(denials)) {
+		s.self.Emit(permissionDenied, number(denials[source]), source)
 	}
-	s.emitConfig()
+	for _, c := range s.Host.Meter.Costs() {
+		s.self.Emit(sourceRequests, float64(c.Requests), c.Source.Name(), string(c.Lock))
+		s.self.Emit(sourceSeconds, seconds(c.Took), c.Source.Name(), string(c.Lock))
+	}
+	s.devices(results)
+	if s.Host.RTNL != nil {
+		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
+	}
+	s.emitFiles()
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
 }
 
-func (s *Scheduler) emitConfig() {
-	if s.Config == nil {
-		return
+func (s *Scheduler) emitFiles() {
+	if s.Config != nil {
+		if f, ok := s.Config(); ok {
+			s.self.Emit(configSuccessful, number(!f.Failed))
+			s.self.Emit(configTime, float64(f.At.UnixMilli())/1000)
+		}
 	}
-	if c, ok := s.Config(); ok {
-		s.self.Emit(configSuccessful, number(!c.Refused))
-		s.self.Emit(configTime, float64(c.At.UnixMilli())/1000)
+	if s.State != nil {
+		if f, ok := s.State(); ok {
+			s.self.Emit(stateSuccessful, number(!f.Failed))
+		}
 	}
 }
+
+// devices tells what the reads of each device cost. Collectors read the same devices.
+func (s *Scheduler) devices(results []*result) {
+	clear(s.seen)
+	s.seen[""], s.names = true, s.names[:0]
+	for _, res := range results {
+		if res == nil {
+			continue
+		}
+		for _, d := range res.node.Devices {
+			if !s.seen[d.Device] {
+				s.seen[d.Device], s.names = true, append(s.names, d.Device)
+			}
+		}
+	}
+	for i, spent := range s.Host.Budget.Spent(s.names...) {
+		s.self.Emit(deviceSeconds, seconds(spent.Total), s.names[i])
+		s.self.Emit(overBudget, number(spent.Over), s.names[i])
+	}
+}
+
+// seconds is a duration to the millisecond: more digits cost more than they tell.
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1e3 }
 
 func number(b bool) float64 {
 	if b {

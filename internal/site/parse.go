@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -75,13 +76,17 @@ func notText(b []byte) (out Problems) {
 		if !utf8.Valid(text) {
 			out = append(out, Problem{line, "not UTF-8 text: is it the right file?"})
 		} else if i := bytes.IndexFunc(text, isControl); i >= 0 {
-			out = append(out, Problem{line, fmt.Sprintf("control character %#02x: remove it", text[i])})
+			r, _ := utf8.DecodeRune(text[i:])
+			out = append(out, Problem{line, fmt.Sprintf("control character %U: remove it", r)})
 		}
 	}
 	return out
 }
 
-func isControl(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n", r) || r == 0x7f }
+// isControl is what YAML has no place for: all control characters but tab, line ends and NEL (YAML 1.2, c-printable).
+func isControl(r rune) bool {
+	return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n\u0085", r) || r == 0xfffe || r == 0xffff
+}
 
 // parserError is how texts of the library begin whose line counts from 0; others count from 1 and do not name line 1.
 var parserError = regexp.MustCompile("^did not find expected (<|node content|key|'-'|',')|^found (duplicate|incompatible|undefined) ")

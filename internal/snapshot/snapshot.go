@@ -4,6 +4,8 @@
 // A nil pointer or an empty string stands for a value that the machine did not give: absent is not zero.
 package snapshot
 
+import "time"
+
 // Node is one reading of a machine. A section is nil until its collector has read it.
 type Node struct {
 	InfiniBand *InfiniBand
@@ -20,6 +22,8 @@ type Node struct {
 // Issue is one item that could not be read.
 type Issue struct {
 	Device string // RDMA device; empty where the item belongs to none
+	Source string // host.Source that it is of; empty where it is none
+	Needs  string // what would permit to read that source
 	Reason string // host.Reason
 	Err    error
 }
@@ -35,10 +39,18 @@ type DeviceRead struct {
 // InfiniBand is /sys/class/infiniband and what belongs to it.
 type InfiniBand struct {
 	Devices []Device
-	// Vanished are devices that were there earlier in this run and are not now.
-	Vanished []DeviceID
-	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, vanished ones among them.
+	// Missing are devices that ought to be there and are not.
+	Missing []MissingDevice
+	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, missing ones among them.
 	Ignored []PortID
+	// Ages say of each device that was ever read how old what is known of its state is.
+	Ages []DataAge
+}
+
+// DataAge is the age of what is known of a device's state. State that is too old to be served has an age as well.
+type DataAge struct {
+	Device string
+	Age    time.Duration // 0: read in this round
 }
 
 // PortID names a port, or with Number 0 a device.
@@ -47,10 +59,13 @@ type PortID struct {
 	Number int
 }
 
-// DeviceID names a device and the PCI function that it is on.
-type DeviceID struct {
-	Name       string
+// MissingDevice is a device that was there, or is pinned, and is not there now.
+type MissingDevice struct {
+	Name       string // it had, or its PCI address where another device has that name now
 	PCIAddress string
+	NodeGUID   string
+	Reason     string // expect.Reason
+	Seen       string // this_boot, earlier_boot, never
 }
 
 // FunctionType says what kind of function an RDMA device is on.
@@ -77,7 +92,9 @@ type Device struct {
 	PCIAddress   string  // DDDD:BB:DD.F of the PCI function, of the parent for a sub-function
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
-	Role         string // compute, other, unknown: pci.Role
+	Role         string // compute, other, unknown, nvlink_management: pci.Role
+	// PhysicalFunction is the address behind the link physfn: of a virtual function that this host itself serves.
+	PhysicalFunction string
 	// VirtualFunctions counts the virtfn links of the PCI function; nil where it has no SR-IOV capability.
 	VirtualFunctions *uint64
 	Ports            []Port
@@ -86,14 +103,18 @@ type Device struct {
 // Port is a port of an RDMA device: ports/N.
 type Port struct {
 	Number        int
-	LinkLayer     string  // link_layer: InfiniBand, Ethernet, Unknown
-	State         *uint64 // state, enum ib_port_state
-	PhysicalState *uint64 // phys_state, enum ib_port_phys_state
-	WasActive     bool    // State was ACTIVE at a reading of this run
-	LID           *uint64 // lid
-	SMLID         *uint64 // sm_lid
-	LMC           *uint64 // lid_mask_count
-	Capabilities  *uint64 // cap_mask, PortInfo CapabilityMask
+	Age           time.Duration // of the state and of what goes with it; 0: read in this round
+	Unread        bool          // the state could not be asked for, and what is known of it is too old
+	LinkLayer     string        // link_layer: InfiniBand, Ethernet, Unknown
+	State         *uint64       // state, enum ib_port_state
+	PhysicalState *uint64       // phys_state, enum ib_port_phys_state
+	WasActive     bool          // State was ACTIVE at an earlier reading
+	Role          string        // the operator's, else the device's
+	PinnedActive  bool          // the operator says that it has to be ACTIVE
+	LID           *uint64       // lid
+	SMLID         *uint64       // sm_lid
+	LMC           *uint64       // lid_mask_count
+	Capabilities  *uint64       // cap_mask, PortInfo CapabilityMask
 
 	Rate  *float64 // bits per second of data; nil where no link or not told truly
 	Lanes *uint64  // lanes in use
@@ -105,6 +126,7 @@ type Port struct {
 	PKeysMissing *uint64              // pinned P_Keys that are not in the table; nil where none is pinned
 	Netdev       []Netdev             // the port's netdev, or the members of its bond
 	Wire         string               // of an InfiniBand port without netdev; empty where it cannot be told
+	Expected
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
 }
@@ -120,6 +142,31 @@ type Netdev struct {
 	Wire           string  // names the wire within the host; empty where it cannot be told
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
+
+	// Member says that it is a member of a bond, whose state and link are its own.
+	Member bool
+	Up     *bool    // bonding_slave/mii_status of a member
+	Rate   *float64 // bits per second, ethtool netlink LINKMODES_GET
+	Lanes  *uint64
+	Modes
+	Expected
+}
+
+// Modes are what a netdev's link can do: ethtool netlink LINKMODES_GET. Rates are in bits per second.
+type Modes struct {
+	CapableRate *float64 // of the fastest supported mode
+	// CommonRate is of the fastest mode that both ends have advertised, nil where autonegotiation is off or the link partner's
+	// modes are not known; CommonLanes also where modes of that rate differ in them.
+	CommonRate  *float64
+	CommonLanes *uint64
+}
+
+// Expected is what a link ought to have, with the source of the evidence (expect.Source); a nil value is not judged.
+type Expected struct {
+	ExpectedRate        *float64 // bits per second
+	ExpectedRateSource  string
+	ExpectedLanes       *uint64
+	ExpectedLanesSource string
 }
 
 // GIDFamily is the entries of one address family in a GID table.

@@ -52,10 +52,13 @@ func TestKernel(t *testing.T) {
 		{"rate and width", testRate},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
+		{"ethtool call that holds rtnl", testEthtoolStall},
 		{"reads that do not return", testStuckReads},
 		{"device renamed", testRename},
 		{"device unbound from its driver", testUnbind},
+		{"device that refuses all", testRefusingDevice},
 		{"driver unloaded", testUnload},
+		{"rtnl is asked for again", testBackOffEnds},
 	}
 	for _, step := range steps {
 		t.Run(step.name, func(t *testing.T) {

@@ -26,6 +26,8 @@ struct fake {
 	struct net_device *netdev;
 	struct dentry *debugfs;
 	bool stuck;		/* a query "of the firmware" does not return until this is cleared */
+	u32 query_errno;	/* what it fails with; 0: it answers */
+	u32 queries;		/* how many were begun */
 
 	/* ib.c */
 	u32 state, phys_state, speed, width;
@@ -33,6 +35,8 @@ struct fake {
 
 	/* netdev.c */
 	u32 mbps, pfc_enabled, eeprom_errno;
+	u32 ethtool_stall;	/* seconds that a query of the link settings takes, with rtnl held */
+	u32 ethtool_calls;	/* how many were begun */
 	u64 *ethtool;
 	u64 pause[2], fec[2], pfc_requests[8], pfc_indications[8];
 	u8 eeprom[(1 + EEPROM_PAGES) * ETH_MODULE_EEPROM_PAGE_LEN];

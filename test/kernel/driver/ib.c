@@ -61,10 +61,12 @@ static struct fake *to_fake(struct ib_device *ib)
 	return container_of(ib, struct fake_ib, ib)->fake;
 }
 
-static void ask_firmware(struct fake *f)
+static int ask_firmware(struct fake *f)
 {
+	f->queries++;
 	while (READ_ONCE(f->stuck))
 		msleep(10);
+	return -(int)READ_ONCE(f->query_errno);
 }
 
 static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
@@ -79,8 +81,11 @@ static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr, 
 static int fake_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
 {
 	struct fake *f = to_fake(ib);
+	int err;
 
-	ask_firmware(f);
+	err = ask_firmware(f);
+	if (err)
+		return err;
 	attr->state = f->state;
 	attr->phys_state = f->phys_state;
 	attr->active_speed = f->speed;
@@ -195,7 +200,8 @@ static int fake_process_mad(struct ib_device *ib, int flags, u32 port, const str
 	if (in->mad_hdr.mgmt_class != IB_MGMT_CLASS_PERF_MGMT)
 		return IB_MAD_RESULT_SUCCESS;
 
-	ask_firmware(f);
+	if (ask_firmware(f))
+		return IB_MAD_RESULT_FAILURE;
 	out->mad_hdr = in->mad_hdr;
 	switch (in->mad_hdr.attr_id) {
 	case IB_PMA_CLASS_PORT_INFO:
@@ -218,8 +224,11 @@ static struct rdma_hw_stats *fake_alloc_hw_stats(struct ib_device *ib, u32 port)
 static int fake_get_hw_stats(struct ib_device *ib, struct rdma_hw_stats *stats, u32 port, int index)
 {
 	struct fake *f = to_fake(ib);
+	int err;
 
-	ask_firmware(f);
+	err = ask_firmware(f);
+	if (err)
+		return err;
 	memcpy(stats->value, f->hw, NUM_HW * sizeof(*f->hw));
 	return NUM_HW;
 }

@@ -51,6 +51,8 @@ static int fake_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 	f->debugfs = debugfs_create_dir(dev_name(&f->ib->ib.dev), debugfs);
 	debugfs_create_bool("stuck", 0644, f->debugfs, &f->stuck);
+	debugfs_create_u32("query_errno", 0644, f->debugfs, &f->query_errno);
+	debugfs_create_u32("queries", 0444, f->debugfs, &f->queries);
 	fake_ib_debugfs(f);
 	if (f->eth)
 		fake_netdev_debugfs(f);

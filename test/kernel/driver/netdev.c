@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The Ethernet side of a RoCE port: link, ethtool statistics by string and by netlink, module EEPROM, DCB. */
+#include <linux/delay.h>
 #include <linux/etherdevice.h>
 #include <net/dcbnl.h>
 
@@ -104,8 +105,12 @@ static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
 static int get_link_ksettings(struct net_device *netdev, struct ethtool_link_ksettings *ks)
 {
 	bool up = netif_running(netdev) && netif_carrier_ok(netdev);
+	struct fake *f = to_fake(netdev);
 
-	ks->base.speed = up ? to_fake(netdev)->mbps : SPEED_UNKNOWN;
+	f->ethtool_calls++;
+	if (f->ethtool_stall)
+		msleep(f->ethtool_stall * MSEC_PER_SEC);
+	ks->base.speed = up ? f->mbps : SPEED_UNKNOWN;
 	ks->base.duplex = up ? DUPLEX_FULL : DUPLEX_UNKNOWN;
 	ks->base.port = PORT_FIBRE;
 	ks->lanes = up ? 4 : 0;
@@ -292,6 +297,8 @@ void fake_netdev_debugfs(struct fake *f)
 		debugfs_create_u64(name, 0644, dir, &f->ethtool[i]);
 	}
 	debugfs_create_u32("speed_mbps", 0644, f->debugfs, &f->mbps);
+	debugfs_create_u32("ethtool_stall", 0644, f->debugfs, &f->ethtool_stall);
+	debugfs_create_u32("ethtool_calls", 0444, f->debugfs, &f->ethtool_calls);
 	debugfs_create_u32("pfc_en", 0644, f->debugfs, &f->pfc_enabled);
 	debugfs_create_u64("rx_pause_frames", 0644, f->debugfs, &f->pause[0]);
 	debugfs_create_u64("tx_pause_frames", 0644, f->debugfs, &f->pause[1]);

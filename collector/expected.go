@@ -1,0 +1,297 @@
+package collector
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+const expectedSources = "pin of the operator, link_modes that both ends of an Ethernet link offer, siblings of the same board and role, high_water_mark of the port itself"
+
+var (
+	portExpectedRate = &Desc{
+		Name: "rdma_port_expected_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate that the link ought to have; absent where nothing says so.",
+		Labels: []string{"device", "port"},
+		Source: "see rdma_port_expected_rate_info",
+	}
+	portExpectedRateInfo = &Desc{
+		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
+		Help:   "Where the expected rate comes from, always 1. source: " + expectedSources + "; capability where only the device's own is known, which is not judged.",
+		Labels: []string{"device", "port", "source"},
+		Source: "the configuration file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
+	}
+	portExpectedWidth = &Desc{
+		Name: "rdma_port_expected_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Help:   "Lanes that the link ought to use; absent where nothing says so.",
+		Labels: []string{"device", "port"},
+		Source: "see rdma_port_expected_width_info",
+	}
+	portExpectedWidthInfo = &Desc{
+		Name: "rdma_port_expected_width_info", Type: gauge, Scope: scopePort,
+		Help:   "Where the expected width comes from, always 1. source: " + expectedSources + ".",
+		Labels: []string{"device", "port", "source"},
+		Source: "as rdma_port_expected_rate_info",
+	}
+	portCapableRate = &Desc{
+		Name: "rdma_port_capable_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate of the fastest link mode that the device supports. It knows neither switch nor cable and is not judged.",
+		Labels: []string{"device", "port"},
+		Source: "ethtool netlink LINKMODES_GET ours, supported",
+	}
+	memberUp = &Desc{
+		Name: "rdma_bond_member_up", Type: gauge, Scope: scopePort,
+		Help:   "Whether the bonding driver sees a link on the member.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
+	}
+	memberRate = &Desc{
+		Name: "rdma_bond_member_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate of the link of a bond's member; absent while there is no link.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "ethtool netlink LINKMODES_GET speed",
+	}
+	memberExpectedRate = &Desc{
+		Name: "rdma_bond_member_expected_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate that the link of a bond's member ought to have; absent where nothing says so.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "see rdma_bond_member_expected_rate_info",
+	}
+	memberExpectedRateInfo = &Desc{
+		Name: "rdma_bond_member_expected_rate_info", Type: gauge, Scope: scopePort,
+		Help:   "Where the expected rate of a bond's member comes from, always 1. source as in rdma_port_expected_rate_info.",
+		Labels: []string{"device", "port", "netdev", "source"},
+		Source: "as rdma_port_expected_rate_info",
+	}
+
+	expectedDescs = []*Desc{
+		portExpectedRate, portExpectedRateInfo, portExpectedWidth, portExpectedWidthInfo, portCapableRate,
+		memberUp, memberRate, memberExpectedRate, memberExpectedRateInfo,
+	}
+)
+
+// modes tells what a netdev's link can do.
+func modes(m *host.LinkModes) (out snapshot.Modes) {
+	rate := func(speed uint64) *float64 {
+		if speed == 0 {
+			return nil
+		}
+		bits := float64(speed) * 1e6
+		return &bits
+	}
+	speed, _ := m.Supported.Fastest()
+	out.CapableRate = rate(speed)
+	if m.Autoneg == nil || *m.Autoneg != 1 {
+		return out
+	}
+	speed, lanes := m.Advertised.And(m.Peer).Fastest()
+	out.CommonRate = rate(speed)
+	if lanes != 0 {
+		out.CommonLanes = &lanes
+	}
+	return out
+}
+
+// withLinks tells what the links of a port's netdevs have, and of a bond's members whether they are up.
+func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
+	for i := range netdevs {
+		nd := &netdevs[i]
+		if m, ok := st.ethtool[nd.Name]; ok {
+			nd.Modes, nd.Rate, nd.Lanes = modes(&m), nil, m.Lanes
+			if m.Speed != nil {
+				bits := float64(*m.Speed) * 1e6
+				nd.Rate = &bits
+			}
+		}
+		if nd.Member {
+			nd.Up = nil
+			if s := r.optional(netDir + nd.Name + "/bonding_slave/mii_status"); s != "" {
+				up := s == "up"
+				nd.Up = &up
+			}
+		}
+	}
+}
+
+// lastingID is by what a link is remembered; empty for those of devices that come and go.
+func lastingID(d *snapshot.Device, port int) string {
+	if d.FunctionType != snapshot.Physical {
+		return ""
+	}
+	return identityOf(d) + "/" + strconv.Itoa(port)
+}
+
+// remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has.
+func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
+	perCard := map[string]int{}
+	for i := range devices {
+		perCard[cardOf(&devices[i])] += len(devices[i].Ports)
+	}
+	said := c.Site.Current()
+	var links []expect.NamedLink
+	var targets []*snapshot.Expected
+	for i := range devices {
+		d := &devices[i]
+		var subjects []site.Subject
+		if said != nil {
+			subjects = c.subjects(d)
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			var pin site.Settings
+			if said != nil {
+				pin = said.Settings(subjects[1+j])
+			}
+			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
+			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			if said != nil && (said.Ignored(subjects[0]) || said.Ignored(subjects[1+j])) {
+				kind.Board = "" // what is ignored is no example to others
+			}
+			for _, l := range linksOf(d, p, kind, pin) {
+				links, targets = append(links, l.NamedLink), append(targets, l.expected)
+			}
+			c.markActive(d, p)
+		}
+	}
+	c.Memory.Observe(now, links)
+	c.expect(links, targets)
+	maps.DeleteFunc(c.active, func(id string, _ map[int]bool) bool {
+		return !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return identityOf(&d) == id })
+	})
+	for i := range devices {
+		for j := range devices[i].Ports {
+			if id := lastingID(&devices[i], devices[i].Ports[j].Number); id != "" {
+				devices[i].Ports[j].WasActive = c.Memory.WasActive(id)
+			}
+		}
+	}
+}
+
+// linkOf is a link, and where its expectation goes.
+type linkOf struct {
+	expect.NamedLink
+	expected *snapshot.Expected
+}
+
+// linksOf are the links of a port: its own, and those of a bond's members, which are judged one by one.
+func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
+	id := lastingID(d, p.Number)
+	named := func(netdev string) linkOf {
+		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
+		l.ID, l.Kind, l.PinnedRate, l.PinnedLanes = id, kind, pin.Rate, pin.Lanes
+		return l
+	}
+	own := named("")
+	own.Active, own.Rate, own.Lanes, own.expected = isActive(p), p.Rate, p.Lanes, &p.Expected
+	bonded := false
+	for i := range p.Netdev {
+		nd := &p.Netdev[i]
+		if !nd.Member {
+			own.CommonRate, own.CommonLanes = nd.CommonRate, nd.CommonLanes
+			continue
+		}
+		bonded = true
+		l := named(nd.Name)
+		l.Active, l.Rate, l.Lanes, l.expected = nd.Rate != nil && nd.Up != nil && *nd.Up, nd.Rate, nd.Lanes, &nd.Expected
+		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
+		if id != "" {
+			l.ID = id + "/" + nd.Name
+		}
+		out = append(out, l)
+	}
+	if bonded { // its rate is that of one member or of all, as the mode and the driver like
+		own.Link = expect.Link{ID: id, Active: own.Active}
+	}
+	return append(out, own)
+}
+
+// expect sets what each link ought to have.
+func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
+	plain := make([]expect.Link, len(links))
+	for i := range links {
+		plain[i] = links[i].Link
+	}
+	for i, e := range expect.Of(plain, c.Memory.Mark) {
+		if e.RateSource != "" {
+			to[i].ExpectedRate, to[i].ExpectedRateSource = &e.Rate, string(e.RateSource)
+		}
+		if e.LanesSource != "" {
+			to[i].ExpectedLanes, to[i].ExpectedLanesSource = &e.Lanes, string(e.LanesSource)
+		}
+	}
+}
+
+// markActive remembers for this run which ports of passing devices were ACTIVE.
+func (c *infiniBand) markActive(d *snapshot.Device, p *snapshot.Port) {
+	id := identityOf(d)
+	if c.active[id] == nil {
+		c.active[id] = map[int]bool{}
+	}
+	if isActive(p) {
+		c.active[id][p.Number] = true
+	}
+	p.WasActive = c.active[id][p.Number]
+}
+
+// cardOf names the card that a device is on: its PCI address without the function.
+func cardOf(d *snapshot.Device) string {
+	if d.PCIAddress == "" {
+		return d.Name
+	}
+	return strings.TrimSuffix(d.PCIAddress, path.Ext(d.PCIAddress))
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if d.PhysicalFunction != "" {
+		return // the wire is the physical function's
+	}
+	source := p.ExpectedRateSource
+	for _, nd := range p.Netdev {
+		if !nd.Member && nd.CapableRate != nil {
+			s.Emit(portCapableRate, *nd.CapableRate/8, d.Name, port)
+			source = or(source, "capability")
+		}
+		emitMember(s, d, &nd, port)
+	}
+	if p.ExpectedRate != nil {
+		s.Emit(portExpectedRate, *p.ExpectedRate/8, d.Name, port)
+	}
+	if source != "" {
+		s.Emit(portExpectedRateInfo, 1, d.Name, port, source)
+	}
+	if p.ExpectedLanes != nil {
+		s.Emit(portExpectedWidth, float64(*p.ExpectedLanes), d.Name, port)
+		s.Emit(portExpectedWidthInfo, 1, d.Name, port, p.ExpectedLanesSource)
+	}
+}
+
+func emitMember(s Sink, d *snapshot.Device, nd *snapshot.Netdev, port string) {
+	if !nd.Member {
+		return
+	}
+	if nd.Up != nil {
+		s.Emit(memberUp, boolValue(*nd.Up), d.Name, port, nd.Name)
+	}
+	if nd.Rate != nil {
+		s.Emit(memberRate, *nd.Rate/8, d.Name, port, nd.Name)
+	}
+	if nd.ExpectedRate != nil {
+		s.Emit(memberExpectedRate, *nd.ExpectedRate/8, d.Name, port, nd.Name)
+		s.Emit(memberExpectedRateInfo, 1, d.Name, port, nd.Name, nd.ExpectedRateSource)
+	}
+}

@@ -1,0 +1,117 @@
+package collector
+
+import (
+	"context"
+	"slices"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const pciDir = "sys/bus/pci/devices/"
+
+// missing compares the devices with the inventory. One that is listed and could not be read is there.
+func (c *infiniBand) missing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device) (out []snapshot.MissingDevice) {
+	r := &reader{ctx: ctx, h: h}
+	if c.boot == "" {
+		c.boot = r.optional("proc/sys/kernel/random/boot_id")
+	}
+	there := functionsOf(devices)
+	c.Memory.See(h.Now(), c.boot, there)
+	for _, f := range c.Memory.Absent(there) {
+		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
+			continue
+		}
+		if !c.wanted(f.Device) {
+			continue
+		}
+		var p expect.Presence
+		if err := h.Lanes.Do(ctx, "pci", func() { p = presence(r, f.PCIAddress) }); err != nil {
+			continue
+		}
+		reason := expect.Missing(f, p)
+		if reason == "" {
+			continue
+		}
+		m := snapshot.MissingDevice{Name: f.Device, PCIAddress: f.PCIAddress, NodeGUID: f.NodeGUID, Reason: string(reason), Seen: "earlier_boot"}
+		if f.Boot == c.boot {
+			m.Seen = "this_boot"
+		}
+		if slices.Contains(names, m.Name) {
+			m.Name = f.PCIAddress
+		}
+		out = append(out, m)
+	}
+	return append(out, c.pinnedMissing(ctx, h, names, devices, out)...)
+}
+
+// pinnedMissing are devices that the operator says have to be there, that are not, and that the inventory does not know.
+func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice) (out []snapshot.MissingDevice) {
+	for _, s := range c.Site.Current().Required(c.Hostname) {
+		there := slices.ContainsFunc(devices, func(d snapshot.Device) bool {
+			return (s.Device == "" || d.Name == s.Device) && (s.PCIAddress == "" || d.PCIAddress == s.PCIAddress)
+		})
+		told := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
+			return m.PCIAddress == s.PCIAddress || m.Name == s.Device
+		})
+		if there || told || s.Device != "" && slices.Contains(names, s.Device) {
+			continue
+		}
+		m := snapshot.MissingDevice{Name: or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
+		if s.PCIAddress != "" {
+			var p expect.Presence
+			if err := h.Lanes.Do(ctx, "pci", func() { p = presence(&reader{ctx: ctx, h: h}, s.PCIAddress) }); err != nil {
+				continue
+			}
+			m.Reason = string(expect.MissingPinned(p))
+		}
+		if m.Reason == "" {
+			continue
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// functionsOf are the physical functions of devices.
+func functionsOf(devices []snapshot.Device) (out []expect.FunctionRecord) {
+	for i := range devices {
+		d := &devices[i]
+		if d.FunctionType != snapshot.Physical || d.PCIAddress == "" {
+			continue
+		}
+		f := expect.FunctionRecord{Device: d.Name, PCIAddress: d.PCIAddress, NodeGUID: d.NodeGUID, Driver: d.Driver, BoardID: d.BoardID}
+		for j := range d.Ports {
+			f.Netdev = f.Netdev || d.Ports[j].LinkLayer == "Ethernet" && len(d.Ports[j].Netdev) > 0
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// presence looks at the function of a device that is not there. Nothing of it asks a driver.
+func presence(r *reader, address string) (p expect.Presence) {
+	names, err := r.h.Files.List(pciDir + address)
+	if err != nil {
+		p.Unknown = !host.IsAbsent(err)
+		if _, err := r.h.Files.List("sys/bus/pci/devices"); err != nil {
+			p.Unknown = true // a tree without PCI says nothing about it
+		}
+		return p
+	}
+	p.OnBus, p.Driver = true, r.driver(pciDir+address)
+	has := func(class string) bool {
+		if !slices.Contains(names, class) {
+			return false
+		}
+		entries, err := r.h.Files.List(pciDir + address + "/" + class)
+		return err == nil && len(entries) > 0
+	}
+	p.RDMA, p.Netdev = has("infiniband"), has("net")
+	if s, err := r.h.RDMA.System(r.ctx); err == nil && s.NetnsMode != nil {
+		shared := *s.NetnsMode == 1
+		p.Shared = &shared
+	}
+	return p
+}

@@ -1,0 +1,169 @@
+package collector
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+// nvlink knows the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of
+// their own, and answer most questions with an error and a line in the kernel log, so that their identity is all that is read.
+// Only their vital product data tells them, unless the operator has pinned a role. Reading it takes a tenth of a second and more, so
+// it is read once for each registration of a device.
+type nvlink struct {
+	said func(site.Subject) site.Settings
+
+	mu      sync.Mutex
+	devices map[string]*vpdRead
+}
+
+// vpdRead is the reading of one device's vital product data.
+type vpdRead struct {
+	inode uint64 // of the device's directory
+	began time.Time
+	done  chan struct{} // closed when the following is there
+	found bool          // it manages NVLink switches
+	err   error
+}
+
+// vpdPatience is how long a device waits for its vital product data, before it is read as a NIC.
+const vpdPatience = 2 * time.Second
+
+// connectXInfiniBand are the vendor and the class of functions that may manage NVLink switches.
+const (
+	vendorMellanox  = "0x15b3"
+	classInfiniBand = "0x020700"
+)
+
+func newNVLink(said func(site.Subject) site.Settings) *nvlink {
+	return &nvlink{said: said, devices: map[string]*vpdRead{}}
+}
+
+// manages says whether a device manages NVLink switches. What cannot be told is no.
+func (v *nvlink) manages(r *reader, name string) bool {
+	if v == nil {
+		return false
+	}
+	kind, function := r.function(classDir + "/" + name)
+	if function == "" || kind != snapshot.Physical || r.optional(function+"/vendor") != vendorMellanox || !strings.HasPrefix(r.optional(function+"/class"), classInfiniBand) {
+		return false
+	}
+	inode, err := r.h.Files.Identity(classDir + "/" + name)
+	if err != nil {
+		return false
+	}
+	pinned := v.said(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
+	if pinned != "" {
+		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
+	}
+	v.mu.Lock()
+	d := v.devices[name]
+	start := d == nil || d.inode != inode
+	if start {
+		d = &vpdRead{inode: inode, began: time.Now(), done: make(chan struct{})}
+		v.devices[name] = d
+	}
+	v.mu.Unlock()
+	if start {
+		go d.read(r.h, name, function)
+	}
+	r.end() // the wait is no reading of this reader
+	r.source = host.SourceVPD
+	defer r.begin(host.SourceIdentity)
+	patience := time.NewTimer(vpdPatience - time.Since(d.began))
+	defer patience.Stop()
+	select {
+	case <-d.done:
+	case <-patience.C:
+	case <-r.ctx.Done():
+	}
+	r.since = time.Now()
+	return d.result(r, start)
+}
+
+// pin notes what the operator says of a device.
+func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
+	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages}
+	close(d.done)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.devices[name] = d
+	return manages
+}
+
+// read has a lane of its own: a reading that hangs is not started twice.
+func (d *vpdRead) read(h *host.Host, name, function string) {
+	defer close(d.done)
+	leave, err := h.Lanes.Enter("vpd/" + name)
+	if err != nil {
+		d.err = err
+		return
+	}
+	defer leave()
+	h.Meter.Begin(host.SourceVPD, host.LockDevice, 1)
+	start := time.Now()
+	b, err := h.Files.Read(function+"/vpd", nil)
+	took := time.Since(start)
+	h.Meter.Spend(host.SourceVPD, host.LockDevice, took)
+	h.Budget.Spend(name, took)
+	if err != nil {
+		d.err = err
+		return
+	}
+	data, _ := pci.ParseVPD(b) // some makers end it badly; what is there tells
+	d.found = data.ManagesNVLink()
+}
+
+// result is what was read, if it is there by now. A failure is told by whoever has started the reading, once; that it is not
+// permitted as long as that is so.
+func (d *vpdRead) result(r *reader, first bool) bool {
+	select {
+	case <-d.done:
+	default:
+		return false
+	}
+	if d.err != nil && !host.IsAbsent(d.err) && (first || host.NotPermitted(d.err)) {
+		r.issue(d.err)
+	}
+	return d.found
+}
+
+// known is what manages has found, without asking.
+func (v *nvlink) known(name string) bool {
+	if v == nil {
+		return false
+	}
+	v.mu.Lock()
+	d := v.devices[name]
+	v.mu.Unlock()
+	if d == nil {
+		return false
+	}
+	select {
+	case <-d.done:
+		return d.found
+	default:
+		return false
+	}
+}
+
+// forget drops devices that are gone.
+func (v *nvlink) forget(names []string) {
+	if v == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name := range v.devices {
+		if !slices.Contains(names, name) {
+			delete(v.devices, name)
+		}
+	}
+}

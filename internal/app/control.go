@@ -1,0 +1,105 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/expect"
+)
+
+// Whoever may write into the state directory may tell the running exporter to forget: through a socket there, so that it alone writes
+// the state file.
+const (
+	controlSocket = "control.sock"
+	controlMode   = 0o660
+	controlTime   = 10 * time.Second
+
+	acceptLinks   = "/links/accept"
+	acceptDevices = "/devices/accept"
+)
+
+// control answers on the socket until the listener is closed.
+func (k *keeper) control(dir string) (*http.Server, error) {
+	name := filepath.Join(dir, controlSocket)
+	// The directory is locked: a socket that is there is a dead process's.
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", name)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(name, controlMode); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+acceptLinks, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		answer(w, k.memory.AcceptLinks(func(l expect.LinkRecord) bool { return asks(q, l.Device) }))
+	})
+	mux.HandleFunc("POST "+acceptDevices, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
+	})
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: controlTime, WriteTimeout: controlTime}
+	go func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			discard(k.log, "control socket", err)
+		}
+	}()
+	return s, nil
+}
+
+// asks says whether a request names one of the names, or all.
+func asks(q url.Values, names ...string) bool {
+	return q.Get("all") == "true" || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(q["device"], n) })
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is nobody's fault
+}
+
+// accept asks the running exporter to forget what it remembers of devices, and returns what that was.
+func accept[T any](ctx context.Context, dir, path string, devices []string, all bool) (out []T, err error) {
+	client := http.Client{Timeout: controlTime, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
+		},
+	}}
+	q := url.Values{"device": devices}
+	if all {
+		q.Set("all", "true")
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://rdma_exporter"+path+"?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		if e := new(net.OpError); errors.As(err, &e) {
+			err = e.Err
+		}
+		return nil, fmt.Errorf("no rdma_exporter answers for --state.dir=%s: %w: name the directory of the one that runs, as a user that may write there", dir, err)
+	}
+	b, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {
+		err = fmt.Errorf("rdma_exporter answers %s", answer.Status)
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &out)
+	}
+	return out, err
+}

@@ -1,0 +1,249 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/snapshot"
+)
+
+// listConfig is of "expect list" and "inventory list".
+type listConfig struct {
+	json bool
+}
+
+func (l *listConfig) flags(a *kingpin.CmdClause) {
+	a.Flag("json", "Print JSON instead of a table.").BoolVar(&l.json)
+}
+
+// acceptConfig is of "expect accept" and "inventory accept".
+type acceptConfig struct {
+	devices []string
+	all     bool
+}
+
+func (p *acceptConfig) flags(a *kingpin.CmdClause, what string) {
+	a.Arg("DEVICE", what).StringsVar(&p.devices)
+	a.Flag("all", "All that is remembered.").BoolVar(&p.all)
+}
+
+func (p *acceptConfig) check(c *config) error {
+	switch {
+	case p.all == (len(p.devices) > 0):
+		return errors.New("accept: name devices, or say --all")
+	case c.replay != "":
+		return errors.New("accept: a replay has no running exporter; leave --replay out")
+	}
+	return nil
+}
+
+// observe collects what a machine shows now, all rounds of a replay, with what is remembered of it.
+func (c *config) observe(ctx context.Context, log *slog.Logger) (*rounds.Picture, *expect.Memory, error) {
+	m, err := c.open(time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	known, err := c.remembered(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	memory := expect.NewMemory(known)
+	on, err := c.collectors(m, memory)
+	if err != nil {
+		return nil, nil, err
+	}
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
+	var p *rounds.Picture
+	for _, t := range m.times() {
+		if err := m.seek(t); err != nil {
+			return nil, nil, err
+		}
+		if p, err = sched.Collect(ctx, []string{"infiniband"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.Node.InfiniBand == nil {
+		return nil, nil, errors.New("the RDMA devices could not be read in time")
+	}
+	return p, memory, nil
+}
+
+// linkRow is a line of "expect list".
+type linkRow struct {
+	Device        string     `json:"device"`
+	Port          int        `json:"port"`
+	Netdev        string     `json:"netdev,omitempty"`
+	Role          string     `json:"role"`
+	Active        bool       `json:"active"`
+	Rate          float64    `json:"rate_bits_per_second,omitempty"`
+	Lanes         uint64     `json:"lanes,omitempty"`
+	Expected      float64    `json:"expected_rate_bits_per_second,omitempty"`
+	ExpectedLanes uint64     `json:"expected_lanes,omitempty"`
+	Source        string     `json:"source,omitempty"`
+	Highest       float64    `json:"high_water_mark_bits_per_second,omitempty"`
+	HighestAt     *time.Time `json:"high_water_mark_since,omitempty"`
+}
+
+func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
+	p, memory, err := c.observe(ctx, log)
+	if err != nil {
+		return usage(err)
+	}
+	var rows []linkRow
+	for i := range p.Node.InfiniBand.Devices {
+		rows = append(rows, linkRows(&p.Node.InfiniBand.Devices[i], memory.Data().Links)...)
+	}
+	if l.json {
+		return exitOK, printJSON(stdout, rows)
+	}
+	t := table{}
+	t.row("DEVICE", "PORT", "NETDEV", "ROLE", "LINK", "EXPECTED", "BY", "HIGHEST", "SINCE")
+	for _, r := range rows {
+		link, since := "down", ""
+		if r.Active {
+			link = or(rateText(r.Rate, r.Lanes), "?")
+		}
+		if r.HighestAt != nil {
+			since = r.HighestAt.UTC().Format(time.DateOnly)
+		}
+		t.row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, rateText(r.Expected, r.ExpectedLanes), r.Source, rateText(r.Highest, 0), since)
+	}
+	return exitOK, t.print(stdout)
+}
+
+// linkRows are the links of a device: ports, and members of bonds.
+func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []linkRow) {
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		r := linkRow{Device: d.Name, Port: p.Number, Role: p.Role, Active: p.State != nil && *p.State == 4}
+		r.fill(p.Rate, p.Lanes, &p.Expected)
+		var members []linkRow
+		for j := range p.Netdev {
+			nd := &p.Netdev[j]
+			if !nd.Member {
+				r.Netdev = nd.Name
+				continue
+			}
+			m := linkRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, Role: p.Role, Active: nd.Up != nil && *nd.Up}
+			m.fill(nd.Rate, nd.Lanes, &nd.Expected)
+			members = append(members, m)
+		}
+		if members == nil {
+			members = []linkRow{r}
+		}
+		out = append(out, members...)
+	}
+	for i := range out {
+		for _, k := range known {
+			member := k.Netdev == "" || k.Netdev == out[i].Netdev
+			if k.Device == out[i].Device && k.Port == out[i].Port && member && k.Rate > 0 {
+				out[i].Highest, out[i].HighestAt = k.Rate, &k.MarkedAt
+			}
+		}
+	}
+	return out
+}
+
+func (r *linkRow) fill(rate *float64, lanes *uint64, e *snapshot.Expected) {
+	r.Rate, r.Lanes = value(rate), value(lanes)
+	r.Expected, r.ExpectedLanes, r.Source = value(e.ExpectedRate), value(e.ExpectedLanes), e.ExpectedRateSource
+}
+
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// rateText is "400 Gb/s 4X"; empty where there is none.
+func rateText(bits float64, lanes uint64) string {
+	if bits == 0 {
+		return ""
+	}
+	s := strconv.FormatFloat(bits/1e9, 'g', 4, 64) + " Gb/s"
+	if lanes != 0 {
+		s += fmt.Sprintf(" %dX", lanes)
+	}
+	return s
+}
+
+func runExpectAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer) (int, error) {
+	if err := p.check(c); err != nil {
+		return usage(err)
+	}
+	links, err := accept[expect.LinkRecord](ctx, c.stateDir, acceptLinks, p.devices, p.all)
+	if err != nil {
+		return usage(err)
+	}
+	for _, d := range p.devices {
+		if !slices.ContainsFunc(links, func(l expect.LinkRecord) bool { return l.Device == d }) {
+			err = errors.Join(err, fmt.Errorf("%s: nothing is remembered of its links (see rdma_exporter expect list)", d))
+		}
+	}
+	slices.SortFunc(links, func(a, b expect.LinkRecord) int {
+		return strings.Compare(linkName(a), linkName(b))
+	})
+	for _, l := range links {
+		fmt.Fprintf(stdout, "%s: accepted as it is; forgotten: %s\n", linkName(l), or(rateText(l.Rate, l.Lanes), "that it was ACTIVE"))
+	}
+	if err != nil {
+		return usage(err)
+	}
+	return exitOK, nil
+}
+
+func linkName(l expect.LinkRecord) string {
+	s := fmt.Sprintf("%s/%d", l.Device, l.Port)
+	if l.Netdev != "" {
+		s += " " + l.Netdev
+	}
+	return s
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}
+
+// table is a text table with a heading.
+type table struct {
+	rows [][]string
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) print(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, r := range t.rows {
+		for i := range r {
+			r[i] = or(r[i], "-")
+		}
+		if _, err := fmt.Fprintln(tw, strings.Join(r, "\t")); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

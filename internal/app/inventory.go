@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/snapshot"
+)
+
+// What "inventory list" says of a device.
+const (
+	statusPresent   = "present"
+	statusElsewhere = "not here" // in a container, in a virtual machine, excluded: not judged
+	statusMissing   = "missing"  // with the reason
+)
+
+// deviceRow is a line of "inventory list".
+type deviceRow struct {
+	expect.FunctionRecord
+	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"`
+}
+
+func runInventoryList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
+	p, memory, err := c.observe(ctx, log)
+	if err != nil {
+		return usage(err)
+	}
+	rows := deviceRows(p.Node.InfiniBand, memory.Data().Functions)
+	if l.json {
+		return exitOK, printJSON(stdout, rows)
+	}
+	t := table{}
+	t.row("PCI ADDRESS", "DEVICE", "NODE GUID", "DRIVER", "BOARD", "STATUS", "FIRST SEEN", "LAST SEEN")
+	for _, r := range rows {
+		status := r.Status
+		if r.Reason != "" {
+			status += ": " + r.Reason
+		}
+		day := func(t time.Time) string {
+			if t.IsZero() {
+				return ""
+			}
+			return t.UTC().Format(time.DateOnly)
+		}
+		t.row(r.PCIAddress, r.Device, r.NodeGUID, r.Driver, r.BoardID, status, day(r.FirstSeen), day(r.LastSeen))
+	}
+	return exitOK, t.print(stdout)
+}
+
+// deviceRows are the devices that are remembered, those that are there among them, and pinned ones that never were.
+func deviceRows(n *snapshot.InfiniBand, known map[string]expect.FunctionRecord) (out []deviceRow) {
+	for _, f := range known {
+		r := deviceRow{FunctionRecord: f, Status: statusElsewhere}
+		if slices.ContainsFunc(n.Devices, func(d snapshot.Device) bool { return d.PCIAddress == f.PCIAddress }) {
+			r.Status = statusPresent
+		}
+		out = append(out, r)
+	}
+	for _, m := range n.Missing {
+		i := slices.IndexFunc(out, func(r deviceRow) bool { return m.PCIAddress != "" && r.PCIAddress == m.PCIAddress })
+		if i < 0 {
+			i, out = len(out), append(out, deviceRow{FunctionRecord: expect.FunctionRecord{Device: m.Name, PCIAddress: m.PCIAddress}})
+		}
+		out[i].Status, out[i].Reason = statusMissing, m.Reason
+	}
+	slices.SortFunc(out, func(a, b deviceRow) int {
+		return slices.Compare([]string{a.PCIAddress, a.Device}, []string{b.PCIAddress, b.Device})
+	})
+	return out
+}
+
+func runInventoryAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer) (int, error) {
+	if err := p.check(c); err != nil {
+		return usage(err)
+	}
+	gone, err := accept[expect.FunctionRecord](ctx, c.stateDir, acceptDevices, p.devices, p.all)
+	if err != nil {
+		return usage(err)
+	}
+	for _, d := range p.devices {
+		if !slices.ContainsFunc(gone, func(f expect.FunctionRecord) bool { return f.Device == d || f.PCIAddress == d }) {
+			err = errors.Join(err, fmt.Errorf("%s: not in the inventory (see rdma_exporter inventory list)", d))
+		}
+	}
+	for _, f := range gone {
+		fmt.Fprintf(stdout, "%s: %s is no longer expected; a device that is there is remembered again\n", f.PCIAddress, f.Device)
+	}
+	if err != nil {
+		return usage(err)
+	}
+	return exitOK, nil
+}

@@ -1,0 +1,160 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Lock says whom a request holds up while it is inside the kernel.
+type Lock string
+
+// The locks, from the harmless to the one that the whole host waits for.
+const (
+	LockNone    Lock = "none"    // nobody
+	LockDevice  Lock = "device"  // users of the same device: its command queue, its configuration space
+	LockDevlink Lock = "devlink" // a recovery or a reload of the same device, and waits for one
+	LockRTNL    Lock = "rtnl"    // every change of network configuration, and waits for each
+)
+
+// Source is a kind of thing that is asked of the kernel.
+type Source int
+
+// The sources.
+const (
+	SourceOther Source = iota
+	SourceIdentity
+	SourcePortState
+	SourcePortFiles
+	SourcePortTables
+	SourcePMA
+	SourceHWCounters
+	SourceNetdev
+	SourcePortNames
+	SourceLinkModes
+	SourceLinkState
+	SourceDevlinkHealth
+	SourcePCI
+	SourceVPD
+	SourceModules
+	numSources
+)
+
+// sourceInfo is what is known of a source.
+type sourceInfo struct {
+	name  string
+	lock  Lock
+	needs string // what lets it be read where it is not permitted
+}
+
+const (
+	readsFiles = "CAP_DAC_READ_SEARCH, the file's group, or root"
+	asksNet    = "CAP_NET_ADMIN"
+)
+
+// sources says of each what it locks. Drivers of the kernel's generic Ethernet helper (ib_get_eth_speed,
+// drivers/infiniband/core/verbs.c) take rtnl for the state of a port as well: their requests go through Host.UnderRTNL.
+var sources = [numSources]sourceInfo{
+	SourceOther:         {"other", LockNone, readsFiles},
+	SourceIdentity:      {"identity", LockNone, readsFiles},       // sysfs: kept by the core or the driver
+	SourcePortState:     {"port_state", LockDevice, asksNet},      // RDMA netlink PORT_GET: a query of the port
+	SourcePortFiles:     {"port_files", LockDevice, readsFiles},   // ports/N/{state,phys_state,rate,lid,…}: a query each
+	SourcePortTables:    {"port_tables", LockDevice, readsFiles},  // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
+	SourcePMA:           {"pma", LockDevice, readsFiles},          // ports/N/counters: a MAD each
+	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},  // RDMA netlink STAT_GET, hw_counters
+	SourceNetdev:        {"netdev", LockNone, readsFiles},         // flags, type, dev_port, mtu, carrier_changes
+	SourcePortNames:     {"port_names", LockRTNL, readsFiles},     // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
+	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
+	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
+	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
+	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
+	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
+	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband
+}
+
+// Name is the source's label.
+func (s Source) Name() string { return sources[s].name }
+
+// Lock is what the source holds up with every driver.
+func (s Source) Lock() Lock { return sources[s].lock }
+
+// Needs says what would permit this process to read the source.
+func (s Source) Needs() string { return sources[s].needs }
+
+// Meter counts what was asked of the kernel, and the wall time inside it. A nil meter counts nothing.
+type Meter struct {
+	own, rtnl [numSources]cost
+}
+
+type cost struct {
+	requests atomic.Uint64
+	nanos    atomic.Int64
+}
+
+// Cost is what the requests of one source came to.
+type Cost struct {
+	Source   Source
+	Lock     Lock
+	Requests uint64        // begun
+	Took     time.Duration // wall time inside those that have returned
+}
+
+func (m *Meter) of(s Source, l Lock) *cost {
+	if l == LockRTNL {
+		return &m.rtnl[s]
+	}
+	return &m.own[s]
+}
+
+// Begin counts requests that are about to be made.
+func (m *Meter) Begin(s Source, l Lock, n int) {
+	if m != nil {
+		m.of(s, l).requests.Add(uint64(n))
+	}
+}
+
+// Spend counts the time of requests that have returned.
+func (m *Meter) Spend(s Source, l Lock, took time.Duration) {
+	if m != nil {
+		m.of(s, l).nanos.Add(int64(took))
+	}
+}
+
+// Costs lists the sources that something has been asked of.
+func (m *Meter) Costs() (out []Cost) {
+	if m == nil {
+		return nil
+	}
+	out = make([]Cost, 0, numSources)
+	for s := range numSources {
+		own := s.Lock()
+		out = m.of(s, own).list(out, s, own)
+		if own != LockRTNL {
+			out = m.rtnl[s].list(out, s, LockRTNL)
+		}
+	}
+	return out
+}
+
+func (c *cost) list(out []Cost, s Source, l Lock) []Cost {
+	n := c.requests.Load()
+	if n == 0 {
+		return out
+	}
+	return append(out, Cost{s, l, n, time.Duration(c.nanos.Load())})
+}
+
+// UnderRTNL makes n requests of a source that take rtnl, for a device or none, if the way is free: see RTNL.Do. What f has
+// produced must not be looked at after an error, because f may still be at it.
+func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
+	return h.RTNL.Do(ctx, func() {
+		h.Meter.Begin(s, LockRTNL, n)
+		start := time.Now()
+		defer func() {
+			took := time.Since(start)
+			h.Meter.Spend(s, LockRTNL, took)
+			h.Budget.Spend(device, took)
+		}()
+		f()
+	})
+}

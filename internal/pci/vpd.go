@@ -1,0 +1,125 @@
+package pci
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// VPD is the vital product data of a function: what its maker wrote about it (PCI 2.2, appendix I).
+type VPD struct {
+	Identifier string            // the product's name
+	Fields     map[string]string // by keyword: PN, SN, V0 to VZ, …
+}
+
+// Tags of resources. A large one has its type in 7 bits and its length in 16, a small one its type in 4 and its length in 3.
+const (
+	vpdLarge      = 0x80
+	vpdIdentifier = 0x82
+	vpdReadOnly   = 0x90
+	vpdReadWrite  = 0x91
+	vpdEnd        = 0x78 >> 3 // a small resource
+)
+
+// ErrVPD is wrapped by errors of data that ends before or says other than it should.
+var ErrVPD = errors.New("no valid vital product data")
+
+// ParseVPD reads vital product data. What could be understood comes with an error.
+func ParseVPD(b []byte) (VPD, error) {
+	v := VPD{Fields: map[string]string{}}
+	for at := 0; at < len(b); {
+		tag := b[at]
+		if tag&vpdLarge == 0 {
+			if tag>>3 == vpdEnd {
+				return v, nil
+			}
+			if tag == 0 { // what flash without data reads as
+				return v, fmt.Errorf("%w: tag 0 at %d", ErrVPD, at)
+			}
+			at += 1 + int(tag&7)
+			continue
+		}
+		if len(b)-at < 3 {
+			return v, fmt.Errorf("%w: cut off at %d", ErrVPD, at)
+		}
+		length := int(binary.LittleEndian.Uint16(b[at+1:]))
+		at += 3
+		data := b[at:min(at+length, len(b))]
+		switch tag {
+		case vpdIdentifier:
+			v.Identifier = vpdText(data)
+		case vpdReadOnly, vpdReadWrite:
+			v.fields(data)
+		}
+		if at += length; at > len(b) {
+			return v, fmt.Errorf("%w: resource 0x%02x ends at %d of %d", ErrVPD, tag, at, len(b))
+		}
+	}
+	return v, fmt.Errorf("%w: no end tag", ErrVPD)
+}
+
+// fields reads keywords: two letters, a length, and as many bytes. A checksum (RV) and the rest of what can be written (RW) are
+// no text.
+func (v *VPD) fields(b []byte) {
+	for len(b) >= 3 {
+		key, length := string(b[:2]), int(b[2])
+		b = b[3:]
+		if length > len(b) {
+			length = len(b)
+		}
+		if key != "RV" && key != "RW" {
+			v.Fields[key] = vpdText(b[:length])
+		}
+		b = b[length:]
+	}
+}
+
+func vpdText(b []byte) string { return strings.TrimRight(string(b), "\x00 ") }
+
+// nvlinkMark is what the functions say through which NVLink switches are managed.
+const nvlinkMark = "SW_MNG"
+
+// Public is what may be shown of it: the product, and whether it is a NIC. Serial numbers and the like are left out.
+func (v VPD) Public() VPD {
+	out := VPD{Identifier: v.Identifier, Fields: map[string]string{}}
+	for key, text := range v.Fields {
+		switch {
+		case key == "PN":
+			out.Fields[key] = text
+		case strings.Contains(text, nvlinkMark):
+			out.Fields[key] = nvlinkMark
+		}
+	}
+	return out
+}
+
+// Bytes are vital product data that say the same.
+func (v VPD) Bytes() []byte {
+	var fields []byte
+	for _, key := range slices.Sorted(maps.Keys(v.Fields)) {
+		text := v.Fields[key][:min(len(v.Fields[key]), 255)]
+		fields = append(append(fields, key...), byte(len(text)))
+		fields = append(fields, text...)
+	}
+	b := binary.LittleEndian.AppendUint16([]byte{vpdIdentifier}, uint16(len(v.Identifier)))
+	b = append(append(b, v.Identifier...), vpdReadOnly)
+	b = append(binary.LittleEndian.AppendUint16(b, uint16(len(fields))), fields...)
+	return append(b, vpdEnd<<3)
+}
+
+// ManagesNVLink says whether the function is one through which NVLink switches are managed, and no NIC: a field, in
+// practice a vendor's, or the name says SW_MNG, by which NVIDIA's fabric manager finds them on HGX B200 and B300.
+func (v VPD) ManagesNVLink() bool {
+	if strings.Contains(v.Identifier, nvlinkMark) {
+		return true
+	}
+	for _, text := range v.Fields {
+		if strings.Contains(text, nvlinkMark) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package pci
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// resource is a large resource.
+func resource(tag byte, data string) string {
+	return string([]byte{tag, byte(len(data)), byte(len(data) >> 8)}) + data
+}
+
+func field(key, text string) string { return key + string([]byte{byte(len(text))}) + text }
+
+func TestParseVPD(t *testing.T) {
+	name := resource(0x82, "NVIDIA ConnectX-7\x00")
+	readOnly := resource(0x90, field("PN", "MCX75310AAS-NEAT")+field("SN", "MT2333X00001 ")+field("V3", "SMDL=SW_MNG")+field("RV", "\x9c\x00"))
+	for _, c := range []struct {
+		what, data string
+		name       string
+		keys       string
+		manages    bool
+		bad        bool
+	}{
+		{"whole", name + readOnly + resource(0x91, field("V9", "x")+field("RW", strings.Repeat("\x00", 200))) + "\x78", "NVIDIA ConnectX-7", "PN SN V3 V9", true, false},
+		{"a NIC", name + resource(0x90, field("PN", "MCX75310AAS-NEAT")+field("V2", "MCX75310AAS-NEAT")) + "\x78", "NVIDIA ConnectX-7", "PN V2", false, false},
+		{"the name says it", resource(0x82, "ConnectX-7 SW_MNG") + "\x78", "ConnectX-7 SW_MNG", "", true, false},
+		{"a small resource before", "\x0aab" + name + "\x78", "NVIDIA ConnectX-7", "", false, false},
+		{"no end", name + readOnly, "NVIDIA ConnectX-7", "PN SN V3", true, true},
+		{"cut off in a field", (name + readOnly)[:len(name)+30], "NVIDIA ConnectX-7", "PN SN", false, true},
+		{"cut off in a tag", name + "\x90\x01", "NVIDIA ConnectX-7", "", false, true},
+		{"a field longer than its resource", resource(0x90, "PN\x50ab") + "\x78", "", "PN", false, false},
+		{"half a field", resource(0x90, "PN") + "\x78", "", "", false, false},
+		{"zeroes", strings.Repeat("\x00", 64), "", "", false, true},
+		{"ones", strings.Repeat("\xff", 64), "", "", false, true},
+		{"nothing", "", "", "", false, true},
+	} {
+		v, err := ParseVPD([]byte(c.data))
+		keys := strings.Join(slices.Sorted(maps.Keys(v.Fields)), " ")
+		if v.Identifier != c.name || keys != c.keys || v.ManagesNVLink() != c.manages || (err != nil) != c.bad {
+			t.Errorf("%s: %q, fields %q, manages %v, %v", c.what, v.Identifier, keys, v.ManagesNVLink(), err)
+		}
+		if err != nil && !errors.Is(err, ErrVPD) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
+// TestPublicVPD: what is made of it says what the product is, and nothing of the single card.
+func TestPublicVPD(t *testing.T) {
+	v := VPD{Identifier: "ConnectX-7", Fields: map[string]string{"PN": "MCX7", "SN": "MT2333X00001", "V3": "66b1e7e4 SMDL=SW_MNG", "V2": "00000000-66b1"}}
+	got, err := ParseVPD(v.Public().Bytes())
+	want := map[string]string{"PN": "MCX7", "V3": "SW_MNG"}
+	if err != nil || got.Identifier != v.Identifier || !maps.Equal(got.Fields, want) || !got.ManagesNVLink() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func FuzzParseVPD(f *testing.F) {
+	f.Add([]byte(resource(0x82, "name") + resource(0x90, field("PN", "x")+field("V3", "SW_MNG")) + "\x78"))
+	f.Add([]byte("\x82\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v, err := ParseVPD(b)
+		if err != nil && !errors.Is(err, ErrVPD) {
+			t.Error(err)
+		}
+		size := len(v.Identifier)
+		for key, text := range v.Fields {
+			if len(key) != 2 {
+				t.Errorf("keyword %q", key)
+			}
+			size += len(key) + len(text)
+		}
+		if again, err := ParseVPD(v.Bytes()); err != nil || again.Identifier != v.Identifier || !maps.Equal(again.Fields, v.Fields) {
+			t.Errorf("%+v written and read is %+v, %v", v, again, err)
+		}
+		if size > len(b) {
+			t.Errorf("%d bytes of text in %d bytes", size, len(b))
+		}
+	})
+}
