@@ -69,7 +69,7 @@ func All(o Options) []*Collector {
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
-		newModules(),
+		newModules(o),
 		newHealth(o),
 	}
 }

@@ -13,13 +13,14 @@ import (
 func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
-		Name:     name,
-		NodeType: r.number(dir, "node_type"),
-		NodeGUID: r.optional(dir + "/node_guid"),
-		HCAType:  r.optional(dir + "/hca_type"),
-		BoardID:  r.optional(dir + "/board_id"),
-		Firmware: r.optional(dir + "/fw_ver"),
-		Role:     string(pci.Unknown),
+		Name:       name,
+		NodeType:   r.number(dir, "node_type"),
+		NodeGUID:   r.optional(dir + "/node_guid"),
+		SystemGUID: r.optional(dir + "/sys_image_guid"),
+		HCAType:    r.optional(dir + "/hca_type"),
+		BoardID:    r.optional(dir + "/board_id"),
+		Firmware:   r.optional(dir + "/fw_ver"),
+		Role:       string(pci.Unknown),
 	}
 	var function string
 	d.FunctionType, function = r.function(dir)
@@ -31,6 +32,7 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	if n := r.optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
+	d.VirtualFunctions = r.virtualFunctions(function)
 	if target, err := r.h.Files.Link(function + "/physfn"); err == nil {
 		d.PhysicalFunction = path.Base(target)
 	}

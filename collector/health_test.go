@@ -154,7 +154,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	if len(d.asked) != 0 {
 		t.Error("asked again while the first request has not returned")
 	}
-	if n, err := readOnce(t.Context(), newModules(), h); err != nil || n.Modules == nil {
+	if n, err := readOnce(t.Context(), newModules(Options{}), h); err != nil || n.Modules == nil {
 		t.Errorf("another collector: %v", err)
 	}
 	h.Devlink = playing

@@ -107,7 +107,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -137,6 +137,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}, func(devices []snapshot.Device) {
 		c.remember(now, devices)
 		c.count(devices, now)
+		c.comparePKeys(devices)
 		missing := c.missing(ctx, h, boot.ID, names, devices)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
@@ -364,6 +365,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		s.Emit(devicePresent, 1, d.Name, d.PCIAddress)
 		emitUint(s, deviceNodeType, d.NodeType, d.Name)
 		emitUint(s, deviceRegistrations, d.Registrations, d.Name)
+		emitVirtualFunctions(s, d)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
@@ -376,6 +378,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			emitPMA(s, d, p, port)
 		}
 	}
+	emitWires(s, n.InfiniBand.Devices)
 	emitIgnored(s, n.InfiniBand.Ignored)
 	for _, a := range n.InfiniBand.Ages {
 		s.Emit(deviceDataAge, a.Age.Seconds(), a.Device)

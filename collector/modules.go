@@ -53,17 +53,18 @@ var (
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad", "issm"}
 
 type modules struct {
+	Options
 	at   time.Time
 	last *snapshot.Modules
 }
 
-func newModules() *Collector {
-	c := &modules{}
+func newModules(o Options) *Collector {
+	c := &modules{Options: o}
 	return &Collector{
 		Name:    "modules",
 		Help:    "kernel modules, driver flavour and versions, nodes in /dev/infiniband",
 		Default: true,
-		Descs:   []*Desc{moduleLoaded, driverInfo, devNodes, devNodesReadable},
+		Descs:   []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
 		Read:    c.read,
 		Emit:    emitModules,
 	}
@@ -88,7 +89,9 @@ func (c *modules) read(ctx context.Context, h *host.Host, n *snapshot.Node, done
 		c.last, c.at = m, now
 		n.Issues = append(n.Issues, issues...)
 	}
-	n.Modules = c.last
+	m := *c.last
+	m.DriverPin = c.driverPin(m.Modules)
+	n.Modules = &m
 	done(nil)
 }
 
@@ -137,10 +140,13 @@ func (r *reader) builtin() (out map[string]bool, ok bool) {
 	return out, true
 }
 
+// inTree is the flavour of the kernel's own modules.
+const inTree = "in-tree"
+
 // flavour judges by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
 func flavour(name, taint string, ofed bool) string {
 	if !strings.Contains(taint, "O") {
-		return "in-tree"
+		return inTree
 	}
 	for _, prefix := range []string{"mlx", "ib_", "rdma_", "iw_cm"} {
 		if ofed && strings.HasPrefix(name, prefix) {
@@ -182,10 +188,11 @@ func emitModules(n *snapshot.Node, s Sink) {
 		if m.Loaded || m.Known && !m.Driver {
 			s.Emit(moduleLoaded, boolValue(m.Loaded), m.Name)
 		}
-		if m.Loaded && (m.Driver || m.Flavour != "in-tree") {
+		if m.Loaded && (m.Driver || m.Flavour != inTree) {
 			s.Emit(driverInfo, 1, m.Name, m.Version, m.Flavour, m.Taint)
 		}
 	}
+	emitDriverPin(s, n.Modules.DriverPin)
 	for _, c := range n.Modules.Nodes {
 		s.Emit(devNodes, float64(c.Present), c.Class)
 		s.Emit(devNodesReadable, float64(c.Readable), c.Class)

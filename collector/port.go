@@ -118,6 +118,7 @@ var (
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
+		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, portPKeysMissing,
 	}
 )
 
@@ -134,6 +135,7 @@ type portState struct {
 	changed bool      // it has changed since the slow facts were read
 	slow    snapshot.Port
 	ethtool map[string]host.LinkModes // by netdev
+	wires   wires
 
 	last   snapshot.Port // as it was when its state was last read
 	lastAt time.Time
@@ -164,6 +166,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		p = st.kept(r, d, n)
 	}
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withLink(st.slow.Netdev)
+	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.RoCEv2, st.slow.Wire, st.slow.PKeyTable
 	st.withLinks(r, p.Netdev)
 	if slices.Contains(names, "counters") {
 		p.Counters = r.pma(dir)
@@ -322,10 +325,12 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
 	}
 	r.begin(host.SourcePortTables)
-	st.slow.GIDs = r.gids(dir, st.slow.LinkLayer)
-	st.slow.PKeys = r.pkeys(dir)
+	st.slow.GIDs, st.slow.RoCEv2 = r.gids(dir, st.slow.LinkLayer)
+	st.slow.PKeys, st.slow.PKeyTable = r.pkeys(dir)
 	r.begin(host.SourceNetdev)
 	st.slow.Netdev = r.withLink(r.netdevs(d, p.Number, st.slow.LinkLayer, netdev))
+	r.readMTUs(st.slow.Netdev)
+	st.wires.read(r, d, p.Number, &st.slow, !p.Unread)
 	if p.Unread || st.slow.LinkLayer != "Ethernet" { // rtnl is in the way, or has nothing to tell
 		return
 	}
@@ -398,11 +403,11 @@ func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, strin
 	return got, true
 }
 
-// gids counts the GID table entries in use: those that have a type.
-func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
+// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones.
+func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.h.Files.List(dir + "/gids")
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	count := map[string]uint64{}
 	switch linkLayer {
@@ -411,8 +416,9 @@ func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 	case "Ethernet":
 		count["roce_v1"], count["roce_v2"] = 0, 0
 	default:
-		return nil
+		return nil, nil
 	}
+	var v2 []string
 	for _, n := range names {
 		t, ok := r.entry(dir+"/gid_attrs/types", n)
 		switch {
@@ -421,35 +427,44 @@ func (r *reader) gids(dir, linkLayer string) map[string]uint64 {
 			count["ib"]++
 		case t == "RoCE v2":
 			count["roce_v2"]++
+			v2 = append(v2, n)
 		default:
 			count["roce_v1"]++
 		}
 	}
-	return count
+	return count, r.roceV2GIDs(dir, v2)
 }
 
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
 const emptyPKeys = 8
 
-// pkeys counts the P_Keys. iWARP ports have no table.
-func (r *reader) pkeys(dir string) *uint64 {
+// pkeys counts the P_Keys and lists them; no list where one cannot be read. iWARP ports have no table.
+func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	names, err := r.h.Files.List(dir + "/pkeys")
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	names = slices.Clone(names)
 	slices.SortFunc(names, byNumber)
+	whole, table := true, []uint16{}
 	var n, empty uint64
 	for _, name := range names {
 		v := r.number(dir+"/pkeys", name)
+		if v == nil {
+			whole = false
+		}
 		if v != nil && *v != 0 {
 			n++
 			empty = 0
+			table = append(table, uint16(*v))
 		} else if empty++; empty == emptyPKeys {
 			break
 		}
 	}
-	return &n
+	if !whole {
+		return &n, nil
+	}
+	return &n, table
 }
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
@@ -495,6 +510,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 	}
 	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
+	emitMTU(s, d, p, port)
+	emitRoCEv2GIDs(s, d, p, port)
 }
 
 func emitTransitions(s Sink, t *snapshot.Transitions, labels ...string) {

@@ -38,7 +38,7 @@ func TestGIDs(t *testing.T) {
 		{"EFA", "Unknown", gidTable("IB/RoCE v1"), nil, ""},
 	} {
 		r := readerOf(t, c.tree)
-		if got := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+		if got, _ := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		var issues []string
@@ -77,7 +77,8 @@ func TestPKeys(t *testing.T) {
 		{"no table: iWARP", "-- " + portOne + "/state --\n4: ACTIVE\n", nil},
 	} {
 		r := readerOf(t, c.tree)
-		if got := value(r.pkeys(portOne)); got != c.want {
+		count, table := r.pkeys(portOne)
+		if got := value(count); got != c.want || count != nil && uint64(len(table)) != *count {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		if len(r.issues) != 0 {

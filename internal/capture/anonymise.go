@@ -32,6 +32,8 @@ func Anonymise(a *Archive) {
 			switch {
 			case e.Path == configPath: // its keys may be words that a host is called; site.OfHost names the host in it
 				e.Data = []byte(p.addresses(string(e.Data)))
+			case e.Kind == File && isBareID(e.Path):
+				e.Data = []byte(p.bare(string(e.Data)))
 			case e.Kind == File && path.Base(e.Path) == "vpd":
 				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
 				e.Data = v.Public().Bytes()
@@ -65,6 +67,7 @@ func (p *pseudonyms) collect(a *Archive) {
 				func(digits string) string { nets[digits] = true; return digits })
 		}
 	}
+	collectBare(a, low)
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
 }

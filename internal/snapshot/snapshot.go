@@ -92,6 +92,7 @@ type Device struct {
 	Driver       string  // basename of device/driver of the PCI function; rxe or siw for a software device
 	NodeType     *uint64 // node_type, enum rdma_node_type
 	NodeGUID     string  // node_guid, xxxx:xxxx:xxxx:xxxx
+	SystemGUID   string  // sys_image_guid: that of the card
 	HCAType      string  // hca_type, driver attribute
 	BoardID      string  // board_id, driver attribute; the PSID on mlx5 and mlx4
 	Firmware     string  // fw_ver
@@ -103,7 +104,9 @@ type Device struct {
 	PhysicalFunction string
 	// Registrations counts those that were heard in this run; nil where the kernel does not tell.
 	Registrations *uint64
-	Ports         []Port
+	// VirtualFunctions counts the virtfn links of the PCI function; nil where it has no SR-IOV capability.
+	VirtualFunctions *uint64
+	Ports            []Port
 }
 
 // Port is a port of an RDMA device: ports/N.
@@ -125,9 +128,13 @@ type Port struct {
 	Rate  *float64 // bits per second of data; nil where no link or not told truly
 	Lanes *uint64  // lanes in use
 
-	GIDs   map[string]uint64 // number of GID table entries in use by type: ib, roce_v1, roce_v2
-	PKeys  *uint64           // number of P_Keys in the table
-	Netdev []Netdev          // the port's netdev, or the members of its bond
+	GIDs         map[string]uint64    // number of GID table entries in use by type: ib, roce_v1, roce_v2
+	RoCEv2       map[string]GIDFamily // RoCE v2 entries by family: ipv4, ipv6, link_local
+	PKeys        *uint64              // number of P_Keys in the table
+	PKeyTable    []uint16             // the P_Keys; nil where one cannot be read
+	PKeysMissing *uint64              // pinned P_Keys that are not in the table; nil where none is pinned
+	Netdev       []Netdev             // the port's netdev, or the members of its bond
+	Wire         string               // of an InfiniBand port without netdev; empty where it cannot be told
 	Expected
 
 	Counters []Stat // counters/: PMA attributes as the files have them, in their units
@@ -152,6 +159,8 @@ type Netdev struct {
 	Transitions              *Transitions // of the carrier of an Ethernet netdev
 	// DownEvents counts the times that the physical link went down, as the driver says: ethtool LINKSTATE_GET, EXT_DOWN_CNT.
 	DownEvents *uint64
+	MTU        *uint64 // bytes: /sys/class/net/NAME/mtu
+	Wire       string  // names the wire within the host; empty where it cannot be told
 	// Why the link is down, as the driver says: the texts of ext_state and ext_substate.
 	DownReason, DownDetail string
 
@@ -179,6 +188,12 @@ type Expected struct {
 	ExpectedRateSource  string
 	ExpectedLanes       *uint64
 	ExpectedLanesSource string
+}
+
+// GIDFamily is the entries of one address family in a GID table.
+type GIDFamily struct {
+	Entries uint64
+	First   uint64 // lowest index
 }
 
 // Stat is one counter as the kernel names it.
@@ -209,8 +224,9 @@ type PortCounters struct {
 
 // Modules is the software below the devices.
 type Modules struct {
-	Modules []Module
-	Nodes   []NodeClass
+	Modules   []Module
+	DriverPin *DriverPin // nil where nothing is pinned
+	Nodes     []NodeClass
 }
 
 // Module is a kernel module that RDMA needs.
@@ -223,6 +239,12 @@ type Module struct {
 	Taint   string // /sys/module/NAME/taint: P proprietary, O out-of-tree, E unsigned
 	Flavour string // in-tree, ofed, out-of-tree; empty when not loaded
 	Driver  bool   // drives hardware, as opposed to the RDMA core
+}
+
+// DriverPin is what the operator says of a loaded driver.
+type DriverPin struct {
+	Module, Pin string // the glob of versions
+	Met         bool
 }
 
 // NodeClass is a kind of node in /dev/infiniband.

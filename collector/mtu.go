@@ -1,0 +1,68 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portMTU = &Desc{
+		Name: "rdma_port_mtu_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "MTU of the port's netdev.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/mtu",
+	}
+	portRoCEMTU = &Desc{
+		Name: "rdma_port_roce_mtu_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "Payload of the largest RoCE packet that the netdev's MTU has room for: 256, 512, 1024, 2048 or 4096. Absent where it has not even room for the smallest, and of ports that are not RoCE.",
+		Labels: []string{"device", "port"},
+		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
+	}
+)
+
+// roceHeaderBytes is what the RDMA core takes off a netdev's MTU, whatever the packet will have of it: GRH 40, UDP 8, BTH 12,
+// XRC 4, AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
+const roceHeaderBytes = 40 + 8 + 12 + 4 + 28 + 4
+
+// roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
+func roceMTU(netdev uint64) (bytes uint64, ok bool) {
+	for _, mtu := range []uint64{4096, 2048, 1024, 512, 256} {
+		if netdev >= mtu+roceHeaderBytes {
+			return mtu, true
+		}
+	}
+	return 0, false
+}
+
+// readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
+func (r *reader) readMTUs(netdevs []snapshot.Netdev) {
+	for i := range netdevs {
+		netdevs[i].MTU = nil
+		if n, err := strconv.ParseUint(r.optional(netDir+netdevs[i].Name+"/mtu"), 10, 64); err == nil {
+			netdevs[i].MTU = &n
+		}
+	}
+}
+
+// isRoCE says whether a port carries RoCE: an Ethernet port of a channel adapter. iWARP devices are RNICs, and EFA has a link
+// layer of its own.
+func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
+	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
+}
+
+// nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type.
+const nodeCA = 1
+
+// emitMTU: the members of a bond have its MTU.
+func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	for _, nd := range p.Netdev {
+		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)
+	}
+	if len(p.Netdev) == 0 || p.Netdev[0].MTU == nil || !isRoCE(d, p) {
+		return
+	}
+	if mtu, ok := roceMTU(*p.Netdev[0].MTU); ok {
+		s.Emit(portRoCEMTU, float64(mtu), d.Name, port)
+	}
+}

@@ -1,0 +1,82 @@
+package collector
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portPKeysMissing = &Desc{
+		Name: "rdma_port_pkeys_missing", Type: gauge, Scope: scopePort,
+		Help:   "P_Keys that --config.file pins and the port's table lacks. Absent where none is pinned, or a part of the table cannot be read. A pinned key with bit 15 asks for full membership, one without for any.",
+		Labels: []string{"device", "port"},
+		Source: "--config.file; ports/N/pkeys",
+	}
+	driverAsPinned = &Desc{
+		Name: "rdma_driver_as_pinned", Type: gauge, Scope: scopeHost,
+		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
+		Labels: []string{"module"},
+		Source: "--config.file; /sys/module/MODULE/{version,taint}",
+	}
+	driverPinInfo = &Desc{
+		Name: "rdma_driver_pin_info", Type: gauge, Scope: scopeHost,
+		Help:   "The versions of a driver that --config.file pins, as a glob; always 1.",
+		Labels: []string{"module", "pin"},
+		Source: "--config.file",
+	}
+)
+
+// fullMember is the membership bit of a P_Key, IBA 10.9.2.
+const fullMember = 1 << 15
+
+// missingPKeys counts the pinned P_Keys that a table lacks.
+func missingPKeys(pinned, table []uint16) (n uint64) {
+	for _, pin := range pinned {
+		if !slices.ContainsFunc(table, func(key uint16) bool {
+			return key == pin || pin&fullMember == 0 && key == pin|fullMember
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// comparePKeys holds the tables of all ports against what the site says now.
+func (o Options) comparePKeys(devices []snapshot.Device) {
+	conf := o.Site.Current()
+	if conf == nil || len(conf.Pins) == 0 {
+		return
+	}
+	for i := range devices {
+		for j, s := range o.subjects(&devices[i])[1:] { // the first is the device
+			p := &devices[i].Ports[j]
+			if pinned := conf.Settings(s).PKeys; len(pinned) > 0 && p.PKeyTable != nil {
+				n := missingPKeys(pinned, p.PKeyTable)
+				p.PKeysMissing = &n
+			}
+		}
+	}
+}
+
+// pinnedModule is the one that tells the version of the out-of-tree stack.
+const pinnedModule = "mlx5_core"
+
+// driverPin holds the loaded driver against what the site says now; nil where it says nothing or the driver is not loaded.
+func (o Options) driverPin(modules []snapshot.Module) *snapshot.DriverPin {
+	glob := o.Site.Current().OFED(o.Hostname)
+	i := slices.IndexFunc(modules, func(m snapshot.Module) bool { return m.Name == pinnedModule && m.Loaded })
+	if glob == "" || i < 0 {
+		return nil
+	}
+	m := modules[i]
+	return &snapshot.DriverPin{Module: m.Name, Pin: glob, Met: m.Flavour != inTree && site.MatchOFED(glob, m.Version)}
+}
+
+func emitDriverPin(s Sink, p *snapshot.DriverPin) {
+	if p != nil {
+		s.Emit(driverAsPinned, boolValue(p.Met), p.Module)
+		s.Emit(driverPinInfo, 1, p.Module, p.Pin)
+	}
+}

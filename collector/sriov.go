@@ -1,0 +1,37 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+var deviceVFs = &Desc{
+	Name: "rdma_device_virtual_functions", Type: gauge, Scope: scopeDevice,
+	Help:   "Virtual functions that are enabled on the PCI function of the device, wherever they are in use; absent where it can have none.",
+	Labels: []string{"device"},
+	Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
+}
+
+// virtualFunctions counts the virtual functions of a PCI function. The number is in sriov_numvfs as well, but the kernel takes the
+// device's lock to read that one, which the enabling of functions and the recovery of a device hold for minutes
+// (drivers/pci/iov.c).
+func (r *reader) virtualFunctions(function string) *uint64 {
+	total, err := strconv.ParseUint(r.optional(function+"/sriov_totalvfs"), 10, 16)
+	if err != nil {
+		return nil
+	}
+	var n uint64
+	for ; n < total; n++ {
+		if _, err := r.h.Files.Link(function + "/virtfn" + strconv.FormatUint(n, 10)); err != nil {
+			break
+		}
+	}
+	return &n
+}
+
+func emitVirtualFunctions(s Sink, d *snapshot.Device) {
+	if d.FunctionType == snapshot.Physical {
+		emitUint(s, deviceVFs, d.VirtualFunctions, d.Name)
+	}
+}

@@ -1,0 +1,187 @@
+package collector
+
+import (
+	"bytes"
+	"encoding/hex"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+var wireInfo = &Desc{
+	Name: "rdma_wire_info", Type: gauge, Scope: scopePort,
+	Help:   "The wire that a port ends at, always 1. Several functions of a card may show one wire (shared is true): what is counted on the wire shows on each of them, and rules aggregate max by (instance, wire). wire is unique within the host. Absent for virtual functions and sub-functions.",
+	Labels: []string{"device", "port", "netdev", "wire", "shared"},
+	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
+}
+
+// wireInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
+// tell it.
+const wireInterval = time.Hour
+
+// wires is what outlives a round of the names of a port's wires.
+type wires struct {
+	at     time.Time
+	netdev []string // the names that they were read for
+	names  []string
+}
+
+// physicalPort is what a driver says of the port behind a netdev; empty texts where it says nothing.
+type physicalPort struct {
+	id, switchID, name string
+}
+
+// physicalName is the phys_port_name of a physical port: p0, or p0s1 where a cage is split.
+var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
+
+// wireOf names a wire: by the port's own id, or by card and port. The card is that of the switch id, else of the system image GUID.
+// Which port of it the driver tells, else the number of the PCI function, which all functions of a port have in common: those for
+// other sockets are on other buses.
+func (p physicalPort) wireOf(systemGUID, address string, port int) string {
+	card := systemGUID
+	if strings.Trim(card, "0:") == "" {
+		card = ""
+	}
+	if p.switchID != "" && !isSameID(p.switchID, systemGUID) {
+		card = p.switchID
+	}
+	switch {
+	case p.id != "":
+		return p.id
+	case card != "" && physicalName.MatchString(p.name):
+		return card + "/" + p.name
+	case strings.Trim(systemGUID, "0:") == "" || !pci.IsAddress(address):
+		return ""
+	}
+	return systemGUID + "/f" + address[strings.LastIndexByte(address, '.')+1:] + "/" + strconv.Itoa(port)
+}
+
+// isSameID says whether a switch id is the GUID: mlx5 prints that number as it lies in memory. Not every function of a card tells
+// its switch, but all tell the GUID.
+func isSameID(switchID, guid string) bool {
+	a, errA := hex.DecodeString(switchID)
+	b, errB := hex.DecodeString(strings.ReplaceAll(guid, ":", ""))
+	if errA != nil || errB != nil {
+		return false
+	}
+	if slices.Equal(a, b) {
+		return true
+	}
+	slices.Reverse(a)
+	return slices.Equal(a, b)
+}
+
+// read names the wires of a port's netdevs, or of an InfiniBand port without one. IPoIB has nothing to say of the port behind it.
+// Where rtnl is in the way, what was known stays.
+func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
+	if d.FunctionType != snapshot.Physical {
+		return
+	}
+	if p.LinkLayer == "InfiniBand" {
+		wire := physicalPort{}.wireOf(d.SystemGUID, d.PCIAddress, n)
+		for i := range p.Netdev {
+			p.Netdev[i].Wire = wire
+		}
+		if len(p.Netdev) == 0 {
+			p.Wire = wire
+		}
+		return
+	}
+	netdevs := make([]string, len(p.Netdev))
+	for i := range p.Netdev {
+		netdevs[i] = p.Netdev[i].Name
+	}
+	if !slices.Equal(netdevs, w.netdev) {
+		*w = wires{netdev: netdevs, names: make([]string, len(netdevs))}
+	}
+	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= wireInterval) {
+		w.ask(r, d, n)
+	}
+	for i := range p.Netdev {
+		p.Netdev[i].Wire = w.names[i]
+	}
+}
+
+// ask asks for the ports behind the netdevs; again next time where it is refused.
+func (w *wires) ask(r *reader, d *snapshot.Device, n int) {
+	w.at = r.now()
+	for i, netdev := range w.netdev {
+		port, asked := r.physicalPort(netdev)
+		if !asked {
+			w.at = time.Time{}
+			return
+		}
+		w.names[i] = port.wireOf(d.SystemGUID, r.addressOf(netdev, d), n)
+	}
+}
+
+// physicalPort asks for the port behind a netdev; drivers that do not know answer EOPNOTSUPP, which is no failure. The kernel takes
+// rtnl, and has the reader try again and again while someone else holds it.
+func (r *reader) physicalPort(netdev string) (p physicalPort, asked bool) {
+	files, dir := r.h.Files, netDir+netdev+"/"
+	var got physicalPort
+	names := []struct {
+		name string
+		to   *string
+	}{{"phys_port_id", &got.id}, {"phys_switch_id", &got.switchID}, {"phys_port_name", &got.name}}
+	if r.underRTNL(host.SourcePortNames, len(names), func() {
+		for _, f := range names {
+			if b, err := files.Read(dir+f.name, nil); err == nil {
+				*f.to = string(bytes.TrimSpace(b))
+			}
+		}
+	}) != nil {
+		return physicalPort{}, false // got may still be written to
+	}
+	r.begin(host.SourceNetdev)
+	return got, true
+}
+
+// addressOf is the PCI address of a netdev's function: the second member of a bond is not on that of the RDMA device.
+func (r *reader) addressOf(netdev string, d *snapshot.Device) string {
+	if real, err := r.h.Files.Resolve(netDir + netdev + "/device"); err == nil && pci.IsAddress(path.Base(real)) {
+		return path.Base(real)
+	}
+	return d.PCIAddress
+}
+
+// emitWires tells which ports show the same wire. An InfiniBand port without a netdev has a wire only to share it.
+func emitWires(s Sink, devices []snapshot.Device) {
+	shown := map[string][]string{} // the devices that show a wire
+	eachWire(devices, func(d *snapshot.Device, _ *snapshot.Port, _, wire string) {
+		if !slices.Contains(shown[wire], d.Name) {
+			shown[wire] = append(shown[wire], d.Name)
+		}
+	})
+	eachWire(devices, func(d *snapshot.Device, p *snapshot.Port, netdev, wire string) {
+		shared := len(shown[wire]) > 1
+		if netdev != "" || shared {
+			s.Emit(wireInfo, 1, d.Name, strconv.Itoa(p.Number), netdev, wire, strconv.FormatBool(shared))
+		}
+	})
+}
+
+// eachWire visits the wires of all ports.
+func eachWire(devices []snapshot.Device, visit func(d *snapshot.Device, p *snapshot.Port, netdev, wire string)) {
+	for i := range devices {
+		d := &devices[i]
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			if p.Wire != "" {
+				visit(d, p, "", p.Wire)
+			}
+			for _, nd := range p.Netdev {
+				if nd.Wire != "" {
+					visit(d, p, nd.Name, nd.Wire)
+				}
+			}
+		}
+	}
+}
