@@ -16,7 +16,7 @@ type portHistory struct {
 
 // history is what a port was, and counts the transitions of InfiniBand ports.
 func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
-	id := identityOf(d)
+	id := keyOf(d)
 	if c.ports[id] == nil {
 		c.ports[id] = map[int]*portHistory{}
 	}

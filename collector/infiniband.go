@@ -62,7 +62,9 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	ports   map[string]map[int]*portHistory
+	ports   map[deviceKey]map[int]*portHistory
+	judged  judged
+	absent  absent
 	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
 	last    map[string]*lastDevice    // by name
 	gpus    []string
@@ -85,7 +87,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[string]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -121,10 +123,10 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
-		c.remember(now, devices)
+		same := c.remember(now, devices)
 		c.count(devices, now)
 		c.comparePKeys(devices)
-		missing := c.missing(ctx, h, boot.ID, names, devices)
+		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
@@ -160,12 +162,14 @@ func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	}
 }
 
-// identityOf outlives a rename and a driver that is loaded again.
-func identityOf(d *snapshot.Device) string {
+// deviceKey outlives a rename and a driver that is loaded again.
+type deviceKey struct{ guid, pci, name string }
+
+func keyOf(d *snapshot.Device) deviceKey {
 	if d.NodeGUID == "" && d.PCIAddress == "" {
-		return d.Name
+		return deviceKey{name: d.Name}
 	}
-	return d.NodeGUID + "/" + d.PCIAddress
+	return deviceKey{guid: d.NodeGUID, pci: d.PCIAddress}
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
