@@ -69,7 +69,7 @@ type infiniBand struct {
 	last    map[string]*lastDevice    // by name
 	gpus    []string
 	gpusAt  time.Time
-	bootID  string
+	boot    bootClock
 
 	links      *linkWatch
 	registered *deviceWatch
