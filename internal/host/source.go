@@ -35,6 +35,7 @@ const (
 	SourceLinkState
 	SourceDevlinkHealth
 	SourcePCI
+	SourcePCILink
 	SourceVPD
 	SourceModules
 	numSources
@@ -68,6 +69,7 @@ var sources = [numSources]sourceInfo{
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
+	SourcePCILink:       {"pci_link", LockDevice, readsFiles},     // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
 	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband
 }

@@ -12,6 +12,7 @@ type Node struct {
 	HWCounters *HWCounters
 	Modules    *Modules
 	Health     *Health
+	PCIe       *PCIe
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -268,6 +269,31 @@ type HealthReporter struct {
 	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT, recoveries that succeeded
 }
 
+// PCIe is where the devices are in the PCI tree, and how their links run.
+type PCIe struct {
+	Devices []PCIePath
+}
+
+// PCIePath is the way from a root port to the PCI function of an RDMA device, both included.
+type PCIePath struct {
+	Device string
+	Hops   []PCIeHop
+}
+
+// PCIeHop is a function on the way; 0 stands for a link value that is not told.
+type PCIeHop struct {
+	Address         string
+	Speed, MaxSpeed float64 // transfers per second and lane: current_link_speed, max_link_speed
+	Width, MaxWidth uint64  // lanes: current_link_width, max_link_width
+	AER             AER
+}
+
+// AER counts errors of a function since it was found: TOTAL_ERR_* of aer_dev_correctable, aer_dev_nonfatal and aer_dev_fatal. nil
+// where it has no AER, or the firmware keeps it.
+type AER struct {
+	Correctable, NonFatal, Fatal *uint64
+}
+
 // Merge takes over the sections and reports of another reading of the same machine.
 func (n *Node) Merge(o *Node) {
 	if o.InfiniBand != nil {
@@ -281,6 +307,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.Health != nil {
 		n.Health = o.Health
+	}
+	if o.PCIe != nil {
+		n.PCIe = o.PCIe
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)
