@@ -72,6 +72,7 @@ func All(o Options) []*Collector {
 		newModules(o),
 		newHealth(o),
 		newPCIe(o),
+		newSensors(o),
 	}
 }
 

@@ -36,6 +36,7 @@ const (
 	SourceDevlinkHealth
 	SourcePCI
 	SourcePCILink
+	SourceSensors
 	SourceVPD
 	SourceModules
 	numSources
@@ -69,6 +70,7 @@ var sources = [numSources]sourceInfo{
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
+	SourceSensors:       {"sensors", LockDevice, readsFiles},      // hwmon: a firmware command each
 	SourcePCILink:       {"pci_link", LockDevice, readsFiles},     // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
 	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband

@@ -13,6 +13,7 @@ type Node struct {
 	Modules    *Modules
 	Health     *Health
 	PCIe       *PCIe
+	Sensors    *Sensors
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -294,6 +295,23 @@ type AER struct {
 	Correctable, NonFatal, Fatal *uint64
 }
 
+// Sensors are the temperature sensors of adapters.
+type Sensors struct {
+	Devices []DeviceSensors
+}
+
+// DeviceSensors are those of one RDMA device's PCI function: hwmon.
+type DeviceSensors struct {
+	Device  string
+	Sensors []Sensor
+}
+
+// Sensor is one channel: tempK_label, tempK_input, tempK_crit, in degrees Celsius; nil where it is not told or makes no sense.
+type Sensor struct {
+	Name            string
+	Value, Critical *float64
+}
+
 // Merge takes over the sections and reports of another reading of the same machine.
 func (n *Node) Merge(o *Node) {
 	if o.InfiniBand != nil {
@@ -310,6 +328,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.PCIe != nil {
 		n.PCIe = o.PCIe
+	}
+	if o.Sensors != nil {
+		n.Sensors = o.Sensors
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)
