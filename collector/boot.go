@@ -19,19 +19,19 @@ type bootClock struct {
 // readBoot tells how long the kernel has run. Both files are the host's in a container too; where they cannot be read there is
 // nothing to tell. The kernel adds up the times of all processors for /proc/uptime, so that it is read once a minute and time goes
 // on by itself between. The name of the boot outlives this program and is read once.
-func (c *infiniBand) readBoot(h *host.Host) (b snapshot.Boot) {
+func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 	now := h.Now()
 	if c.boot.at.IsZero() || now.Sub(c.boot.at) >= slowInterval || now.Before(c.boot.at) {
+		if c.boot.id == "" {
+			if id, err := h.Files.Read("proc/sys/kernel/random/boot_id", nil); err == nil {
+				c.boot.id = strings.TrimSpace(string(id))
+			}
+		}
 		uptime, ok := readUptime(h)
 		if !ok {
-			return b
+			return snapshot.Boot{ID: c.boot.id}
 		}
 		c.boot.at, c.boot.uptime = now, uptime
-	}
-	if c.boot.id == "" {
-		if id, err := h.Files.Read("proc/sys/kernel/random/boot_id", nil); err == nil {
-			c.boot.id = strings.TrimSpace(string(id))
-		}
 	}
 	uptime := c.boot.uptime + now.Sub(c.boot.at).Seconds()
 	return snapshot.Boot{Uptime: &uptime, ID: c.boot.id}

@@ -11,7 +11,7 @@ func TestBoot(t *testing.T) {
 	}{
 		{"a host", "-- proc/uptime --\n3456000.12 380160000.55\n" + id, 3456000.12, "7a3f0c52-0d3e-4c0a-9b1e-5f0f6f1f2a11"},
 		{"just booted", "-- proc/uptime --\n0.00 0.00\n", 0, ""},
-		{"no uptime", id, -1, ""},
+		{"no uptime", id, -1, "7a3f0c52-0d3e-4c0a-9b1e-5f0f6f1f2a11"},
 		{"text", "-- proc/uptime --\nlong\n", -1, ""},
 		{"not a number", "-- proc/uptime --\nNaN 0\n", -1, ""},
 		{"without end", "-- proc/uptime --\nInf 0\n", -1, ""},

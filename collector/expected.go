@@ -4,7 +4,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -122,11 +121,17 @@ func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
 }
 
 // lastingID is by what a link is remembered; empty for those of devices that come and go.
-func lastingID(d *snapshot.Device, port int) string {
+func lastingID(d *snapshot.Device, port int, netdev string) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
 	}
-	return d.NodeGUID + "/" + d.PCIAddress + "/" + strconv.Itoa(port)
+	return expect.LinkID(d.NodeGUID, d.PCIAddress, port, netdev)
+}
+
+// isPart says whether a device is a part of another one on this host, whose links are the other's. A virtual function in a guest, which
+// does not see the physical one, is a device like others.
+func isPart(d *snapshot.Device) bool {
+	return d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
 }
 
 // remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has. The result is whether
@@ -138,12 +143,13 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 		}
 	}
 	said := c.Site.Current()
-	if c.judged.again(devices, said, c.Memory.Version()) {
+	version := c.Memory.Version() // what is forgotten from here on is judged anew in the next round
+	if c.judged.again(devices, said, version) {
 		return true
 	}
 	c.judge(now, said, devices)
 	c.forgetPassing(devices)
-	c.judged.keep(devices, said, c.Memory.Version())
+	c.judged.keep(devices, said, version)
 	return false
 }
 
@@ -151,7 +157,9 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
 	perCard := map[string]int{}
 	for i := range devices {
-		perCard[cardOf(&devices[i])] += len(devices[i].Ports)
+		if !isPart(&devices[i]) {
+			perCard[cardOf(&devices[i])] += len(devices[i].Ports)
+		}
 	}
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
@@ -163,8 +171,8 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 			pin := said.Settings(subjects[1+j])
 			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
 			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
-			if said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
-				kind.Board = "" // what is ignored is no example to others
+			if isPart(d) || said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
+				kind.Board = "" // neither is an example to others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
@@ -175,7 +183,7 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 	c.expect(links, targets)
 	for i := range devices {
 		for j := range devices[i].Ports {
-			if id := lastingID(&devices[i], devices[i].Ports[j].Number); id != "" {
+			if id := lastingID(&devices[i], devices[i].Ports[j].Number, ""); id != "" {
 				devices[i].Ports[j].WasActive = c.Memory.WasActive(id)
 			}
 		}
@@ -201,32 +209,28 @@ type linkOf struct {
 
 // linksOf are the links of a port: its own, and those of a bond's members, which are judged one by one.
 func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
-	id := lastingID(d, p.Number)
-	named := func(netdev string) linkOf {
+	named := func(netdev, wire string) linkOf {
 		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
-		l.ID, l.Kind, l.PinnedRate, l.PinnedLanes = id, kind, pin.Rate, pin.Lanes
+		l.ID, l.Kind, l.Wire, l.PinnedRate, l.PinnedLanes = lastingID(d, p.Number, netdev), kind, wire, pin.Rate, pin.Lanes
 		return l
 	}
-	own := named("")
+	own := named("", p.Wire)
 	own.Active, own.Rate, own.Lanes, own.expected = isActive(p), p.Rate, p.Lanes, &p.Expected
 	bonded := false
 	for i := range p.Netdev {
 		nd := &p.Netdev[i]
 		if !nd.Member {
-			own.CommonRate, own.CommonLanes = nd.CommonRate, nd.CommonLanes
+			own.CommonRate, own.CommonLanes, own.Wire = nd.CommonRate, nd.CommonLanes, or(nd.Wire, own.Wire)
 			continue
 		}
 		bonded = true
-		l := named(nd.Name)
+		l := named(nd.Name, nd.Wire)
 		l.Active, l.Rate, l.Lanes, l.expected = nd.Rate != nil && nd.Up != nil && *nd.Up, nd.Rate, nd.Lanes, &nd.Expected
 		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
-		if id != "" {
-			l.ID = id + "/" + nd.Name
-		}
 		out = append(out, l)
 	}
 	if bonded { // its rate is that of one member or of all, as the mode and the driver like
-		own.Link = expect.Link{ID: id, Active: own.Active}
+		own.Link = expect.Link{ID: own.ID, Active: own.Active}
 	}
 	return append(out, own)
 }
@@ -263,8 +267,8 @@ func or(a, b string) string {
 }
 
 func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
-	if d.PhysicalFunction != "" {
-		return // the wire is the physical function's
+	if isPart(d) {
+		return
 	}
 	source := p.ExpectedRateSource
 	for _, nd := range p.Netdev {

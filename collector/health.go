@@ -41,6 +41,8 @@ const (
 type health struct {
 	Options
 	devices map[string]devlinkDevice // belongs to the lane devlink
+	last    *snapshot.Health
+	lastAt  time.Time
 }
 
 // devlinkDevice is a devlink device, and when it was looked up.
@@ -79,12 +81,30 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 	err = h.Lanes.Do(ctx, "devlink", func() { section = c.readDevlink(r, names) })
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: err != nil})
 	if err != nil {
+		n.Health = c.lastStates(h.Now(), names)
 		n.Issues = append(n.Issues, snapshot.Issue{Reason: string(host.ReasonOf(err)), Err: err})
 		done(err)
 		return
 	}
+	c.last, c.lastAt = section, h.Now()
 	n.Health, n.Issues = section, append(n.Issues, r.issues...)
 	done(nil)
+}
+
+// lastStates are what the reporters said last of devices that are there, while they cannot be asked: a device in error is one that
+// recovers, with the lock that the question waits for. Counts are not served old.
+func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
+	if c.last == nil || now.Sub(c.lastAt) > lastStateTime {
+		return nil
+	}
+	out := &snapshot.Health{}
+	for _, reporter := range c.last.Reporters {
+		if slices.Contains(names, reporter.Device) {
+			reporter.Errors, reporter.Recoveries = nil, nil
+			out.Reporters = append(out.Reporters, reporter)
+		}
+	}
+	return out
 }
 
 func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {

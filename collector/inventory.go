@@ -25,9 +25,10 @@ type absent struct {
 func (c *infiniBand) notThere(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
 	a := &c.absent
 	if hour := now.Truncate(time.Hour); !same || hour != a.hour || boot != a.boot || c.Memory.Version() != a.version {
+		version := c.Memory.Version() // what is forgotten from here on is seen anew in the next round
 		there := functionsOf(devices)
 		c.Memory.See(now, boot, there)
-		*a = absent{hour, boot, c.Memory.Version(), c.Memory.Absent(there)}
+		*a = absent{hour, boot, version, c.Memory.Absent(there)}
 	}
 	return a.functions
 }

@@ -19,7 +19,7 @@ type judged struct {
 
 // linkFacts are all that a judgement rests on, of a device (port 0), a port, or the netdev of a port.
 type linkFacts struct {
-	device, guid, pci, board, hca, driver, role, layer, netdev string
+	device, guid, pci, physical, board, hca, driver, role, layer, netdev, wire string
 
 	kind               snapshot.FunctionType
 	port               int
@@ -32,15 +32,15 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 	for i := range devices {
 		d := &devices[i]
 		out = append(out, linkFacts{
-			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, board: d.BoardID, hca: d.HCAType, driver: d.Driver, role: d.Role, kind: d.FunctionType,
+			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, physical: d.PhysicalFunction, board: d.BoardID, hca: d.HCAType, driver: d.Driver, role: d.Role, kind: d.FunctionType,
 		})
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			out = append(out, linkFacts{port: p.Number, layer: p.LinkLayer, active: isActive(p), rate: valueOf(p.Rate), lanes: valueOf(p.Lanes)})
+			out = append(out, linkFacts{port: p.Number, layer: p.LinkLayer, wire: p.Wire, active: isActive(p), rate: valueOf(p.Rate), lanes: valueOf(p.Lanes)})
 			for k := range p.Netdev {
 				nd := &p.Netdev[k]
 				out = append(out, linkFacts{
-					netdev: nd.Name, member: nd.Member, active: valueOf(nd.Up), rate: valueOf(nd.Rate), lanes: valueOf(nd.Lanes),
+					netdev: nd.Name, wire: nd.Wire, member: nd.Member, active: valueOf(nd.Up), rate: valueOf(nd.Rate), lanes: valueOf(nd.Lanes),
 					commonRate: valueOf(nd.CommonRate), commonLanes: valueOf(nd.CommonLanes),
 				})
 			}

@@ -192,7 +192,8 @@ func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	return err
 }
 
-// note takes an event. A device registers under the kernel's name and is renamed afterwards: its registration goes with it.
+// note takes an event. A device registers under the kernel's name and is renamed afterwards: its registration counts under both, so
+// that neither goes back.
 func (w *deviceWatch) note(e host.DeviceEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +205,6 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 		delete(w.names, e.Index)
 	case host.DeviceRenamed:
 		if old, heard := w.names[e.Index]; heard && old != e.Device {
-			w.count[old]--
 			w.count[e.Device]++
 			w.names[e.Index] = e.Device
 		}

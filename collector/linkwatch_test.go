@@ -215,7 +215,7 @@ func TestRegistrations(t *testing.T) {
 	} {
 		w.note(e)
 	}
-	for device, want := range map[string]uint64{"rocep24s0": 2, "mlx5_0": 0, "ibp1s0": 0} {
+	for device, want := range map[string]uint64{"rocep24s0": 2, "mlx5_0": 2, "ibp1s0": 0} {
 		if n := w.registrations(device); n == nil || *n != want {
 			t.Errorf("%s: %v, want %d", device, value(n), want)
 		}

@@ -30,6 +30,7 @@ type vpdRead struct {
 	began time.Time
 	done  chan struct{} // closed when the following is there
 	found bool          // it manages NVLink switches
+	pin   bool          // the operator has said so
 	err   error
 }
 
@@ -65,7 +66,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	}
 	v.mu.Lock()
 	d := v.devices[name]
-	start := d == nil || d.inode != inode
+	start := d == nil || d.inode != inode || d.pin
 	if start {
 		d = &vpdRead{inode: inode, began: time.Now(), done: make(chan struct{})}
 		v.devices[name] = d
@@ -90,7 +91,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 
 // pin notes what the operator says of a device.
 func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
-	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages}
+	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages, pin: true}
 	close(d.done)
 	v.mu.Lock()
 	defer v.mu.Unlock()

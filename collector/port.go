@@ -137,6 +137,8 @@ type portState struct {
 	ethtool map[string]host.LinkModes // by netdev
 	wires   wires
 
+	carriers uint64 // times that the carriers of its netdevs came and went
+
 	last   snapshot.Port // as it was when its state was last read
 	lastAt time.Time
 }
@@ -164,6 +166,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withLink(st.slow.Netdev)
 	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.RoCEv2, st.slow.Wire, st.slow.PKeyTable
 	st.withLinks(r, p.Netdev)
+	st.carrierEvent(r, d, n, p.Netdev)
 	if slices.Contains(names, "counters") {
 		p.Counters = r.pma(dir)
 	}
@@ -221,6 +224,22 @@ func (st *portState) linkEvent(r *reader, d *snapshot.Device, p *snapshot.Port) 
 	}
 	r.quarantine.release(portDir(d.Name, p.Number))
 	r.quarantine.release(netlinkDir(d.Name, p.Number))
+}
+
+// carrierEvent lets what failed be asked again when the carrier of a netdev has come or gone: with a state that cannot be read, nothing
+// else tells of a link event.
+func (st *portState) carrierEvent(r *reader, d *snapshot.Device, n int, netdevs []snapshot.Netdev) {
+	var changes uint64
+	for i := range netdevs {
+		if nd := &netdevs[i]; nd.CarrierUps != nil && nd.CarrierDowns != nil {
+			changes += *nd.CarrierUps + *nd.CarrierDowns
+		}
+	}
+	if changes != st.carriers && st.carriers != 0 {
+		r.quarantine.release(portDir(d.Name, n))
+		r.quarantine.release(netlinkDir(d.Name, n))
+	}
+	st.carriers = changes
 }
 
 // kept is the port as it was last read, while its state cannot be asked for. What takes no rtnl is read as ever.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/expect"
@@ -30,8 +31,8 @@ const (
 )
 
 // control answers on the socket until the listener is closed.
-func (k *keeper) control(dir string) (*http.Server, error) {
-	name := filepath.Join(dir, controlSocket)
+func (k *keeper) control() (*http.Server, error) {
+	name := filepath.Join(k.dir, controlSocket)
 	// The directory is locked: a socket that is there is a dead process's.
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -46,13 +47,13 @@ func (k *keeper) control(dir string) (*http.Server, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+acceptLinks, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		answer(w, k.memory.AcceptLinks(func(l expect.LinkRecord) bool { return asks(q, l.Device) }))
+		k.answer(w, k.memory.AcceptLinks(func(l expect.LinkRecord) bool { return asks(q, l.Device) }))
 	})
 	mux.HandleFunc("POST "+acceptDevices, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
+		k.answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: controlTime, WriteTimeout: controlTime}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			discard(k.log, "control socket", err)
@@ -66,7 +67,12 @@ func asks(q url.Values, names ...string) bool {
 	return q.Get("all") == "true" || slices.ContainsFunc(names, func(n string) bool { return slices.Contains(q["device"], n) })
 }
 
-func answer(w http.ResponseWriter, v any) {
+// answer says what was forgotten, once it is so on disk.
+func (k *keeper) answer(w http.ResponseWriter, v any) {
+	if err := k.write(); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is nobody's fault
 }
@@ -96,7 +102,7 @@ func accept[T any](ctx context.Context, dir, path string, devices []string, all 
 	}
 	b, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("rdma_exporter answers %s", answer.Status)
+		err = fmt.Errorf("forgotten until the exporter ends only: %s", strings.TrimSpace(string(b)))
 	}
 	if err == nil {
 		err = json.Unmarshal(b, &out)

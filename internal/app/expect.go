@@ -96,6 +96,7 @@ type linkRow struct {
 	Source        string     `json:"source,omitempty"`
 	Highest       float64    `json:"high_water_mark_bits_per_second,omitempty"`
 	HighestAt     *time.Time `json:"high_water_mark_since,omitempty"`
+	member        string     // netdev of a bond's member
 }
 
 func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
@@ -138,7 +139,7 @@ func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []lin
 				r.Netdev = nd.Name
 				continue
 			}
-			m := linkRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, Role: p.Role, Active: nd.Up != nil && *nd.Up}
+			m := linkRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, Role: p.Role, Active: nd.Up != nil && *nd.Up, member: nd.Name}
 			m.fill(nd.Rate, nd.Lanes, &nd.Expected)
 			members = append(members, m)
 		}
@@ -148,11 +149,9 @@ func linkRows(d *snapshot.Device, known map[string]expect.LinkRecord) (out []lin
 		out = append(out, members...)
 	}
 	for i := range out {
-		for _, k := range known {
-			member := k.Netdev == "" || k.Netdev == out[i].Netdev
-			if k.Device == out[i].Device && k.Port == out[i].Port && member && k.Rate > 0 {
-				out[i].Highest, out[i].HighestAt = k.Rate, &k.MarkedAt
-			}
+		k, marked := known[expect.LinkID(d.NodeGUID, d.PCIAddress, out[i].Port, out[i].member)]
+		if marked && k.Rate > 0 {
+			out[i].Highest, out[i].HighestAt = k.Rate, &k.MarkedAt
 		}
 	}
 	return out

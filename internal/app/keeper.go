@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -15,9 +17,11 @@ import (
 // keeper keeps what is remembered of a live host in the state directory. Without one it remembers for this run.
 type keeper struct {
 	memory *expect.Memory
+	dir    string
 	store  *state.Store // nil where nothing is kept
 	server *http.Server // of the control socket
 	log    *slog.Logger
+	retry  bool          // the directory may be to be had later: another process has it
 	done   chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
@@ -26,24 +30,39 @@ type keeper struct {
 
 // keeper begins with what is known. A directory that cannot be used costs the memory of earlier runs only.
 func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
-	k := &keeper{log: log}
-	if m.player == nil {
-		var err error
-		if k.store, err = state.Open(c.stateDir); err != nil {
-			log.Warn("links and devices are remembered until the program ends only", "err", err)
-			k.state.Failed = true
-		} else if aside := k.store.SetAside(); aside != "" {
-			log.Warn("the state file was damaged and an earlier one is used", "set aside", aside)
-		}
-	}
 	known, err := c.remembered(m)
 	discard(log, "nothing is known of links and devices from before", err)
-	k.memory = expect.NewMemory(known)
-	if k.store != nil {
-		k.server, err = k.control(c.stateDir)
-		discard(log, "expect accept and inventory accept do not reach this exporter", err)
+	k := &keeper{dir: c.stateDir, memory: expect.NewMemory(known), log: log}
+	if m.player != nil {
+		return k
+	}
+	if err := k.open(); err != nil {
+		log.Warn("links and devices are remembered until the program ends only", "err", err)
+		k.retry = errors.Is(err, state.ErrLocked)
 	}
 	return k
+}
+
+// open takes the directory, and what is in it. What cannot be read is not written over.
+func (k *keeper) open() error {
+	store, err := state.Open(k.dir)
+	if err == nil {
+		var known expect.Data
+		if err = store.Read(&known); err == nil || errors.Is(err, fs.ErrNotExist) {
+			if aside := store.SetAside(); aside != "" {
+				k.log.Warn("the state file was damaged and an earlier one is used", "set aside", aside)
+			}
+			k.memory.Absorb(known)
+			k.store, err = store, nil
+			k.server, err = k.control()
+			discard(k.log, "expect accept and inventory accept do not reach this exporter", err)
+			k.note(nil)
+			return nil
+		}
+		err = errors.Join(err, store.Close())
+	}
+	k.note(err)
+	return err
 }
 
 // A write waits for what changes together, and after a failure for somebody to mend it.
@@ -54,7 +73,7 @@ const (
 
 // start writes what is new until ctx ends.
 func (k *keeper) start(ctx context.Context) {
-	if k.store != nil {
+	if k.store != nil || k.retry {
 		k.done = make(chan struct{})
 		go k.run(ctx)
 	}
@@ -62,6 +81,14 @@ func (k *keeper) start(ctx context.Context) {
 
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
+	for k.store == nil {
+		if !pause(ctx, stateRetry) {
+			return
+		}
+		if k.open() == nil {
+			k.log.Info("the state directory is free: links and devices are remembered")
+		}
+	}
 	wait := stateSettles
 	for {
 		select {
@@ -69,62 +96,74 @@ func (k *keeper) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !pause(ctx, wait) {
 			k.memory.Touch() // for close
 			return
 		}
 		wait = stateSettles
-		if !k.write() {
+		if k.write() != nil {
 			k.memory.Touch()
 			wait = stateRetry
 		}
 	}
 }
 
-// write logs a lasting failure when it starts and when it ends.
-func (k *keeper) write() bool {
-	err := k.store.Write(k.memory.Data())
-	k.mu.Lock()
-	failed := k.state.Failed
-	k.state.Failed = err != nil
-	if err == nil {
-		k.state.At = time.Now()
+// pause waits; false when ctx has ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	k.mu.Unlock()
-	switch {
+}
+
+// write logs a lasting failure when it starts and when it ends.
+func (k *keeper) write() error {
+	err := k.store.Write(k.memory.Data())
+	switch failed := k.note(err); {
 	case err != nil && !failed:
 		k.log.Warn("cannot write the state file", "err", err)
 	case err == nil && failed:
 		k.log.Info("can write the state file again")
 	}
-	return err == nil
+	return err
+}
+
+// note keeps how it went, and returns whether it went wrong the last time.
+func (k *keeper) note(err error) (failed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	failed, k.state.Failed = k.state.Failed, err != nil
+	if err == nil {
+		k.state.At = time.Now()
+	}
+	return failed
 }
 
 // current says how the last write went; false where nothing is kept on purpose.
 func (k *keeper) current() (rounds.FileState, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.state, k.store != nil || k.state.Failed
+	return k.state, k.state != rounds.FileState{}
 }
 
 // close writes what is new and lets another process have the directory. The context of start has ended.
 func (k *keeper) close() {
-	if k.store == nil {
-		return
-	}
 	if k.done != nil {
 		<-k.done
+	}
+	if k.store == nil {
+		return
 	}
 	if k.server != nil {
 		discard(k.log, "cannot close the control socket", k.server.Close())
 	}
 	select {
 	case <-k.memory.Changed():
-		k.write()
+		discard(k.log, "what is new is lost", k.write())
 	default:
 	}
 	discard(k.log, "cannot close the state directory", k.store.Close())

@@ -148,6 +148,7 @@ var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing": "rules/tests/exporter.test.yml",
 	"RDMALinkUnstable":     "rules/tests/link_changes.test.yml: it needs a day",
 	"RDMAReadStuck":        "TestReadStuckAlert",
+	"RDMAPortUnreadable":   "rules/tests/exporter.test.yml",
 }
 
 func rank(severity string) int {

@@ -2,6 +2,8 @@
 // pinned, what both ends of the link can do, what its like do, what it did before. It is pure; what it remembers is plain data.
 package expect
 
+import "slices"
+
 // Source is where an expectation comes from.
 type Source string
 
@@ -20,6 +22,7 @@ type Link struct {
 	Rate   *float64 // bits per second of data
 	Lanes  *uint64
 	Kind   Kind
+	Wire   string // names the wire, which several functions may show; empty: it has one of its own
 	// CommonRate and CommonLanes are of the fastest mode that this end and the link partner have advertised; nil where
 	// autonegotiation is off or the partner's modes are not known, the lanes also where modes of that rate differ in them.
 	CommonRate  *float64
@@ -61,7 +64,7 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		l := &links[i]
 		e := &out[i]
 		own := mark(l.ID)
-		most := votes.without(l)
+		most := votes.without(i, l)
 		switch {
 		case l.PinnedRate != nil:
 			e.Rate, e.RateSource = *l.PinnedRate, Pin
@@ -89,25 +92,28 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 	return out
 }
 
-// votes counts ACTIVE links of each kind by what they have.
-type votes map[Kind]map[Mark]int
+// votes are what the ACTIVE wires of each kind have, each wire once.
+type votes map[Kind][]vote
+
+type vote struct {
+	link int    // that gave it
+	wire string // of the link; empty: its own
+	has  Mark
+}
 
 func count(links []Link) votes {
 	v := votes{}
 	for i := range links {
 		l := &links[i]
-		if !l.votes() {
+		if !l.Active || l.Rate == nil || l.Kind.Board == "" {
 			continue
 		}
-		if v[l.Kind] == nil {
-			v[l.Kind] = map[Mark]int{}
+		if l.Wire == "" || !slices.ContainsFunc(v[l.Kind], func(o vote) bool { return o.wire == l.Wire }) {
+			v[l.Kind] = append(v[l.Kind], vote{i, l.Wire, l.now()})
 		}
-		v[l.Kind][l.now()]++
 	}
 	return v
 }
-
-func (l *Link) votes() bool { return l.Active && l.Rate != nil && l.Kind.Board != "" }
 
 func (l *Link) now() Mark {
 	m := Mark{Rate: *l.Rate}
@@ -117,36 +123,28 @@ func (l *Link) now() Mark {
 	return m
 }
 
-// without returns what more than half of the other links of a kind have: the rate, and the width if those of that rate agree by
+// without returns what more than half of the other wires of a link's kind have: the rate, and the width if those of that rate agree by
 // majority. Zero where there are too few or they do not agree.
-func (v votes) without(l *Link) Mark {
-	others, byRate := 0, map[float64]int{}
-	own := Mark{Rate: -1}
-	if l.votes() {
-		own = l.now()
-	}
-	left := func(m Mark, n int) int {
-		if m == own {
-			return n - 1
+func (v votes) without(i int, l *Link) (most Mark) {
+	others, byRate, byMark := 0, map[float64]int{}, map[Mark]int{}
+	for _, o := range v[l.Kind] {
+		if o.link == i || o.wire != "" && o.wire == l.Wire {
+			continue
 		}
-		return n
-	}
-	for m, n := range v[l.Kind] {
-		n = left(m, n)
-		others += n
-		byRate[m.Rate] += n
+		others++
+		byRate[o.has.Rate]++
+		byMark[o.has]++
 	}
 	if others < minSiblings {
 		return Mark{}
 	}
-	var most Mark
 	for rate, n := range byRate {
 		if 2*n > others {
 			most.Rate = rate
 		}
 	}
-	for m, n := range v[l.Kind] {
-		if m.Rate == most.Rate && 2*left(m, n) > byRate[most.Rate] {
+	for m, n := range byMark {
+		if m.Rate == most.Rate && 2*n > byRate[most.Rate] {
 			most.Lanes = m.Lanes
 		}
 	}

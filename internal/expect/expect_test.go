@@ -61,6 +61,12 @@ func TestOf(t *testing.T) {
 		{"siblings of cards with two ports", slow, times(7, with(ndr, func(l *Link) { l.Kind.PortsPerCard = 2 })), none, Expectation{}},
 		{"siblings that are down", slow, times(7, with(ndr, func(l *Link) { l.Active = false })), none, Expectation{}},
 		{"siblings whose rate is unknown", slow, times(7, with(ndr, func(l *Link) { l.Rate = nil })), none, Expectation{}},
+		{
+			"one other wire that two functions show is one sibling", with(slow, func(l *Link) { l.Wire = "a" }),
+			append(times(1, with(slow, func(l *Link) { l.Wire = "a" })), times(3, with(ndr, func(l *Link) { l.Wire = "b" }))...), none,
+			Expectation{},
+		},
+		{"three other wires", with(slow, func(l *Link) { l.Wire = "a" }), []Link{with(ndr, func(l *Link) { l.Wire = "b" }), with(ndr, func(l *Link) { l.Wire = "c" }), ndr}, none, Expectation{400 * gb, Siblings, 4, Siblings}},
 		{"no board", with(slow, func(l *Link) { l.Kind.Board = "" }), times(7, with(ndr, func(l *Link) { l.Kind.Board = "" })), none, Expectation{}},
 		{"down, and its siblings are not", Link{ID: "x", Kind: ndr.Kind}, times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
 		{"siblings that do not tell lanes", slow, times(7, with(ndr, func(l *Link) { l.Lanes = nil })), none, Expectation{400 * gb, Siblings, 0, ""}},

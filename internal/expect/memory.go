@@ -3,6 +3,8 @@ package expect
 import (
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -38,6 +40,17 @@ type FunctionRecord struct {
 
 // seenEvery is how exactly LastSeen is kept: each change is a write.
 const seenEvery = time.Hour
+
+// LinkID is by what a link is remembered: the GUID of its device, which outlives a rename and another place on the bus, or its PCI
+// address where it has none; and the netdev of a bond's member.
+func LinkID(guid, pci string, port int, netdev string) string {
+	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
+	id := f.key() + "/" + strconv.Itoa(port)
+	if netdev != "" {
+		id += "/" + netdev
+	}
+	return id
+}
 
 const zeroGUID = "0000:0000:0000:0000"
 
@@ -154,18 +167,19 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	}
 }
 
-// See remembers the physical functions that are there. One that is gone from where another one is now has been replaced, and is
-// forgotten.
+// See remembers the physical functions that are there. One that is gone from where a new one is now has been replaced, and is forgotten
+// with its links. Where one is that was known before, the bus is numbered anew.
 func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now = now.UTC().Truncate(time.Second)
-	seen, taken := map[string]bool{}, map[string]bool{}
+	seen, replaced := map[string]bool{}, map[string]bool{}
 	for i := range there {
 		f := there[i]
 		key := f.key()
-		seen[key], taken[f.PCIAddress] = true, true
+		seen[key] = true
 		before, known := m.data.Functions[key]
+		replaced[f.PCIAddress] = replaced[f.PCIAddress] || !known
 		f.FirstSeen, f.LastSeen, f.Boot = now, now.Truncate(seenEvery), boot
 		if known {
 			f.FirstSeen = before.FirstSeen
@@ -176,8 +190,9 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		}
 	}
 	for key, f := range m.data.Functions {
-		if !seen[key] && taken[f.PCIAddress] {
+		if !seen[key] && replaced[f.PCIAddress] {
 			delete(m.data.Functions, key)
+			m.forgetLinks(key)
 			m.touch()
 		}
 	}
@@ -219,8 +234,33 @@ func (m *Memory) AcceptFunctions(which func(FunctionRecord) bool) []FunctionReco
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := forget(m, m.data.Functions, which)
+	for i := range out {
+		m.forgetLinks(out[i].key())
+	}
 	sortFunctions(out)
 	return out
+}
+
+// forgetLinks forgets the links of a function that is forgotten. m.mu is held.
+func (m *Memory) forgetLinks(function string) {
+	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
+}
+
+// Absorb takes over what another memory knows and this one does not, and its higher marks.
+func (m *Memory) Absorb(d Data) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, r := range d.Links {
+		if own, known := m.data.Links[id]; !known || own.Rate < r.Rate {
+			m.data.Links[id] = r
+		}
+	}
+	for key, f := range d.Functions {
+		if _, known := m.data.Functions[key]; !known {
+			m.data.Functions[key] = f
+		}
+	}
+	m.touch()
 }
 
 func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {

@@ -98,6 +98,14 @@ func TestInventory(t *testing.T) {
 	if f := m.Data().Functions["guid/"+a.NodeGUID]; f.Device != "ibp24s0" || !f.FirstSeen.Equal(t0) || !f.LastSeen.Equal(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)) || f.Boot != "two" {
 		t.Errorf("%+v", f)
 	}
+	// The bus is numbered anew: replaced is where renamed was, which is gone. It was known before, so that the other is missing.
+	renumbered := replaced
+	renumbered.PCIAddress = renamed.PCIAddress
+	see(t0.Add(2*time.Hour), "three", true, renumbered)
+	if got := absent(renumbered); !reflect.DeepEqual(got, []string{"ibp24s0 0000:18:00.0"}) {
+		t.Errorf("absent once the bus is numbered anew: %v", got)
+	}
+	see(t0.Add(2*time.Hour), "two", true, renamed, replaced)
 	noGUID := FunctionRecord{Device: "efa_0", PCIAddress: "0000:00:1d.0", NodeGUID: zeroGUID, Driver: "efa"}
 	see(t0.Add(2*time.Hour), "two", true, renamed, replaced, noGUID)
 	if got := absent(renamed); !reflect.DeepEqual(got, []string{"efa_0 0000:00:1d.0", "mlx5_1 0000:5e:00.0"}) {

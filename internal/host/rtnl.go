@@ -42,19 +42,34 @@ func NewRTNL() *RTNL { return &RTNL{lanes: NewLanes(), wait: rtnlFirstWait} }
 // Do makes a request and waits for it until ctx ends or it is slow. The error wraps ErrStuck if an earlier one has not
 // returned or this one does not in time, ErrBackOff if an earlier one was slow.
 func (r *RTNL) Do(ctx context.Context, f func()) error {
-	r.mu.Lock()
-	until := r.until
-	r.mu.Unlock()
-	if time.Now().Before(until) {
-		return fmt.Errorf("rtnl: %w: none before %s", ErrBackOff, until.UTC().Format(time.RFC3339))
+	if err := r.closed(); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, rtnlSlow)
 	defer cancel()
-	return r.lanes.Do(ctx, "rtnl", func() {
+	var slow error // the one that this one has waited for was
+	err := r.lanes.Do(ctx, "rtnl", func() {
+		if slow = r.closed(); slow != nil {
+			return
+		}
 		start := time.Now()
 		f()
 		r.done(time.Since(start))
 	})
+	if err != nil {
+		return err // slow may still be written to
+	}
+	return slow
+}
+
+// closed says why no request is made at present.
+func (r *RTNL) closed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.until) {
+		return fmt.Errorf("rtnl: %w: none before %s", ErrBackOff, r.until.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 // done notes a request that has returned. The wait doubles with each slow one in a row.
