@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
 )
 
 // Host is one machine.
@@ -93,6 +94,10 @@ type Ethtool interface {
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
 	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
+	// ModuleEEPROM is ETHTOOL_MSG_MODULE_EEPROM_GET: bytes of the module in the port's cage, fewer where the driver gives no more.
+	// It needs CAP_NET_ADMIN, and time: the bytes come over a slow bus while rtnl is held. Of a module that is not there, does not
+	// answer or lacks the page, mlx5 says EIO.
+	ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error)
 }
 
 // LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells the states while the link is down only.

@@ -86,6 +86,10 @@ func TestReadingsWithoutMeaning(t *testing.T) {
 			func(m Module) bool { return m.Lanes[0].TxPower == nil && m.RxPowerKind == OMA },
 		},
 		{"an SFP that starts", sfp.changed(a2half, 110, 1), func(m Module) bool { return m.NotReady && m.Lanes == nil && m.Temperature == nil }},
+		{"an SFP that does not tell of its pins", sfp.changed(a0, 93, 0), func(m Module) bool {
+			return m.Lanes[0].TxFault == nil && m.Lanes[0].RxLOS == nil && m.Lanes[0].TxDisabled == nil
+		}},
+		{"a QSFP whose lanes cannot be switched off", qsfp.changed(page0, 195, 0), func(m Module) bool { return m.Lanes[2].TxDisabled == nil }},
 		{"nothing at A2h", sfp.changed(a2half, 96, slices.Repeat([]byte{0xFF}, 14)...), func(m Module) bool { return !m.DOM && m.Lanes == nil }},
 		{"an SFP that wants a command first", sfp.changed(a0, 92, 0x6C), func(m Module) bool { return !m.DOM }},
 		{
@@ -290,25 +294,51 @@ func TestPages(t *testing.T) {
 	p := &Pages{}
 	whole := upper(0, 1, 128).run(128)
 	p.Put(whole, make([]byte, 48)) // what a driver gives at once
-	if p.Has(whole) || !p.Has(whole.run(48)) || !p.settled(whole) {
-		t.Error("a short answer")
+	rest, ok := p.open(whole)
+	if want := upper(0, 1, 176).run(80); p.Has(whole) || !p.Has(whole.run(48)) || !ok || rest != want {
+		t.Errorf("a short answer leaves %+v", rest)
 	}
 	p.Put(whole, make([]byte, 128))
 	if !p.Has(whole) {
 		t.Error("the rest did not come")
 	}
 	p.Refuse(whole)
-	if p.Has(whole.run(1)) || !p.settled(whole) {
+	if _, ok := p.open(whole); p.Has(whole.run(1)) || ok {
 		t.Error("what was refused is still there")
 	}
 	for _, r := range []Ref{
-		{}, {Address: AddressA0}, {Address: 0x52, Length: 1}, {Address: AddressA0, Offset: 127, Length: 2}, {Address: AddressA0, Offset: 255, Length: 2},
-		{Address: AddressA0, Page: 1, Length: 1}, {Address: AddressA0, Bank: 1, Length: 1}, {Address: AddressA0, Offset: 128, Length: 129},
+		{},
+		{Address: AddressA0},
+		{Address: 0x52, Length: 1},
+		{Address: AddressA0, Offset: 127, Length: 2},
+		{Address: AddressA0, Offset: 255, Length: 2},
+		{Address: AddressA0, Page: 1, Length: 1},
+		{Address: AddressA0, Bank: 1, Length: 1},
+		{Address: AddressA0, Offset: 128, Length: 129},
 	} {
 		p.Put(r, make([]byte, 256))
 		if r.Valid() || p.Has(r) {
 			t.Errorf("%+v is taken", r)
 		}
+	}
+}
+
+func TestADriverThatGivesLittleAtATime(t *testing.T) {
+	d := load(t, "osfp-2xdr4")
+	p := &Pages{}
+	for n := 0; ; n++ {
+		static, _ := Plan(p)
+		if len(static) == 0 {
+			break
+		}
+		if n > 100 {
+			t.Fatal("the plan does not end")
+		}
+		b := d.answer(static[0])
+		p.Put(static[0], b[:min(len(b), 32)])
+	}
+	if m := Decode(p); m.SerialNumber != "MT2238FT00123" || m.BadChecksums != nil || m.Thresholds.RxPower.LowWarning == nil {
+		t.Errorf("%s", written(m))
 	}
 }
 

@@ -79,7 +79,8 @@ func (p *Pages) content(r Ref) *content {
 	return c
 }
 
-// Put takes the answer to a request. A shorter answer is what the driver could give: the rest counts as refused.
+// Put takes the answer to a request. A driver may give less than was asked for: Plan names the rest again. Nothing at all is a
+// refusal.
 func (p *Pages) Put(r Ref, data []byte) {
 	if !r.Valid() {
 		return
@@ -88,7 +89,7 @@ func (p *Pages) Put(r Ref, data []byte) {
 	data = data[:min(len(data), int(r.Length))]
 	copy(c.bytes[from:], data)
 	for i := range int(r.Length) {
-		c.known[from+i], c.never[from+i] = i < len(data), i >= len(data)
+		c.known[from+i], c.never[from+i] = i < len(data), len(data) == 0
 	}
 }
 
@@ -101,15 +102,17 @@ func (p *Pages) Has(r Ref) bool {
 	return ok
 }
 
-// settled says whether each of the bytes has been read or refused.
-func (p *Pages) settled(r Ref) bool {
+// open is the part of a reference from the first byte that has neither been read nor refused.
+func (p *Pages) open(r Ref) (rest Ref, ok bool) {
 	c := p.blocks[r.block()]
-	for i := range int(r.Length) {
-		if c == nil || !c.known[int(r.Offset)%half+i] && !c.never[int(r.Offset)%half+i] {
-			return false
+	for i := range r.Length {
+		at := int(r.Offset+i) % half
+		if c == nil || !c.known[at] && !c.never[at] {
+			r.Offset, r.Length = r.Offset+i, r.Length-i
+			return r, true
 		}
 	}
-	return true
+	return Ref{}, false
 }
 
 // read is the bytes, if all are known. They must not be changed.

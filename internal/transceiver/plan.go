@@ -8,8 +8,8 @@ package transceiver
 // others, and the caller refuses what is of a bank other than 0.
 func Plan(p *Pages) (static, monitors []Ref) {
 	first := lower(0).run(3) // the identifier, and whether there are pages
-	if !p.settled(first) {
-		return []Ref{first}, nil
+	if rest, ok := p.open(first); ok {
+		return []Ref{rest}, nil
 	}
 	id, ok := p.byteAt(lower(0))
 	if !ok {
@@ -27,8 +27,8 @@ func Plan(p *Pages) (static, monitors []Ref) {
 	}
 	var missing []Ref
 	for _, r := range static {
-		if !p.settled(r) {
-			missing = append(missing, r)
+		if rest, ok := p.open(r); ok {
+			missing = append(missing, rest)
 		}
 	}
 	return missing, monitors
@@ -66,7 +66,7 @@ func planCMIS(p *Pages) (static, monitors []Ref) {
 	static = append(static, upper(0, 1, 128).run(128), upper(0, 2, 128).run(128))
 	monitors = []Ref{lower(3), lower(14).run(28)} // state; temperature, voltage, control and cause of a fault
 	for bank := range uint8(cmisBanks(p)) {
-		monitors = append(monitors, upper(bank, 0x11, 128).run(6)) // states of the data paths and outputs
+		monitors = append(monitors, upper(bank, 0x11, 128).run(4)) // states of the data paths
 		if has, ok := p.byteAt(upper(0, 1, 160)); ok && has&cmisLaneMonitors != 0 {
 			monitors = append(monitors, upper(bank, 0x11, 154).run(60)) // powers and bias, and what is selected
 		} else {

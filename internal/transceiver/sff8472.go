@@ -167,13 +167,21 @@ func sff8472Monitors(p *Pages, m *Module) {
 		m.RxPowerKind = AveragePower
 	}
 	sff8472Thresholds(p, &m.Thresholds, c)
-	lane := Lane{Number: 1, TxDisabled: p.bit(a2(110), 1<<7), TxFault: p.bit(a2(110), 1<<2), RxLOS: p.bit(a2(110), 1<<1)}
+	lane := Lane{Number: 1, TxDisabled: sff8472Pin(p, 1<<6, 1<<7), TxFault: sff8472Pin(p, 1<<5, 1<<2), RxLOS: sff8472Pin(p, 1<<4, 1<<1)}
 	wait := p.bit(a2(110), 1) // Data_Ready_Bar
 	if m.NotReady = wait != nil && *wait; ok && !m.NotReady {
 		m.Temperature, m.Voltage = celsius(c.celsius(raw[0])), c.volts(raw[1])
 		lane.Bias, lane.TxPower, lane.RxPower = c.amperes(raw[2]), c.txPower(raw[3]), c.rxPower(raw[4])
 		m.Lanes = []Lane{lane}
 	}
+}
+
+// sff8472Pin is the state of a pin in A2h:110, where A0h:93 says that it is told (SFF-8472, table 8-6).
+func sff8472Pin(p *Pages, told, pin byte) *bool {
+	if b, ok := p.byteAt(lower(93)); !ok || b&told == 0 {
+		return nil
+	}
+	return p.bit(a2(110), pin)
 }
 
 // sff8472Thresholds reads A2h:0–39 (SFF-8472, table 9-5).

@@ -181,11 +181,15 @@ func sff8636LaneReadings(p *Pages, kind uint8) (lanes []Lane) {
 	}
 	// A bit for the transmitted power that is not set is taken for forgotten where there are readings.
 	hasTx := kind&sff8636TxPower != 0 || !allSame(tx)
+	canDisable, _ := p.byteAt(upper(0, 0, 195)) // bit 4
 	for i := range sff8636Lanes {
 		if missing&(1<<i) != 0 {
 			continue
 		}
-		l := Lane{Number: i + 1, RxPower: rawPower(rx[i]), Bias: rawBias(bias[i], 1), TxDisabled: p.bit(lower(86), 1<<i)}
+		l := Lane{Number: i + 1, RxPower: rawPower(rx[i]), Bias: rawBias(bias[i], 1)}
+		if canDisable&(1<<4) != 0 {
+			l.TxDisabled = p.bit(lower(86), 1<<i)
+		}
 		if hasTx {
 			l.TxPower = rawPower(tx[i])
 		}
