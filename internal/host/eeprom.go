@@ -44,7 +44,7 @@ func (c *ethtoolClient) ModuleEEPROM(_ context.Context, netdev string, ref trans
 	}
 	b, err := parseModuleEEPROM(msg, ref)
 	if err != nil {
-		return nil, &Error{"parse", name, err}
+		return nil, &Error{"ask", name, err}
 	}
 	return b, nil
 }
@@ -64,11 +64,17 @@ func moduleEEPROMRequest(ref transceiver.Ref) []*nl.RtAttr {
 }
 
 // parseModuleEEPROM reads the body of ETHTOOL_MSG_MODULE_EEPROM_GET_REPLY. A driver may give less than was asked for, never more.
+// Nothing at all is an error of the module's bus: mlx5 answers with as many bytes as it got before it
+// (mlx5e_get_module_eeprom_by_page).
 func parseModuleEEPROM(msg []byte, ref transceiver.Ref) ([]byte, error) {
 	for t, v := range attrs(msg) {
-		if t == moduleEEPROMData && len(v) > 0 {
-			return v[:min(len(v), int(ref.Length))], nil
+		if t != moduleEEPROMData {
+			continue
 		}
+		if len(v) == 0 {
+			return nil, unix.EIO
+		}
+		return v[:min(len(v), int(ref.Length))], nil
 	}
 	return nil, fmt.Errorf("%w: module EEPROM without data", ErrMalformed)
 }

@@ -17,16 +17,17 @@ func TestParseModuleEEPROM(t *testing.T) {
 		name string
 		msg  []byte
 		want []byte
+		err  Reason
 	}{
-		{"whole", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A, 0x80, 0xE8})), []byte{0x34, 0x9A, 0x80, 0xE8}},
-		{"less than was asked for", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A})), []byte{0x34, 0x9A}},
-		{"more than was asked for", slices.Concat(header, attr(moduleEEPROMData, make([]byte, 128))), make([]byte, 4)},
-		{"no data", header, nil},
-		{"empty data", slices.Concat(header, attr(moduleEEPROMData, nil)), nil},
-		{"empty", nil, nil},
+		{"whole", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A, 0x80, 0xE8})), []byte{0x34, 0x9A, 0x80, 0xE8}, ""},
+		{"less than was asked for", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A})), []byte{0x34, 0x9A}, ""},
+		{"more than was asked for", slices.Concat(header, attr(moduleEEPROMData, make([]byte, 128))), make([]byte, 4), ""},
+		{"no data", header, nil, Malformed},
+		{"a module that does not answer", slices.Concat(header, attr(moduleEEPROMData, nil)), nil, IO},
+		{"empty", nil, nil, Malformed},
 	} {
 		got, err := parseModuleEEPROM(c.msg, ref)
-		if !bytes.Equal(got, c.want) || (err == nil) != (c.want != nil) || err != nil && ReasonOf(err) != Malformed {
+		if !bytes.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && ReasonOf(err) != c.err {
 			t.Errorf("%s: % x, %v", c.name, got, err)
 		}
 	}

@@ -96,7 +96,8 @@ type Ethtool interface {
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
 	// ModuleEEPROM is ETHTOOL_MSG_MODULE_EEPROM_GET: bytes of the module in the port's cage, fewer where the driver gives no more.
 	// It needs CAP_NET_ADMIN, and time: the bytes come over a slow bus while rtnl is held. Of a module that is not there, does not
-	// answer or lacks the page, mlx5 says EIO.
+	// answer or lacks the page, mlx5 says EIO, and EINVAL of one whose identifier the kernel's mlx5 does not know. Each such answer
+	// may cost a line in the kernel log.
 	ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error)
 }
 

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	cmisFlat         = 1 << 7 // 00h:2 (CMIS 5.0, table 8-4)
-	cmisLaneMonitors = 0x07   // 01h:160 (table 8-42): bias, transmitted, received power
+	cmisFlat         = 1 << 7 // 00h:2 (CMIS 5.2, table 8-5)
+	cmisLaneMonitors = 0x07   // 01h:160 (Supported Monitors Advertisement): bias, transmitted, received power
 	cmisBankLanes    = 8
 	maxApplications  = 15
 )
@@ -18,7 +18,7 @@ var cmisSums = []sum{
 	sumOf(upper(0, 2, 128), 254, 255, "02h:255"),
 }
 
-// cmisBanks is the number of banks of eight lanes: 01h:142, bits 1–0 (table 8-37).
+// cmisBanks is the number of banks of eight lanes: 01h:142, bits 1–0 (CMIS 5.2, table 8-41).
 func cmisBanks(p *Pages) int {
 	b, ok := p.byteAt(upper(0, 1, 142))
 	if !ok {
@@ -54,7 +54,7 @@ func decodeCMIS(p *Pages, m *Module) {
 	}
 }
 
-// cmisIdentity reads page 00h (table 8-27).
+// cmisIdentity reads page 00h (CMIS 5.2, table 8-23).
 func cmisIdentity(p *Pages, m *Module) {
 	at := upper(0, 0, 129)
 	m.Vendor, m.OUI = p.text(at.run(16)), oui(p.read(at.at(145).run(3)))
@@ -84,8 +84,8 @@ func cmisFormFactor(m *Module) string {
 	return formFactors[m.Identifier]
 }
 
-// cmisMedia reads the kind of media (table 8-22, 00h:85) and the technology (table 8-35, 00h:212): 0Ah and 0Bh are copper without
-// a chip, 0Ch and above with one.
+// cmisMedia reads the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface Technology): 0Ah and
+// 0Bh are copper without a chip, 0Ch to 0Fh with one.
 func cmisMedia(p *Pages, mediaType uint8) Media {
 	tech, _ := p.byteAt(upper(0, 0, 212))
 	copper := tech >= 0x0A && tech <= 0x0F
@@ -106,8 +106,8 @@ func cmisMedia(p *Pages, mediaType uint8) Media {
 	return MediaUnknown
 }
 
-// cmisApplications reads the descriptors in 00h:86–117 and 01h:223–250 (tables 8-23 and 8-52), and where their media lanes may begin
-// in 01h:176–190. They end at the first whose host interface is FFh.
+// cmisApplications reads the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and where their media lanes
+// may begin in 01h:176–190 (table 8-52). They end at the first whose host interface is FFh.
 func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 	for n := 1; n <= maxApplications; n++ {
 		at := lower(uint8(86 + 4*(n-1)))
@@ -131,18 +131,18 @@ func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 	return out
 }
 
-// tens are the multipliers of lengths, by the two highest bits; of single mode fibre the first two only are defined.
+// tens are the multipliers of lengths, by the two highest bits; of single mode fibre the last is reserved.
 var tens = [4]float64{0.1, 1, 10, 100}
 
-// cmisLength reads the length of a cable (table 8-31, 00h:202) in m, or the longest link: 01h:132 single mode in km, 133–135 OM5, OM4
-// and OM3 in 2 m, 136 OM2 in m (table 8-36).
+// cmisLength reads the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link (01h:132–136, Supported Fiber
+// Link Length): single mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
 func cmisLength(p *Pages, m *Module) {
 	b, _ := p.byteAt(upper(0, 0, 202))
 	switch m.Media {
 	case PassiveCopper, ActiveCopper, ActiveOptical:
 		m.CableLength = positive(float64(b&0x3F) * tens[b>>6])
 	case SingleMode:
-		if b, ok := p.byteAt(upper(0, 1, 132)); ok && b>>6 < 2 {
+		if b, ok := p.byteAt(upper(0, 1, 132)); ok && b>>6 < 3 {
 			m.Reach = positive(float64(b&0x3F) * tens[b>>6] * 1000)
 		}
 	case MultiMode:
@@ -152,7 +152,7 @@ func cmisLength(p *Pages, m *Module) {
 	}
 }
 
-// cmisPower reads 00h:200 and 201 (table 8-30). What a class stands for differs with the form factor; the watts are told.
+// cmisPower reads 00h:200 and 201 (Module Power Characteristics). What a class stands for differs with the form factor; the watts are told.
 func cmisPower(p *Pages, m *Module) {
 	b, ok := p.read(upper(0, 0, 200).run(2))
 	if !ok {
@@ -162,7 +162,7 @@ func cmisPower(p *Pages, m *Module) {
 	m.MaxPower = positive(float64(b[1]) / 4)
 }
 
-// cmisState reads 00h:3 and 00h:41 (tables 8-5 and 8-15).
+// cmisState reads 00h:3 (Global Status Information) and 00h:41 (CMIS 5.2, table 8-16).
 func cmisState(p *Pages, m *Module) {
 	b, ok := p.byteAt(lower(3))
 	if !ok {
@@ -179,8 +179,8 @@ func cmisState(p *Pages, m *Module) {
 	}
 }
 
-// cmisHostLanes reads, of each bank, the states of the data paths (table 8-75, 11h:128–131: four bits a lane, the lower for the odd
-// one) and the control set that is in force (table 8-91, 11h:206–213: bits 7–4 AppSel, 3–1 data path).
+// cmisHostLanes reads, of each bank, the states of the data paths (11h:128–131: four bits a lane, the lower for the odd one; CMIS 5.2,
+// table 8-76) and the control set that is in force (11h:206–213: bits 7–4 AppSel, 3–1 data path; table 8-86).
 func cmisHostLanes(p *Pages, m *Module) {
 	for bank := range cmisBanks(p) {
 		states, ok := p.read(upper(uint8(bank), 0x11, 128).run(4))
@@ -219,7 +219,7 @@ func cmisDataPaths(m *Module) (out []DataPath) {
 }
 
 // mediaLanes are those of a data path: the first begins where the application may begin on the host side for the k-th time, so the
-// media lanes begin at the k-th place of the media side (CMIS 5.0, 6.2.1.1).
+// media lanes begin at the k-th place of the media side.
 func (m *Module) mediaLanes(d DataPath) (out []int) {
 	bank, first := d.path/cmisBankLanes, d.path%cmisBankLanes
 	for _, a := range m.Applications {
@@ -275,7 +275,7 @@ func cmisMonitors(p *Pages, m *Module) {
 	}
 }
 
-// cmisBank reads the lanes of one bank (table 8-83): transmitted power, bias, received power.
+// cmisBank reads the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received power.
 func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes []Lane) {
 	readings, ok := p.words(upper(bank, 0x11, 154), 3*cmisBankLanes)
 	if !ok {
@@ -338,7 +338,7 @@ func (m *Module) active(lane int) *bool {
 	return &active
 }
 
-// cmisThresholds reads page 02h (tables 8-57 and 8-58); those of the bias are multiplied as its readings.
+// cmisThresholds reads page 02h; those of the bias are multiplied as its readings.
 func cmisThresholds(p *Pages, t *Thresholds, multiplier float64) {
 	at := upper(0, 2, 128)
 	t.Temperature = p.thresholds(at, thresholdCelsius, false)

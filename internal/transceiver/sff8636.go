@@ -3,9 +3,9 @@ package transceiver
 import "math"
 
 const (
-	sff8636Flat     = 1 << 2 // 00h:2 (SFF-8636, table 6-2)
+	sff8636Flat     = 1 << 2 // 00h:2 (SFF-8636, Status Indicators)
 	sff8636NotReady = 1 << 0
-	sff8636Average  = 1 << 3 // 00h:220 (table 6-26)
+	sff8636Average  = 1 << 3 // 00h:220 (Diagnostic Monitoring Type)
 	sff8636TxPower  = 1 << 2
 	sff8636Lanes    = 4
 )
@@ -61,7 +61,7 @@ func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	return "QSFP28"
 }
 
-// sff8636Media reads the device technology, 00h:147 bits 7–4 (table 6-20).
+// sff8636Media reads the Device Technology, 00h:147 bits 7–4.
 func sff8636Media(tech uint8) Media {
 	switch tech >> 4 {
 	case 0xA, 0xB:
@@ -86,7 +86,7 @@ func sff8636MediaOf(p *Pages, compliance, connector uint8) Media {
 	if connector == noConnector {
 		return ActiveOptical
 	}
-	// 10/40G compliance (table 6-17, 00h:131): bits 6 LRM, 5 LR, 4 SR, 2 40GBASE-SR4, 1 40GBASE-LR4, 0 40G active cable.
+	// 10/40G/100G Ethernet Compliance (00h:131): bits 6 LRM, 5 LR, 4 SR, 2 40GBASE-SR4, 1 40GBASE-LR4, 0 40G active cable.
 	ethernet, _ := p.byteAt(upper(0, 0, 131))
 	lengths, _ := p.read(upper(0, 0, 142).run(5))
 	switch {
@@ -118,7 +118,7 @@ func sff8636Lengths(p *Pages, m *Module) {
 	}
 }
 
-// sff8636Classes are the power classes in watts (table 6-16): 00h:129 bits 7–6 are classes 1 to 4, bits 1–0 are 5 to 7.
+// sff8636Classes are the power classes in watts (Extended Identifier): 00h:129 bits 7–6 are classes 1 to 4, bits 1–0 are 5 to 7.
 var sff8636Classes = []float64{1.5, 2, 2.5, 3.5, 4, 4.5, 5}
 
 func sff8636Power(p *Pages, m *Module) {
@@ -138,7 +138,7 @@ func sff8636Power(p *Pages, m *Module) {
 		}
 	}
 	m.PowerClass = &class
-	// 00h:93 (table 6-12): the software decides where it overrides the pin, which cannot be read.
+	// 00h:93: the software decides where it overrides the pin, which cannot be read.
 	if c, ok := p.byteAt(lower(93)); ok && c&1 != 0 {
 		m.LowPower = ptr(c&2 != 0)
 	}
@@ -198,7 +198,7 @@ func sff8636LaneReadings(p *Pages, kind uint8) (lanes []Lane) {
 	return lanes
 }
 
-// sff8636Thresholds reads page 03h (tables 6-29 and 6-30).
+// sff8636Thresholds reads page 03h (Free Side Device and Channel Thresholds).
 func sff8636Thresholds(p *Pages, t *Thresholds) {
 	at := upper(0, 3, 128)
 	t.Temperature = p.thresholds(at, thresholdCelsius, false)

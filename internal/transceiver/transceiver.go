@@ -115,7 +115,7 @@ type Thresholds struct {
 	Bias        Levels // amperes
 }
 
-// Application is a use that a CMIS module may be put to (CMIS 5.0, 8.2.11).
+// Application is a use that a CMIS module may be put to (CMIS, Application Descriptors).
 type Application struct {
 	Number       int    // AppSel code, from 1
 	Host         string // electrical interface: 400GAUI-4-L C2M

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Raw numbers in a unit, the same in all three standards (SFF-8472 9.2, SFF-8636 6.2.4, CMIS 8.2.5).
+// Raw numbers in a unit, the same in all three standards.
 const (
 	bitsPerCelsius = 256
 	bitsPerVolt    = 10_000  // 100 µV
