@@ -2,11 +2,13 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/transceiver"
@@ -72,6 +74,54 @@ func (e *eeprom) get(at, n int) []byte {
 		end++
 	}
 	return slices.Clone(e.data[at:end])
+}
+
+// ModuleEEPROM adds the answer to what is recorded of the page. Of a request that failed after others that did not, nothing is: a
+// replay has no such bytes.
+func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
+	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
+	name := host.EEPROMName(netdev, ref)
+	page, now := r.eeprom(name)
+	if err == nil {
+		page.put(int(ref.Offset), b)
+	}
+	if err == nil || !now {
+		r.answer(name, page.encode(), err)
+	}
+	return b, err
+}
+
+// eeprom is what is recorded of a page, and whether this round has read some of it.
+func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, now := r.now[name]
+	if now = now && e.Kind == File; !now {
+		e = r.all[name]
+	}
+	page, err := decodeEEPROM(name, e.Data)
+	if err != nil {
+		page = &eeprom{}
+	}
+	return page, now
+}
+
+// ModuleEEPROM gives what is recorded of the page; of bytes that are not, EIO, as of a module that does not answer.
+func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
+	name := host.EEPROMName(netdev, ref)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	page, err := decodeEEPROM(name, b)
+	if err != nil {
+		return nil, err
+	}
+	out := page.get(int(ref.Offset), int(ref.Length))
+	if len(out) == 0 {
+		return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+	}
+	return out, nil
 }
 
 var eepromEntry = regexp.MustCompile(`^ethtool/[^/]+/eeprom/[0-9a-f]{2}-[0-9a-f]{2}-[0-9]+$`)

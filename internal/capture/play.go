@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/transceiver"
 )
 
 // Player is a machine that plays an archive. It unpacks into a temporary folder, so that the file code of a live host
@@ -439,24 +438,6 @@ func (p *Player) LinkModes(_ context.Context, netdev string) (host.LinkModes, er
 		return host.LinkModes{}, err
 	}
 	return decodeLinkModes(name, b)
-}
-
-// ModuleEEPROM gives what is recorded of the page; of bytes that are not, EIO, as of a module that does not answer.
-func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	name := host.EEPROMName(netdev, ref)
-	b, err := p.Read(name, nil)
-	if err != nil {
-		return nil, err
-	}
-	page, err := decodeEEPROM(name, b)
-	if err != nil {
-		return nil, err
-	}
-	out := page.get(int(ref.Offset), int(ref.Length))
-	if len(out) == 0 {
-		return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
-	}
-	return out, nil
 }
 
 // Health gives the recorded answer.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/transceiver"
 )
 
 // Recorder is a door that writes down everything that passes through it.
@@ -307,36 +306,6 @@ func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes
 	a, err := r.inner.Ethtool.LinkModes(ctx, netdev)
 	r.answer(linkModesPath(netdev), encodeLinkModes(a), err)
 	return a, err
-}
-
-// ModuleEEPROM adds the answer to what is recorded of the page. Of a request that failed after others that did not, nothing is: a
-// replay has no such bytes.
-func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
-	name := host.EEPROMName(netdev, ref)
-	page, now := r.eeprom(name)
-	if err == nil {
-		page.put(int(ref.Offset), b)
-	}
-	if err == nil || !now {
-		r.answer(name, page.encode(), err)
-	}
-	return b, err
-}
-
-// eeprom is what is recorded of a page, and whether this round has read some of it.
-func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, now := r.now[name]
-	if now = now && e.Kind == File; !now {
-		e = r.all[name]
-	}
-	page, err := decodeEEPROM(name, e.Data)
-	if err != nil {
-		page = &eeprom{}
-	}
-	return page, now
 }
 
 // Health records the answer, as far as it could be understood.

@@ -79,6 +79,11 @@ func parseModuleEEPROM(msg []byte, ref transceiver.Ref) ([]byte, error) {
 	return nil, fmt.Errorf("%w: module EEPROM without data", ErrMalformed)
 }
 
+// ModuleEEPROM answers EPROTONOSUPPORT.
+func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte, error) {
+	return nil, &Error{"ask", "ethtool", unix.EPROTONOSUPPORT}
+}
+
 // Busy says whether err is that of a device which has no time now: the firmware of a module is being written
 // (net/ethtool/module.c), or its bus is taken.
 func Busy(err error) bool { return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EAGAIN) }

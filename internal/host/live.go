@@ -5,8 +5,6 @@ import (
 	"errors"
 	"syscall"
 	"time"
-
-	"rdma_exporter/internal/transceiver"
 )
 
 // Live is the door to the machine that the program runs on, or to a tree of files copied from one.
@@ -67,11 +65,6 @@ func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
 // LinkModes answers EPROTONOSUPPORT.
 func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
 	return LinkModes{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
-}
-
-// ModuleEEPROM answers EPROTONOSUPPORT.
-func (NoNetlink) ModuleEEPROM(context.Context, string, transceiver.Ref) ([]byte, error) {
-	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
 // Health answers EPROTONOSUPPORT.

@@ -33,10 +33,10 @@ const (
 	SourcePortNames
 	SourceLinkModes
 	SourceLinkState
-	SourceModuleEEPROM
 	SourceDevlinkHealth
 	SourcePCI
 	SourceVPD
+	SourceModuleEEPROM
 	SourceModules
 	numSources
 )
@@ -67,10 +67,10 @@ var sources = [numSources]sourceInfo{
 	SourcePortNames:     {"port_names", LockRTNL, readsFiles},     // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
-	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},     // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
+	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},     // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband
 }
 
