@@ -37,6 +37,8 @@ func Anonymise(a *Archive) {
 			case e.Kind == File && path.Base(e.Path) == "vpd":
 				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
 				e.Data = v.Public().Bytes()
+			case e.Kind == File && isEEPROM(e.Path):
+				e.Data = p.module(e.Path, e.Data)
 			case e.Kind == File:
 				e.Data = []byte(p.content(string(e.Data)))
 			}
@@ -53,9 +55,10 @@ var (
 const HostPseudonym = "host-1"
 
 type pseudonyms struct {
-	host *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
-	low  map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
-	nets map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
+	host    *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
+	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
+	serials map[string]string // of modules
+	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
 }
 
 // collect gives a pseudonym to each address in order.
@@ -68,6 +71,9 @@ func (p *pseudonyms) collect(a *Archive) {
 		}
 	}
 	collectBare(a, low)
+	serials := map[string]bool{}
+	collectSerials(a, serials)
+	p.serials = numberSerials(serials)
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
 }

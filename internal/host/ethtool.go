@@ -91,7 +91,7 @@ func parseLinkState(msg []byte) (s LinkState) {
 	return s
 }
 
-func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32) ([]byte, error) {
+func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
@@ -104,6 +104,9 @@ func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32) ([]byte, err
 		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))
 	}
 	req.AddData(h)
+	for _, a := range more {
+		req.AddData(a)
+	}
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
 		return nil, err

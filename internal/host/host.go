@@ -11,6 +11,7 @@ import (
 
 	"rdma_exporter/internal/linkmode"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
 )
 
 // Host is one machine.
@@ -91,6 +92,11 @@ type Stat = snapshot.Stat
 type Ethtool interface {
 	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
+	// ModuleEEPROM is ETHTOOL_MSG_MODULE_EEPROM_GET: bytes of the module in the port's cage, fewer where the driver gives no more.
+	// It needs CAP_NET_ADMIN, and time: the bytes come over a slow bus while rtnl is held. Of a module that is not there, does not
+	// answer or lacks the page, mlx5 says EIO, and EINVAL of one whose identifier the kernel's mlx5 does not know. Each such answer
+	// may cost a line in the kernel log.
+	ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error)
 	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
 }

@@ -38,6 +38,7 @@ const (
 	SourcePCILink
 	SourceSensors
 	SourceVPD
+	SourceModuleEEPROM
 	SourceModules
 	numSources
 )
@@ -73,6 +74,7 @@ var sources = [numSources]sourceInfo{
 	SourceSensors:       {"sensors", LockDevice, readsFiles},      // hwmon: a firmware command each
 	SourcePCILink:       {"pci_link", LockDevice, readsFiles},     // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
+	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},     // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband
 }
 

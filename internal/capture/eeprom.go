@@ -1,0 +1,220 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/transceiver"
+)
+
+// eeprom is what is known of one page of a module: 256 bytes with the lower memory, where that was read.
+type eeprom struct {
+	data  [256]byte
+	known [256]bool
+}
+
+// eepromLine is how many bytes stand in a line.
+const eepromLine = 16
+
+// encode writes lines "OFFSET: BYTES" in hex, so that a person finds the byte that a standard names.
+func (e *eeprom) encode() []byte {
+	var b bytes.Buffer
+	for at := 0; at < len(e.data); {
+		end := at
+		for end < len(e.data) && e.known[end] && (end == at || end%eepromLine != 0) {
+			end++
+		}
+		if end == at {
+			at++
+			continue
+		}
+		fmt.Fprintf(&b, "%d: % x\n", at, e.data[at:end])
+		at = end
+	}
+	return b.Bytes()
+}
+
+func decodeEEPROM(path string, data []byte) (*eeprom, error) {
+	e := &eeprom{}
+	err := lines(path, data, func(name, value string) error {
+		at, err := strconv.ParseUint(name, 10, 8)
+		if err != nil {
+			return err
+		}
+		b, err := decodeHex([]byte(value))
+		if err != nil {
+			return err
+		}
+		if int(at)+len(b) > len(e.data) {
+			return host.ErrMalformed
+		}
+		e.put(int(at), b)
+		return nil
+	})
+	return e, err
+}
+
+func (e *eeprom) put(at int, b []byte) {
+	for i, c := range b[:min(len(b), len(e.data)-at)] {
+		e.data[at+i], e.known[at+i] = c, true
+	}
+}
+
+// get is the bytes from there as far as they are known, n at most.
+func (e *eeprom) get(at, n int) []byte {
+	end := at
+	for end < min(at+n, len(e.data)) && e.known[end] {
+		end++
+	}
+	return slices.Clone(e.data[at:end])
+}
+
+// ModuleEEPROM adds the answer to what is recorded of the page. Of a request that failed after others that did not, nothing is: a
+// replay has no such bytes.
+func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
+	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
+	name := host.EEPROMName(netdev, ref)
+	page, now := r.eeprom(name)
+	if err == nil {
+		page.put(int(ref.Offset), b)
+	}
+	if err == nil || !now {
+		r.answer(name, page.encode(), err)
+	}
+	return b, err
+}
+
+// eeprom is what is recorded of a page, and whether this round has read some of it.
+func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e, now := r.now[name]
+	if now = now && e.Kind == File; !now {
+		e = r.all[name]
+	}
+	page, err := decodeEEPROM(name, e.Data)
+	if err != nil {
+		page = &eeprom{}
+	}
+	return page, now
+}
+
+// ModuleEEPROM gives what is recorded of the page; of bytes that are not, EIO, as of a module that does not answer.
+func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
+	name := host.EEPROMName(netdev, ref)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return nil, err
+	}
+	page, err := decodeEEPROM(name, b)
+	if err != nil {
+		return nil, err
+	}
+	out := page.get(int(ref.Offset), int(ref.Length))
+	if len(out) == 0 {
+		return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+	}
+	return out, nil
+}
+
+var eepromEntry = regexp.MustCompile(`^ethtool/[^/]+/eeprom/[0-9a-f]{2}-[0-9a-f]{2}-[0-9]+$`)
+
+// isEEPROM says whether an entry is a page of a module.
+func isEEPROM(name string) bool { return eepromEntry.MatchString(name) }
+
+// isIdentity says whether it is the one with the identity of the module: page 00h of A0h.
+func isIdentity(name string) bool { return isEEPROM(name) && strings.HasSuffix(name, "/50-00-0") }
+
+// private is where the module has what is of it alone, if its identifier tells, which is 00h:0 and once more 00h:128.
+func (e *eeprom) private() (transceiver.Place, bool) {
+	for _, at := range []int{0, 128} {
+		if e.known[at] {
+			return transceiver.Private(e.data[at])
+		}
+	}
+	return transceiver.Place{}, false
+}
+
+// serial is the serial number, empty where there is none or a part of one.
+func (e *eeprom) serial(at transceiver.Ref) string {
+	b := e.get(int(at.Offset), int(at.Length))
+	if len(b) < int(at.Length) {
+		return ""
+	}
+	return strings.TrimRight(string(b), " \x00")
+}
+
+// collectSerials adds the serial numbers of modules.
+func collectSerials(a *Archive, serials map[string]bool) {
+	for _, r := range a.Rounds {
+		for _, e := range r.Entries {
+			if e.Kind != File || !isIdentity(e.Path) {
+				continue
+			}
+			page, err := decodeEEPROM(e.Path, e.Data)
+			if err != nil {
+				continue
+			}
+			if place, ok := page.private(); ok && page.serial(place.Serial) != "" {
+				serials[page.serial(place.Serial)] = true
+			}
+		}
+	}
+}
+
+// numberSerials gives each a number in their order: the same module that two ports show stays one.
+func numberSerials(serials map[string]bool) map[string]string {
+	var list []string
+	for s := range serials {
+		list = append(list, s)
+	}
+	slices.Sort(list)
+	out := map[string]string{}
+	for i, s := range list {
+		out[s] = fmt.Sprintf("SERIAL%04d", i+1)
+	}
+	return out
+}
+
+// module replaces the serial number of a module. A checksum stays as right or as wrong as it was. What a vendor writes as it likes is
+// left out, as is a page that cannot be understood, and all but the identifier where that does not tell of any place.
+func (p *pseudonyms) module(name string, data []byte) []byte {
+	e, err := decodeEEPROM(name, data)
+	if err != nil {
+		return nil
+	}
+	if !isIdentity(name) {
+		return data
+	}
+	place, ok := e.private()
+	if !ok {
+		e.forget(3, len(e.data))
+		return e.encode()
+	}
+	at, end := int(place.Serial.Offset), int(place.Serial.Offset)+int(place.Serial.Length)
+	if text := e.serial(place.Serial); text != "" {
+		e.replace(at, int(place.Checksum.Offset), fmt.Sprintf("%-*s", end-at, p.serials[text]))
+	} else if len(e.get(at, end-at)) < end-at {
+		e.forget(at, end)
+	}
+	e.forget(int(place.Vendor.Offset), int(place.Vendor.Offset)+int(place.Vendor.Length))
+	return e.encode()
+}
+
+// forget leaves bytes out.
+func (e *eeprom) forget(from, to int) { clear(e.known[from:to]) }
+
+// replace puts other bytes in the place of some, and adds the difference to their checksum.
+func (e *eeprom) replace(at, sum int, text string) {
+	for i := range len(text) {
+		e.data[sum] += text[i] - e.data[at+i]
+		e.data[at+i] = text[i]
+	}
+}

@@ -1,0 +1,83 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/internal/transceiver"
+)
+
+func TestParseModuleEEPROM(t *testing.T) {
+	header := attr(ethtoolHeader|nested, attr(1, u32(5)), attr(ethtoolHeaderDevName, str("eth0")))
+	ref := transceiver.Ref{Address: transceiver.AddressA0, Offset: 14, Length: 4}
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want []byte
+		err  Reason
+	}{
+		{"whole", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A, 0x80, 0xE8})), []byte{0x34, 0x9A, 0x80, 0xE8}, ""},
+		{"less than was asked for", slices.Concat(header, attr(moduleEEPROMData, []byte{0x34, 0x9A})), []byte{0x34, 0x9A}, ""},
+		{"more than was asked for", slices.Concat(header, attr(moduleEEPROMData, make([]byte, 128))), make([]byte, 4), ""},
+		{"no data", header, nil, Malformed},
+		{"a module that does not answer", slices.Concat(header, attr(moduleEEPROMData, nil)), nil, IO},
+		{"empty", nil, nil, Malformed},
+	} {
+		got, err := parseModuleEEPROM(c.msg, ref)
+		if !bytes.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && ReasonOf(err) != c.err {
+			t.Errorf("%s: % x, %v", c.name, got, err)
+		}
+	}
+}
+
+func FuzzParseModuleEEPROM(f *testing.F) {
+	f.Add([]byte(nil), uint8(4))
+	f.Add(attr(moduleEEPROMData, []byte{1, 2, 3, 4}), uint8(3))
+	f.Fuzz(func(t *testing.T, msg []byte, length uint8) {
+		got, err := parseModuleEEPROM(msg, transceiver.Ref{Address: transceiver.AddressA0, Length: length})
+		if len(got) > int(length) || err == nil && len(got) == 0 && length > 0 {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+	})
+}
+
+func TestModuleEEPROMRequest(t *testing.T) {
+	request := func(ref transceiver.Ref) (b []byte) {
+		for _, a := range moduleEEPROMRequest(ref) {
+			b = append(b, a.Serialize()...)
+		}
+		return b
+	}
+	lower := slices.Concat(attr(moduleEEPROMOffset, u32(14)), attr(moduleEEPROMLength, u32(4)), attr(moduleEEPROMPage, u8(0)), attr(moduleEEPROMAddress, u8(0x50)))
+	if got := request(transceiver.Ref{Address: 0x50, Offset: 14, Length: 4}); !bytes.Equal(got, lower) {
+		t.Errorf("% x", got)
+	}
+	banked := slices.Concat(
+		attr(moduleEEPROMOffset, u32(154)), attr(moduleEEPROMLength, u32(60)), attr(moduleEEPROMPage, u8(0x11)),
+		attr(moduleEEPROMAddress, u8(0x50)), attr(moduleEEPROMBank, u8(1)),
+	)
+	if got := request(transceiver.Ref{Address: 0x50, Page: 0x11, Bank: 1, Offset: 154, Length: 60}); !bytes.Equal(got, banked) {
+		t.Errorf("% x", got)
+	}
+}
+
+// What the kernel would refuse is not asked.
+func TestInvalidModuleEEPROMRequests(t *testing.T) {
+	c := &ethtoolClient{}
+	for _, ref := range []transceiver.Ref{{}, {Address: 0x50, Offset: 100, Length: 100}, {Address: 0x50, Page: 1, Length: 1}} {
+		if _, err := c.ModuleEEPROM(t.Context(), "eth0", ref); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%+v: %v", ref, err)
+		}
+	}
+}
+
+func TestBusy(t *testing.T) {
+	for err, want := range map[error]bool{syscall.EBUSY: true, syscall.EAGAIN: true, syscall.EIO: false, syscall.EPERM: false} {
+		if Busy(&Error{"ask", "ethtool/eth0/eeprom/50-00-0", err}) != want {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package transceiver
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+const (
+	cmisFlat         = 1 << 7 // 00h:2 (CMIS 5.2, table 8-5)
+	cmisLaneMonitors = 0x07   // 01h:160 (Supported Monitors Advertisement): bias, transmitted, received power
+	cmisBankLanes    = 8
+	maxApplications  = 15
+)
+
+var cmisSums = []sum{
+	sumOf(upper(0, 0, 128), 221, 222, "00h:222"),
+	sumOf(upper(0, 1, 130), 254, 255, "01h:255"),
+	sumOf(upper(0, 2, 128), 254, 255, "02h:255"),
+}
+
+// cmisBanks is the number of banks of eight lanes: 01h:142, bits 1–0 (CMIS 5.2, table 8-41).
+func cmisBanks(p *Pages) int {
+	b, ok := p.byteAt(upper(0, 1, 142))
+	if !ok {
+		return 0
+	}
+	return [4]int{1, 2, 4, 1}[b&3]
+}
+
+// decodeCMIS reads modules of the Common Management Interface Specification, 3.0 to 5.3.
+func decodeCMIS(p *Pages, m *Module) {
+	cmisIdentity(p, m)
+	m.BadChecksums = p.badSums(cmisSums)
+	if b, ok := p.byteAt(lower(1)); ok {
+		m.Revision = fmt.Sprintf("%d.%d", b>>4, b&15)
+	}
+	if b, ok := p.read(lower(39).run(2)); ok && b[0]|b[1] != 0 && b[0]&b[1] != 0xFF {
+		m.Firmware = fmt.Sprintf("%d.%d", b[0], b[1])
+	}
+	connector, _ := p.byteAt(upper(0, 0, 203))
+	m.Connector = connectors[connector]
+	m.FlatMemory = p.bit(lower(2), cmisFlat)
+	mediaType, _ := p.byteAt(lower(85))
+	m.Media = cmisMedia(p, mediaType)
+	m.Applications = cmisApplications(p, mediaType)
+	m.FormFactor = cmisFormFactor(m)
+	cmisLength(p, m)
+	cmisPower(p, m)
+	if m.FlatMemory != nil && !*m.FlatMemory {
+		cmisState(p, m)
+		cmisHostLanes(p, m)
+		m.DataPaths = cmisDataPaths(m)
+		cmisMonitors(p, m)
+	}
+}
+
+// cmisIdentity reads page 00h (CMIS 5.2, table 8-23).
+func cmisIdentity(p *Pages, m *Module) {
+	at := upper(0, 0, 129)
+	m.Vendor, m.OUI = p.text(at.run(16)), oui(p.read(at.at(145).run(3)))
+	m.PartNumber, m.VendorRevision = p.text(at.at(148).run(16)), p.text(at.at(164).run(2))
+	m.SerialNumber, m.DateCode = p.text(at.at(166).run(16)), p.text(at.at(182).run(8))
+}
+
+// cmisFormFactor tells what the identifier "QSFP+ or later with CMIS" stands for by the fastest host lane.
+func cmisFormFactor(m *Module) string {
+	fastest := 0
+	for _, a := range m.Applications {
+		fastest = max(fastest, hostInterfaces[a.HostID].rate)
+	}
+	if m.Identifier != 0x1E {
+		return formFactors[m.Identifier]
+	}
+	switch fastest {
+	case 200:
+		return "QSFP224"
+	case 100:
+		return "QSFP112"
+	case 50:
+		return "QSFP56"
+	case 25:
+		return "QSFP28"
+	}
+	return formFactors[m.Identifier]
+}
+
+// cmisMedia reads the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface Technology): 0Ah and
+// 0Bh are copper without a chip, 0Ch to 0Fh with one.
+func cmisMedia(p *Pages, mediaType uint8) Media {
+	tech, _ := p.byteAt(upper(0, 0, 212))
+	copper := tech >= 0x0A && tech <= 0x0F
+	switch {
+	case mediaType == mediaTypeMMF:
+		return MultiMode
+	case mediaType == mediaTypeSMF:
+		return SingleMode
+	case mediaType == mediaTypeBaseT:
+		return TwistedPair
+	case copper && tech >= 0x0C, mediaType == mediaTypeActive && copper:
+		return ActiveCopper
+	case copper, mediaType == mediaTypeCopper:
+		return PassiveCopper
+	case mediaType == mediaTypeActive:
+		return ActiveOptical
+	}
+	return MediaUnknown
+}
+
+// cmisApplications reads the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and where their media lanes
+// may begin in 01h:176–190 (table 8-52). They end at the first whose host interface is FFh.
+func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
+	for n := 1; n <= maxApplications; n++ {
+		at := lower(uint8(86 + 4*(n-1)))
+		if n > 8 {
+			at = upper(0, 1, uint8(223+4*(n-9)))
+		}
+		d, ok := p.read(at.run(4))
+		if !ok || d[0] == 0xFF {
+			break
+		}
+		if d[0] == 0 && d[1] == 0 { // not an end, and nothing
+			continue
+		}
+		a := Application{
+			Number: n, HostID: d[0], MediaID: d[1], HostLanes: int(d[2] >> 4), MediaLanes: int(d[2] & 15), HostOptions: d[3],
+			Host: named(hostInterfaces[d[0]].name, d[0]), Media: named(mediaInterfaces[mediaType][d[1]], d[1]),
+		}
+		a.MediaOptions, _ = p.byteAt(upper(0, 1, uint8(176+n-1)))
+		out = append(out, a)
+	}
+	return out
+}
+
+// tens are the multipliers of lengths, by the two highest bits; of single mode fibre the last is reserved.
+var tens = [4]float64{0.1, 1, 10, 100}
+
+// cmisLength reads the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link (01h:132–136, Supported Fiber
+// Link Length): single mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
+func cmisLength(p *Pages, m *Module) {
+	b, _ := p.byteAt(upper(0, 0, 202))
+	switch m.Media {
+	case PassiveCopper, ActiveCopper, ActiveOptical:
+		m.CableLength = positive(float64(b&0x3F) * tens[b>>6])
+	case SingleMode:
+		if b, ok := p.byteAt(upper(0, 1, 132)); ok && b>>6 < 3 {
+			m.Reach = positive(float64(b&0x3F) * tens[b>>6] * 1000)
+		}
+	case MultiMode:
+		if b, ok := p.read(upper(0, 1, 133).run(4)); ok {
+			m.Reach = positive(max(2*float64(max(b[0], b[1], b[2])), float64(b[3])))
+		}
+	}
+}
+
+// cmisPower reads 00h:200 and 201 (Module Power Characteristics). What a class stands for differs with the form factor; the watts are told.
+func cmisPower(p *Pages, m *Module) {
+	b, ok := p.read(upper(0, 0, 200).run(2))
+	if !ok {
+		return
+	}
+	m.PowerClass = ptr(uint64(b[0]>>5) + 1)
+	m.MaxPower = positive(float64(b[1]) / 4)
+}
+
+// cmisState reads 00h:3 (Global Status Information) and 00h:41 (CMIS 5.2, table 8-16).
+func cmisState(p *Pages, m *Module) {
+	b, ok := p.byteAt(lower(3))
+	if !ok {
+		return
+	}
+	state := b >> 1 & 7
+	m.State = moduleStates[state]
+	if m.State == "" {
+		return
+	}
+	m.LowPower = ptr(state == moduleLowPower)
+	if cause, ok := p.byteAt(lower(41)); ok && m.State == "fault" && cause != 0 {
+		m.Fault = named(faults[cause], cause)
+	}
+}
+
+// cmisHostLanes reads, of each bank, the states of the data paths (11h:128–131: four bits a lane, the lower for the odd one; CMIS 5.2,
+// table 8-76) and the control set that is in force (11h:206–213: bits 7–4 AppSel, 3–1 data path; table 8-86).
+func cmisHostLanes(p *Pages, m *Module) {
+	for bank := range cmisBanks(p) {
+		states, ok := p.read(upper(uint8(bank), 0x11, 128).run(4))
+		if !ok {
+			continue
+		}
+		selected, _ := p.read(upper(uint8(bank), 0x11, 206).run(8))
+		for i := range cmisBankLanes {
+			l := HostLane{Number: bank*cmisBankLanes + i + 1, State: dataPathStates[states[i/2]>>(4*(i%2))&15]}
+			if selected != nil {
+				l.Application = int(selected[i] >> 4)
+				l.path = bank*cmisBankLanes + int(selected[i]>>1&7)
+			}
+			m.HostLanes = append(m.HostLanes, l)
+		}
+	}
+}
+
+// cmisDataPaths groups host lanes by application and data path, whose number is that of its first lane less one.
+func cmisDataPaths(m *Module) (out []DataPath) {
+	for _, l := range m.HostLanes {
+		if l.Application == 0 {
+			continue
+		}
+		if n := len(out); n == 0 || out[n-1].Application != l.Application || out[n-1].path != l.path {
+			out = append(out, DataPath{Application: l.Application, path: l.path, Activated: true})
+		}
+		d := &out[len(out)-1]
+		d.HostLanes = append(d.HostLanes, l.Number)
+		d.Activated = d.Activated && l.State == dataPathStates[dataPathActivated]
+	}
+	for i := range out {
+		out[i].MediaLanes = m.mediaLanes(out[i])
+	}
+	return out
+}
+
+// mediaLanes are those of a data path: the first begins where the application may begin on the host side for the k-th time, so the
+// media lanes begin at the k-th place of the media side.
+func (m *Module) mediaLanes(d DataPath) (out []int) {
+	bank, first := d.path/cmisBankLanes, d.path%cmisBankLanes
+	for _, a := range m.Applications {
+		if a.Number != d.Application || a.HostOptions&(1<<first) == 0 {
+			continue
+		}
+		k := bits.OnesCount8(a.HostOptions & (1<<first - 1))
+		start, ok := place(a.MediaOptions, k)
+		if a.MediaOptions == 0 && k == 0 { // not told, as by modules before CMIS 4.0: from the first
+			start, ok = 0, true
+		}
+		for i := range a.MediaLanes {
+			if n := start + i; ok && n < cmisBankLanes {
+				out = append(out, bank*cmisBankLanes+n+1)
+			}
+		}
+	}
+	return out
+}
+
+// place is the k-th bit that is set, from 0.
+func place(mask uint8, k int) (int, bool) {
+	for i := range 8 {
+		if mask&(1<<i) != 0 {
+			if k == 0 {
+				return i, true
+			}
+			k--
+		}
+	}
+	return 0, false
+}
+
+// cmisMonitors reads 00h:14–17, page 11h, and page 02h.
+func cmisMonitors(p *Pages, m *Module) {
+	general, ok := p.words(lower(14), 2)
+	if ok && !allSame(general) {
+		m.DOM = true
+		m.Temperature, m.Voltage = celsius(rawCelsius(general[0])), rawVolts(general[1])
+	}
+	has, _ := p.byteAt(upper(0, 1, 160))
+	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved
+	cmisThresholds(p, &m.Thresholds, multiplier)
+	if has&cmisLaneMonitors == 0 {
+		return
+	}
+	m.DOM, m.RxPowerKind = true, OMA
+	if b, ok := p.byteAt(upper(0, 1, 151)); ok && b&(1<<4) != 0 {
+		m.RxPowerKind = AveragePower
+	}
+	for bank := range cmisBanks(p) {
+		m.Lanes = append(m.Lanes, cmisBank(p, m, uint8(bank), has, multiplier)...)
+	}
+}
+
+// cmisBank reads the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received power.
+func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes []Lane) {
+	readings, ok := p.words(upper(bank, 0x11, 154), 3*cmisBankLanes)
+	if !ok {
+		return nil
+	}
+	usable := cmisUsable(p, m, bank)
+	for i := range cmisBankLanes {
+		if usable&(1<<i) == 0 {
+			continue
+		}
+		l := Lane{Number: int(bank)*cmisBankLanes + i + 1}
+		l.Active = m.active(l.Number)
+		if has&1 != 0 {
+			l.Bias = rawBias(readings[8+i], multiplier)
+		}
+		if has&2 != 0 {
+			l.TxPower = rawPower(readings[i])
+		}
+		if has&4 != 0 {
+			l.RxPower = rawPower(readings[16+i])
+		}
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// cmisUsable is the media lanes of a bank that the module has: those that some application can use, less those that the module says
+// are not there (00h:210, of the first bank).
+func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
+	for _, a := range m.Applications {
+		for start := range cmisBankLanes {
+			if a.MediaOptions&(1<<start) != 0 {
+				usable |= uint8((1<<a.MediaLanes - 1) << start)
+			}
+		}
+	}
+	if usable == 0 {
+		usable = 0xFF
+	}
+	if b, ok := p.byteAt(upper(0, 0, 210)); ok && bank == 0 && usable&^b != 0 {
+		usable &^= b
+	}
+	return usable
+}
+
+// active says whether a media lane belongs to a data path that is activated; nil where the module does not tell.
+func (m *Module) active(lane int) *bool {
+	if len(m.HostLanes) == 0 {
+		return nil
+	}
+	active := false
+	for _, d := range m.DataPaths {
+		if d.MediaLanes == nil { // it is not known which are meant
+			return nil
+		}
+		for _, n := range d.MediaLanes {
+			active = active || n == lane && d.Activated
+		}
+	}
+	return &active
+}
+
+// cmisThresholds reads page 02h; those of the bias are multiplied as its readings.
+func cmisThresholds(p *Pages, t *Thresholds, multiplier float64) {
+	at := upper(0, 2, 128)
+	t.Temperature = p.thresholds(at, thresholdCelsius, false)
+	t.Voltage = p.thresholds(at.at(136), rawVolts, false)
+	t.TxPower = p.thresholds(at.at(176), rawPower, true)
+	t.Bias = p.thresholds(at.at(184), func(raw uint16) *float64 { return rawBias(raw, multiplier) }, false)
+	t.RxPower = p.thresholds(at.at(192), rawPower, true)
+}

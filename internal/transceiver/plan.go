@@ -1,0 +1,77 @@
+package transceiver
+
+// Plan says what to read next of a module of which p is known. What is static is read once: it is called again until there is no
+// more of it, since what a module has is told by what was read before. The monitors are then read each time that they are wanted.
+// None of the bytes is cleared by reading.
+//
+// mlx5 does not pass the bank on (drivers/net/ethernet/mellanox/mlx5/core/port.c): there the first bank would be taken for the
+// others, and the caller refuses what is of a bank other than 0.
+func Plan(p *Pages) (static, monitors []Ref) {
+	first := lower(0).run(3) // the identifier, and whether there are pages
+	if rest, ok := p.open(first); ok {
+		return []Ref{rest}, nil
+	}
+	id, ok := p.byteAt(lower(0))
+	if !ok {
+		return nil, nil
+	}
+	switch layoutOf(id) {
+	case SFF8472:
+		static, monitors = planSFF8472(p)
+	case SFF8636:
+		static, monitors = planSFF8636(p)
+	case CMIS:
+		static, monitors = planCMIS(p)
+	default:
+		static = []Ref{upper(0, 0, 128).run(96)}
+	}
+	var missing []Ref
+	for _, r := range static {
+		if rest, ok := p.open(r); ok {
+			missing = append(missing, rest)
+		}
+	}
+	return missing, monitors
+}
+
+// planSFF8472 reads A2h where A0h says that it is there, and that no command is needed to get at it (A0h:92, bits 6 and 2).
+func planSFF8472(p *Pages) (static, monitors []Ref) {
+	static = []Ref{lower(3).run(93)}
+	if sff8472HasDOM(p) {
+		static = append(static, a2(0).run(96))      // thresholds and calibration
+		monitors = append(monitors, a2(96).run(15)) // up to the status
+	}
+	return static, monitors
+}
+
+// planSFF8636 asks passive copper, and modules without pages, for their identity only.
+func planSFF8636(p *Pages) (static, monitors []Ref) {
+	static = []Ref{upper(0, 0, 128).run(96), lower(107).run(7)}
+	tech, ok := p.byteAt(upper(0, 0, 147))
+	if !ok || sff8636Media(tech) == PassiveCopper {
+		return static, nil
+	}
+	if flat := p.bit(lower(2), sff8636Flat); flat != nil && !*flat {
+		static = append(static, upper(0, 3, 128).run(72)) // thresholds
+	}
+	return static, []Ref{lower(2), lower(22).run(36), lower(86).run(8)}
+}
+
+// planCMIS asks modules without pages for their identity only.
+func planCMIS(p *Pages) (static, monitors []Ref) {
+	static = []Ref{lower(39).run(2), lower(85).run(33), upper(0, 0, 128).run(95)}
+	if flat := p.bit(lower(2), cmisFlat); flat == nil || *flat {
+		return static, nil
+	}
+	static = append(static, upper(0, 1, 128).run(128), upper(0, 2, 128).run(128))
+	monitors = []Ref{lower(3), lower(14).run(28)} // state; temperature, voltage, control and cause of a fault
+	for bank := range uint8(cmisBanks(p)) {
+		monitors = append(monitors, upper(bank, 0x11, 128).run(4)) // states of the data paths
+		if has, ok := p.byteAt(upper(0, 1, 160)); ok && has&cmisLaneMonitors != 0 {
+			monitors = append(monitors, upper(bank, 0x11, 154).run(60)) // powers and bias, and what is selected
+		} else {
+			monitors = append(monitors, upper(bank, 0x11, 206).run(8))
+		}
+	}
+	return static, monitors
+}

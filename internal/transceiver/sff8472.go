@@ -1,0 +1,257 @@
+package transceiver
+
+import "math"
+
+// a2 names a byte of A2h.
+func a2(offset uint8) Ref { return Ref{Address: AddressA2, Offset: offset, Length: 1} }
+
+// Bits of the diagnostic monitoring type (SFF-8472, table 8-5, A0h:92).
+const (
+	sff8472DOM           = 1 << 6
+	sff8472External      = 1 << 4
+	sff8472Average       = 1 << 3
+	sff8472AddressChange = 1 << 2
+)
+
+// Bits of the cable technology (SFF-8472, table 5-3, A0h:8).
+const (
+	sff8472ActiveCable  = 1 << 3
+	sff8472PassiveCable = 1 << 2
+)
+
+var sff8472Sums = []sum{
+	sumOf(lower(0), 62, 63, "A0h:63"),
+	sumOf(lower(64), 94, 95, "A0h:95"),
+	sumOf(a2(0), 94, 95, "A2h:95"),
+}
+
+// sff8472HasDOM says whether A2h is there and can be read.
+func sff8472HasDOM(p *Pages) bool {
+	b, ok := p.byteAt(lower(92))
+	return ok && b&sff8472DOM != 0 && b&sff8472AddressChange == 0
+}
+
+// decodeSFF8472 reads SFP modules (SFF-8472 Rev 12.4).
+func decodeSFF8472(p *Pages, m *Module) {
+	m.Vendor, m.OUI = p.text(lower(20).run(16)), oui(p.read(lower(37).run(3)))
+	m.PartNumber, m.VendorRevision = p.text(lower(40).run(16)), p.text(lower(56).run(4))
+	m.SerialNumber, m.DateCode = p.text(lower(68).run(16)), p.text(lower(84).run(8))
+	m.BadChecksums = p.badSums(sff8472Sums)
+	connector, _ := p.byteAt(lower(2))
+	m.Connector = connectors[connector]
+	compliance, _ := p.byteAt(lower(36))
+	m.Compliance = specifications[compliance].name
+	m.Media = sff8472Media(p, compliance, connector)
+	m.FormFactor = sff8472FormFactor(p)
+	sff8472Lengths(p, m)
+	sff8472Power(p, m)
+	if sff8472HasDOM(p) && m.Media != PassiveCopper {
+		sff8472Monitors(p, m)
+	}
+}
+
+// sff8472FormFactor tells the generations of SFP apart by the nominal rate: A0h:12 in 100 MBd, or where that is full A0h:66 in 250.
+func sff8472FormFactor(p *Pages) string {
+	rate, _ := p.byteAt(lower(12))
+	mbd := int(rate) * 100
+	if rate == math.MaxUint8 {
+		more, _ := p.byteAt(lower(66))
+		mbd = int(more) * 250
+	}
+	switch {
+	case mbd > 50000:
+		return "SFP112"
+	case mbd > 26000:
+		return "SFP56"
+	case mbd >= 24000:
+		return "SFP28"
+	case mbd >= 8000:
+		return "SFP+"
+	}
+	return "SFP"
+}
+
+func sff8472Media(p *Pages, compliance, connector uint8) Media {
+	cable, _ := p.byteAt(lower(8))
+	switch {
+	case cable&sff8472PassiveCable != 0:
+		return PassiveCopper
+	case cable&sff8472ActiveCable != 0:
+		if specifications[compliance].media == ActiveOptical { // A0h:8 says of any active cable that it is one
+			return ActiveOptical
+		}
+		return ActiveCopper
+	}
+	if m := specifications[compliance].media; m != MediaUnknown {
+		return m
+	}
+	ten, _ := p.byteAt(lower(3)) // 10GBASE-ER, LRM, LR, SR: bits 7 to 4
+	one, _ := p.byteAt(lower(6)) // 1000BASE-T, CX, LX, SX: bits 3 to 0
+	lengths, _ := p.read(lower(14).run(6))
+	has := func(i ...int) bool {
+		for _, i := range i {
+			if lengths != nil && lengths[i] != 0 {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case ten&0xA0 != 0 || one&0x02 != 0:
+		return SingleMode
+	case ten&0x50 != 0 || one&0x01 != 0:
+		return MultiMode
+	case one&0x08 != 0 || connector == 0x22:
+		return TwistedPair
+	case has(0, 1):
+		return SingleMode
+	case has(2, 3, 5):
+		return MultiMode
+	}
+	return MediaUnknown
+}
+
+// sff8472Lengths reads A0h:14–19: single mode in km and in 100 m, OM2, OM1, then copper in m or OM4, and OM3, in 10 m.
+func sff8472Lengths(p *Pages, m *Module) {
+	b, ok := p.read(lower(14).run(6))
+	if !ok {
+		return
+	}
+	switch m.Media {
+	case PassiveCopper, ActiveCopper, ActiveOptical:
+		m.CableLength = positive(float64(b[4]))
+	case SingleMode:
+		m.Reach = positive(max(float64(b[0])*1000, float64(b[1])*100))
+	case MultiMode:
+		m.Reach = positive(float64(max(b[2], b[3], b[4], b[5])) * 10)
+	}
+}
+
+// sff8472Power reads the power level (SFF-8472, table 8-3, A0h:64): bits 6, 5 and 1, and A0h:66 in 0.1 W for the highest.
+func sff8472Power(p *Pages, m *Module) {
+	b, ok := p.byteAt(lower(64))
+	if !ok {
+		return
+	}
+	switch {
+	case b&(1<<6) != 0:
+		m.PowerClass = ptr[uint64](4)
+		if w, ok := p.byteAt(lower(66)); ok {
+			m.MaxPower = positive(float64(w) / 10)
+		}
+	case b&(1<<5) != 0:
+		m.PowerClass, m.MaxPower = ptr[uint64](3), ptr(2.0)
+	case b&(1<<1) != 0:
+		m.PowerClass, m.MaxPower = ptr[uint64](2), ptr(1.5)
+	default:
+		m.PowerClass, m.MaxPower = ptr[uint64](1), ptr(1.0)
+	}
+}
+
+// sff8472Monitors reads A2h.
+func sff8472Monitors(p *Pages, m *Module) {
+	kind, _ := p.byteAt(lower(92))
+	raw, ok := p.words(a2(96), 5)
+	if ok && allSame(raw) { // nothing answers at A2h, whatever A0h says
+		return
+	}
+	m.DOM, m.ExternalCal = true, kind&sff8472External != 0
+	c := internalCalibration
+	if m.ExternalCal {
+		var known bool
+		if c, known = externalCalibration(p); !known {
+			return // raw numbers without their constants mean nothing
+		}
+	}
+	if m.RxPowerKind = OMA; kind&sff8472Average != 0 {
+		m.RxPowerKind = AveragePower
+	}
+	sff8472Thresholds(p, &m.Thresholds, c)
+	lane := Lane{Number: 1, TxDisabled: sff8472Pin(p, 1<<6, 1<<7), TxFault: sff8472Pin(p, 1<<5, 1<<2), RxLOS: sff8472Pin(p, 1<<4, 1<<1)}
+	wait := p.bit(a2(110), 1) // Data_Ready_Bar
+	if m.NotReady = wait != nil && *wait; ok && !m.NotReady {
+		m.Temperature, m.Voltage = celsius(c.celsius(raw[0])), c.volts(raw[1])
+		lane.Bias, lane.TxPower, lane.RxPower = c.amperes(raw[2]), c.txPower(raw[3]), c.rxPower(raw[4])
+		m.Lanes = []Lane{lane}
+	}
+}
+
+// sff8472Pin is the state of a pin in A2h:110, where A0h:93 says that it is told (SFF-8472, table 8-6).
+func sff8472Pin(p *Pages, told, pin byte) *bool {
+	if b, ok := p.byteAt(lower(93)); !ok || b&told == 0 {
+		return nil
+	}
+	return p.bit(a2(110), pin)
+}
+
+// sff8472Thresholds reads A2h:0–39 (SFF-8472, table 9-5).
+func sff8472Thresholds(p *Pages, t *Thresholds, c calibration) {
+	t.Temperature = p.thresholds(a2(0), func(raw uint16) *float64 { return ptr(c.celsius(raw)) }, false)
+	t.Voltage = p.thresholds(a2(8), c.volts, false)
+	t.Bias = p.thresholds(a2(16), c.amperes, false)
+	t.TxPower = p.thresholds(a2(24), c.txPower, true)
+	t.RxPower = p.thresholds(a2(32), c.rxPower, true)
+}
+
+// allSame says whether all are 0, or all ones.
+func allSame(raw []uint16) bool {
+	for _, r := range raw {
+		if r != raw[0] || r != 0 && r != notThere {
+			return false
+		}
+	}
+	return true
+}
+
+// calibration turns raw numbers into values.
+type calibration struct {
+	celsius                          func(uint16) float64
+	volts, amperes, txPower, rxPower scale
+}
+
+var internalCalibration = calibration{
+	celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, 1) }, txPower: rawPower, rxPower: rawPower,
+}
+
+// externalCalibration reads A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw number, and for the
+// received power a polynomial. Thresholds are calibrated as readings are, as the kernel does (drivers/net/phy/sfp.c).
+func externalCalibration(p *Pages) (c calibration, ok bool) {
+	if !p.Has(a2(56).run(36)) {
+		return c, false
+	}
+	var poly [5]float64 // from Rx_PWR(4) to Rx_PWR(0)
+	for i := range poly {
+		high, _ := p.word(a2(uint8(56 + 4*i)))
+		low, _ := p.word(a2(uint8(58 + 4*i)))
+		poly[i] = float64(math.Float32frombits(uint32(high)<<16 | uint32(low)))
+	}
+	linear := func(at uint8) func(float64) float64 {
+		slope, _ := p.word(a2(at))
+		offset, _ := p.word(a2(at + 2))
+		return func(raw float64) float64 { return raw*float64(slope)/256 + float64(int16(offset)) }
+	}
+	bias, txPower, temperature, voltage := linear(76), linear(80), linear(84), linear(88)
+	return calibration{
+		celsius: func(raw uint16) float64 { return temperature(float64(int16(raw))) / bitsPerCelsius },
+		volts:   known(func(raw float64) *float64 { return positive(voltage(raw) / bitsPerVolt) }),
+		amperes: known(func(raw float64) *float64 { return ptr(max(0, bias(raw)/bitsPerAmpere)) }),
+		txPower: known(func(raw float64) *float64 { return dBm(txPower(raw) / bitsPerMW) }),
+		rxPower: known(func(raw float64) *float64 {
+			var v float64
+			for _, k := range poly {
+				v = v*raw + k
+			}
+			return dBm(v / bitsPerMW)
+		}),
+	}, true
+}
+
+// known leaves out what is not there.
+func known(f func(float64) *float64) scale {
+	return func(raw uint16) *float64 {
+		if raw == notThere {
+			return nil
+		}
+		return f(float64(raw))
+	}
+}

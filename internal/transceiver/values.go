@@ -1,0 +1,137 @@
+package transceiver
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Raw numbers in a unit, the same in all three standards.
+const (
+	bitsPerCelsius = 256
+	bitsPerVolt    = 10_000  // 100 µV
+	bitsPerAmpere  = 500_000 // 2 µA, times the multiplier of CMIS
+	bitsPerMW      = 10_000  // 0.1 µW
+)
+
+// A case is never colder or hotter: such a reading is an error of the sensor or of the bus.
+const (
+	coldest = -40.0
+	hottest = 150.0
+)
+
+// dark is the power that stands for none, in dBm: that of the least number, 0.1 µW.
+const dark = -40.0
+
+func ptr[T any](v T) *T { return &v }
+
+// text cleans a string: what is not printable ASCII is dropped, and blanks at its ends.
+func text(b []byte, ok bool) string {
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, string(b)))
+}
+
+func (p *Pages) text(r Ref) string { return text(p.read(r)) }
+
+// oui writes a vendor's number; none where it is 0 or all ones.
+func oui(b []byte, ok bool) string {
+	if !ok || string(b) == "\x00\x00\x00" || string(b) == "\xff\xff\xff" {
+		return ""
+	}
+	return fmt.Sprintf("%02x:%02x:%02x", b[0], b[1], b[2])
+}
+
+// celsius is a reading of temperature, nil out of range.
+func celsius(v float64) *float64 {
+	if v < coldest || v > hottest || math.IsNaN(v) {
+		return nil
+	}
+	return &v
+}
+
+// positive is a reading that cannot be 0 or less, as a supply that runs the module.
+func positive(v float64) *float64 {
+	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// dBm is a power in mW; less than can be told is dark.
+func dBm(mW float64) *float64 {
+	switch {
+	case math.IsNaN(mW) || math.IsInf(mW, 0):
+		return nil
+	case mW <= 0:
+		return ptr(dark)
+	}
+	return ptr(max(dark, 10*math.Log10(mW)))
+}
+
+// Raw numbers that no module measures: what is not there reads as all ones.
+const notThere = math.MaxUint16
+
+func rawVolts(raw uint16) *float64 {
+	if raw == notThere {
+		return nil
+	}
+	return positive(float64(raw) / bitsPerVolt)
+}
+
+func rawPower(raw uint16) *float64 {
+	if raw == notThere {
+		return nil
+	}
+	return dBm(float64(raw) / bitsPerMW)
+}
+
+func rawBias(raw uint16, multiplier float64) *float64 {
+	if raw == notThere {
+		return nil
+	}
+	return ptr(float64(raw) * multiplier / bitsPerAmpere)
+}
+
+func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsius }
+
+// scale turns a raw number into a value in its unit.
+type scale func(raw uint16) *float64
+
+func thresholdCelsius(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
+
+// thresholds reads four in a row: high alarm, low alarm, high warning, low warning. What makes no sense is left out: all
+// of them 0 or all ones, a pair whose high is not above its low, a high of 0 (also 0 °C) or less, a low power of 0, below which nothing
+// is. Low temperatures below any reading do no harm.
+func (p *Pages) thresholds(at Ref, of scale, power bool) (l Levels) {
+	raw, ok := p.words(at, 4)
+	if !ok {
+		return l
+	}
+	l.HighAlarm, l.LowAlarm = pair(raw[0], raw[1], of, power)
+	l.HighWarning, l.LowWarning = pair(raw[2], raw[3], of, power)
+	return l
+}
+
+func pair(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
+	if rawHigh == rawLow {
+		return nil, nil
+	}
+	high, low = of(rawHigh), of(rawLow)
+	if high != nil && low != nil && *high <= *low {
+		return nil, nil
+	}
+	if high != nil && (rawHigh == 0 || !power && *high <= 0 || *high > hottest) {
+		high = nil
+	}
+	if power && rawLow == 0 {
+		low = nil
+	}
+	return high, low
+}
