@@ -98,9 +98,13 @@ func TestGoldenMetrics(t *testing.T) {
 				defer mu.Unlock()
 				for _, f := range families {
 					seen[f.Head.Desc.Name] = true
-					total += len(f.Points)
+					series := 0
+					for _, p := range f.Points {
+						series += p.Samples()
+					}
+					total += series
 					if budgets[name] > 0 {
-						t.Logf("%4d %s", len(f.Points), f.Head.Desc.Name)
+						t.Logf("%4d %s", series, f.Head.Desc.Name)
 					}
 				}
 				if limit := budgets[name]; limit > 0 && total > limit {
