@@ -33,6 +33,7 @@ const (
 	SourcePortNames
 	SourceLinkModes
 	SourceLinkState
+	SourceEthtoolStats
 	SourceDevlinkHealth
 	SourcePCI
 	SourceVPD
@@ -66,6 +67,7 @@ var sources = [numSources]sourceInfo{
 	SourcePortNames:     {"port_names", LockRTNL, readsFiles},     // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
+	SourceEthtoolStats:  {"ethtool_stats", LockRTNL, asksNet},     // ETHTOOL_GSTATS: some forty registers on mlx5, under its state lock
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
