@@ -22,6 +22,14 @@ var wireInfo = &Desc{
 	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
 }
 
+// wireDuplicate lets rules name one of the ports that show a wire: PromQL cannot choose by name.
+var wireDuplicate = &Desc{
+	Name: "rdma_wire_duplicate_info", Type: gauge, Scope: scopePort,
+	Help:   "Port that shows the wire of another device as well, always 1; first is the device whose port alerts on the wire name. Absent for that one, and where a wire shows once.",
+	Labels: []string{"device", "port", "netdev", "first"},
+	Source: "as rdma_wire_info",
+}
+
 // wireInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
 // tell it.
 const wireInterval = time.Hour
@@ -164,6 +172,9 @@ func emitWires(s Sink, devices []snapshot.Device) {
 		shared := len(shown[wire]) > 1
 		if netdev != "" || shared {
 			s.Emit(wireInfo, 1, d.Name, strconv.Itoa(p.Number), netdev, wire, strconv.FormatBool(shared))
+		}
+		if first := slices.Min(shown[wire]); first != d.Name {
+			s.Emit(wireDuplicate, 1, d.Name, strconv.Itoa(p.Number), netdev, first)
 		}
 	})
 }
