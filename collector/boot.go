@@ -3,27 +3,47 @@ package collector
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
-// readBoot reads how long the kernel has run. Both files are the host's in a container too; where they cannot be read there is
-// nothing to tell. The name of the boot outlives this program and is read once.
+// bootClock is what was read of the boot, and when.
+type bootClock struct {
+	at     time.Time
+	uptime float64 // seconds at that time
+	id     string
+}
+
+// readBoot tells how long the kernel has run. Both files are the host's in a container too; where they cannot be read there is
+// nothing to tell. The kernel adds up the times of all processors for /proc/uptime, so that it is read once a minute and time goes
+// on by itself between. The name of the boot outlives this program and is read once.
 func (c *infiniBand) readBoot(h *host.Host) (b snapshot.Boot) {
+	now := h.Now()
+	if c.boot.at.IsZero() || now.Sub(c.boot.at) >= slowInterval || now.Before(c.boot.at) {
+		uptime, ok := readUptime(h)
+		if !ok {
+			return b
+		}
+		c.boot.at, c.boot.uptime = now, uptime
+	}
+	if c.boot.id == "" {
+		if id, err := h.Files.Read("proc/sys/kernel/random/boot_id", nil); err == nil {
+			c.boot.id = strings.TrimSpace(string(id))
+		}
+	}
+	uptime := c.boot.uptime + now.Sub(c.boot.at).Seconds()
+	return snapshot.Boot{Uptime: &uptime, ID: c.boot.id}
+}
+
+// readUptime reads the first number of /proc/uptime.
+func readUptime(h *host.Host) (float64, bool) {
 	text, err := h.Files.Read("proc/uptime", nil)
 	if err != nil {
-		return b
+		return 0, false
 	}
 	first, _, _ := strings.Cut(string(text), " ")
 	seconds, err := strconv.ParseFloat(strings.TrimSpace(first), 64)
-	if err != nil || !(seconds >= 0 && seconds < 1e12) {
-		return b
-	}
-	if c.bootID == "" {
-		if id, err := h.Files.Read("proc/sys/kernel/random/boot_id", nil); err == nil {
-			c.bootID = strings.TrimSpace(string(id))
-		}
-	}
-	return snapshot.Boot{Uptime: &seconds, ID: c.bootID}
+	return seconds, err == nil && seconds >= 0 && seconds < 1e12
 }

@@ -71,6 +71,7 @@ func All(o Options) []*Collector {
 		newHWCounters(o),
 		newModules(o),
 		newHealth(o),
+		newQoS(o),
 	}
 }
 

@@ -126,55 +126,69 @@ func lastingID(d *snapshot.Device, port int) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
 	}
-	return identityOf(d) + "/" + strconv.Itoa(port)
+	return d.NodeGUID + "/" + d.PCIAddress + "/" + strconv.Itoa(port)
 }
 
-// remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has.
-func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) {
+// remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has. The result is whether
+// all was as in the round before.
+func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
+	for i := range devices {
+		for j := range devices[i].Ports {
+			c.history(&devices[i], &devices[i].Ports[j])
+		}
+	}
+	said := c.Site.Current()
+	if c.judged.again(devices, said, c.Memory.Version()) {
+		return true
+	}
+	c.judge(now, said, devices)
+	c.forgetPassing(devices)
+	c.judged.keep(devices, said, c.Memory.Version())
+	return false
+}
+
+// judge sets what the operator and the evidence say of each port.
+func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
 	perCard := map[string]int{}
 	for i := range devices {
 		perCard[cardOf(&devices[i])] += len(devices[i].Ports)
 	}
-	said := c.Site.Current()
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
 	for i := range devices {
 		d := &devices[i]
-		var subjects []site.Subject
-		if said != nil {
-			subjects = c.subjects(d)
-		}
+		subjects := c.subjects(d)
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			var pin site.Settings
-			if said != nil {
-				pin = said.Settings(subjects[1+j])
-			}
+			pin := said.Settings(subjects[1+j])
 			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
 			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
-			if said != nil && (said.Ignored(subjects[0]) || said.Ignored(subjects[1+j])) {
+			if said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
 				kind.Board = "" // what is ignored is no example to others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
 			}
-			c.history(d, p)
 		}
 	}
 	c.Memory.Observe(now, links)
 	c.expect(links, targets)
-	for id, ports := range c.ports {
-		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return identityOf(&d) == id })
-		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.passing })
-		if len(ports) == 0 {
-			delete(c.ports, id)
-		}
-	}
 	for i := range devices {
 		for j := range devices[i].Ports {
 			if id := lastingID(&devices[i], devices[i].Ports[j].Number); id != "" {
 				devices[i].Ports[j].WasActive = c.Memory.WasActive(id)
 			}
+		}
+	}
+}
+
+// forgetPassing drops the history of devices that come and go, once they are gone.
+func (c *infiniBand) forgetPassing(devices []snapshot.Device) {
+	for key, ports := range c.ports {
+		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return keyOf(&d) == key })
+		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.passing })
+		if len(ports) == 0 {
+			delete(c.ports, key)
 		}
 	}
 }

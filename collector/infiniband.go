@@ -62,29 +62,17 @@ var (
 type infiniBand struct {
 	Options
 	devices map[string]*deviceState
-	ports   map[string]map[int]*portHistory
+	ports   map[deviceKey]map[int]*portHistory
+	judged  judged
+	absent  absent
 	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
 	last    map[string]*lastDevice    // by name
 	gpus    []string
 	gpusAt  time.Time
-	bootID  string
+	boot    bootClock
 
 	links      *linkWatch
 	registered *deviceWatch
-}
-
-// portHistory is what a port was, by identity of its device.
-type portHistory struct {
-	active    bool // at the last reading of its state
-	wasActive bool // at any
-	passing   bool // its device comes and goes: nothing is kept of it
-	snapshot.Transitions
-}
-
-// lastDevice is a device as it was last read.
-type lastDevice struct {
-	at     time.Time
-	device snapshot.Device
 }
 
 // deviceState belongs to the lane of its device.
@@ -99,7 +87,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[string]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
+	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -135,10 +123,10 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name], gpus)
 	}, func(devices []snapshot.Device) {
-		c.remember(now, devices)
+		same := c.remember(now, devices)
 		c.count(devices, now)
 		c.comparePKeys(devices)
-		missing := c.missing(ctx, h, boot.ID, names, devices)
+		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
@@ -159,67 +147,6 @@ func (c *infiniBand) forget(h *host.Host, names []string) {
 	c.nvlink.forget(names)
 }
 
-// withLast keeps what was read, and puts the last state of devices whose read has not returned beside it.
-func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
-	ages := make([]snapshot.DataAge, 0, len(reads))
-	for i := range devices {
-		d := &devices[i]
-		if age, ok := ageOf(d); ok {
-			ages = append(ages, snapshot.DataAge{Device: d.Name, Age: age})
-			c.keep(d, now.Add(-age))
-		}
-	}
-	for _, read := range reads {
-		last := c.last[read.Device]
-		if last == nil || !read.Stuck {
-			continue
-		}
-		age := now.Sub(last.at)
-		ages = append(ages, snapshot.DataAge{Device: read.Device, Age: age})
-		if age <= lastStateTime {
-			devices = append(devices, withoutCounters(&last.device))
-		}
-	}
-	return devices, ages
-}
-
-func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
-	last := c.last[d.Name]
-	if last == nil {
-		last = &lastDevice{}
-		c.last[d.Name] = last
-	}
-	last.at, last.device = at, *d
-}
-
-// ageOf is the age of the oldest port's state, if all were ever read.
-func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
-	for i := range d.Ports {
-		p := &d.Ports[i]
-		if p.Unread && p.Age == 0 {
-			return 0, false
-		}
-		age = max(age, p.Age)
-	}
-	return age, true
-}
-
-// withoutCounters is a copy of what may be served old.
-func withoutCounters(d *snapshot.Device) snapshot.Device {
-	out := *d
-	out.Ports = slices.Clone(d.Ports)
-	for i := range out.Ports {
-		p := &out.Ports[i]
-		p.Counters, p.Transitions = nil, nil
-		p.Netdev = slices.Clone(p.Netdev)
-		for j := range p.Netdev {
-			nd := &p.Netdev[j]
-			nd.CarrierUps, nd.CarrierDowns, nd.Transitions, nd.DownEvents = nil, nil, nil, nil
-		}
-	}
-	return out
-}
-
 // readGPUs finds the GPUs, whose place in the PCI tree gives a NIC its role.
 func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	if now := h.Now(); c.gpusAt.IsZero() || now.Sub(c.gpusAt) >= slowInterval {
@@ -235,68 +162,14 @@ func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
 	}
 }
 
-// identityOf outlives a rename and a driver that is loaded again.
-func identityOf(d *snapshot.Device) string {
+// deviceKey outlives a rename and a driver that is loaded again.
+type deviceKey struct{ guid, pci, name string }
+
+func keyOf(d *snapshot.Device) deviceKey {
 	if d.NodeGUID == "" && d.PCIAddress == "" {
-		return d.Name
+		return deviceKey{name: d.Name}
 	}
-	return d.NodeGUID + "/" + d.PCIAddress
-}
-
-// history is what a port was, and counts the transitions of InfiniBand ports.
-func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
-	id := identityOf(d)
-	if c.ports[id] == nil {
-		c.ports[id] = map[int]*portHistory{}
-	}
-	history := c.ports[id][p.Number]
-	if history == nil {
-		if p.State == nil {
-			return
-		}
-		history = &portHistory{active: isActive(p), passing: d.FunctionType != snapshot.Physical}
-		c.ports[id][p.Number] = history
-	}
-	history.note(p)
-	p.WasActive = history.wasActive
-	if t := history.Transitions; p.LinkLayer == "InfiniBand" {
-		p.Transitions = &t
-	}
-}
-
-func (h *portHistory) note(p *snapshot.Port) {
-	if p.State == nil {
-		return
-	}
-	now := isActive(p)
-	switch {
-	case now && !h.active:
-		h.Ups++
-	case !now && h.active:
-		h.Downs++
-	}
-	h.active, h.wasActive = now, h.wasActive || now
-}
-
-// count tells how often the carriers of Ethernet netdevs came and went. That of an IPoIB netdev says more of the subnet manager
-// and of multicast than of the link.
-func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
-	for i := range devices {
-		for j := range devices[i].Ports {
-			p := &devices[i].Ports[j]
-			for k := range p.Netdev {
-				nd := &p.Netdev[k]
-				if p.LinkLayer != "Ethernet" || nd.Index == nil || nd.CarrierUps == nil || nd.CarrierDowns == nil {
-					continue
-				}
-				read := carrier{ups: *nd.CarrierUps, downs: *nd.CarrierDowns, admin: nd.Admin == nil || *nd.Admin}
-				ups, downs := c.links.transitions(nd.Name, *nd.Index, read, now)
-				nd.Transitions = &snapshot.Transitions{Ups: ups, Downs: downs}
-			}
-		}
-		devices[i].Registrations = c.registered.registrations(devices[i].Name)
-	}
-	c.links.forget(now)
+	return deviceKey{guid: d.NodeGUID, pci: d.PCIAddress}
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"slices"
+	"time"
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
@@ -11,12 +12,30 @@ import (
 
 const pciDir = "sys/bus/pci/devices/"
 
+// absent is what of the inventory was not there in the last round.
+type absent struct {
+	hour      time.Time
+	boot      string
+	version   uint64 // of the memory
+	functions []expect.FunctionRecord
+}
+
+// notThere sees the functions that are there, and returns those that are remembered and are not. Where all is the same as in the
+// round before, it is known.
+func (c *infiniBand) notThere(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
+	a := &c.absent
+	if hour := now.Truncate(time.Hour); !same || hour != a.hour || boot != a.boot || c.Memory.Version() != a.version {
+		there := functionsOf(devices)
+		c.Memory.See(now, boot, there)
+		*a = absent{hour, boot, c.Memory.Version(), c.Memory.Absent(there)}
+	}
+	return a.functions
+}
+
 // missing compares the devices with the inventory. One that is listed and could not be read is there.
-func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device) (out []snapshot.MissingDevice) {
+func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device, same bool) (out []snapshot.MissingDevice) {
 	r := &reader{ctx: ctx, h: h}
-	there := functionsOf(devices)
-	c.Memory.See(h.Now(), boot, there)
-	for _, f := range c.Memory.Absent(there) {
+	for _, f := range c.notThere(h.Now(), boot, devices, same) {
 		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
 		}

@@ -182,7 +182,7 @@ func TestTransitionsOfInfiniBandPorts(t *testing.T) {
 		{"first readings failed", []*uint64{nil, nil, state(4)}, "0 0"},
 		{"never read", []*uint64{nil}, "none"},
 	} {
-		ib := &infiniBand{ports: map[string]map[int]*portHistory{}}
+		ib := &infiniBand{ports: map[deviceKey]map[int]*portHistory{}}
 		got := ""
 		for _, s := range c.states {
 			devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: s}}}}

@@ -214,7 +214,7 @@ var errNoAnswer = errors.New("no answer")
 func (s *pfcSampler) ask(ctx context.Context, h *host.Host, n *sampledNetdev) (*answer, error) {
 	var begun atomic.Bool
 	got := &answer{}
-	err := h.UnderRTNL(ctx, host.SourceEthtoolStats, n.device, 1, func() {
+	err := h.UnderRTNL(ctx, host.SourceNetdevStats, n.device, 1, func() {
 		begun.Store(true)
 		start := time.Now()
 		got.seconds, got.err = s.read(ctx, h, n.netdev)

@@ -141,10 +141,6 @@ type portState struct {
 	lastAt time.Time
 }
 
-// lastStateTime is how long the last state is served of a device or port that cannot be read, so that an alert that fires on it
-// does not resolve in the middle of the incident. Counters are never served old.
-const lastStateTime = 10 * time.Minute
-
 func isActive(p *snapshot.Port) bool {
 	return p.State != nil && (*p.State == stateActive || *p.State == stateActiveDefer)
 }

@@ -19,8 +19,11 @@ const stateEntry = "exporter/state.json"
 func (c *config) remembered(m *machine) (d expect.Data, err error) {
 	if m.player == nil {
 		err = state.Read(c.stateDir, &d)
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			err = nil
+		case errors.Is(err, fs.ErrPermission):
+			err = fmt.Errorf("%w: run as the user of the exporter, or as root", err)
 		}
 		return d, err
 	}

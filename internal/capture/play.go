@@ -114,7 +114,7 @@ func (p *Player) Times() []time.Time {
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, Now: p.Now,
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
 }
@@ -457,4 +457,14 @@ func (p *Player) LinkState(_ context.Context, netdev string) (host.LinkState, er
 		return host.LinkState{}, err
 	}
 	return decodeLinkState(name, b)
+}
+
+// IEEE gives the recorded answer.
+func (p *Player) IEEE(_ context.Context, netdev string) (host.DCBConfig, error) {
+	name := dcbPath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.DCBConfig{}, err
+	}
+	return decodeDCB(name, b)
 }

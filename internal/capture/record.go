@@ -41,7 +41,7 @@ func (r *Recorder) clear() {
 // Host is the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
-	h.Files, h.RDMA, h.Ethtool, h.Devlink = r, r, r, r
+	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB = r, r, r, r, r
 	return &h
 }
 
@@ -316,6 +316,13 @@ func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	} else {
 		r.answer(healthPath, nil, err)
 	}
+	return a, err
+}
+
+// IEEE records the answer.
+func (r *Recorder) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
+	a, err := r.inner.DCB.IEEE(ctx, netdev)
+	r.answer(dcbPath(netdev), encodeDCB(a), err)
 	return a, err
 }
 

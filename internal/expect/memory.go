@@ -53,6 +53,7 @@ func (f *FunctionRecord) key() string {
 type Memory struct {
 	mu      sync.Mutex
 	data    Data
+	version uint64        // counts changes
 	changed chan struct{} // holds a token while there is something to save
 }
 
@@ -75,6 +76,19 @@ func clone(d Data) Data {
 
 // Changed yields when there is something new to save.
 func (m *Memory) Changed() <-chan struct{} { return m.changed }
+
+// Version changes whenever what is remembered does.
+func (m *Memory) Version() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.version
+}
+
+// touch notes a change. m.mu is held.
+func (m *Memory) touch() {
+	m.version++
+	m.Touch()
+}
 
 // Touch says that there is something to save.
 func (m *Memory) Touch() {
@@ -135,7 +149,7 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 		}
 		if !known || r != before {
 			m.data.Links[l.ID] = r
-			m.Touch()
+			m.touch()
 		}
 	}
 }
@@ -158,13 +172,13 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		}
 		if !known || f != before {
 			m.data.Functions[key] = f
-			m.Touch()
+			m.touch()
 		}
 	}
 	for key, f := range m.data.Functions {
 		if !seen[key] && taken[f.PCIAddress] {
 			delete(m.data.Functions, key)
-			m.Touch()
+			m.touch()
 		}
 	}
 }
@@ -214,7 +228,7 @@ func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {
 		if which(r) {
 			out = append(out, r)
 			delete(from, key)
-			m.Touch()
+			m.touch()
 		}
 	}
 	return out

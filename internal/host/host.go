@@ -1,5 +1,5 @@
 // Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
-// devlink and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
+// devlink, DCB and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
 // recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
@@ -19,6 +19,7 @@ type Host struct {
 	RDMA    RDMA
 	Ethtool Ethtool
 	Devlink Devlink
+	DCB     DCB
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
@@ -131,6 +132,13 @@ type HealthReporter struct {
 	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
 	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
 	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
+}
+
+// DCB answers requests on data center bridging (include/uapi/linux/dcbnl.h). The kernel takes rtnl for each.
+type DCB interface {
+	// IEEE is DCB_CMD_IEEE_GET: the driver may ask firmware a command for each priority. Drivers without DCB, and the netdevs of
+	// virtual functions and of IPoIB, answer EOPNOTSUPP.
+	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.

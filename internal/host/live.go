@@ -21,12 +21,12 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if t.isSysfs() {
 		l.rdma = newRDMAClient()
-		l.RDMA, l.Ethtool, l.Devlink = l.rdma, &ethtoolClient{}, &devlinkClient{}
+		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, &ethtoolClient{}, &devlinkClient{}, dcbClient{}
 		l.Events = NewEvents(t, EventBuffer)
 	}
 	return l, nil
@@ -75,4 +75,9 @@ func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
 // LinkState answers EPROTONOSUPPORT.
 func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
 	return LinkState{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}
+
+// IEEE answers EPROTONOSUPPORT.
+func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) {
+	return DCBConfig{}, &Error{"ask", "dcb", syscall.EPROTONOSUPPORT}
 }

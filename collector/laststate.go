@@ -1,0 +1,79 @@
+package collector
+
+import (
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// lastStateTime is how long the last state is served of a device or port that cannot be read, so that an alert that fires on it
+// does not resolve in the middle of the incident. Counters are never served old.
+const lastStateTime = 10 * time.Minute
+
+// lastDevice is a device as it was last read.
+type lastDevice struct {
+	at     time.Time
+	device snapshot.Device
+}
+
+// withLast keeps what was read, and puts the last state of devices whose read has not returned beside it.
+func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
+	ages := make([]snapshot.DataAge, 0, len(reads))
+	for i := range devices {
+		d := &devices[i]
+		if age, ok := ageOf(d); ok {
+			ages = append(ages, snapshot.DataAge{Device: d.Name, Age: age})
+			c.keep(d, now.Add(-age))
+		}
+	}
+	for _, read := range reads {
+		last := c.last[read.Device]
+		if last == nil || !read.Stuck {
+			continue
+		}
+		age := now.Sub(last.at)
+		ages = append(ages, snapshot.DataAge{Device: read.Device, Age: age})
+		if age <= lastStateTime {
+			devices = append(devices, withoutCounters(&last.device))
+		}
+	}
+	return devices, ages
+}
+
+func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
+	last := c.last[d.Name]
+	if last == nil {
+		last = &lastDevice{}
+		c.last[d.Name] = last
+	}
+	last.at, last.device = at, *d
+}
+
+// ageOf is the age of the oldest port's state, if all were ever read.
+func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
+	for i := range d.Ports {
+		p := &d.Ports[i]
+		if p.Unread && p.Age == 0 {
+			return 0, false
+		}
+		age = max(age, p.Age)
+	}
+	return age, true
+}
+
+// withoutCounters is a copy of what may be served old.
+func withoutCounters(d *snapshot.Device) snapshot.Device {
+	out := *d
+	out.Ports = slices.Clone(d.Ports)
+	for i := range out.Ports {
+		p := &out.Ports[i]
+		p.Counters, p.Transitions = nil, nil
+		p.Netdev = slices.Clone(p.Netdev)
+		for j := range p.Netdev {
+			nd := &p.Netdev[j]
+			nd.CarrierUps, nd.CarrierDowns, nd.Transitions, nd.DownEvents = nil, nil, nil, nil
+		}
+	}
+	return out
+}
