@@ -33,6 +33,9 @@ const (
 	SourcePortNames
 	SourceLinkModes
 	SourceLinkState
+	SourceNetdevStats
+	SourcePause
+	SourceFEC
 	SourceDevlinkHealth
 	SourcePCI
 	SourceVPD
@@ -66,6 +69,9 @@ var sources = [numSources]sourceInfo{
 	SourcePortNames:     {"port_names", LockRTNL, readsFiles},     // phys_port_name: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
+	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},      // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourcePause:         {"pause", LockRTNL, asksNet},             // ethtool netlink PAUSE_GET
+	SourceFEC:           {"fec", LockRTNL, asksNet},               // ethtool netlink FEC_GET: up to 10 registers
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
