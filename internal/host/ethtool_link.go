@@ -7,6 +7,8 @@ import (
 	"math"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/snapshot"
 )
 
 // Numbers of PAUSE_GET and FEC_GET, include/uapi/linux/ethtool_netlink.h.
@@ -31,22 +33,11 @@ const (
 	fecStatCorrectedBits = 4
 )
 
-// Pause is what PAUSE_GET tells; nil means not sent. It is link-level flow control (802.3x), and nothing of PFC.
-type Pause struct {
-	Autoneg *uint64 // ETHTOOL_A_PAUSE_AUTONEG, 0 or 1
-	RX      *uint64 // ETHTOOL_A_PAUSE_RX: received pause frames are obeyed
-	TX      *uint64 // ETHTOOL_A_PAUSE_TX: pause frames are sent
-	// ETHTOOL_A_PAUSE_STATS: frames, and times that the device stopped sending since it had done so for too long (Linux 7.3).
-	TXFrames, RXFrames, TXStormEvents *uint64
-}
-
-// FEC is what FEC_GET tells; nil means not sent. Of the statistics the total is taken.
-type FEC struct {
-	Active        *uint64 // ETHTOOL_A_FEC_ACTIVE, bit of the link mode that stands for it; not sent where none is in use
-	Corrected     *uint64 // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
-	Uncorrectable *uint64 // ETHTOOL_A_FEC_STAT_UNCORR, blocks
-	CorrectedBits *uint64 // ETHTOOL_A_FEC_STAT_CORR_BITS
-}
+// What PAUSE_GET and FEC_GET tell.
+type (
+	Pause = snapshot.Pause
+	FEC   = snapshot.FEC
+)
 
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
 	msg, err := c.withStats(ethtoolMsgPauseGet, netdev)
