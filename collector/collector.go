@@ -61,14 +61,16 @@ type Options struct {
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
+	wires  *wires  // what netdevs count
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink = newNVLink(o.said)
+	o.nvlink, o.wires = newNVLink(o.said), newWires()
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
+		newEthernet(o),
 		newModules(o),
 		newHealth(o),
 		newQoS(o),

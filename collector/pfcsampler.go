@@ -1,13 +1,12 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -23,24 +22,23 @@ const (
 	slowRest   = 5 * time.Minute
 	// maxStretch is as far as refusals stretch the interval.
 	maxStretch = 30 * time.Second
+	// forgetSamples is how long a netdev that no round reads is remembered: a driver that is loaded again takes less.
+	forgetSamples = time.Hour
 )
 
 // Why a sample was not taken.
 const (
 	refusedBudget = "budget" // the wall time that reads may take is spent
-	refusedRTNL   = "rtnl"   // an earlier request that takes rtnl was slow, or has not returned
+	refusedRTNL   = "rtnl"   // a request that takes rtnl was slow, or has not returned
 	refusedSlow   = "slow"   // the call took over slowSample: none for slowRest
 	refusedError  = "error"  // the driver answered an error
 )
 
-// netdevOf is a netdev of a port, as the sampler knows it.
-type netdevOf struct {
-	device, netdev string
-	index          uint64 // of the interface: one that is made again has another
-}
+// netdevOf is a netdev of a device, as it is asked.
+type netdevOf struct{ device, netdev, driver string }
 
-// readPauses asks for the pause times of a netdev, in seconds. It is called under rtnl.
-type readPauses func(ctx context.Context, h *host.Host, netdev string) (map[flow]float64, error)
+// readPauses makes a reading of the pause times of a netdev, and says how long that took in the kernel.
+type readPauses func(ctx context.Context, h *host.Host, n netdevOf) (r pauseReading, took time.Duration, err error)
 
 // pfcSampler samples netdevs between the rounds.
 type pfcSampler struct {
@@ -56,6 +54,7 @@ type pfcSampler struct {
 type sampledNetdev struct {
 	netdevOf
 	pauses   *pauses
+	noted    time.Time     // by a round
 	interval time.Duration // in force; 0 while it is not sampled
 	next     time.Time
 	refused  map[string]uint64
@@ -65,8 +64,8 @@ func newPFCSampler(interval time.Duration, read readPauses) *pfcSampler {
 	return &pfcSampler{interval: interval, read: read, netdevs: map[string]*sampledNetdev{}}
 }
 
-// note takes the reading of a round, and gives what the samples came to so far; nil while nothing is sampled by this program.
-func (s *pfcSampler) note(n netdevOf, r pauseReading) *snapshot.PFCSamples {
+// note takes the reading of a round, and gives what the samples came to so far; nil while this program takes none.
+func (s *pfcSampler) note(n netdevOf, r pauseReading, now time.Time) *snapshot.PFCSamples {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.netdevs[n.netdev]
@@ -74,8 +73,9 @@ func (s *pfcSampler) note(n netdevOf, r pauseReading) *snapshot.PFCSamples {
 		known = &sampledNetdev{netdevOf: n, pauses: newPauses(), refused: map[string]uint64{}}
 		s.netdevs[n.netdev] = known
 	}
+	known.noted = now
 	known.pauses.noteRound(r)
-	if !s.running {
+	if !s.running || len(r.seconds) == 0 {
 		return nil
 	}
 	return known.samples(r)
@@ -95,11 +95,11 @@ func (n *sampledNetdev) samples(r pauseReading) *snapshot.PFCSamples {
 	return out
 }
 
-// forget drops netdevs that the round has not read.
-func (s *pfcSampler) forget(read func(netdev string) bool) {
+// forget drops netdevs that no round has read for long.
+func (s *pfcSampler) forget(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.netdevs, func(name string, _ *sampledNetdev) bool { return !read(name) })
+	maps.DeleteFunc(s.netdevs, func(_ string, n *sampledNetdev) bool { return now.Sub(n.noted) >= forgetSamples })
 }
 
 // run samples until ctx ends.
@@ -159,80 +159,47 @@ func (n *sampledNetdev) rest(until time.Time) {
 // wait for it.
 func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev) {
 	if !h.Budget.Spare(n.device) {
-		s.refuse(n, refusedBudget)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		n.stretch(refusedBudget, time.Now())
 		return
 	}
-	got, err := s.ask(ctx, h, n)
+	r, took, err := s.read(ctx, h, n.netdevOf)
 	if ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	if got != nil && got.err == nil {
-		n.pauses.noteSample(pauseReading{at: got.at, seconds: got.seconds})
-	}
 	switch {
-	case got != nil && got.took > slowSample, errors.Is(err, errNoAnswer):
-		n.refused[refusedSlow]++
+	case errors.Is(err, host.ErrStuck):
+		n.refuse(refusedRTNL)
 		n.rest(now.Add(slowRest))
-	case err != nil:
+	case errors.Is(err, host.ErrBackOff):
 		n.stretch(refusedRTNL, now)
-	case got.err != nil:
+	case err != nil:
 		n.stretch(refusedError, now)
+	case took > slowSample:
+		n.pauses.noteSample(r)
+		n.refuse(refusedSlow)
+		n.rest(now.Add(slowRest))
 	default:
+		n.pauses.noteSample(r)
 		n.interval = max(s.interval, n.interval-n.interval/4)
 		n.next = now.Add(n.interval - s.interval/2) // the ticks are not to the nanosecond
 	}
 }
 
-func (s *pfcSampler) refuse(n *sampledNetdev, reason string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n.stretch(reason, time.Now())
-}
+func (n *sampledNetdev) refuse(reason string) { n.refused[reason]++ }
 
 // stretch notes a sample that could not be had. The next one takes longer, and so is worth as much.
 func (n *sampledNetdev) stretch(reason string, now time.Time) {
-	n.refused[reason]++
+	n.refuse(reason)
 	n.interval = min(2*n.interval, maxStretch)
 	n.next = now.Add(n.interval)
 }
 
-// answer is what a call gave.
-type answer struct {
-	seconds map[flow]float64
-	err     error
-	at      time.Time
-	took    time.Duration
-}
-
-// errNoAnswer is the error of a call that was made and has not returned.
-var errNoAnswer = errors.New("no answer")
-
-// ask reads under rtnl. A call that was not let through, or does not return, gives an error and no answer.
-func (s *pfcSampler) ask(ctx context.Context, h *host.Host, n *sampledNetdev) (*answer, error) {
-	var begun atomic.Bool
-	got := &answer{}
-	err := h.UnderRTNL(ctx, host.SourceNetdevStats, n.device, 1, func() {
-		begun.Store(true)
-		start := time.Now()
-		got.seconds, got.err = s.read(ctx, h, n.netdev)
-		got.took = time.Since(start)
-		got.at = start.Add(got.took / 2)
-	})
-	switch {
-	case err == nil:
-		return got, nil
-	case begun.Load():
-		return nil, errNoAnswer
-	}
-	return nil, err
-}
-
+// compareFlows sorts transmit before receive.
 func compareFlows(a, b flow) int {
-	if a.direction != b.direction {
-		return strings.Compare(b.direction, a.direction) // transmit first
-	}
-	return strings.Compare(a.priority, b.priority)
+	return cmp.Or(cmp.Compare(b.direction, a.direction), cmp.Compare(a.priority, b.priority))
 }

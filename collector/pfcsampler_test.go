@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
 )
 
-// wire is a port whose pause time a test makes, in the bubble's time.
-type wire struct {
+// pausedPort is a port whose pause time a test makes, in the bubble's time.
+type pausedPort struct {
 	since time.Time
 	// paused says whether the port stands still at a moment; costs, how long a reading takes, and err what it gives.
 	paused func(at time.Duration) bool
@@ -23,7 +24,7 @@ type wire struct {
 }
 
 // now is the pause time, by tenths of a second.
-func (w *wire) now() map[flow]float64 {
+func (w *pausedPort) now() map[flow]float64 {
 	sum := 0.0
 	for at := time.Duration(0); at < time.Since(w.since); at += 100 * time.Millisecond {
 		if w.paused(at) {
@@ -33,7 +34,7 @@ func (w *wire) now() map[flow]float64 {
 	return map[flow]float64{{"transmit", "3"}: sum, {"receive", "3"}: 0}
 }
 
-func (w *wire) read(context.Context, *host.Host, string) (map[flow]float64, error) {
+func (w *pausedPort) ask() (map[flow]float64, error) {
 	w.reads.Add(1)
 	at := time.Since(w.since)
 	if w.costs != nil {
@@ -47,13 +48,25 @@ func (w *wire) read(context.Context, *host.Host, string) (map[flow]float64, erro
 	return w.now(), nil
 }
 
+func (w *pausedPort) read(ctx context.Context, h *host.Host, n netdevOf) (r pauseReading, took time.Duration, err error) {
+	var got pauseReading
+	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, n.device, 1, func() {
+		start := time.Now()
+		got.seconds, err = w.ask()
+		got.at, took = time.Now(), time.Since(start)
+	}); refused != nil {
+		return pauseReading{}, 0, refused
+	}
+	return got, took, err
+}
+
 // bubbleHost is a host without files.
 func bubbleHost() *host.Host {
 	return &host.Host{Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now}
 }
 
-// watch runs a sampler over a wire, with a round each 15 s, and returns what it knows at the end.
-func (w *wire) watch(t *testing.T, h *host.Host, interval, length time.Duration, each func(at time.Duration, text string)) (last string) {
+// watch runs a sampler over a pausedPort, with a round each 15 s, and returns what it knows at the end.
+func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Duration, each func(at time.Duration, text string)) (last string) {
 	t.Helper()
 	s := newPFCSampler(interval, w.read)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,7 +75,7 @@ func (w *wire) watch(t *testing.T, h *host.Host, interval, length time.Duration,
 	w.since = time.Now()
 	time.Sleep(time.Second / 2) // rounds are between the samples
 	for at := time.Duration(0); at <= length; at += 15 * time.Second {
-		got := s.note(netdevOf{"mlx5_0", "eth0", 2}, pauseReading{at: time.Now(), seconds: w.now()})
+		got := s.note(netdevOf{"mlx5_0", "eth0", "mlx5_core"}, pauseReading{at: time.Now(), seconds: w.now()}, time.Now())
 		last = "none"
 		if got != nil {
 			last = fmt.Sprintf("sampled %.0f stalled %.0f refused %v", got.Sampled, got.Flows[0].Stalled, got.Refused)
@@ -105,7 +118,7 @@ func TestSamplerSeesStormsBetweenRounds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &wire{paused: c.paused}
+				w := &pausedPort{paused: c.paused}
 				if got := w.watch(t, bubbleHost(), c.interval, 10*time.Minute, nil); got != c.want {
 					t.Errorf("%s, want %s", got, c.want)
 				}
@@ -119,7 +132,7 @@ func TestSamplerSeesStormsBetweenRounds(t *testing.T) {
 
 func TestSamplingEndsAndBeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{paused: func(at time.Duration) bool { return at%(20*time.Minute) < 4*time.Second }}
+		w := &pausedPort{paused: func(at time.Duration) bool { return at%(20*time.Minute) < 4*time.Second }}
 		var off, on int
 		w.watch(t, bubbleHost(), time.Second, 40*time.Minute, func(at time.Duration, text string) {
 			var sampled, stalled float64
@@ -147,7 +160,7 @@ func TestSamplingEndsAndBeginsAgain(t *testing.T) {
 func TestSamplesThatCostTooMuchStretch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := bubbleHost()
-		w := &wire{paused: storms, costs: func(time.Duration) time.Duration { return 100 * time.Millisecond }}
+		w := &pausedPort{paused: storms, costs: func(time.Duration) time.Duration { return 100 * time.Millisecond }}
 		got := w.watch(t, h, time.Second, time.Hour, nil)
 		share := h.Budget.Spent("mlx5_0")[0].Total.Seconds() / 3600
 		if share > 0.0105 || share < 0.008 {
@@ -165,7 +178,7 @@ func TestSamplesThatCostTooMuchStretch(t *testing.T) {
 
 func TestSamplingRestsAfterASlowCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{paused: storms, costs: func(at time.Duration) time.Duration {
+		w := &pausedPort{paused: storms, costs: func(at time.Duration) time.Duration {
 			if at > time.Minute && at < 62*time.Second {
 				return 300 * time.Millisecond
 			}
@@ -188,14 +201,14 @@ func TestSamplingRestsAfterASlowCall(t *testing.T) {
 // A call that does not return takes rtnl with it: nobody else's request is made, and this netdev rests.
 func TestSamplingRestsAfterACallThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{paused: storms, costs: func(at time.Duration) time.Duration {
+		w := &pausedPort{paused: storms, costs: func(at time.Duration) time.Duration {
 			if at > time.Minute && at < 62*time.Second {
 				return 90 * time.Second
 			}
 			return 0
 		}}
 		got := w.watch(t, bubbleHost(), time.Second, 5*time.Minute, nil)
-		if want := "sampled 44 stalled 0 refused map[slow:1]"; got != want {
+		if want := "sampled 44 stalled 0 refused map[rtnl:1]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -203,7 +216,7 @@ func TestSamplingRestsAfterACallThatDoesNotReturn(t *testing.T) {
 
 func TestSamplesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{paused: storms, err: func(at time.Duration) error {
+		w := &pausedPort{paused: storms, err: func(at time.Duration) error {
 			if at > time.Minute && at < 90*time.Second {
 				return errors.New("busy")
 			}
@@ -219,20 +232,23 @@ func TestSamplesThatFail(t *testing.T) {
 func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
 	s.setRunning(true)
-	n := netdevOf{"mlx5_0", "eth0", 2}
-	s.note(n, us(0, 0))
-	s.note(n, us(15, 1))
+	n := netdevOf{"mlx5_0", "eth0", "mlx5_core"}
+	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, r, r.at) }
+	note(us(0, 0))
+	note(us(15, 1))
 	s.netdevs["eth0"].pauses.noteSample(us(16, 1))
 	s.netdevs["eth0"].pauses.noteSample(us(17, 2))
-	if got := s.note(n, us(30, 2)); got.Sampled != 1 || got.Flows[0].Stalled != 1 {
+	if got := note(us(30, 2)); got.Sampled != 1 || got.Flows[0].Stalled != 1 {
 		t.Error(got)
 	}
-	n.index = 7
-	if got := s.note(n, us(45, 0)); got.Sampled != 0 || got.Flows[0].Stalled != 0 {
-		t.Errorf("another interface goes on with %v", got)
+	n.device = "mlx5_7"
+	if got := note(us(45, 0)); got.Sampled != 0 || got.Flows[0].Stalled != 0 {
+		t.Errorf("the netdev of another device goes on with %v", got)
 	}
-	s.forget(func(netdev string) bool { return netdev != "eth0" })
-	if len(s.netdevs) != 0 {
+	if s.forget(us(3644, 0).at); len(s.netdevs) != 1 {
+		t.Error("it is forgotten before its time")
+	}
+	if s.forget(us(3645, 0).at); len(s.netdevs) != 0 {
 		t.Error("it is kept")
 	}
 }

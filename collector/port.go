@@ -135,7 +135,7 @@ type portState struct {
 	changed bool      // it has changed since the slow facts were read
 	slow    snapshot.Port
 	ethtool map[string]host.LinkModes // by netdev
-	wires   wires
+	wires   portWires
 
 	last   snapshot.Port // as it was when its state was last read
 	lastAt time.Time

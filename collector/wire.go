@@ -30,12 +30,12 @@ var wireDuplicate = &Desc{
 	Source: "as rdma_wire_info",
 }
 
-// wireInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
+// portWiresInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
 // tell it.
-const wireInterval = time.Hour
+const portWiresInterval = time.Hour
 
-// wires is what outlives a round of the names of a port's wires.
-type wires struct {
+// portWires is what outlives a round of the names of a port's wires.
+type portWires struct {
 	at     time.Time
 	netdev []string // the names that they were read for
 	names  []string
@@ -88,7 +88,7 @@ func isSameID(switchID, guid string) bool {
 
 // read names the wires of a port's netdevs, or of an InfiniBand port without one. IPoIB has nothing to say of the port behind it.
 // Where rtnl is in the way, what was known stays.
-func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
+func (w *portWires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
 	if d.FunctionType != snapshot.Physical {
 		return
 	}
@@ -107,9 +107,9 @@ func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, may
 		netdevs[i] = p.Netdev[i].Name
 	}
 	if !slices.Equal(netdevs, w.netdev) {
-		*w = wires{netdev: netdevs, names: make([]string, len(netdevs))}
+		*w = portWires{netdev: netdevs, names: make([]string, len(netdevs))}
 	}
-	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= wireInterval) {
+	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= portWiresInterval) {
 		w.ask(r, d, n)
 	}
 	for i := range p.Netdev {
@@ -118,7 +118,7 @@ func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, may
 }
 
 // ask asks for the ports behind the netdevs; again next time where it is refused.
-func (w *wires) ask(r *reader, d *snapshot.Device, n int) {
+func (w *portWires) ask(r *reader, d *snapshot.Device, n int) {
 	w.at = r.now()
 	for i, netdev := range w.netdev {
 		port, asked := r.physicalPort(netdev)

@@ -50,7 +50,7 @@ func TestWiresAreKept(t *testing.T) {
 	}
 	r.h = &h
 	d := &snapshot.Device{Name: "mlx5_0", SystemGUID: "4cbb:4703:002e:91a0", PCIAddress: "0000:01:00.0", FunctionType: snapshot.Physical}
-	var w wires
+	var w portWires
 	for _, c := range []struct {
 		after    time.Duration
 		netdev   string

@@ -308,6 +308,27 @@ func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes
 	return a, err
 }
 
+// Pause records the answer.
+func (r *Recorder) Pause(ctx context.Context, netdev string) (host.Pause, error) {
+	a, err := r.inner.Ethtool.Pause(ctx, netdev)
+	r.answer(pausePath(netdev), encodePause(a), err)
+	return a, err
+}
+
+// FEC records the answer.
+func (r *Recorder) FEC(ctx context.Context, netdev string) (host.FEC, error) {
+	a, err := r.inner.Ethtool.FEC(ctx, netdev)
+	r.answer(fecPath(netdev), encodeFEC(a), err)
+	return a, err
+}
+
+// NetdevStats records the answer.
+func (r *Recorder) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, error) {
+	a, err := r.inner.Ethtool.NetdevStats(ctx, netdev)
+	r.answer(netdevStatsPath(netdev), encodeStats(a), err)
+	return a, err
+}
+
 // Health records the answer, as far as it could be understood.
 func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	a, err := r.inner.Devlink.Health(ctx)

@@ -88,12 +88,19 @@ type RDMASystem struct {
 // Stat is one counter as the kernel names it.
 type Stat = snapshot.Stat
 
-// Ethtool answers ethtool netlink requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
+// Ethtool answers ethtool requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
 type Ethtool interface {
 	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
 	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
+	// Pause is ETHTOOL_MSG_PAUSE_GET with statistics.
+	Pause(ctx context.Context, netdev string) (Pause, error)
+	// FEC is ETHTOOL_MSG_FEC_GET with statistics.
+	FEC(ctx context.Context, netdev string) (FEC, error)
+	// NetdevStats is the driver's own statistics by name, in its order: ioctls ETHTOOL_GSTRINGS and ETHTOOL_GSTATS. Drivers add
+	// and drop names at run time.
+	NetdevStats(ctx context.Context, netdev string) ([]Stat, error)
 }
 
 // LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells the states while the link is down only.

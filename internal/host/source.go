@@ -34,6 +34,8 @@ const (
 	SourceLinkModes
 	SourceLinkState
 	SourceNetdevStats
+	SourcePause
+	SourceFEC
 	SourceDevlinkHealth
 	SourceDCB
 	SourceRoCESettings
@@ -70,6 +72,8 @@ var sources = [numSources]sourceInfo{
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},         // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},         // ethtool netlink LINKSTATE_GET
 	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},       // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourcePause:         {"pause", LockRTNL, asksNet},              // ethtool netlink PAUSE_GET
+	SourceFEC:           {"fec", LockRTNL, asksNet},                // ethtool netlink FEC_GET: up to 10 registers
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet},  // devlink HEALTH_REPORTER_GET
 	SourceDCB:           {"dcb", LockRTNL, asksNet},                // rtnetlink RTM_GETDCB
 	SourceRoCESettings:  {"roce_settings", LockDevice, readsFiles}, // files of MLNX_OFED: a firmware command each

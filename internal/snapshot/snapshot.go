@@ -10,6 +10,7 @@ import "time"
 type Node struct {
 	InfiniBand *InfiniBand
 	HWCounters *HWCounters
+	Ethernet   *Ethernet
 	Modules    *Modules
 	Health     *Health
 	QoS        *QoS
@@ -335,6 +336,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.HWCounters != nil {
 		n.HWCounters = o.HWCounters
+	}
+	if o.Ethernet != nil {
+		n.Ethernet = o.Ethernet
 	}
 	if o.Modules != nil {
 		n.Modules = o.Modules
