@@ -12,6 +12,8 @@ import (
 const (
 	// wireInterval is how often a netdev's statistics are read in rounds: 15 s, less what scrapes may be early.
 	wireInterval = 14 * time.Second
+	// wireCheap is the time that a reading may take without asking whether the device's time is spent: below a tenth of its budget.
+	wireCheap = wireInterval / 1000
 	// wireKept is how long they are served while no others can be had. Older counters would stand still, and then jump.
 	wireKept = time.Minute
 	// settingsKept is the same for pause and FEC, which are read each slowInterval.
@@ -41,6 +43,7 @@ type ethNetdev struct {
 	name, driver string
 
 	wireTried  time.Time
+	wireTook   time.Duration // the last reading
 	settingsAt time.Time // when pause and FEC were asked for
 	pause      *snapshot.Pause
 	pauseAt    time.Time
@@ -172,12 +175,14 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if last := c.wires.last(nd.name); last != nil && last.At.After(tried) {
 		tried = last.At
 	}
-	if !tried.IsZero() && (now.Sub(tried) < wireInterval || !r.deferrable()) {
+	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > wireCheap && !r.deferrable()) {
 		return
 	}
 	nd.wireTried = now
 	var err error
+	begun := time.Now()
 	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, r.device, nd.name, nd.driver) })
+	nd.wireTook = time.Since(begun)
 	nd.failed(r, item, now, err)
 }
 

@@ -63,7 +63,7 @@ type wireMetric struct {
 	desc *Desc
 	// labelled and indexed say which labels beside the netdev there are: WireCount.Label first, then Index.
 	labelled, indexed bool
-	// ethernet: InfiniBand has it not, whatever the driver lists.
+	// ethernet: InfiniBand has it not, whatever the driver lists, or nobody looks for it there.
 	ethernet bool
 }
 
@@ -80,7 +80,7 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PriorityBufferDiscards:     {priorityBufferDiscards, false, true, true},
 	snapshot.PriorityCongestionDiscards: {priorityCongestionDiscards, false, true, true},
 	snapshot.Discards:                   {portDiscards, true, false, false},
-	snapshot.OutOfBuffer:                {outOfBuffer, false, false, false},
+	snapshot.OutOfBuffer:                {outOfBuffer, false, false, true},
 	snapshot.BufferThresholdEvents:      {bufferThresholdEvents, false, false, true},
 	snapshot.FECCorrectedBits:           {fecCorrectedBits, false, false, false},
 	snapshot.FECCorrectedBlocks:         {fecCorrectedBlocks, false, false, false},
@@ -88,9 +88,9 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PCSSymbolErrors:            {pcsSymbolErrors, false, false, false},
 	snapshot.CRCErrors:                  {crcErrors, false, false, true},
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
-	snapshot.LaneErrors:                 {laneErrors, false, true, false},
+	snapshot.LaneErrors:                 {laneErrors, false, true, true},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
-	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, false},
+	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
 	snapshot.PCIeBufferOverflows:        {pcieBufferOverflows, false, false, false},
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }

@@ -12,13 +12,14 @@ type wireName struct {
 	name  string
 	what  snapshot.WireWhat
 	label string  // value of the first label, where there is one
-	scale float64 // to the metric's unit; 0 is 1
+	per   float64 // how many make the metric's unit; 0 is 1
 }
 
 const (
 	transmit = "transmit"
 	receive  = "receive"
-	micro    = 1e-6
+	micro    = 1e6
+	percent  = 100
 )
 
 // wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same: ice counts
@@ -62,8 +63,8 @@ var wireNames = map[string][]wireName{
 		{"rx_fragments_phy", snapshot.FrameErrors, "", 0},
 		{"rx_jabbers_phy", snapshot.FrameErrors, "", 0},
 		{"rx_err_lane_{}_phy", snapshot.LaneErrors, "", 0},
-		{"outbound_pci_stalled_rd", snapshot.PCIeStallRatio, transmit, 0.01}, // it reads what it sends
-		{"outbound_pci_stalled_wr", snapshot.PCIeStallRatio, receive, 0.01},
+		{"outbound_pci_stalled_rd", snapshot.PCIeStallRatio, transmit, percent}, // it reads what it sends
+		{"outbound_pci_stalled_wr", snapshot.PCIeStallRatio, receive, percent},
 		{"outbound_pci_stalled_rd_events", snapshot.PCIeStallEvents, transmit, 0},
 		{"outbound_pci_stalled_wr_events", snapshot.PCIeStallEvents, receive, 0},
 		{"outbound_pci_buffer_overflow", snapshot.PCIeBufferOverflows, "", 0},

@@ -87,8 +87,8 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 			continue
 		}
 		v := float64(s.Value)
-		if e.scale != 0 {
-			v *= e.scale
+		if e.per != 0 {
+			v /= e.per
 		}
 		if e.what == snapshot.PCIeStallRatio {
 			v = min(v, 1)
