@@ -297,6 +297,7 @@ func testLosses(t *testing.T, g *guest) {
 	want := samples{down: before[down] + 50}
 	if g.kernelSince(t, 6, 12) {
 		g.set(t, "mlx5_1", map[string]int{"link_down_events": 50})
+		g.expect(t, samples{`rdma_port_state_id{device="mlx5_1",port="1"}`: 4})
 		g.must(t, "ip link set ens0f0np0 down") // the count is read when the port changes
 		g.expect(t, samples{count: 50})
 		g.must(t, "ip link set ens0f0np0 up")
