@@ -63,6 +63,7 @@ var faulty = map[string][]string{
 	"sm-gone":         {"critical RDMAPortNoSubnetManager"},
 	"no-v2-gid":       {"warning RDMARoCEv2GIDMissing mlx5_1/1"},
 	"mtu-odd":         {"warning RDMAMTUMismatch mlx5_6/1"},
+	"roce-mtu-low":    {"info RDMARoCEMTULow mlx5_0/1", "info RDMARoCEMTULow mlx5_1/1", "info RDMARoCEMTULow mlx5_2/1"},
 	"ib-backpressure": {"info RDMAIBBackpressure mlx5_0/1"},
 	"pkey-missing":    {"warning RDMAPKeyMissing mlx5_1/1"},
 	"driver-mismatch": {"warning RDMADriverMismatch"},

@@ -122,11 +122,15 @@ func (dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
 	return c, nil
 }
 
-func askIEEE(netdev string) (DCBConfig, error) {
+func dcbRequest(netdev string) *nl.NetlinkRequest {
 	req := nl.NewNetlinkRequest(unix.RTM_GETDCB, 0)
-	req.AddRawData([]byte{unix.AF_UNSPEC, dcbCmdIEEEGet, 0, 0}) // struct dcbmsg
+	req.AddData(dcbMsg(dcbCmdIEEEGet))
 	req.AddData(nl.NewRtAttr(dcbAttrIfname, nl.ZeroTerminated(netdev)))
-	msgs, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return req
+}
+
+func askIEEE(netdev string) (DCBConfig, error) {
+	msgs, err := dcbRequest(netdev).Execute(unix.NETLINK_ROUTE, 0)
 	if err != nil {
 		return DCBConfig{}, err
 	}
@@ -138,6 +142,15 @@ func askIEEE(netdev string) (DCBConfig, error) {
 
 // sizeofDCBMsg is struct dcbmsg, which precedes the attributes.
 const sizeofDCBMsg = 4
+
+// dcbMsg is struct dcbmsg of a command.
+type dcbMsg uint8
+
+// Len is its size.
+func (dcbMsg) Len() int { return sizeofDCBMsg }
+
+// Serialize writes it: address family, command, padding.
+func (m dcbMsg) Serialize() []byte { return []byte{unix.AF_UNSPEC, byte(m), 0, 0} }
 
 // parseDCB reads an answer to DCB_CMD_IEEE_GET. What has not its size is not there; none of it: no answer.
 func parseDCB(msg []byte) (c DCBConfig, err error) {

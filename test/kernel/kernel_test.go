@@ -50,6 +50,7 @@ func TestKernel(t *testing.T) {
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
 		{"rate and width", testRate},
+		{"priority flow control", testPFC},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
 		{"losses between scrapes", testLosses},
@@ -193,6 +194,46 @@ func testRate(t *testing.T, g *guest) {
 	}
 }
 
+// testPFC configures priorities. They are asked for when the carrier changes. The driver has priority 3 in a buffer of its own.
+func testPFC(t *testing.T, g *guest) {
+	const labels = `device="mlx5_1",netdev="ens0f0np0",port="1"`
+	configure := func(values map[string]int) {
+		t.Helper()
+		g.set(t, "mlx5_1", values)
+		g.set(t, "mlx5_1", map[string]int{"carrier": 0})
+		g.set(t, "mlx5_1", map[string]int{"carrier": 1})
+	}
+	on := func(priority int) string {
+		return fmt.Sprintf(`rdma_port_pfc_enabled{device="mlx5_1",netdev="ens0f0np0",port="1",priority="%d"}`, priority)
+	}
+	frames := func(direction string, priority int) string {
+		return fmt.Sprintf(`rdma_port_dcb_pfc_frames_total{device="mlx5_1",direction=%q,netdev="ens0f0np0",port="1",priority="%d"}`, direction, priority)
+	}
+	const enabled = `rdma_port_pfc_enabled_priorities{` + labels + `}`
+	g.expect(t, samples{
+		on(3): 1, enabled: 1, `rdma_port_pfc_capable_priorities{` + labels + `}`: 8, frames("transmit", 3): 0,
+		`rdma_port_qos_info{dcbx="host,ieee",device="mlx5_1",netdev="ens0f0np0",port="1",trust="pcp"}`: 1,
+		`rdma_port_buffer_bytes{buffer="0",` + labels + `}`:                                            20016,
+		`rdma_port_buffer_bytes{buffer="1",` + labels + `}`:                                            156000,
+		`rdma_port_priority_buffer{` + labels + `,priority="3"}`:                                       1,
+		`rdma_port_traffic_class_bandwidth_ratio{` + labels + `,traffic_class="3"}`:                    0.13,
+		`rdma_scrape_quarantined_items{collector="qos",device="mlx5_1"}`:                               0,
+	})
+	configure(map[string]int{"pfc_en": 1<<5 | 1<<3, "pfc_requests5": 501, "pfc_indications5": 502, "pfc_requests0": 7})
+	g.expect(t, samples{
+		on(3): 1, on(5): 1, enabled: 2, frames("transmit", 5): 501, frames("receive", 5): 502, frames("transmit", 0): 7, frames("receive", 0): 0,
+		`rdma_port_traffic_class_bandwidth_ratio{` + labels + `,traffic_class="5"}`: 0.12,
+		`rdma_port_priority_buffer{` + labels + `,priority="5"}`:                    0,
+	})
+	configure(map[string]int{"pfc_en": 0})
+	g.expect(t, samples{enabled: 0, frames("transmit", 5): 501})
+	g.expectGone(t, on(3))
+	g.expectGone(t, frames("transmit", 3))
+	configure(map[string]int{"pfc_en": 1 << 3, "pfc_requests5": 0, "pfc_indications5": 0, "pfc_requests0": 0})
+	g.expect(t, samples{enabled: 1, on(3): 1})
+	g.expectGone(t, `rdma_port_pfc_enabled_priorities{device="mlx5_0",netdev="ens0f0np0",port="1"}`)
+}
+
 // testCapture takes a capture in the guest, with a saturated counter in it, and reads it here.
 func testCapture(t *testing.T, g *guest, exporter string) {
 	g.must(t, "/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
@@ -256,6 +297,7 @@ func testLosses(t *testing.T, g *guest) {
 	want := samples{down: before[down] + 50}
 	if g.kernelSince(t, 6, 12) {
 		g.set(t, "mlx5_1", map[string]int{"link_down_events": 50})
+		g.expect(t, samples{`rdma_port_state_id{device="mlx5_1",port="1"}`: 4})
 		g.must(t, "ip link set ens0f0np0 down") // the count is read when the port changes
 		g.expect(t, samples{count: 50})
 		g.must(t, "ip link set ens0f0np0 up")
