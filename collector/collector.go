@@ -6,6 +6,7 @@ package collector
 import (
 	"context"
 	"regexp"
+	"time"
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
@@ -57,6 +58,8 @@ type Options struct {
 	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
 	Site     *site.Store
 	Hostname string // of the machine, for Site; empty if it does not tell
+	// SampleInterval is how often ports are sampled that are being paused; 0: never.
+	SampleInterval time.Duration
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 

@@ -24,6 +24,7 @@ const (
 type ethernet struct {
 	Options
 	devices map[string]*ethState
+	samples *pfcSampler
 }
 
 // ethState belongs to the lane of its device.
@@ -44,7 +45,7 @@ type ethNetdev struct {
 
 	wireTried  time.Time
 	wireTook   time.Duration // the last reading
-	settingsAt time.Time // when pause and FEC were asked for
+	settingsAt time.Time     // when pause and FEC were asked for
 	pause      *snapshot.Pause
 	pauseAt    time.Time
 	fec        *snapshot.FEC
@@ -57,11 +58,13 @@ func newEthernet(o Options) *Collector {
 	if c.wires == nil {
 		c.wires = newWires()
 	}
+	c.samples = newPFCSampler(o.SampleInterval, c.readPauses)
 	return &Collector{
 		Name:    "ethernet",
 		Help:    "what the netdevs of RDMA ports count: PFC and pause, priorities, discards, FEC, errors of the wire, PCIe stalls",
 		Default: true,
-		Descs:   wireDescs(),
+		Descs:   append(wireDescs(), pfcSampleDescs...),
+		Run:     c.samples.run,
 		Read:    c.read,
 		Emit:    emitEthernet,
 	}
@@ -89,6 +92,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
+		c.samples.forget(h.Now())
 		done(nil)
 	})
 }
@@ -230,6 +234,9 @@ func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.Ne
 	now, wire := r.now(), c.wires.last(nd.name)
 	if wire != nil && now.Sub(wire.At) <= wireKept {
 		out.Wire = wire
+		if nd.layer == "Ethernet" {
+			out.PFC = c.samples.note(netdevOf{device, nd.name, nd.driver}, pausesOf(wire), now)
+		}
 	}
 	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {
 		out.Pause = withoutPause(*nd.pause, wire)

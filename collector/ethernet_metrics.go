@@ -122,6 +122,7 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 			s.Emit(fecInfo, 1, append(at[:], fecModes[*nd.FEC.Active])...)
 		}
 		emitAnswers(s, nd, at[:])
+		emitPFCSamples(s, nd.PFC, at[:])
 	}
 }
 

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"sync"
+	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -35,7 +36,12 @@ const wireRequests = 3
 func (w *wires) read(ctx context.Context, h *host.Host, device, netdev, driver string) (*snapshot.Wire, error) {
 	var stats []host.Stat
 	var err error
-	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, device, wireRequests, func() { stats, err = h.Ethtool.NetdevStats(ctx, netdev) }); refused != nil {
+	var took time.Duration
+	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, device, wireRequests, func() {
+		start := time.Now()
+		stats, err = h.Ethtool.NetdevStats(ctx, netdev)
+		took = time.Since(start)
+	}); refused != nil {
 		return nil, refused // stats may still be written to
 	}
 	if err != nil {
@@ -51,7 +57,7 @@ func (w *wires) read(ctx context.Context, h *host.Host, device, netdev, driver s
 	}
 	counts := wireCounts(w.tables[driver], stats)
 	st.note(counts, showsEnabled[driver])
-	st.newest = &snapshot.Wire{At: now, Counts: st.shownOf(counts)}
+	st.newest = &snapshot.Wire{At: now, Took: took, Counts: st.shownOf(counts)}
 	return st.newest, nil
 }
 

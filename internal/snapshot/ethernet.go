@@ -20,11 +20,14 @@ type NetdevCounters struct {
 	// Pause and FEC, as Wire; without the statistics that the driver has among its own.
 	Pause *Pause
 	FEC   *FEC
+	// PFC is what the samples between the rounds came to; nil where none are taken, or the driver tells no durations.
+	PFC *PFCSamples
 }
 
 // Wire is one reading of a driver's own statistics (ethtool -S), under the names of WireWhat. Readers share it: it never changes.
 type Wire struct {
-	At     time.Time // when the driver had answered
+	At     time.Time     // when the driver had answered
+	Took   time.Duration // wall time inside the kernel
 	Counts []WireCount
 }
 
@@ -99,4 +102,20 @@ type FEC struct {
 	Corrected     *uint64 // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
 	Uncorrectable *uint64 // ETHTOOL_A_FEC_STAT_UNCORR, blocks
 	CorrectedBits *uint64 // ETHTOOL_A_FEC_STAT_CORR_BITS
+}
+
+// PFCSamples is what the short samples of a netdev's pause times came to since it was first seen.
+type PFCSamples struct {
+	Interval *float64          // seconds between samples at present; nil while none are taken
+	Sampled  float64           // seconds that samples cover
+	Refused  map[string]uint64 // samples that were not taken, by reason
+	Flows    []PFCFlow
+}
+
+// PFCFlow is a direction and priority in the samples.
+type PFCFlow struct {
+	Direction, Priority string
+	Stalled             float64  // seconds in samples that were paused for more than half of their length
+	Ratios              []uint64 // samples by paused ratio, in buckets
+	RatioSum            float64
 }

@@ -352,19 +352,3 @@ func (n *Node) Merge(o *Node) {
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)
 }
-
-// PFCSamples is what the short samples of a netdev's pause times came to since it was first seen.
-type PFCSamples struct {
-	Interval *float64          // seconds between samples at present; nil while none are taken
-	Sampled  float64           // seconds that samples cover
-	Refused  map[string]uint64 // samples that were not taken, by reason
-	Flows    []PFCFlow
-}
-
-// PFCFlow is a direction and priority in the samples.
-type PFCFlow struct {
-	Direction, Priority string
-	Stalled             float64  // seconds in samples that were paused for more than half of their length
-	Ratios              []uint64 // samples by paused ratio, in buckets
-	RatioSum            float64
-}
