@@ -69,6 +69,11 @@ var inNoFixture = map[string]string{
 	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",
 	"rdma_port_retransmitted_bytes_total":               "EFA on Linux 7.3, ionic firmware",
 	"rdma_device_registrations_total":                   "events are heard live only; test/kernel has it",
+	"rdma_port_pfc_sampled_seconds_total":               "samples are taken live only; TestShortStorms",
+	"rdma_port_pfc_stalled_seconds_total":               "samples are taken live only; TestShortStorms",
+	"rdma_port_pfc_paused_sample_ratio":                 "samples are taken live only; TestShortStorms",
+	"rdma_port_pfc_sample_interval_seconds":             "samples are taken live only; TestShortStorms",
+	"rdma_port_pfc_samples_refused_total":               "samples are taken live only; collector's tests of the sampler",
 	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
 }
 
