@@ -337,6 +337,7 @@ func TestPriorityInfo(t *testing.T) {
 		}), PFC: pfc}, "dscp", []string{"3 24-25,27-31", "5 26,40-47"}},
 		{"some, the rest by default in priority 0", host.DCBConfig{Apps: []host.DCBApp{app(5, 0, 8), app(5, 3, 26), app(5, 6, 48), app(5, 6, 46)}}, "dscp", []string{"3 26", "6 46,48"}},
 		{"none leads to the lossless priority", host.DCBConfig{Apps: []host.DCBApp{app(5, 5, 26)}, PFC: pfc}, "dscp", []string{"3 ", "5 26"}},
+		{"trust in the DSCP, and none is told", host.DCBConfig{Trust: []uint8{host.DCBSelectorDSCP}, PFC: pfc}, "dscp", nil},
 		{"of two priorities the higher", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
 		{"no DSCP", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 64)}}, "dscp", nil},
 		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},
