@@ -155,7 +155,7 @@ func (st *qosDevice) readPort(r *reader, n int) snapshot.PortQoS {
 		st.ports[n] = p
 	}
 	if r.due(p.at) {
-		r.begin(host.SourceRoCESettings)
+		r.begin(host.SourceRoCEConfig)
 		p.at, p.trafficClass = r.now(), r.trafficClass(r.device, n)
 	}
 	return snapshot.PortQoS{Device: r.device, Port: n, TrafficClass: p.trafficClass}

@@ -289,7 +289,7 @@ func TestOFEDFiles(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if len(n.Issues) != 1 || n.Issues[0].Source != "roce_settings" || !errors.Is(n.Issues[0].Err, syscall.EIO) {
+	if len(n.Issues) != 1 || n.Issues[0].Source != "roce_config" || !errors.Is(n.Issues[0].Err, syscall.EIO) {
 		t.Errorf("issues %v", n.Issues)
 	}
 }
