@@ -258,6 +258,33 @@ func TestPrioritiesWhileRTNLIsHeld(t *testing.T) {
 	})
 }
 
+// noPorts hides the ports of devices.
+type noPorts struct {
+	host.Files
+	hidden bool
+}
+
+func (f *noPorts) List(dir string) ([]string, error) {
+	if f.hidden && strings.HasSuffix(dir, "/ports") {
+		return nil, &host.Error{Op: "list", Path: dir, Err: syscall.ENOENT}
+	}
+	return f.Files.List(dir)
+}
+
+func TestPortsThatComeAfterTheirDevice(t *testing.T) {
+	h := machine(t, nodeWithPriorities)
+	f := &noPorts{h.Files, true}
+	h.Files = f
+	c := newQoS(Options{})
+	if got, n := qosSamples(t, c, h); got != nil || len(n.Issues) != 0 {
+		t.Errorf("%q, issues %v", got, n.Issues)
+	}
+	f.hidden = false
+	if got, _ := qosSamples(t, c, h); !slices.Equal(got, prioritiesOf) {
+		t.Errorf("%q", got)
+	}
+}
+
 const ofedFiles = `-- sys/devices/pci/0000:18:00.0/net/eth0/qos/trust --
 pcp
 -- sys/devices/pci/0000:18:00.0/net/eth0/ecn/roce_np/cnp_dscp --
