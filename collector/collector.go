@@ -77,6 +77,8 @@ func All(o Options) []*Collector {
 		newModules(o),
 		newHealth(o),
 		newQoS(o),
+		newPCIe(o),
+		newSensors(o),
 	}
 }
 

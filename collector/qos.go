@@ -106,7 +106,12 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	r.begin(host.SourceIdentity)
 	r.keep(&st.quarantine, &st.inode)
 	if st.at.IsZero() || r.due(st.at) {
-		st.id, st.at = r.qosIdentity(name), r.now()
+		var whole bool
+		if st.id, whole = r.qosIdentity(name); whole {
+			st.at = r.now()
+		} else {
+			st.at = time.Time{}
+		}
 	}
 	out.device = st.id
 	for i := range st.id.Ports {
@@ -123,18 +128,20 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	return out, true
 }
 
-// qosIdentity reads what a device is called by, and its ports with the names of their netdevs.
-func (r *reader) qosIdentity(name string) snapshot.Device {
-	d := snapshot.Device{Name: name}
+// qosIdentity reads what a device is called by, and its ports with the names of their netdevs. Not whole: the kernel is still making
+// the ports.
+func (r *reader) qosIdentity(name string) (d snapshot.Device, whole bool) {
+	d.Name = name
 	kind, function := r.function(classDir + "/" + name)
 	if kind != snapshot.Physical {
-		return d
+		return d, true
 	}
 	d.FunctionType, d.BoardID = kind, r.optional(classDir+"/"+name+"/board_id")
 	if function != "" {
 		d.PCIAddress = path.Base(function)
 	}
-	for _, n := range r.ports(name) {
+	numbers := r.ports(name)
+	for _, n := range numbers {
 		r.begin(host.SourceIdentity)
 		p := snapshot.Port{Number: n, LinkLayer: r.optional(portDir(name, n) + "/link_layer")}
 		if p.LinkLayer != "Ethernet" {
@@ -144,7 +151,7 @@ func (r *reader) qosIdentity(name string) snapshot.Device {
 		p.Netdev = r.netdevs(&d, n, p.LinkLayer, "")
 		d.Ports = append(d.Ports, p)
 	}
-	return d
+	return d, len(numbers) > 0
 }
 
 // readPort reads what MLNX_OFED sets for all RoCE packets of a port.
@@ -155,7 +162,7 @@ func (st *qosDevice) readPort(r *reader, n int) snapshot.PortQoS {
 		st.ports[n] = p
 	}
 	if r.due(p.at) {
-		r.begin(host.SourceRoCESettings)
+		r.begin(host.SourceRoCEConfig)
 		p.at, p.trafficClass = r.now(), r.trafficClass(r.device, n)
 	}
 	return snapshot.PortQoS{Device: r.device, Port: n, TrafficClass: p.trafficClass}

@@ -45,7 +45,7 @@ var (
 	}
 	priorityInfo = &Desc{
 		Name: "rdma_port_priority_info", Type: gauge, Scope: scopePort,
-		Help:   "The DSCPs that lead to a priority, always 1: of priorities with priority flow control, and of those that a DSCP leads to which by default does not. By default it is a DSCP's upper three bits where the driver tells all, else priority 0. Absent where the DSCP gives no priority.",
+		Help:   "The DSCPs that lead to a priority, always 1: of priorities with priority flow control, and of those that a DSCP leads to which by default does not. By default it is a DSCP's upper three bits where the driver tells all, else priority 0. Absent where the DSCP gives no priority, or no DSCP is told.",
 		Labels: []string{"device", "port", "netdev", "priority", "dscps"},
 		Source: fromDCB + ", APP table, selector 5",
 	}
@@ -183,21 +183,22 @@ const allDSCPs = maxDSCP + 1
 
 func (e *qosEmitter) priorities() {
 	var to [snapshot.Priorities][]uint8
-	if e.q.DSCPs != nil && e.q.Trust == byDSCP {
+	told := e.q.DSCPs != nil && e.q.Trust == byDSCP
+	if told {
 		to = *e.q.DSCPs
 	}
-	told := 0
+	n := 0
 	for _, list := range to {
-		told += len(list)
+		n += len(list)
 	}
 	for p, list := range to {
 		e.marked[p] = e.lossless(p) || slices.ContainsFunc(list, func(d uint8) bool {
-			if told == allDSCPs {
+			if n == allDSCPs {
 				return int(d>>3) != p
 			}
 			return p != 0
 		})
-		if e.marked[p] && e.q.Trust == byDSCP {
+		if e.marked[p] && told {
 			e.put(priorityInfo, 1, strconv.Itoa(p), ranges(list))
 		}
 	}

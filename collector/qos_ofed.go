@@ -10,7 +10,7 @@ import (
 
 // readOFED reads the files that MLNX_OFED puts beside the netdev's own. A firmware error shows as an empty file.
 func (r *reader) readOFED(q *snapshot.NetdevQoS) {
-	r.begin(host.SourceRoCESettings)
+	r.begin(host.SourceRoCEConfig)
 	dir := netDir + q.Name
 	if t := r.optional(dir + "/qos/trust"); t != "" {
 		q.Trust = t

@@ -258,6 +258,33 @@ func TestPrioritiesWhileRTNLIsHeld(t *testing.T) {
 	})
 }
 
+// noPorts hides the ports of devices.
+type noPorts struct {
+	host.Files
+	hidden bool
+}
+
+func (f *noPorts) List(dir string) ([]string, error) {
+	if f.hidden && strings.HasSuffix(dir, "/ports") {
+		return nil, &host.Error{Op: "list", Path: dir, Err: syscall.ENOENT}
+	}
+	return f.Files.List(dir)
+}
+
+func TestPortsThatComeAfterTheirDevice(t *testing.T) {
+	h := machine(t, nodeWithPriorities)
+	f := &noPorts{h.Files, true}
+	h.Files = f
+	c := newQoS(Options{})
+	if got, n := qosSamples(t, c, h); got != nil || len(n.Issues) != 0 {
+		t.Errorf("%q, issues %v", got, n.Issues)
+	}
+	f.hidden = false
+	if got, _ := qosSamples(t, c, h); !slices.Equal(got, prioritiesOf) {
+		t.Errorf("%q", got)
+	}
+}
+
 const ofedFiles = `-- sys/devices/pci/0000:18:00.0/net/eth0/qos/trust --
 pcp
 -- sys/devices/pci/0000:18:00.0/net/eth0/ecn/roce_np/cnp_dscp --
@@ -289,7 +316,7 @@ func TestOFEDFiles(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if len(n.Issues) != 1 || n.Issues[0].Source != "roce_settings" || !errors.Is(n.Issues[0].Err, syscall.EIO) {
+	if len(n.Issues) != 1 || n.Issues[0].Source != "roce_config" || !errors.Is(n.Issues[0].Err, syscall.EIO) {
 		t.Errorf("issues %v", n.Issues)
 	}
 }
@@ -337,6 +364,7 @@ func TestPriorityInfo(t *testing.T) {
 		}), PFC: pfc}, "dscp", []string{"3 24-25,27-31", "5 26,40-47"}},
 		{"some, the rest by default in priority 0", host.DCBConfig{Apps: []host.DCBApp{app(5, 0, 8), app(5, 3, 26), app(5, 6, 48), app(5, 6, 46)}}, "dscp", []string{"3 26", "6 46,48"}},
 		{"none leads to the lossless priority", host.DCBConfig{Apps: []host.DCBApp{app(5, 5, 26)}, PFC: pfc}, "dscp", []string{"3 ", "5 26"}},
+		{"trust in the DSCP, and none is told", host.DCBConfig{Trust: []uint8{host.DCBSelectorDSCP}, PFC: pfc}, "dscp", nil},
 		{"of two priorities the higher", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
 		{"no DSCP", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 64)}}, "dscp", nil},
 		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},

@@ -97,6 +97,11 @@ var faulty = map[string][]string{
 	"bond-member-down": {"warning RDMABondMemberDown mlx5_bond_0/1/enp49s0f1np1"},
 	"bond-member-slow": {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},
 	"device-missing":   {"critical RDMADeviceMissing mlx5_11"},
+	"asic-hot":         {"warning RDMADeviceHot mlx5_2"},
+	"gen4-slot":        {"info RDMAPCIeLimitsPort mlx5_4"},
+	"x8-slot":          {"info RDMAPCIeLimitsPort mlx5_4"},
+	"pcie-width-loss":  {"critical RDMAPCIeDegraded mlx5_4"},
+	"pcie-errors":      {"warning RDMAPCIeErrors mlx5_1"},
 	"saturated":        {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
 	"odd-files":        {"info RDMACounterSaturated mlx5_4/1"},
 }

@@ -14,6 +14,8 @@ type Node struct {
 	Modules    *Modules
 	Health     *Health
 	QoS        *QoS
+	PCIe       *PCIe
+	Sensors    *Sensors
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -270,63 +272,46 @@ type HealthReporter struct {
 	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT, recoveries that succeeded
 }
 
-// QoS is how Ethernet ports treat traffic by priority.
-type QoS struct {
-	Netdevs []NetdevQoS
-	Ports   []PortQoS
+// PCIe is where the devices are in the PCI tree, and how their links run.
+type PCIe struct {
+	Devices []PCIePath
 }
 
-// Priorities is the number of priorities, and of traffic classes.
-const Priorities = 8
-
-// NetdevQoS is data center bridging of a netdev: rtnetlink DCB_CMD_IEEE_GET, and files of MLNX_OFED.
-type NetdevQoS struct {
+// PCIePath is the way from a root port to the PCI function of an RDMA device, both included.
+type PCIePath struct {
 	Device string
-	Port   int
-	Name   string
-
-	PFC     *PFC
-	Classes *Classes
-	Buffers *Buffers
-	Trust   string   // dscp, pcp: what gives a received packet its priority; empty: not told
-	DCBX    []string // flags DCB_CAP_DCBX_*: host, lld_managed, cee, ieee, static
-	// DSCPs are those that the APP table leads to each priority; nil where there are none.
-	DSCPs *[Priorities][]uint8
-
-	// Congestion notification by priority, as MLNX_OFED tells it: of the notification point, which sends CNPs, and of the reaction
-	// point, which slows down. CNPs have a DSCP and an 802.1p priority.
-	Notification, Reaction [Priorities]*uint64
-	CNPDSCP, CNPPriority   *uint64
+	Hops   []PCIeHop
 }
 
-// PFC is priority flow control: struct ieee_pfc.
-type PFC struct {
-	Capable        uint64 // priorities that may have it at a time
-	Enabled        [Priorities]bool
-	Sent, Received [Priorities]uint64 // frames
+// PCIeHop is a function on the way; 0 stands for a link value that is not told.
+type PCIeHop struct {
+	Address         string
+	Speed, MaxSpeed float64 // transfers per second and lane: current_link_speed, max_link_speed
+	Width, MaxWidth uint64  // lanes: current_link_width, max_link_width
+	AER             AER
 }
 
-// Classes are traffic classes: struct ieee_ets.
-type Classes struct {
-	Algorithm [Priorities]uint64 // by class: 0 strict, 1 credit-based shaper, 2 ETS, 255 vendor
-	Bandwidth [Priorities]uint64 // percent by class, for ETS
-	OfPrio    [Priorities]uint64 // class by priority
+// AER counts errors of a function since it was found: TOTAL_ERR_* of aer_dev_correctable, aer_dev_nonfatal and aer_dev_fatal. nil
+// where it has no AER, or the firmware keeps it.
+type AER struct {
+	Correctable, NonFatal, Fatal *uint64
 }
 
-// Buffers are receive buffers: struct dcbnl_buffer.
-type Buffers struct {
-	Sizes  [Priorities]uint64 // bytes
-	OfPrio [Priorities]uint64 // buffer by priority
+// Sensors are the temperature sensors of adapters.
+type Sensors struct {
+	Devices []DeviceSensors
 }
 
-// PortQoS is what is set for RoCE on a port.
-type PortQoS struct {
-	Device string
-	Port   int
-	// TrafficClass is the one of all RoCE packets of the port, an IP header's byte: MLNX_OFED's tc/N/traffic_class; nil: not set.
-	TrafficClass *uint64
-	// What the operator says: lossless, lossy, auto; dcqcn, zerotouch_rtt, off. Empty: nothing.
-	PinnedRoCE, PinnedCongestionControl string
+// DeviceSensors are those of one RDMA device's PCI function: hwmon.
+type DeviceSensors struct {
+	Device  string
+	Sensors []Sensor
+}
+
+// Sensor is one channel: tempK_label, tempK_input, tempK_crit, in degrees Celsius; nil where it is not told or makes no sense.
+type Sensor struct {
+	Name            string
+	Value, Critical *float64
 }
 
 // Merge takes over the sections and reports of another reading of the same machine.
@@ -348,6 +333,12 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.QoS != nil {
 		n.QoS = o.QoS
+	}
+	if o.PCIe != nil {
+		n.PCIe = o.PCIe
+	}
+	if o.Sensors != nil {
+		n.Sensors = o.Sensors
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)

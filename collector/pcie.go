@@ -1,0 +1,224 @@
+package collector
+
+import (
+	"context"
+	"path"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	pcieSpeed = &Desc{
+		Name: "rdma_pcie_link_speed_transfers_per_second", Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root.",
+		Labels: []string{"pci_address"},
+		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
+	}
+	pcieMaxSpeed = &Desc{
+		Name: "rdma_pcie_link_max_speed_transfers_per_second", Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Help:   "Most transfers per second and lane that both ends of the link can.",
+		Labels: []string{"pci_address"},
+		Source: "max_link_speed of both ends",
+	}
+	pcieWidth = &Desc{
+		Name: "rdma_pcie_link_width_lanes", Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Help:   "Lanes that the link uses.",
+		Labels: []string{"pci_address"},
+		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
+	}
+	pcieMaxWidth = &Desc{
+		Name: "rdma_pcie_link_max_width_lanes", Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Help:   "Most lanes that both ends of the link can use: a slot with 8 lanes makes it 8.",
+		Labels: []string{"pci_address"},
+		Source: "max_link_width of both ends",
+	}
+	pcieLinkInfo = &Desc{
+		Name: "rdma_device_pcie_link_info", Type: gauge, Scope: scopeDevice,
+		Help:   "A PCIe link on the way from a root port to an RDMA device, always 1. upstream is the end towards the root.",
+		Labels: []string{"device", "pci_address", "upstream"},
+		Source: "the path below /sys/devices",
+	}
+	pcieErrors = &Desc{
+		Name: "rdma_pcie_aer_errors_total", Type: counter, Scope: scopeDevice,
+		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices and of the ports above them. severity: correctable, nonfatal, fatal.",
+		Labels: []string{"pci_address", "severity"},
+		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}",
+	}
+	pcieAvailable = &Desc{
+		Name: "rdma_device_pcie_available_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
+		Help:   "Bandwidth of the narrowest link between the device and its root port as they run, overhead of packets included.",
+		Labels: []string{"device"},
+		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
+	}
+	pcieCapable = &Desc{
+		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
+		Help:   "Bandwidth that the device could use in a slot of its own kind.",
+		Labels: []string{"device"},
+		Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
+	}
+	pciePathInfo = &Desc{
+		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
+		Help:   "The function of an RDMA device and the one that limits its bandwidth (bottleneck), always 1.",
+		Labels: []string{"device", "pci_address", "bottleneck"},
+		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
+	}
+)
+
+// pcie keeps what was read of each device: links change when somebody changes hardware, and errors are judged over minutes.
+type pcie struct {
+	Options
+	devices map[string]*pciePath
+}
+
+// pciePath belongs to the lane of its device.
+type pciePath struct {
+	at   time.Time
+	path snapshot.PCIePath
+	ok   bool
+}
+
+func newPCIe(o Options) *Collector {
+	c := &pcie{Options: o, devices: map[string]*pciePath{}}
+	return &Collector{
+		Name:    "pcie",
+		Help:    "PCIe links between RDMA devices and their root ports: speed, width, bandwidth, errors",
+		Default: true,
+		Descs:   []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
+		Read:    c.read,
+		Emit:    emitPCIe,
+	}
+}
+
+func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	names, err := c.Options.devices(h)
+	if err != nil {
+		done(err)
+		return
+	}
+	for name := range c.devices {
+		if !slices.Contains(names, name) {
+			delete(c.devices, name)
+		}
+	}
+	states := make(map[string]*pciePath, len(names))
+	for _, name := range names {
+		if c.devices[name] == nil {
+			c.devices[name] = &pciePath{}
+		}
+		states[name] = c.devices[name]
+	}
+	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {
+		st := states[name]
+		if r.due(st.at) {
+			st.path, st.ok = r.pciePath(name)
+			st.at = r.now()
+		}
+		return st.path, st.ok
+	}, func(devices []snapshot.PCIePath) {
+		n.PCIe = &snapshot.PCIe{Devices: devices}
+		done(nil)
+	})
+}
+
+// pciePath reads the way to a device. Virtual functions have no link of their own: the way is that of their physical one, which this
+// host shows as a device too, or which a guest does not see.
+func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
+	r.begin(host.SourcePCILink)
+	kind, function := r.function(classDir + "/" + device)
+	if function == "" || kind != snapshot.Physical {
+		return snapshot.PCIePath{}, false
+	}
+	out := snapshot.PCIePath{Device: device}
+	for _, address := range pci.Functions(function) {
+		out.Hops = append(out.Hops, r.pcieHop(pciDir+address, address))
+	}
+	for i := max(0, len(out.Hops)-2); i < len(out.Hops); i++ { // the device and the port above it, where errors of their link are counted
+		dir := pciDir + out.Hops[i].Address
+		out.Hops[i].AER = snapshot.AER{
+			Correctable: r.aer(dir + "/aer_dev_correctable"), NonFatal: r.aer(dir + "/aer_dev_nonfatal"), Fatal: r.aer(dir + "/aer_dev_fatal"),
+		}
+	}
+	return out, true
+}
+
+func (r *reader) pcieHop(dir, address string) snapshot.PCIeHop {
+	return snapshot.PCIeHop{
+		Address: path.Base(address),
+		Speed:   pci.ParseSpeed(r.optional(dir + "/current_link_speed")), MaxSpeed: pci.ParseSpeed(r.optional(dir + "/max_link_speed")),
+		Width: pci.ParseWidth(r.optional(dir + "/current_link_width")), MaxWidth: pci.ParseWidth(r.optional(dir + "/max_link_width")),
+	}
+}
+
+func (r *reader) aer(file string) *uint64 {
+	text := r.optional(file)
+	if text == "" {
+		return nil
+	}
+	n, ok := pci.ParseAER(text)
+	if !ok {
+		r.issue(host.ErrGarbled(file, []byte(text)))
+		return nil
+	}
+	return &n
+}
+
+func emitPCIe(n *snapshot.Node, s Sink) {
+	if n.PCIe == nil {
+		return
+	}
+	links, functions := map[string]bool{}, map[string]bool{} // devices share those above a switch
+	for i := range n.PCIe.Devices {
+		d := &n.PCIe.Devices[i]
+		hops := make([]pci.Hop, len(d.Hops))
+		for j, h := range d.Hops {
+			hops[j] = pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}}
+			if !functions[h.Address] {
+				functions[h.Address] = true
+				emitAER(s, &d.Hops[j])
+			}
+		}
+		for _, p := range pci.Pairs(hops) {
+			s.Emit(pcieLinkInfo, 1, d.Device, p.Lower, p.Upper)
+			if !links[p.Lower] {
+				links[p.Lower] = true
+				emitLink(s, p)
+			}
+		}
+		emitPath(s, d.Device, hops)
+	}
+}
+
+func emitLink(s Sink, p pci.Pair) {
+	s.Emit(pcieSpeed, p.Speed, p.Lower)
+	s.Emit(pcieWidth, float64(p.Width), p.Lower)
+	if p.MaxSpeed != 0 {
+		s.Emit(pcieMaxSpeed, p.MaxSpeed, p.Lower)
+	}
+	if p.MaxWidth != 0 {
+		s.Emit(pcieMaxWidth, float64(p.MaxWidth), p.Lower)
+	}
+}
+
+func emitAER(s Sink, h *snapshot.PCIeHop) {
+	emitUint(s, pcieErrors, h.AER.Correctable, h.Address, "correctable")
+	emitUint(s, pcieErrors, h.AER.NonFatal, h.Address, "nonfatal")
+	emitUint(s, pcieErrors, h.AER.Fatal, h.Address, "fatal")
+}
+
+func emitPath(s Sink, device string, hops []pci.Hop) {
+	if len(hops) < 2 { // a flat virtual machine: the hypervisor's bus says nothing of the real one
+		return
+	}
+	own := hops[len(hops)-1]
+	if capable := pci.Capable(own); capable != 0 {
+		s.Emit(pcieCapable, capable/8, device)
+	}
+	if available, bottleneck, ok := pci.Available(hops); ok {
+		s.Emit(pcieAvailable, available/8, device)
+		s.Emit(pciePathInfo, 1, device, own.Address, bottleneck)
+	}
+}

@@ -1,0 +1,66 @@
+package collector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// pcieTree is a device behind one switch. extra adds files, or takes the place of one.
+func pcieTree(extra string) string {
+	chain := []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"}
+	var b strings.Builder
+	dir := "sys/devices/pci0000:15"
+	for _, address := range chain {
+		dir += "/" + address
+		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n", address, strings.TrimPrefix(dir, "sys/devices/"))
+		for name, value := range map[string]string{"current_link_speed": "32.0 GT/s PCIe", "max_link_speed": "32.0 GT/s PCIe", "current_link_width": "16", "max_link_width": "16"} {
+			if !strings.Contains(extra, dir+"/"+name+" ") {
+				fmt.Fprintf(&b, "-- %s/%s --\n%s\n", dir, name, value)
+			}
+		}
+	}
+	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n", strings.TrimPrefix(dir, "sys/devices/"))
+	fmt.Fprintf(&b, "-- %s/infiniband/mlx5_0/device -> ../.. --\n", dir)
+	return b.String() + extra
+}
+
+func TestPCIePath(t *testing.T) {
+	const nic = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0"
+	for _, c := range []struct {
+		name, extra string
+		speed       float64 // of the device
+		width       uint64
+		correctable string
+		issues      int
+	}{
+		{"whole", "-- " + nic + "/aer_dev_correctable --\nRxErr 3\nTOTAL_ERR_COR 3\n", 32e9, 16, "3", 0},
+		{"no AER", "", 32e9, 16, "none", 0},
+		{"AER in another form", "-- " + nic + "/aer_dev_correctable --\nRxErr 3\n", 32e9, 16, "none", 1},
+		{"off the bus", "-- " + nic + "/current_link_speed !EINVAL --\n-- " + nic + "/current_link_width !EINVAL --\n", 0, 0, "none", 2},
+		{"no link", "-- " + nic + "/current_link_speed --\nUnknown\n-- " + nic + "/current_link_width --\n0\n", 0, 0, "none", 0},
+		{"a width that is text", "-- " + nic + "/current_link_width --\nx16\n", 32e9, 0, "none", 0},
+	} {
+		r := readerOf(t, pcieTree(c.extra))
+		got, ok := r.pciePath("mlx5_0")
+		if !ok || len(got.Hops) != 4 {
+			t.Fatalf("%s: %+v %v", c.name, got, ok)
+		}
+		h := got.Hops[3]
+		correctable := "none"
+		if h.AER.Correctable != nil {
+			correctable = fmt.Sprint(*h.AER.Correctable)
+		}
+		if h.Speed != c.speed || h.Width != c.width || correctable != c.correctable || len(r.issues) != c.issues {
+			t.Errorf("%s: %+v, correctable %s, issues %v", c.name, h, correctable, r.issues)
+		}
+	}
+	for name, tree := range map[string]string{
+		"a virtual function": pcieTree("-- " + nic + "/physfn -> ../0000:18:00.1 --\n"),
+		"a software device":  "-- sys/class/infiniband/mlx5_0/parent --\neth0\n",
+	} {
+		if got, ok := readerOf(t, tree).pciePath("mlx5_0"); ok {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
