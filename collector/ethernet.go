@@ -12,8 +12,9 @@ import (
 const (
 	// wireInterval is how often a netdev's statistics are read in rounds: 15 s, less what scrapes may be early.
 	wireInterval = 14 * time.Second
-	// wireCheap is the time that a reading may take without asking whether the device's time is spent: below a tenth of its budget.
-	wireCheap = wireInterval / 1000
+	// cheap is the time that a reading may take whether the device's time is spent or not: below a tenth of its budget. A device that
+	// was stuck for long has spent that of half an hour.
+	cheap = wireInterval / 1000
 	// wireKept is how long they are served while no others can be had. Older counters would stand still, and then jump.
 	wireKept = time.Minute
 	// settingsKept is the same for pause and FEC, which are read each slowInterval.
@@ -42,14 +43,15 @@ type ethNetdev struct {
 	layer        string // link_layer of the port
 	name, driver string
 
-	wireTried  time.Time
-	wireTook   time.Duration // the last reading
-	settingsAt time.Time // when pause and FEC were asked for
-	pause      *snapshot.Pause
-	pauseAt    time.Time
-	fec        *snapshot.FEC
-	fecAt      time.Time
-	carrier    *uint64 // how often it had come and gone when something had just failed
+	wireTried    time.Time
+	wireTook     time.Duration // the last reading
+	settingsAt   time.Time     // when pause and FEC were asked for
+	settingsTook time.Duration // both
+	pause        *snapshot.Pause
+	pauseAt      time.Time
+	fec          *snapshot.FEC
+	fecAt        time.Time
+	carrier      *uint64 // how often it had come and gone when something had just failed
 }
 
 func newEthernet(o Options) *Collector {
@@ -175,7 +177,7 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if last := c.wires.last(nd.name); last != nil && last.At.After(tried) {
 		tried = last.At
 	}
-	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > wireCheap && !r.deferrable()) {
+	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > cheap && !r.deferrable()) {
 		return
 	}
 	nd.wireTried = now
@@ -196,11 +198,13 @@ func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
 
 // readSettings asks for pause and FEC, which InfiniBand has not.
 func (nd *ethNetdev) readSettings(r *reader) {
-	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && !r.due(nd.settingsAt) {
+	now := r.now()
+	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
 		return
 	}
-	now := r.now()
 	nd.settingsAt = now
+	begun := time.Now()
+	defer func() { nd.settingsTook = time.Since(begun) }()
 	if p, ok := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause); ok {
 		nd.pause, nd.pauseAt = &p, now
 	}
