@@ -180,12 +180,20 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > cheap && !r.deferrable()) {
 		return
 	}
-	nd.wireTried = now
 	var err error
 	begun := time.Now()
 	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, r.device, nd.name, nd.driver) })
 	nd.wireTook = time.Since(begun)
+	if !blocked(err) {
+		nd.wireTried = now
+	}
 	nd.failed(r, item, now, err)
+}
+
+// blocked says whether rtnl is in the way. Then it is tried again in the next round, which costs nothing and tells whether it still is.
+func blocked(err error) bool {
+	reason := host.ReasonOf(err)
+	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
 }
 
 // failed notes the outcome of a request. What a driver does not have is no fault.
@@ -202,30 +210,41 @@ func (nd *ethNetdev) readSettings(r *reader) {
 	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
 		return
 	}
-	nd.settingsAt = now
 	begun := time.Now()
-	defer func() { nd.settingsTook = time.Since(begun) }()
-	if p, ok := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause); ok {
-		nd.pause, nd.pauseAt = &p, now
+	pause, made := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause)
+	if !made {
+		return // nor is the other
 	}
-	if f, ok := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC); ok {
-		nd.fec, nd.fecAt = &f, now
+	if pause != nil {
+		nd.pause, nd.pauseAt = pause, now
 	}
+	fec, made := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC)
+	if !made {
+		return
+	}
+	if fec != nil {
+		nd.fec, nd.fecAt = fec, now
+	}
+	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
 }
 
-func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer T, ok bool) {
+// askSetting asks for a setting; the answer is nil where there is none. It is not made where rtnl is in the way.
+func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
 	now := r.now()
 	if r.quarantine.held(nd.dir(), item, now) {
-		return answer, false
+		return nil, true
 	}
 	ctx := r.ctx
-	var got T // may still be written to after a refusal
+	got := new(T) // may still be written to after a refusal
 	var err error
-	if r.underRTNL(s, 1, func() { got, err = ask(ctx, nd.name) }) != nil {
-		return answer, false
+	if r.underRTNL(s, 1, func() { *got, err = ask(ctx, nd.name) }) != nil {
+		return nil, false
 	}
 	nd.failed(r, item, now, err)
-	return got, err == nil
+	if err != nil {
+		return nil, true
+	}
+	return got, true
 }
 
 // counters is what is known of a netdev and fresh enough to be served.

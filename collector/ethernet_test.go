@@ -158,6 +158,7 @@ type ethDriver struct {
 	stats             []host.Stat
 	err               error
 	asked, pause, fec int
+	takes             time.Duration
 	pauseErr          error
 	pauseHas          host.Pause
 	fecHas            host.FEC
@@ -165,6 +166,7 @@ type ethDriver struct {
 
 func (d *ethDriver) NetdevStats(context.Context, string) ([]host.Stat, error) {
 	d.asked++
+	time.Sleep(d.takes)
 	return d.stats, d.err
 }
 
@@ -282,6 +284,35 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 		}
 		if r.driver.asked != 3 || issues != 2 || r.driver.pause != 2 {
 			t.Errorf("asked %d times, %d for pause, %d issues", r.driver.asked, r.driver.pause, issues)
+		}
+	})
+}
+
+// TestEthernetWhileRTNLIsHeld: a reading that takes over a second holds up no round for longer, and none is made for a minute; each
+// round says so.
+func TestEthernetWhileRTNLIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+		r.driver.takes = 3 * time.Second
+		begun := time.Now()
+		r.round()
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("the round took %s", took)
+		}
+		time.Sleep(5 * time.Second)
+		for range 3 {
+			if n := r.round(); len(n.Issues) == 0 || n.Issues[0].Reason != string(host.BackedOff) {
+				t.Errorf("%+v", n.Issues)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if r.driver.asked != 1 || r.driver.pause != 0 {
+			t.Errorf("asked %d times, %d for pause", r.driver.asked, r.driver.pause)
+		}
+		r.driver.takes = 0
+		time.Sleep(15 * time.Second)
+		if n := r.round(); len(n.Issues) != 0 || n.Ethernet.Netdevs[0].Wire == nil || n.Ethernet.Netdevs[0].Pause == nil {
+			t.Errorf("%+v, %+v", n.Issues, n.Ethernet.Netdevs[0])
 		}
 	})
 }
