@@ -182,7 +182,7 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	}
 	var err error
 	begun := time.Now()
-	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, r.device, nd.name, nd.driver) })
+	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, wireTarget{r.device, nd.port, nd.name, nd.driver}) })
 	nd.wireTook = time.Since(begun)
 	if !blocked(err) {
 		nd.wireTried = now

@@ -249,7 +249,11 @@ func TestEthernet(t *testing.T) {
 			t.Errorf("asked %d, %d times", r.driver.asked, r.driver.pause)
 		}
 		time.Sleep(10 * time.Second)
-		if w, err := r.o.wires.read(t.Context(), r.h, "mlx5_0", "eth0", "mlx5_core"); err != nil || w.At != time.Now() {
+		targets := r.o.wires.targets()
+		if want := []wireTarget{{"mlx5_0", 1, "eth0", "mlx5_core"}}; !slices.Equal(targets, want) {
+			t.Fatalf("%v", targets)
+		}
+		if w, err := r.o.wires.read(t.Context(), r.h, targets[0]); err != nil || w.At != time.Now() {
 			t.Errorf("%v, %v", w, err)
 		}
 		time.Sleep(10 * time.Second)
