@@ -12,8 +12,9 @@ import (
 const (
 	// wireInterval is how often a netdev's statistics are read in rounds: 15 s, less what scrapes may be early.
 	wireInterval = 14 * time.Second
-	// wireCheap is the time that a reading may take without asking whether the device's time is spent: below a tenth of its budget.
-	wireCheap = wireInterval / 1000
+	// cheap is the time that a reading may take whether the device's time is spent or not: below a tenth of its budget. A device that
+	// was stuck for long has spent that of half an hour.
+	cheap = wireInterval / 1000
 	// wireKept is how long they are served while no others can be had. Older counters would stand still, and then jump.
 	wireKept = time.Minute
 	// settingsKept is the same for pause and FEC, which are read each slowInterval.
@@ -43,14 +44,15 @@ type ethNetdev struct {
 	layer        string // link_layer of the port
 	name, driver string
 
-	wireTried  time.Time
-	wireTook   time.Duration // the last reading
-	settingsAt time.Time     // when pause and FEC were asked for
-	pause      *snapshot.Pause
-	pauseAt    time.Time
-	fec        *snapshot.FEC
-	fecAt      time.Time
-	carrier    *uint64 // how often it had come and gone when something had just failed
+	wireTried    time.Time
+	wireTook     time.Duration // the last reading
+	settingsAt   time.Time     // when pause and FEC were asked for
+	settingsTook time.Duration // both
+	pause        *snapshot.Pause
+	pauseAt      time.Time
+	fec          *snapshot.FEC
+	fecAt        time.Time
+	carrier      *uint64 // how often it had come and gone when something had just failed
 }
 
 func newEthernet(o Options) *Collector {
@@ -179,15 +181,23 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if last := c.wires.last(nd.name); last != nil && last.At.After(tried) {
 		tried = last.At
 	}
-	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > wireCheap && !r.deferrable()) {
+	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > cheap && !r.deferrable()) {
 		return
 	}
-	nd.wireTried = now
 	var err error
 	begun := time.Now()
-	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, r.device, nd.name, nd.driver) })
+	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, wireTarget{r.device, nd.port, nd.name, nd.driver}) })
 	nd.wireTook = time.Since(begun)
+	if !blocked(err) {
+		nd.wireTried = now
+	}
 	nd.failed(r, item, now, err)
+}
+
+// blocked says whether rtnl is in the way. Then it is tried again in the next round, which costs nothing and tells whether it still is.
+func blocked(err error) bool {
+	reason := host.ReasonOf(err)
+	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
 }
 
 // failed notes the outcome of a request. What a driver does not have is no fault.
@@ -200,32 +210,45 @@ func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
 
 // readSettings asks for pause and FEC, which InfiniBand has not.
 func (nd *ethNetdev) readSettings(r *reader) {
-	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && !r.due(nd.settingsAt) {
+	now := r.now()
+	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
 		return
 	}
-	now := r.now()
-	nd.settingsAt = now
-	if p, ok := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause); ok {
-		nd.pause, nd.pauseAt = &p, now
+	begun := time.Now()
+	pause, made := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause)
+	if !made {
+		return // nor is the other
 	}
-	if f, ok := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC); ok {
-		nd.fec, nd.fecAt = &f, now
+	if pause != nil {
+		nd.pause, nd.pauseAt = pause, now
 	}
+	fec, made := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC)
+	if !made {
+		return
+	}
+	if fec != nil {
+		nd.fec, nd.fecAt = fec, now
+	}
+	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
 }
 
-func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer T, ok bool) {
+// askSetting asks for a setting; the answer is nil where there is none. It is not made where rtnl is in the way.
+func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
 	now := r.now()
 	if r.quarantine.held(nd.dir(), item, now) {
-		return answer, false
+		return nil, true
 	}
 	ctx := r.ctx
-	var got T // may still be written to after a refusal
+	got := new(T) // may still be written to after a refusal
 	var err error
-	if r.underRTNL(s, 1, func() { got, err = ask(ctx, nd.name) }) != nil {
-		return answer, false
+	if r.underRTNL(s, 1, func() { *got, err = ask(ctx, nd.name) }) != nil {
+		return nil, false
 	}
 	nd.failed(r, item, now, err)
-	return got, err == nil
+	if err != nil {
+		return nil, true
+	}
+	return got, true
 }
 
 // counters is what is known of a netdev and fresh enough to be served.
@@ -235,7 +258,7 @@ func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.Ne
 	if wire != nil && now.Sub(wire.At) <= wireKept {
 		out.Wire = wire
 		if nd.layer == "Ethernet" {
-			out.PFC = c.samples.note(netdevOf{device, nd.name, nd.driver}, pausesOf(wire), now)
+			out.PFC = c.samples.note(wireTarget{device, nd.port, nd.name, nd.driver}, pausesOf(wire), now)
 		}
 	}
 	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {

@@ -26,63 +26,91 @@ func TestWireNames(t *testing.T) {
 		{
 			"mlx5_core",
 			[]host.Stat{
-				{Name: "rx_packets", Value: 99}, {Name: "rx_prio3_pause", Value: 5}, {Name: "rx_prio3_pause_duration", Value: 2_500_000}, {Name: "rx_prio3_pause_transition", Value: 4},
-				{Name: "tx_pause_storm_error_events", Value: 1}, {Name: "outbound_pci_stalled_wr", Value: 37}, {Name: "outbound_pci_stalled_rd", Value: 120}, {Name: "rx_err_lane_2_phy", Value: 8},
-				{Name: "rx_prio8_pause", Value: 1}, {Name: "rx3_packets", Value: 1}, {Name: "rx_jabbers_phy", Value: 2}, {Name: "rx_symbol_err_phy", Value: 3}, {Name: "module_bad_shorted", Value: 6},
+				{Name: "rx_packets", Value: 99},
+				{Name: "rx_prio3_pause", Value: 5},
+				{Name: "rx_prio3_pause_duration", Value: 2_500_000},
+				{Name: "rx_prio3_pause_transition", Value: 4},
+				{Name: "tx_pause_storm_error_events", Value: 1},
+				{Name: "outbound_pci_stalled_wr", Value: 37},
+				{Name: "outbound_pci_stalled_rd", Value: 120},
+				{Name: "rx_err_lane_2_phy", Value: 8},
+				{Name: "rx_prio8_pause", Value: 1},
+				{Name: "rx3_packets", Value: 1},
+				{Name: "rx_jabbers_phy", Value: 2},
+				{Name: "rx_symbol_err_phy", Value: 3},
+				{Name: "module_bad_shorted", Value: 6},
 			},
 			[]snapshot.WireCount{
-				{What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 2.5},
-				{What: snapshot.PFCPauseTransitions, Label: receive, Index: 3, Value: 4}, {What: snapshot.PauseStormEvents, Label: "error", Index: -1, Value: 1},
-				{What: snapshot.PCIeStallRatio, Label: receive, Index: -1, Value: 0.37}, {What: snapshot.PCIeStallRatio, Label: transmit, Index: -1, Value: 1},
-				{What: snapshot.LaneErrors, Index: 2, Value: 8}, {What: snapshot.FrameErrors, Index: -1, Value: 5}, {What: snapshot.ModuleEvents, Label: "shorted", Index: -1, Value: 6},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 2.5},
+				{What: snapshot.PFCPauseTransitions, Label: receive, Index: 3, Value: 4},
+				{What: snapshot.PauseStormEvents, Label: "error", Index: -1, Value: 1},
+				{What: snapshot.PCIeStallRatio, Label: receive, Index: -1, Value: 0.37},
+				{What: snapshot.PCIeStallRatio, Label: transmit, Index: -1, Value: 1},
+				{What: snapshot.LaneErrors, Index: 2, Value: 8},
+				{What: snapshot.FrameErrors, Index: -1, Value: 5},
+				{What: snapshot.ModuleEvents, Label: "shorted", Index: -1, Value: 6},
 			},
 		},
 		{
-			"mlx4_core", []host.Stat{{Name: "rx_pause_prio_5", Value: 5}, {Name: "tx_pause_duration_prio_5", Value: 1e6}, {Name: "tx_pause_transition_prio_5", Value: 3}, {Name: "rx_pause_duration", Value: 5e5}},
+			"mlx4_core",
+			[]host.Stat{{Name: "rx_pause_prio_5", Value: 5}, {Name: "tx_pause_duration_prio_5", Value: 1e6}, {Name: "tx_pause_transition_prio_5", Value: 3}, {Name: "rx_pause_duration", Value: 5e5}},
 			[]snapshot.WireCount{
-				{What: snapshot.PFCPauseFrames, Label: receive, Index: 5, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: transmit, Index: 5, Value: 1},
-				{What: snapshot.PFCPauseTransitions, Label: transmit, Index: 5, Value: 3}, {What: snapshot.GlobalPauseSeconds, Label: receive, Index: -1, Value: 0.5},
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 5, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 5, Value: 1},
+				{What: snapshot.PFCPauseTransitions, Label: transmit, Index: 5, Value: 3},
+				{What: snapshot.GlobalPauseSeconds, Label: receive, Index: -1, Value: 0.5},
 			},
 		},
 		{
-			"bnxt_en", []host.Stat{{Name: "tx_pfc_ena_frames_pri3", Value: 5}, {Name: "pfc_pri3_tx_duration_us", Value: 3e6}, {Name: "continuous_pause_events", Value: 1}, {Name: "continuous_roce_pause_events", Value: 2}, {Name: "rx_fec_uncorrectable_blocks", Value: 7}},
+			"bnxt_en",
+			[]host.Stat{{Name: "tx_pfc_ena_frames_pri3", Value: 5}, {Name: "pfc_pri3_tx_duration_us", Value: 3e6}, {Name: "continuous_pause_events", Value: 1}, {Name: "continuous_roce_pause_events", Value: 2}, {Name: "rx_fec_uncorrectable_blocks", Value: 7}},
 			[]snapshot.WireCount{
-				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: transmit, Index: 3, Value: 3},
-				{What: snapshot.PauseStormEvents, Label: "warning", Index: -1, Value: 3}, {What: snapshot.FECUncorrectableBlocks, Index: -1, Value: 7},
+				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 3, Value: 3},
+				{What: snapshot.PauseStormEvents, Label: "warning", Index: -1, Value: 3},
+				{What: snapshot.FECUncorrectableBlocks, Index: -1, Value: 7},
 			},
 		},
 		{
-			"ice", []host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
+			"ice",
+			[]host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
 			[]snapshot.WireCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: 4, Value: 11}, {What: snapshot.GlobalPauseFrames, Label: transmit, Index: -1, Value: 2}, {What: snapshot.CRCErrors, Index: -1, Value: 1},
 			},
 		},
 		{
-			"i40e", []host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
+			"i40e",
+			[]host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
 			[]snapshot.WireCount{
 				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 0, Value: 5}, {What: snapshot.PFCPauseTransitions, Label: receive, Index: 0, Value: 2}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
 			},
 		},
 		{
-			"hns3", []host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
+			"hns3",
+			[]host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
 			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: receive, Index: -1, Value: 1}},
 		},
 		{
-			"mana", []host.Stat{{Name: "hc_tc1_rx_pause_phy", Value: 5}, {Name: "hc_rx_discards_no_wqe", Value: 1}},
+			"mana",
+			[]host.Stat{{Name: "hc_tc1_rx_pause_phy", Value: 5}, {Name: "hc_rx_discards_no_wqe", Value: 1}},
 			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: 1, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 1}},
 		},
 		{
-			"ionic", []host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
+			"ionic",
+			[]host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
 			[]snapshot.WireCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 4}, {What: snapshot.PriorityPackets, Label: transmit, Index: 3, Value: 6},
 			},
 		},
 		{
-			"cxgb4", []host.Stat{{Name: "tx_ppp2_frames", Value: 5}, {Name: "rx_bg0_frames_dropped", Value: 1}, {Name: "rx_bg3_frames_dropped", Value: 2}},
+			"cxgb4",
+			[]host.Stat{{Name: "tx_ppp2_frames", Value: 5}, {Name: "rx_bg0_frames_dropped", Value: 1}, {Name: "rx_bg3_frames_dropped", Value: 2}},
 			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 2, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
 		},
 		{
-			"qede", []host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
+			"qede",
+			[]host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
 			[]snapshot.WireCount{
 				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 1}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2},
 			},
@@ -130,6 +158,7 @@ type ethDriver struct {
 	stats             []host.Stat
 	err               error
 	asked, pause, fec int
+	takes             time.Duration
 	pauseErr          error
 	pauseHas          host.Pause
 	fecHas            host.FEC
@@ -137,6 +166,7 @@ type ethDriver struct {
 
 func (d *ethDriver) NetdevStats(context.Context, string) ([]host.Stat, error) {
 	d.asked++
+	time.Sleep(d.takes)
 	return d.stats, d.err
 }
 
@@ -188,7 +218,11 @@ func TestEthernet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
 		r.driver.stats = []host.Stat{
-			{Name: "rx_prio0_bytes", Value: 0}, {Name: "rx_prio3_bytes", Value: 1000}, {Name: "rx_prio3_pause", Value: 0}, {Name: "rx_prio3_discards", Value: 0}, {Name: "rx_prio5_discards", Value: 0},
+			{Name: "rx_prio0_bytes", Value: 0},
+			{Name: "rx_prio3_bytes", Value: 1000},
+			{Name: "rx_prio3_pause", Value: 0},
+			{Name: "rx_prio3_discards", Value: 0},
+			{Name: "rx_prio5_discards", Value: 0},
 			{Name: "rx_corrected_bits_phy", Value: 77},
 		}
 		r.driver.pauseHas = host.Pause{RX: n64(1), TX: n64(0), RXFrames: n64(12)}
@@ -215,7 +249,11 @@ func TestEthernet(t *testing.T) {
 			t.Errorf("asked %d, %d times", r.driver.asked, r.driver.pause)
 		}
 		time.Sleep(10 * time.Second)
-		if w, err := r.o.wires.read(t.Context(), r.h, "mlx5_0", "eth0", "mlx5_core"); err != nil || w.At != time.Now() {
+		targets := r.o.wires.targets()
+		if want := []wireTarget{{"mlx5_0", 1, "eth0", "mlx5_core"}}; !slices.Equal(targets, want) {
+			t.Fatalf("%v", targets)
+		}
+		if w, err := r.o.wires.read(t.Context(), r.h, targets[0]); err != nil || w.At != time.Now() {
 			t.Errorf("%v, %v", w, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -254,6 +292,35 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 	})
 }
 
+// TestEthernetWhileRTNLIsHeld: a reading that takes over a second holds up no round for longer, and none is made for a minute; each
+// round says so.
+func TestEthernetWhileRTNLIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+		r.driver.takes = 3 * time.Second
+		begun := time.Now()
+		r.round()
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("the round took %s", took)
+		}
+		time.Sleep(5 * time.Second)
+		for range 3 {
+			if n := r.round(); len(n.Issues) == 0 || n.Issues[0].Reason != string(host.BackedOff) {
+				t.Errorf("%+v", n.Issues)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if r.driver.asked != 1 || r.driver.pause != 0 {
+			t.Errorf("asked %d times, %d for pause", r.driver.asked, r.driver.pause)
+		}
+		r.driver.takes = 0
+		time.Sleep(15 * time.Second)
+		if n := r.round(); len(n.Issues) != 0 || n.Ethernet.Netdevs[0].Wire == nil || n.Ethernet.Netdevs[0].Pause == nil {
+			t.Errorf("%+v, %+v", n.Issues, n.Ethernet.Netdevs[0])
+		}
+	})
+}
+
 func TestEthernetOfVirtualFunctions(t *testing.T) {
 	r := newEthRig(t, ethTree("mlx5_0", "eth0")+"-- sys/devices/pci0000:00/0000:18:00.0/physfn -> ../0000:18:00.1 --\n")
 	r.driver.err = errors.New("asked")
@@ -273,4 +340,22 @@ func FuzzWireCounts(f *testing.F) {
 			}
 		}
 	})
+}
+
+// BenchmarkWireCounts is an mlx5 of 63 channels: some 5,000 statistics, of which few are of the wire.
+func BenchmarkWireCounts(b *testing.B) {
+	table := wireTables()["mlx5_core"]
+	var stats []host.Stat
+	for i := range 63 {
+		for j := range 75 {
+			stats = append(stats, host.Stat{Name: fmt.Sprintf("rx%d_statistic_%d", i, j)})
+		}
+	}
+	for name := range table {
+		stats = append(stats, host.Stat{Name: name, Value: 1})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		wireCounts(table, stats)
+	}
 }

@@ -2,6 +2,8 @@ package collector
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +20,16 @@ type wires struct {
 	netdevs map[string]*wireState
 }
 
+// wireTarget is a netdev that can be read.
+type wireTarget struct {
+	device         string
+	port           int
+	netdev, driver string
+}
+
 // wireState is what is known of a netdev.
 type wireState struct {
+	wireTarget
 	newest *snapshot.Wire
 	shown  [priorities]bool // the priority has PFC, or has counted something
 }
@@ -32,31 +42,34 @@ func (w *wires) knows(driver string) bool { return w.tables[driver] != nil }
 // wireRequests are the ioctls of a reading: ETHTOOL_GDRVINFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS.
 const wireRequests = 3
 
-// read makes a reading of a netdev of a device, and keeps it. The error is that of the driver, or that rtnl is in the way.
-func (w *wires) read(ctx context.Context, h *host.Host, device, netdev, driver string) (*snapshot.Wire, error) {
+// read makes a reading of a netdev now, and keeps it. The error is that of the driver, or that rtnl is in the way.
+func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapshot.Wire, error) {
 	var stats []host.Stat
 	var err error
 	var took time.Duration
-	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, device, wireRequests, func() {
+	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, of.device, wireRequests, func() {
 		start := time.Now()
-		stats, err = h.Ethtool.NetdevStats(ctx, netdev)
+		stats, err = h.Ethtool.NetdevStats(ctx, of.netdev)
 		took = time.Since(start)
 	}); refused != nil {
 		return nil, refused // stats may still be written to
 	}
 	if err != nil {
+		if host.ReasonOf(err) == host.Gone {
+			w.forget(of.netdev)
+		}
 		return nil, err
 	}
 	now := h.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st := w.netdevs[netdev]
-	if st == nil {
-		st = &wireState{}
-		w.netdevs[netdev] = st
+	st := w.netdevs[of.netdev]
+	if st == nil || st.wireTarget != of {
+		st = &wireState{wireTarget: of}
+		w.netdevs[of.netdev] = st
 	}
-	counts := wireCounts(w.tables[driver], stats)
-	st.note(counts, showsEnabled[driver])
+	counts := wireCounts(w.tables[of.driver], stats)
+	st.note(counts, showsEnabled[of.driver])
 	st.newest = &snapshot.Wire{At: now, Took: took, Counts: st.shownOf(counts)}
 	return st.newest, nil
 }
@@ -69,6 +82,16 @@ func (w *wires) last(netdev string) *snapshot.Wire {
 		return st.newest
 	}
 	return nil
+}
+
+// targets are the netdevs that have been read, in the order of their names.
+func (w *wires) targets() (out []wireTarget) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, netdev := range slices.Sorted(maps.Keys(w.netdevs)) {
+		out = append(out, w.netdevs[netdev].wireTarget)
+	}
+	return out
 }
 
 // forget drops what is known of a netdev that is gone.

@@ -50,8 +50,8 @@ func pausesOf(w *snapshot.Wire) pauseReading {
 }
 
 // readPauses makes a reading, which the next round takes as well.
-func (c *ethernet) readPauses(ctx context.Context, h *host.Host, n netdevOf) (pauseReading, time.Duration, error) {
-	w, err := c.wires.read(ctx, h, n.device, n.netdev, n.driver)
+func (c *ethernet) readPauses(ctx context.Context, h *host.Host, n wireTarget) (pauseReading, time.Duration, error) {
+	w, err := c.wires.read(ctx, h, n)
 	if err != nil {
 		return pauseReading{}, 0, err
 	}

@@ -34,11 +34,8 @@ const (
 	refusedError  = "error"  // the driver answered an error
 )
 
-// netdevOf is a netdev of a device, as it is asked.
-type netdevOf struct{ device, netdev, driver string }
-
 // readPauses makes a reading of the pause times of a netdev, and says how long that took in the kernel.
-type readPauses func(ctx context.Context, h *host.Host, n netdevOf) (r pauseReading, took time.Duration, err error)
+type readPauses func(ctx context.Context, h *host.Host, n wireTarget) (r pauseReading, took time.Duration, err error)
 
 // pfcSampler samples netdevs between the rounds.
 type pfcSampler struct {
@@ -52,7 +49,7 @@ type pfcSampler struct {
 
 // sampledNetdev is what is known of one netdev.
 type sampledNetdev struct {
-	netdevOf
+	wireTarget
 	pauses   *pauses
 	noted    time.Time     // by a round
 	interval time.Duration // in force; 0 while it is not sampled
@@ -65,12 +62,12 @@ func newPFCSampler(interval time.Duration, read readPauses) *pfcSampler {
 }
 
 // note takes the reading of a round, and gives what the samples came to so far; nil while this program takes none.
-func (s *pfcSampler) note(n netdevOf, r pauseReading, now time.Time) *snapshot.PFCSamples {
+func (s *pfcSampler) note(n wireTarget, r pauseReading, now time.Time) *snapshot.PFCSamples {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.netdevs[n.netdev]
-	if known == nil || known.netdevOf != n {
-		known = &sampledNetdev{netdevOf: n, pauses: newPauses(), refused: map[string]uint64{}}
+	if known == nil || known.wireTarget != n {
+		known = &sampledNetdev{wireTarget: n, pauses: newPauses(), refused: map[string]uint64{}}
 		s.netdevs[n.netdev] = known
 	}
 	known.noted = now
@@ -164,7 +161,7 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 		n.stretch(refusedBudget, time.Now())
 		return
 	}
-	r, took, err := s.read(ctx, h, n.netdevOf)
+	r, took, err := s.read(ctx, h, n.wireTarget)
 	if ctx.Err() != nil {
 		return
 	}

@@ -48,7 +48,7 @@ func (w *pausedPort) ask() (map[flow]float64, error) {
 	return w.now(), nil
 }
 
-func (w *pausedPort) read(ctx context.Context, h *host.Host, n netdevOf) (r pauseReading, took time.Duration, err error) {
+func (w *pausedPort) read(ctx context.Context, h *host.Host, n wireTarget) (r pauseReading, took time.Duration, err error) {
 	var got pauseReading
 	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, n.device, 1, func() {
 		start := time.Now()
@@ -75,7 +75,7 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	w.since = time.Now()
 	time.Sleep(time.Second / 2) // rounds are between the samples
 	for at := time.Duration(0); at <= length; at += 15 * time.Second {
-		got := s.note(netdevOf{"mlx5_0", "eth0", "mlx5_core"}, pauseReading{at: time.Now(), seconds: w.now()}, time.Now())
+		got := s.note(wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, pauseReading{at: time.Now(), seconds: w.now()}, time.Now())
 		last = "none"
 		if got != nil {
 			last = fmt.Sprintf("sampled %.0f stalled %.0f refused %v", got.Sampled, got.Flows[0].Stalled, got.Refused)
@@ -232,7 +232,7 @@ func TestSamplesThatFail(t *testing.T) {
 func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
 	s.setRunning(true)
-	n := netdevOf{"mlx5_0", "eth0", "mlx5_core"}
+	n := wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
 	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, r, r.at) }
 	note(us(0, 0))
 	note(us(15, 1))

@@ -69,6 +69,7 @@ var faulty = map[string][]string{
 	"connections-lost":  {"info RDMARNRRetriesExceeded mlx5_2/1", "warning RDMARetriesExceeded mlx5_1/1"},
 	"firmware-health":   {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":       {"warning RDMALinkErrors mlx5_0/1"},
+	"fec-uncorrectable": {"warning RDMALinkErrors mlx5_1/1"},
 	"flapping":          {"warning RDMALinkFlapping mlx5_0/1"},
 	"short-flaps":       {"warning RDMALinkFlapping mlx5_1/1"},
 	"sm-changing":       {"warning RDMASubnetManagerChanging"},

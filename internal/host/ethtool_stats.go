@@ -144,8 +144,8 @@ const (
 )
 
 // onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as integers, which the
-// runtime does not correct when it moves a stack: the kernel then writes into the old one, and the answer is empty or wrong without an
-// error. A new goroutine has a small stack. It grows by one large frame that stays, so that the runtime, which halves a stack of
+// runtime does not correct when it moves a stack: the kernel then writes into the old one, which is somebody else's by then, and the
+// library's own answer is empty or wrong without an error. A new goroutine has a small stack. It grows by one large frame that stays, so that the runtime, which halves a stack of
 // which less than a quarter is in use, leaves it alone; and by one that goes, which leaves room for f.
 func onGrownStack(f func()) {
 	done := make(chan struct{})

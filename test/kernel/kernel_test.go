@@ -58,6 +58,7 @@ func TestKernel(t *testing.T) {
 		{"reads that do not return", testStuckReads},
 		{"device renamed", testRename},
 		{"device unbound from its driver", testUnbind},
+		{"statistics of the netdev", testNetdev},
 		{"device that refuses all", testRefusingDevice},
 		{"driver unloaded", testUnload},
 		{"rtnl is asked for again", testBackOffEnds},
@@ -176,6 +177,41 @@ func testCounters(t *testing.T, g *guest) {
 }
 
 // Speeds and widths are written as the kernel's enums: EDR 32, NDR 128; 1X 1, 4X 2.
+// testNetdev: what the netdev counts, its pause and its FEC. The driver shows pauses of priorities with PFC only.
+func testNetdev(t *testing.T, g *guest) {
+	const netdev = `device="mlx5_1",%snetdev="ens0f0np0",port="1"`
+	name := func(metric, labels, last string) string {
+		return metric + "{" + fmt.Sprintf(netdev, labels) + last + "}"
+	}
+	g.set(t, "mlx5_1", map[string]int{
+		"ethtool/rx_prio3_pause": 21, "ethtool/tx_prio3_pause_duration": 2_500_000, "ethtool/rx_prio5_pause": 22, "ethtool/rx_prio3_discards": 23,
+		"ethtool/rx_discards_phy": 24, "ethtool/rx_crc_errors_phy": 25, "ethtool/rx_pcs_symbol_err_phy": 26, "ethtool/outbound_pci_stalled_wr": 27, "ethtool/module_bad_shorted": 28,
+		"rx_pause_frames": 31, "tx_pause_frames": 32, "fec_corrected": 33, "fec_uncorrectable": 34,
+	})
+	const prio3, receive, transmit = `,priority="3"`, `direction="receive",`, `direction="transmit",`
+	g.expectWithin(t, 3*patience, samples{
+		name("rdma_port_pfc_pause_frames_total", receive, prio3):                              21,
+		name("rdma_port_pfc_pause_seconds_total", transmit, prio3):                            2.5,
+		name("rdma_port_priority_discards_total", "", prio3):                                  23,
+		name("rdma_port_discards_total", receive, ""):                                         24,
+		name("rdma_port_crc_errors_total", "", ""):                                            25,
+		name("rdma_port_pcs_symbol_errors_total", "", ""):                                     26,
+		name("rdma_port_pcie_stall_ratio", receive, ""):                                       0.27,
+		name("rdma_module_events_total", `event="shorted",`, ""):                              28,
+		name("rdma_port_global_pause_enabled", receive, ""):                                   1,
+		name("rdma_port_global_pause_frames_total", receive, ""):                              31,
+		name("rdma_port_global_pause_frames_total", transmit, ""):                             32,
+		name("rdma_port_fec_corrected_blocks_total", "", ""):                                  33,
+		name("rdma_port_fec_uncorrectable_blocks_total", "", ""):                              34,
+		"rdma_port_fec_info{" + `device="mlx5_1",mode="rs",netdev="ens0f0np0",port="1"` + "}": 1,
+	})
+	const moved = `,priority="5"`
+	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 5})
+	g.expect(t, samples{name("rdma_port_pfc_pause_frames_total", receive, moved): 22, name("rdma_port_priority_discards_total", "", prio3): 23})
+	g.expectGone(t, name("rdma_port_pfc_pause_frames_total", receive, prio3))
+	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 3})
+}
+
 func testRate(t *testing.T, g *guest) {
 	for _, step := range []struct {
 		speed, width int
