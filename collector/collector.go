@@ -6,6 +6,7 @@ package collector
 import (
 	"context"
 	"regexp"
+	"time"
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
@@ -57,20 +58,25 @@ type Options struct {
 	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
 	Site     *site.Store
 	Hostname string // of the machine, for Site; empty if it does not tell
+	// SampleInterval is how often ports are sampled that are being paused; 0: never.
+	SampleInterval time.Duration
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
+	wires  *wires  // what netdevs count
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink = newNVLink(o.said)
+	o.nvlink, o.wires = newNVLink(o.said), newWires()
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
+		newEthernet(o),
 		newModules(o),
 		newHealth(o),
+		newQoS(o),
 		newPCIe(o),
 		newSensors(o),
 	}

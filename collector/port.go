@@ -118,7 +118,7 @@ var (
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
-		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, portPKeysMissing,
+		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
 )
 
@@ -135,7 +135,7 @@ type portState struct {
 	changed bool      // it has changed since the slow facts were read
 	slow    snapshot.Port
 	ethtool map[string]host.LinkModes // by netdev
-	wires   wires
+	wires   portWires
 
 	carriers uint64 // times that the carriers of its netdevs came and went
 

@@ -139,6 +139,16 @@ func (r *reader) underRTNL(s host.Source, n int, f func()) error {
 	return err
 }
 
+// apart lets f make requests that charge the device and the source themselves.
+func (r *reader) apart(s host.Source, f func()) {
+	if r.asked > 0 {
+		r.settle(time.Now())
+	}
+	r.source = s
+	f()
+	r.since = time.Now()
+}
+
 // now is the time of the reading: one for all files of a device, since looking it up costs a tenth of reading one.
 func (r *reader) now() time.Time {
 	if r.clock.IsZero() {

@@ -22,12 +22,20 @@ var wireInfo = &Desc{
 	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
 }
 
-// wireInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
-// tell it.
-const wireInterval = time.Hour
+// wireDuplicate lets rules name one of the ports that show a wire: PromQL cannot choose by name.
+var wireDuplicate = &Desc{
+	Name: "rdma_wire_duplicate_info", Type: gauge, Scope: scopePort,
+	Help:   "Port that shows the wire of another device as well, always 1; first is the device whose port alerts on the wire name. Absent for that one, and where a wire shows once.",
+	Labels: []string{"device", "port", "netdev", "first"},
+	Source: "as rdma_wire_info",
+}
 
-// wires is what outlives a round of the names of a port's wires.
-type wires struct {
+// portWiresInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
+// tell it.
+const portWiresInterval = time.Hour
+
+// portWires is what outlives a round of the names of a port's wires.
+type portWires struct {
 	at     time.Time
 	netdev []string // the names that they were read for
 	names  []string
@@ -80,7 +88,7 @@ func isSameID(switchID, guid string) bool {
 
 // read names the wires of a port's netdevs, or of an InfiniBand port without one. IPoIB has nothing to say of the port behind it.
 // Where rtnl is in the way, what was known stays.
-func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
+func (w *portWires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
 	if d.FunctionType != snapshot.Physical {
 		return
 	}
@@ -99,9 +107,9 @@ func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, may
 		netdevs[i] = p.Netdev[i].Name
 	}
 	if !slices.Equal(netdevs, w.netdev) {
-		*w = wires{netdev: netdevs, names: make([]string, len(netdevs))}
+		*w = portWires{netdev: netdevs, names: make([]string, len(netdevs))}
 	}
-	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= wireInterval) {
+	if mayAsk && (w.at.IsZero() || r.now().Sub(w.at) >= portWiresInterval) {
 		w.ask(r, d, n)
 	}
 	for i := range p.Netdev {
@@ -110,7 +118,7 @@ func (w *wires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, may
 }
 
 // ask asks for the ports behind the netdevs; again next time where it is refused.
-func (w *wires) ask(r *reader, d *snapshot.Device, n int) {
+func (w *portWires) ask(r *reader, d *snapshot.Device, n int) {
 	w.at = r.now()
 	for i, netdev := range w.netdev {
 		port, asked := r.physicalPort(netdev)
@@ -164,6 +172,9 @@ func emitWires(s Sink, devices []snapshot.Device) {
 		shared := len(shown[wire]) > 1
 		if netdev != "" || shared {
 			s.Emit(wireInfo, 1, d.Name, strconv.Itoa(p.Number), netdev, wire, strconv.FormatBool(shared))
+		}
+		if first := slices.Min(shown[wire]); first != d.Name {
+			s.Emit(wireDuplicate, 1, d.Name, strconv.Itoa(p.Number), netdev, first)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestWiresAreKept(t *testing.T) {
 	}
 	r.h = &h
 	d := &snapshot.Device{Name: "mlx5_0", SystemGUID: "4cbb:4703:002e:91a0", PCIAddress: "0000:01:00.0", FunctionType: snapshot.Physical}
-	var w wires
+	var w portWires
 	for _, c := range []struct {
 		after    time.Duration
 		netdev   string
@@ -94,7 +94,7 @@ func TestSharedWires(t *testing.T) {
 		{Name: "f", Ports: port("", snapshot.Netdev{Name: "eth3", Wire: "y"})},
 		{Name: "g", Ports: port("", snapshot.Netdev{Name: "eth4"})},
 	}
-	got := samples([]*Desc{wireInfo}, func(s Sink) { emitWires(s, devices) })
+	got := samples([]*Desc{wireInfo, wireDuplicate}, func(s Sink) { emitWires(s, devices) })
 	want := []string{
 		`rdma_wire_info{device="a",port="1",shared="true",wire="card/f0/1"} 1`,
 		`rdma_wire_info{device="b",port="1",shared="true",wire="card/f0/1"} 1`,
@@ -102,6 +102,8 @@ func TestSharedWires(t *testing.T) {
 		`rdma_wire_info{device="d",netdev="eth1",port="1",shared="false",wire="x"} 1`,
 		`rdma_wire_info{device="e",netdev="eth2",port="1",shared="true",wire="y"} 1`,
 		`rdma_wire_info{device="f",netdev="eth3",port="1",shared="true",wire="y"} 1`,
+		`rdma_wire_duplicate_info{device="b",first="a",port="1"} 1`,
+		`rdma_wire_duplicate_info{device="f",first="e",netdev="eth3",port="1"} 1`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)

@@ -104,7 +104,7 @@ func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	t.Helper()
 	functions := strings.Fields(`abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min
 		count_over_time delta deriv floor histogram_quantile increase label_replace last_over_time max_over_time
-		min_over_time quantile_over_time rate resets round scalar stddev_over_time sum_over_time time vector`)
+		min_over_time quantile_over_time rate resets round scalar stddev_over_time sum_over_time time timestamp vector`)
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		switch n := node.(type) {
 		case *parser.Call:

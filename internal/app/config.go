@@ -29,6 +29,7 @@ type config struct {
 	chosen           map[string]*choice
 	timeout          time.Duration
 	maxProcs         int
+	sampleInterval   time.Duration // serve only
 	site             siteFile
 }
 

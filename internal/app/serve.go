@@ -29,9 +29,11 @@ type serveConfig struct {
 	externalURL string
 	routePrefix string
 	minInterval time.Duration
-	maxRequests int
-	pprof       bool
-	process     bool
+	// sampleInterval is that of ports that are being paused.
+	sampleInterval time.Duration
+	maxRequests    int
+	pprof          bool
+	process        bool
 }
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
@@ -42,12 +44,16 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&s.maxRequests)
 	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
+	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
 func (s *serveConfig) check() error {
 	if s.minInterval < 0 {
 		return errors.New("--collect.min-interval: has to be 0s or more")
+	}
+	if s.sampleInterval != 0 && s.sampleInterval < time.Second {
+		return errors.New("--pfc.sample-interval: has to be 1s or more, or 0s for never: each sample is a call that holds up network configuration")
 	}
 	if s.maxRequests < 1 {
 		return errors.New("--web.max-requests: has to be at least 1")
@@ -75,6 +81,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := s.check(); err != nil {
 		return usage(err)
 	}
+	c.sampleInterval = s.sampleInterval
 	if err := toolkit.Validate(*s.toolkit.WebConfigFile); err != nil {
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}

@@ -20,6 +20,9 @@ func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/p
 func statsPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/stats", device, port) }
 func linkStatePath(netdev string) string       { return "ethtool/" + netdev + "/linkstate" }
 func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/linkmodes" }
+func pausePath(netdev string) string           { return "ethtool/" + netdev + "/pause" }
+func fecPath(netdev string) string             { return "ethtool/" + netdev + "/fec" }
+func netdevStatsPath(netdev string) string     { return "ethtool/" + netdev + "/stats" }
 
 const (
 	systemPath = "rdma/system"
@@ -249,4 +252,46 @@ func encodeLinkState(s host.LinkState) []byte {
 func decodeLinkState(path string, data []byte) (s host.LinkState, err error) {
 	err = decodeFields(path, data, linkStateFields(&s), func(string, string) {})
 	return s, err
+}
+
+func pauseFields(p *host.Pause) []field {
+	return []field{
+		{"autoneg", &p.Autoneg, false},
+		{"rx", &p.RX, false},
+		{"tx", &p.TX, false},
+		{"tx_frames", &p.TXFrames, false},
+		{"rx_frames", &p.RXFrames, false},
+		{"tx_pause_storm_events", &p.TXStormEvents, false},
+	}
+}
+
+func encodePause(p host.Pause) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, pauseFields(&p))
+	return b.Bytes()
+}
+
+func decodePause(path string, data []byte) (p host.Pause, err error) {
+	err = decodeFields(path, data, pauseFields(&p), func(string, string) {})
+	return p, err
+}
+
+func fecFields(f *host.FEC) []field {
+	return []field{
+		{"active", &f.Active, false},
+		{"corrected", &f.Corrected, false},
+		{"uncorrectable", &f.Uncorrectable, false},
+		{"corrected_bits", &f.CorrectedBits, false},
+	}
+}
+
+func encodeFEC(f host.FEC) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, fecFields(&f))
+	return b.Bytes()
+}
+
+func decodeFEC(path string, data []byte) (f host.FEC, err error) {
+	err = decodeFields(path, data, fecFields(&f), func(string, string) {})
+	return f, err
 }

@@ -76,6 +76,25 @@ func TestAnswersOfLinkStates(t *testing.T) {
 	}
 }
 
+func TestAnswersOfPauseAndFEC(t *testing.T) {
+	pause := host.Pause{Autoneg: num(0), RX: num(1), TX: num(0), TXFrames: num(7), RXFrames: num(8), TXStormEvents: num(9)}
+	text := "autoneg: 0\nrx: 1\ntx: 0\ntx_frames: 7\nrx_frames: 8\ntx_pause_storm_events: 9\n"
+	if got := string(encodePause(pause)); got != text {
+		t.Errorf("%q", got)
+	}
+	if got, err := decodePause("x", []byte(text)); err != nil || !reflect.DeepEqual(got, pause) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	fec := host.FEC{Active: num(50), Corrected: num(1<<64 - 2), Uncorrectable: num(0), CorrectedBits: num(5)}
+	text = "active: 50\ncorrected: 18446744073709551614\nuncorrectable: 0\ncorrected_bits: 5\n"
+	if got := string(encodeFEC(fec)); got != text {
+		t.Errorf("%q", got)
+	}
+	if got, err := decodeFEC("x", []byte(text)); err != nil || !reflect.DeepEqual(got, fec) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestAnswersOfStats(t *testing.T) {
 	stats := []host.Stat{{Name: "rx_write_requests", Value: 0}, {Name: "RNR sent", Value: 5}, {Name: "a: b", Value: 1<<64 - 1}}
 	text := "rx_write_requests: 0\nRNR sent: 5\na: b: 18446744073709551615\n"
@@ -140,6 +159,16 @@ func FuzzDecode(f *testing.F) {
 		if m, err := decodeLinkModes("x", data); err == nil {
 			if again, err := decodeLinkModes("x", encodeLinkModes(m)); err != nil || !reflect.DeepEqual(again, m) {
 				t.Errorf("%+v became %+v, %v", m, again, err)
+			}
+		}
+		if a, err := decodePause("x", data); err == nil {
+			if again, err := decodePause("x", encodePause(a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Fatalf("%+v became %+v, %v", a, again, err)
+			}
+		}
+		if a, err := decodeFEC("x", data); err == nil {
+			if again, err := decodeFEC("x", encodeFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
 		if l, err := decodeLinkState("x", data); err == nil {

@@ -114,7 +114,7 @@ func (p *Player) Times() []time.Time {
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, Now: p.Now,
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
 }
@@ -225,12 +225,22 @@ func (p *Player) forget(name string) {
 // counterPath tells files whose numbers only rise from those that are readings.
 var counterPath = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
 
-// notCounter tells what lies among the counters and does not rise by itself.
-func notCounter(p string) bool { return path.Base(p) == "lifespan" }
+// notCounter tells what lies among the counters and does not rise by itself: the life of the kernel's cache, the shares of time that
+// mlx5 was held up by PCIe, and the settings beside the statistics of pause and FEC.
+func notCounter(p string) bool {
+	switch path.Base(p) {
+	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active":
+		return true
+	}
+	return false
+}
+
+// countedAnswer are the answers whose lines are counters.
+var countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$`)
 
 func (p *Player) count(e Entry) {
 	if !counterPath.MatchString(e.Path) || notCounter(e.Path) {
-		if strings.HasSuffix(e.Path, "/stats") {
+		if countedAnswer.MatchString(e.Path) {
 			p.countStats(e)
 		}
 		return
@@ -246,7 +256,9 @@ func (p *Player) countStats(e Entry) {
 		return
 	}
 	for _, s := range stats {
-		p.step(e.Path+"/"+s.Name, s.Value)
+		if !notCounter(s.Name) {
+			p.step(e.Path+"/"+s.Name, s.Value)
+		}
 	}
 }
 
@@ -416,7 +428,15 @@ func (p *Player) System(context.Context) (host.RDMASystem, error) {
 
 // Stats gives the recorded answer; its counters go on like those of files.
 func (p *Player) Stats(_ context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
-	name := statsPath(device, port)
+	return p.stats(statsPath(device, port), buf)
+}
+
+// NetdevStats gives the recorded answer; its counters go on.
+func (p *Player) NetdevStats(_ context.Context, netdev string) ([]host.Stat, error) {
+	return p.stats(netdevStatsPath(netdev), nil)
+}
+
+func (p *Player) stats(name string, buf []host.Stat) ([]host.Stat, error) {
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return nil, err
@@ -428,6 +448,41 @@ func (p *Player) Stats(_ context.Context, device string, port int, buf []host.St
 		stats[i].Value += p.onward(name + "/" + stats[i].Name)
 	}
 	return stats, err
+}
+
+// Pause gives the recorded answer; its counters go on.
+func (p *Player) Pause(_ context.Context, netdev string) (host.Pause, error) {
+	name := pausePath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.Pause{}, err
+	}
+	a, err := decodePause(name, b)
+	p.goOn(name, pauseFields(&a))
+	return a, err
+}
+
+// FEC gives the recorded answer; its counters go on.
+func (p *Player) FEC(_ context.Context, netdev string) (host.FEC, error) {
+	name := fecPath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.FEC{}, err
+	}
+	a, err := decodeFEC(name, b)
+	p.goOn(name, fecFields(&a))
+	return a, err
+}
+
+// goOn adds to each field what it has risen by since the last round.
+func (p *Player) goOn(name string, fields []field) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, f := range fields {
+		if *f.value != nil {
+			**f.value += p.onward(name + "/" + f.name)
+		}
+	}
 }
 
 // LinkModes gives the recorded answer.
@@ -457,4 +512,14 @@ func (p *Player) LinkState(_ context.Context, netdev string) (host.LinkState, er
 		return host.LinkState{}, err
 	}
 	return decodeLinkState(name, b)
+}
+
+// IEEE gives the recorded answer.
+func (p *Player) IEEE(_ context.Context, netdev string) (host.DCBConfig, error) {
+	name := dcbPath(netdev)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.DCBConfig{}, err
+	}
+	return decodeDCB(name, b)
 }

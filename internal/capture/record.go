@@ -41,7 +41,7 @@ func (r *Recorder) clear() {
 // Host is the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
-	h.Files, h.RDMA, h.Ethtool, h.Devlink = r, r, r, r
+	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB = r, r, r, r, r
 	return &h
 }
 
@@ -308,6 +308,27 @@ func (r *Recorder) LinkModes(ctx context.Context, netdev string) (host.LinkModes
 	return a, err
 }
 
+// Pause records the answer.
+func (r *Recorder) Pause(ctx context.Context, netdev string) (host.Pause, error) {
+	a, err := r.inner.Ethtool.Pause(ctx, netdev)
+	r.answer(pausePath(netdev), encodePause(a), err)
+	return a, err
+}
+
+// FEC records the answer.
+func (r *Recorder) FEC(ctx context.Context, netdev string) (host.FEC, error) {
+	a, err := r.inner.Ethtool.FEC(ctx, netdev)
+	r.answer(fecPath(netdev), encodeFEC(a), err)
+	return a, err
+}
+
+// NetdevStats records the answer.
+func (r *Recorder) NetdevStats(ctx context.Context, netdev string) ([]host.Stat, error) {
+	a, err := r.inner.Ethtool.NetdevStats(ctx, netdev)
+	r.answer(netdevStatsPath(netdev), encodeStats(a), err)
+	return a, err
+}
+
 // Health records the answer, as far as it could be understood.
 func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	a, err := r.inner.Devlink.Health(ctx)
@@ -316,6 +337,13 @@ func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	} else {
 		r.answer(healthPath, nil, err)
 	}
+	return a, err
+}
+
+// IEEE records the answer.
+func (r *Recorder) IEEE(ctx context.Context, netdev string) (host.DCBConfig, error) {
+	a, err := r.inner.DCB.IEEE(ctx, netdev)
+	r.answer(dcbPath(netdev), encodeDCB(a), err)
 	return a, err
 }
 

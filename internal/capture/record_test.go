@@ -67,6 +67,7 @@ func (r reader) ask() {
 		netdevs, _ := r.Files.List("sys/class/infiniband/" + d + "/device/net")
 		for _, nd := range netdevs {
 			_, _ = r.Ethtool.LinkModes(r.ctx, nd)
+			_, _ = r.DCB.IEEE(r.ctx, nd)
 		}
 	}
 }

@@ -9,6 +9,8 @@ type Desc struct {
 	Unit   string // bytes, seconds, …; empty for a count or a state
 	Scope  Scope
 	Source string // the kernel file, attribute or standard that the value comes from
+	// Bounds are the upper bounds of a histogram's buckets, rising, without the last one, which has no end.
+	Bounds []float64
 }
 
 // Type is a metric type of the exposition format.
@@ -19,9 +21,10 @@ const (
 	Gauge Type = iota
 	Counter
 	Untyped
+	Histogram
 )
 
-func (t Type) String() string { return [...]string{"gauge", "counter", "untyped"}[t] }
+func (t Type) String() string { return [...]string{"gauge", "counter", "untyped", "histogram"}[t] }
 
 // Scope says what a value belongs to; functions that share a wire show the same wire counters.
 type Scope string

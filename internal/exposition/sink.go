@@ -46,13 +46,23 @@ type Series struct {
 	values []string // of the labels as they came from hardware
 	labels []*dto.LabelPair
 	text   string // name{label="value"} and a blank
+	hist   *histogramText
 	round  uint64 // of the Sink, when it was emitted last
 }
 
 // Point is a sample.
 type Point struct {
-	Series *Series
-	Value  float64
+	Series  *Series
+	Value   float64       // of a histogram, the sum
+	buckets []*dto.Bucket // of a histogram: cumulative, the last without end
+}
+
+// Samples is how many series a Prometheus makes of the point.
+func (p Point) Samples() int {
+	if p.buckets == nil {
+		return 1
+	}
+	return len(p.buckets) + 2
 }
 
 // Family is a metric family of one round. It does not change.
@@ -115,35 +125,46 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 	case t == nil:
 		s.dropped["undeclared"]++
 		return
-	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0:
+	case len(labels) != len(d.Labels), math.IsNaN(value), math.IsInf(value, 0), d.Type == Counter && value < 0, d.Type == Histogram:
 		s.dropped["bad_value"]++
 		return
 	}
-	var x *Series
-	if n := len(t.points); n < len(t.last) && slices.Equal(t.last[n].Series.values, labels) {
-		x = t.last[n].Series // rounds are alike
-	} else {
-		s.key = s.key[:0]
-		for _, l := range labels {
-			s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
-		}
-		x = t.series[string(s.key)]
-	}
-	if x == nil {
-		x = t.newSeries(labels)
-		x.values = slices.Clone(labels)
-		if same := t.texts[x.text]; same != nil {
-			x = same
-		} else {
-			t.series[string(s.key)], t.texts[x.text] = x, x
-		}
-	}
+	s.add(t, Point{Value: value}, labels)
+}
+
+// add puts a point to its series, if it is the first of this round.
+func (s *Sink) add(t *table, p Point, labels []string) {
+	x := s.seriesOf(t, labels)
 	if x.round == s.round {
 		s.dropped["duplicate"]++
 		return
 	}
 	x.round = s.round
-	t.points = append(t.points, Point{x, value})
+	p.Series = x
+	t.points = append(t.points, p)
+}
+
+func (s *Sink) seriesOf(t *table, labels []string) *Series {
+	if n := len(t.points); n < len(t.last) && slices.Equal(t.last[n].Series.values, labels) {
+		return t.last[n].Series // rounds are alike
+	}
+	s.key = s.key[:0]
+	for _, l := range labels {
+		s.key = append(binary.AppendUvarint(s.key, uint64(len(l))), l...)
+	}
+	if x := t.series[string(s.key)]; x != nil {
+		return x
+	}
+	x := t.newSeries(labels)
+	x.values = slices.Clone(labels)
+	if same := t.texts[x.text]; same != nil {
+		return same
+	}
+	if t.head.Desc.Type == Histogram {
+		x.hist = newHistogramText(t.head.Desc, x.text)
+	}
+	t.series[string(s.key)], t.texts[x.text] = x, x
+	return x
 }
 
 // newSeries makes the labels and the text of a series. An empty value is no label, as in PromQL.

@@ -35,6 +35,10 @@ func AppendText(b []byte, families []Family) []byte {
 	for _, f := range families {
 		b = append(b, f.Head.text...)
 		for _, p := range f.Points {
+			if p.buckets != nil {
+				b = p.appendHistogram(b)
+				continue
+			}
 			b = append(b, p.Series.text...)
 			b = append(appendFloat(b, p.Value), '\n')
 		}
@@ -47,14 +51,23 @@ func AppendOpenMetrics(b []byte, families []Family) []byte {
 	for _, f := range families {
 		b = append(b, f.Head.openM...)
 		for _, p := range f.Points {
-			b = append(b, p.Series.text...)
-			start := len(b)
-			b = appendFloat(b, p.Value)
-			if !slices.ContainsFunc(b[start:], func(c byte) bool { return c == '.' || c == 'e' }) {
-				b = append(b, '.', '0')
+			if p.buckets != nil {
+				b = p.appendOpenMetricsHistogram(b)
+				continue
 			}
-			b = append(b, '\n')
+			b = append(b, p.Series.text...)
+			b = append(appendOpenMetricsFloat(b, p.Value), '\n')
 		}
+	}
+	return b
+}
+
+// appendOpenMetricsFloat writes a finite number that does not look like an integer.
+func appendOpenMetricsFloat(b []byte, v float64) []byte {
+	start := len(b)
+	b = appendFloat(b, v)
+	if !slices.ContainsFunc(b[start:], func(c byte) bool { return c == '.' || c == 'e' }) {
+		b = append(b, '.', '0')
 	}
 	return b
 }
@@ -97,6 +110,9 @@ func DTO(families []Family) []*dto.MetricFamily {
 			case Gauge:
 				mf.Type = dto.MetricType_GAUGE.Enum()
 				m.Gauge = &dto.Gauge{Value: &p.Value}
+			case Histogram:
+				mf.Type = dto.MetricType_HISTOGRAM.Enum()
+				m.Histogram = p.histogram()
 			default:
 				mf.Type = dto.MetricType_UNTYPED.Enum()
 				m.Untyped = &dto.Untyped{Value: &p.Value}

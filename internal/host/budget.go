@@ -138,3 +138,17 @@ func (b *Budget) Forget(device string) {
 	defer b.mu.Unlock()
 	delete(b.devices, device)
 }
+
+// Spare says whether there is room for what nobody would miss: less than half is spent of what may be spent at once. So what can
+// wait still finds room.
+func (b *Budget) Spare(device string) bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	d := b.device(device)
+	b.over(d, now)
+	return d.debt < deviceBurst/2 && b.host.debt < hostBurst/2
+}

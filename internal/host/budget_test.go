@@ -110,3 +110,34 @@ func TestNoBudgetHasNoEnd(t *testing.T) {
 		t.Error("it ends")
 	}
 }
+
+// TestSpare: what nobody would miss leaves room for what can wait.
+func TestSpare(t *testing.T) {
+	c := newClock()
+	b := c.budget()
+	const minutes = 60
+	for range minutes * 60 {
+		c.move(time.Second)
+		for _, d := range []string{"a", "b", "c", "d", "e", "f"} {
+			if b.Spare(d) {
+				b.Spend(d, 20*time.Millisecond)
+			}
+			if !b.Allow(d) {
+				t.Fatal("what can wait is held up")
+			}
+		}
+	}
+	all := time.Duration(0)
+	for _, d := range []string{"a", "b", "c", "d", "e", "f"} {
+		all += spent(b, d)
+		if s := share(spent(b, d)-deviceBurst/2, minutes*time.Minute); s > deviceShare {
+			t.Errorf("%s: %.2f %% of the time", d, 100*s)
+		}
+	}
+	if s := share(all-hostBurst/2, minutes*time.Minute); s > 1.01*hostShare || s < 0.9*hostShare {
+		t.Errorf("%.2f %% of the time", 100*s)
+	}
+	if !(*Budget)(nil).Spare("a") {
+		t.Error("no budget has an end")
+	}
+}

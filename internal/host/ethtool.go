@@ -50,6 +50,7 @@ type ethtoolClient struct {
 	family genlFamily
 	// linkStateCountsNot is set once the kernel refused the flag for statistics in LINKSTATE_GET: it is too old for the count.
 	linkStateCountsNot atomic.Bool
+	stats              netdevStats
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {

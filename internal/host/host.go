@@ -1,5 +1,5 @@
 // Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
-// devlink and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
+// devlink, DCB and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
 // recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
@@ -20,6 +20,7 @@ type Host struct {
 	RDMA    RDMA
 	Ethtool Ethtool
 	Devlink Devlink
+	DCB     DCB
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
@@ -88,7 +89,7 @@ type RDMASystem struct {
 // Stat is one counter as the kernel names it.
 type Stat = snapshot.Stat
 
-// Ethtool answers ethtool netlink requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
+// Ethtool answers ethtool requests (include/uapi/linux/ethtool_netlink.h). The kernel takes rtnl for each.
 type Ethtool interface {
 	// LinkModes is ETHTOOL_MSG_LINKMODES_GET.
 	LinkModes(ctx context.Context, netdev string) (LinkModes, error)
@@ -99,6 +100,13 @@ type Ethtool interface {
 	ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error)
 	// LinkState is ETHTOOL_MSG_LINKSTATE_GET.
 	LinkState(ctx context.Context, netdev string) (LinkState, error)
+	// Pause is ETHTOOL_MSG_PAUSE_GET with statistics.
+	Pause(ctx context.Context, netdev string) (Pause, error)
+	// FEC is ETHTOOL_MSG_FEC_GET with statistics.
+	FEC(ctx context.Context, netdev string) (FEC, error)
+	// NetdevStats is the driver's own statistics by name, in its order: ioctls ETHTOOL_GSTRINGS and ETHTOOL_GSTATS. Drivers add
+	// and drop names at run time.
+	NetdevStats(ctx context.Context, netdev string) ([]Stat, error)
 }
 
 // LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells the states while the link is down only.
@@ -137,6 +145,13 @@ type HealthReporter struct {
 	State      *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_STATE: 0 healthy, 1 error
 	Errors     *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_ERR_COUNT
 	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT
+}
+
+// DCB answers requests on data center bridging (include/uapi/linux/dcbnl.h). The kernel takes rtnl for each.
+type DCB interface {
+	// IEEE is DCB_CMD_IEEE_GET: the driver may ask firmware a command for each priority. Drivers without DCB, and the netdevs of
+	// virtual functions and of IPoIB, answer EOPNOTSUPP.
+	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.

@@ -12,6 +12,7 @@ type Live struct {
 	Host
 	tree *tree
 	rdma *rdmaClient
+	eth  *ethtoolClient
 }
 
 // OpenLive opens the trees, and netlink where the sys tree is this kernel's own: a copied tree has only its files.
@@ -21,12 +22,12 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if t.isSysfs() {
-		l.rdma = newRDMAClient()
-		l.RDMA, l.Ethtool, l.Devlink = l.rdma, &ethtoolClient{}, &devlinkClient{}
+		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
+		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
 		l.Events = NewEvents(t, EventBuffer)
 	}
 	return l, nil
@@ -40,6 +41,7 @@ func (l *Live) Forget() { l.tree.forgetAll() }
 func (l *Live) Close() error {
 	if l.rdma != nil {
 		l.rdma.close()
+		l.eth.stats.close()
 	}
 	return errors.Join(l.tree.close())
 }
@@ -75,4 +77,24 @@ func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
 // LinkState answers EPROTONOSUPPORT.
 func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
 	return LinkState{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}
+
+// IEEE answers EPROTONOSUPPORT.
+func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) {
+	return DCBConfig{}, &Error{"ask", "dcb", syscall.EPROTONOSUPPORT}
+}
+
+// Pause answers EPROTONOSUPPORT.
+func (NoNetlink) Pause(context.Context, string) (Pause, error) {
+	return Pause{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}
+
+// FEC answers EPROTONOSUPPORT.
+func (NoNetlink) FEC(context.Context, string) (FEC, error) {
+	return FEC{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}
+
+// NetdevStats answers EPROTONOSUPPORT.
+func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) {
+	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
 }

@@ -33,7 +33,12 @@ const (
 	SourcePortNames
 	SourceLinkModes
 	SourceLinkState
+	SourceNetdevStats
+	SourcePause
+	SourceFEC
 	SourceDevlinkHealth
+	SourceDCB
+	SourceRoCEConfig
 	SourcePCI
 	SourcePCILink
 	SourceSensors
@@ -69,7 +74,12 @@ var sources = [numSources]sourceInfo{
 	SourcePortNames:     {"port_names", LockRTNL, readsFiles},     // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
+	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},      // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourcePause:         {"pause", LockRTNL, asksNet},             // ethtool netlink PAUSE_GET
+	SourceFEC:           {"fec", LockRTNL, asksNet},               // ethtool netlink FEC_GET: up to 10 registers
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET
+	SourceDCB:           {"dcb", LockRTNL, asksNet},               // rtnetlink RTM_GETDCB
+	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},  // files of MLNX_OFED: a firmware command each
 	SourcePCI:           {"pci", LockNone, readsFiles},            // vendor, device, class of all functions
 	SourceSensors:       {"sensors", LockDevice, readsFiles},      // hwmon: a firmware command each
 	SourcePCILink:       {"pci_link", LockDevice, readsFiles},     // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel

@@ -10,8 +10,10 @@ import "time"
 type Node struct {
 	InfiniBand *InfiniBand
 	HWCounters *HWCounters
+	Ethernet   *Ethernet
 	Modules    *Modules
 	Health     *Health
+	QoS        *QoS
 	PCIe       *PCIe
 	Sensors    *Sensors
 
@@ -320,11 +322,17 @@ func (n *Node) Merge(o *Node) {
 	if o.HWCounters != nil {
 		n.HWCounters = o.HWCounters
 	}
+	if o.Ethernet != nil {
+		n.Ethernet = o.Ethernet
+	}
 	if o.Modules != nil {
 		n.Modules = o.Modules
 	}
 	if o.Health != nil {
 		n.Health = o.Health
+	}
+	if o.QoS != nil {
+		n.QoS = o.QoS
 	}
 	if o.PCIe != nil {
 		n.PCIe = o.PCIe

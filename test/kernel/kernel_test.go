@@ -50,6 +50,7 @@ func TestKernel(t *testing.T) {
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
 		{"rate and width", testRate},
+		{"priority flow control", testPFC},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
 		{"losses between scrapes", testLosses},
@@ -57,6 +58,7 @@ func TestKernel(t *testing.T) {
 		{"reads that do not return", testStuckReads},
 		{"device renamed", testRename},
 		{"device unbound from its driver", testUnbind},
+		{"statistics of the netdev", testNetdev},
 		{"device that refuses all", testRefusingDevice},
 		{"driver unloaded", testUnload},
 		{"rtnl is asked for again", testBackOffEnds},
@@ -175,6 +177,41 @@ func testCounters(t *testing.T, g *guest) {
 }
 
 // Speeds and widths are written as the kernel's enums: EDR 32, NDR 128; 1X 1, 4X 2.
+// testNetdev: what the netdev counts, its pause and its FEC. The driver shows pauses of priorities with PFC only.
+func testNetdev(t *testing.T, g *guest) {
+	const netdev = `device="mlx5_1",%snetdev="ens0f0np0",port="1"`
+	name := func(metric, labels, last string) string {
+		return metric + "{" + fmt.Sprintf(netdev, labels) + last + "}"
+	}
+	g.set(t, "mlx5_1", map[string]int{
+		"ethtool/rx_prio3_pause": 21, "ethtool/tx_prio3_pause_duration": 2_500_000, "ethtool/rx_prio5_pause": 22, "ethtool/rx_prio3_discards": 23,
+		"ethtool/rx_discards_phy": 24, "ethtool/rx_crc_errors_phy": 25, "ethtool/rx_pcs_symbol_err_phy": 26, "ethtool/outbound_pci_stalled_wr": 27, "ethtool/module_bad_shorted": 28,
+		"rx_pause_frames": 31, "tx_pause_frames": 32, "fec_corrected": 33, "fec_uncorrectable": 34,
+	})
+	const prio3, receive, transmit = `,priority="3"`, `direction="receive",`, `direction="transmit",`
+	g.expectWithin(t, 3*patience, samples{
+		name("rdma_port_pfc_pause_frames_total", receive, prio3):                              21,
+		name("rdma_port_pfc_pause_seconds_total", transmit, prio3):                            2.5,
+		name("rdma_port_priority_discards_total", "", prio3):                                  23,
+		name("rdma_port_discards_total", receive, ""):                                         24,
+		name("rdma_port_crc_errors_total", "", ""):                                            25,
+		name("rdma_port_pcs_symbol_errors_total", "", ""):                                     26,
+		name("rdma_port_pcie_stall_ratio", receive, ""):                                       0.27,
+		name("rdma_module_events_total", `event="shorted",`, ""):                              28,
+		name("rdma_port_global_pause_enabled", receive, ""):                                   1,
+		name("rdma_port_global_pause_frames_total", receive, ""):                              31,
+		name("rdma_port_global_pause_frames_total", transmit, ""):                             32,
+		name("rdma_port_fec_corrected_blocks_total", "", ""):                                  33,
+		name("rdma_port_fec_uncorrectable_blocks_total", "", ""):                              34,
+		"rdma_port_fec_info{" + `device="mlx5_1",mode="rs",netdev="ens0f0np0",port="1"` + "}": 1,
+	})
+	const moved = `,priority="5"`
+	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 5})
+	g.expect(t, samples{name("rdma_port_pfc_pause_frames_total", receive, moved): 22, name("rdma_port_priority_discards_total", "", prio3): 23})
+	g.expectGone(t, name("rdma_port_pfc_pause_frames_total", receive, prio3))
+	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 3})
+}
+
 func testRate(t *testing.T, g *guest) {
 	for _, step := range []struct {
 		speed, width int
@@ -191,6 +228,46 @@ func testRate(t *testing.T, g *guest) {
 			`rdma_port_width_lanes{device="mlx5_1",port="1"}`:           4,
 		})
 	}
+}
+
+// testPFC configures priorities. They are asked for when the carrier changes. The driver has priority 3 in a buffer of its own.
+func testPFC(t *testing.T, g *guest) {
+	const labels = `device="mlx5_1",netdev="ens0f0np0",port="1"`
+	configure := func(values map[string]int) {
+		t.Helper()
+		g.set(t, "mlx5_1", values)
+		g.set(t, "mlx5_1", map[string]int{"carrier": 0})
+		g.set(t, "mlx5_1", map[string]int{"carrier": 1})
+	}
+	on := func(priority int) string {
+		return fmt.Sprintf(`rdma_port_pfc_enabled{device="mlx5_1",netdev="ens0f0np0",port="1",priority="%d"}`, priority)
+	}
+	frames := func(direction string, priority int) string {
+		return fmt.Sprintf(`rdma_port_dcb_pfc_frames_total{device="mlx5_1",direction=%q,netdev="ens0f0np0",port="1",priority="%d"}`, direction, priority)
+	}
+	const enabled = `rdma_port_pfc_enabled_priorities{` + labels + `}`
+	g.expect(t, samples{
+		on(3): 1, enabled: 1, `rdma_port_pfc_capable_priorities{` + labels + `}`: 8, frames("transmit", 3): 0,
+		`rdma_port_qos_info{dcbx="host,ieee",device="mlx5_1",netdev="ens0f0np0",port="1",trust="pcp"}`: 1,
+		`rdma_port_buffer_bytes{buffer="0",` + labels + `}`:                                            20016,
+		`rdma_port_buffer_bytes{buffer="1",` + labels + `}`:                                            156000,
+		`rdma_port_priority_buffer{` + labels + `,priority="3"}`:                                       1,
+		`rdma_port_traffic_class_bandwidth_ratio{` + labels + `,traffic_class="3"}`:                    0.13,
+		`rdma_scrape_quarantined_items{collector="qos",device="mlx5_1"}`:                               0,
+	})
+	configure(map[string]int{"pfc_en": 1<<5 | 1<<3, "pfc_requests5": 501, "pfc_indications5": 502, "pfc_requests0": 7})
+	g.expect(t, samples{
+		on(3): 1, on(5): 1, enabled: 2, frames("transmit", 5): 501, frames("receive", 5): 502, frames("transmit", 0): 7, frames("receive", 0): 0,
+		`rdma_port_traffic_class_bandwidth_ratio{` + labels + `,traffic_class="5"}`: 0.12,
+		`rdma_port_priority_buffer{` + labels + `,priority="5"}`:                    0,
+	})
+	configure(map[string]int{"pfc_en": 0})
+	g.expect(t, samples{enabled: 0, frames("transmit", 5): 501})
+	g.expectGone(t, on(3))
+	g.expectGone(t, frames("transmit", 3))
+	configure(map[string]int{"pfc_en": 1 << 3, "pfc_requests5": 0, "pfc_indications5": 0, "pfc_requests0": 0})
+	g.expect(t, samples{enabled: 1, on(3): 1})
+	g.expectGone(t, `rdma_port_pfc_enabled_priorities{device="mlx5_0",netdev="ens0f0np0",port="1"}`)
 }
 
 // testCapture takes a capture in the guest, with a saturated counter in it, and reads it here.
@@ -256,6 +333,7 @@ func testLosses(t *testing.T, g *guest) {
 	want := samples{down: before[down] + 50}
 	if g.kernelSince(t, 6, 12) {
 		g.set(t, "mlx5_1", map[string]int{"link_down_events": 50})
+		g.expect(t, samples{`rdma_port_state_id{device="mlx5_1",port="1"}`: 4})
 		g.must(t, "ip link set ens0f0np0 down") // the count is read when the port changes
 		g.expect(t, samples{count: 50})
 		g.must(t, "ip link set ens0f0np0 up")

@@ -89,6 +89,11 @@ func (s samples) diff(want samples) string {
 // eventually tries until try returns nil and fails the test with its last error when patience is over.
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
+	within(t, patience, try)
+}
+
+func within(t *testing.T, patience time.Duration, try func() error) {
+	t.Helper()
 	deadline := time.After(patience)
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
@@ -108,7 +113,12 @@ func eventually(t *testing.T, try func() error) {
 // expect waits until the exporter serves the wanted samples.
 func (g *guest) expect(t *testing.T, want samples) {
 	t.Helper()
-	eventually(t, func() error {
+	g.expectWithin(t, patience, want)
+}
+
+func (g *guest) expectWithin(t *testing.T, patience time.Duration, want samples) {
+	t.Helper()
+	within(t, patience, func() error {
 		s, err := scrape(t.Context(), g.url)
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@
 /* The Ethernet side of a RoCE port: link, ethtool statistics by string and by netlink, module EEPROM, DCB. */
 #include <linux/delay.h>
 #include <linux/etherdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/version.h>
 #include <net/dcbnl.h>
 
@@ -15,8 +16,9 @@ static const char * const priority_stats[] = {
 };
 static const char * const port_stats[] = {
 	"rx_discards_phy", "tx_discards_phy", "rx_crc_errors_phy", "rx_symbol_err_phy", "rx_out_of_buffer",
-	"rx_pcs_symbol_err_phy", "link_down_events_phy", "rx_pause_ctrl_phy", "tx_pause_ctrl_phy", "module_bad_shorted",
+	"rx_pcs_symbol_err_phy", "link_down_events_phy", "outbound_pci_stalled_wr", "module_bad_shorted",
 };
+#define NUM_PAUSE_STATS (4 * PRIORITIES)	/* shown of priorities with PFC only, as mlx5 does */
 #define NUM_PRIORITY_STATS (ARRAY_SIZE(priority_stats) * PRIORITIES)
 #define NUM_STATS (NUM_PRIORITY_STATS + ARRAY_SIZE(port_stats))
 
@@ -31,6 +33,11 @@ static void stat_name(int i, char *name)
 		snprintf(name, ETH_GSTRING_LEN, priority_stats[i / PRIORITIES], i % PRIORITIES);
 	else
 		snprintf(name, ETH_GSTRING_LEN, "%s", port_stats[i - NUM_PRIORITY_STATS]);
+}
+
+static bool stat_shown(struct fake *f, int i)
+{
+	return i >= NUM_PAUSE_STATS || f->pfc_enabled & BIT(i % PRIORITIES);
 }
 
 static netdev_tx_t fake_xmit(struct sk_buff *skb, struct net_device *netdev)
@@ -152,20 +159,34 @@ static void get_fec_stats(struct net_device *netdev, struct ethtool_fec_stats *s
 
 static int get_sset_count(struct net_device *netdev, int set)
 {
-	return set == ETH_SS_STATS ? NUM_STATS : -EOPNOTSUPP;
+	int i, n = 0;
+
+	if (set != ETH_SS_STATS)
+		return -EOPNOTSUPP;
+	for (i = 0; i < NUM_STATS; i++)
+		n += stat_shown(to_fake(netdev), i);
+	return n;
 }
 
 static void get_strings(struct net_device *netdev, u32 set, u8 *names)
 {
 	int i;
 
-	for (i = 0; i < NUM_STATS; i++)
-		stat_name(i, names + i * ETH_GSTRING_LEN);
+	for (i = 0; i < NUM_STATS; i++) {
+		if (!stat_shown(to_fake(netdev), i))
+			continue;
+		stat_name(i, names);
+		names += ETH_GSTRING_LEN;
+	}
 }
 
 static void get_ethtool_stats(struct net_device *netdev, struct ethtool_stats *stats, u64 *values)
 {
-	memcpy(values, to_fake(netdev)->ethtool, NUM_STATS * sizeof(*values));
+	int i;
+
+	for (i = 0; i < NUM_STATS; i++)
+		if (stat_shown(to_fake(netdev), i))
+			*values++ = to_fake(netdev)->ethtool[i];
 }
 
 static int get_module_info(struct net_device *netdev, struct ethtool_modinfo *info)
@@ -283,6 +304,22 @@ static int carrier_set(void *data, u64 value)
 }
 DEFINE_DEBUGFS_ATTRIBUTE(carrier_fops, carrier_get, carrier_set, "%llu\n");
 
+static int pfc_en_get(void *data, u64 *value)
+{
+	*value = ((struct fake *)data)->pfc_enabled;
+	return 0;
+}
+
+/* rtnl, since the number of statistics depends on it. */
+static int pfc_en_set(void *data, u64 value)
+{
+	rtnl_lock();
+	((struct fake *)data)->pfc_enabled = value;
+	rtnl_unlock();
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(pfc_en_fops, pfc_en_get, pfc_en_set, "%llu\n");
+
 static ssize_t eeprom_write(struct file *file, const char __user *data, size_t len, loff_t *offset)
 {
 	struct fake *f = file->private_data;
@@ -311,7 +348,7 @@ void fake_netdev_debugfs(struct fake *f)
 	debugfs_create_u32("ethtool_stall", 0644, f->debugfs, &f->ethtool_stall);
 	debugfs_create_u32("ethtool_calls", 0444, f->debugfs, &f->ethtool_calls);
 	debugfs_create_u64("link_down_events", 0644, f->debugfs, &f->link_down_events);
-	debugfs_create_u32("pfc_en", 0644, f->debugfs, &f->pfc_enabled);
+	debugfs_create_file("pfc_en", 0644, f->debugfs, f, &pfc_en_fops);
 	debugfs_create_u64("rx_pause_frames", 0644, f->debugfs, &f->pause[0]);
 	debugfs_create_u64("tx_pause_frames", 0644, f->debugfs, &f->pause[1]);
 	debugfs_create_u64("fec_corrected", 0644, f->debugfs, &f->fec[0]);

@@ -1,0 +1,294 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	// wireInterval is how often a netdev's statistics are read in rounds: 15 s, less what scrapes may be early.
+	wireInterval = 14 * time.Second
+	// cheap is the time that a reading may take whether the device's time is spent or not: below a tenth of its budget. A device that
+	// was stuck for long has spent that of half an hour.
+	cheap = wireInterval / 1000
+	// wireKept is how long they are served while no others can be had. Older counters would stand still, and then jump.
+	wireKept = time.Minute
+	// settingsKept is the same for pause and FEC, which are read each slowInterval.
+	settingsKept = 3 * slowInterval
+)
+
+// ethernet reads what the netdevs of RDMA ports count.
+type ethernet struct {
+	Options
+	devices map[string]*ethState
+	samples *pfcSampler
+}
+
+// ethState belongs to the lane of its device.
+type ethState struct {
+	at      time.Time // when the following was read
+	wire    bool      // the device's netdevs are those of a wire: of a physical function
+	netdevs []*ethNetdev
+
+	quarantine quarantine
+	inode      uint64 // of the device's directory, for which the quarantine stands
+}
+
+// ethNetdev is what outlives a round of one netdev.
+type ethNetdev struct {
+	port         int
+	layer        string // link_layer of the port
+	name, driver string
+
+	wireTried    time.Time
+	wireTook     time.Duration // the last reading
+	settingsAt   time.Time     // when pause and FEC were asked for
+	settingsTook time.Duration // both
+	pause        *snapshot.Pause
+	pauseAt      time.Time
+	fec          *snapshot.FEC
+	fecAt        time.Time
+	carrier      *uint64 // how often it had come and gone when something had just failed
+}
+
+func newEthernet(o Options) *Collector {
+	c := &ethernet{Options: o, devices: map[string]*ethState{}}
+	if c.wires == nil {
+		c.wires = newWires()
+	}
+	c.samples = newPFCSampler(o.SampleInterval, c.readPauses)
+	return &Collector{
+		Name:    "ethernet",
+		Help:    "what the netdevs of RDMA ports count: PFC and pause, priorities, discards, FEC, errors of the wire, PCIe stalls",
+		Default: true,
+		Descs:   append(wireDescs(), pfcSampleDescs...),
+		Run:     c.samples.run,
+		Read:    c.read,
+		Emit:    emitEthernet,
+	}
+}
+
+func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	names, err := c.Options.devices(h)
+	if err != nil {
+		done(err)
+		return
+	}
+	for name := range c.devices {
+		if !slices.Contains(names, name) {
+			delete(c.devices, name)
+		}
+	}
+	states := make(map[string]*ethState, len(names))
+	for _, name := range names {
+		if c.devices[name] == nil {
+			c.devices[name] = &ethState{}
+		}
+		states[name] = c.devices[name]
+	}
+	eachDevice(ctx, h, n, "ethernet", names, func(r *reader, name string) ([]snapshot.NetdevCounters, bool) {
+		return c.readDevice(r, name, states[name]), true
+	}, func(devices [][]snapshot.NetdevCounters) {
+		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
+		c.samples.forget(h.Now())
+		done(nil)
+	})
+}
+
+func (c *ethernet) readDevice(r *reader, name string, st *ethState) []snapshot.NetdevCounters {
+	r.begin(host.SourceIdentity)
+	r.keep(&st.quarantine, &st.inode)
+	if st.at.IsZero() || r.due(st.at) {
+		c.learn(r, name, st)
+	}
+	out := make([]snapshot.NetdevCounters, 0, len(st.netdevs))
+	for _, nd := range st.netdevs {
+		nd.release(r)
+		c.readWire(r, nd)
+		nd.readSettings(r)
+		out = append(out, c.counters(r, name, nd))
+	}
+	return out
+}
+
+// learn finds the netdevs of a device. Virtual functions and sub-functions show the wire of their physical function, if anything:
+// theirs are not asked. Ports are there a moment after the device, so that one without is looked at again in the next round.
+func (c *ethernet) learn(r *reader, name string, st *ethState) {
+	kind, _ := r.function(classDir + "/" + name)
+	st.at, st.wire = r.now(), kind == snapshot.Physical && !c.nvlink.manages(r, name)
+	before := st.netdevs
+	st.netdevs = nil
+	if !st.wire {
+		return
+	}
+	numbers := r.ports(name)
+	if len(numbers) == 0 {
+		st.at = time.Time{}
+	}
+	d := &snapshot.Device{Name: name}
+	for _, n := range numbers {
+		r.begin(host.SourceIdentity)
+		layer := r.optional(portDir(name, n) + "/link_layer")
+		r.begin(host.SourceNetdev)
+		for _, found := range r.netdevs(d, n, layer, "") {
+			nd := &ethNetdev{port: n, layer: layer, name: found.Name, driver: r.driver(netDir + found.Name + "/device")}
+			if i := slices.IndexFunc(before, nd.same); i >= 0 {
+				nd = before[i]
+			}
+			st.netdevs = append(st.netdevs, nd)
+		}
+	}
+	for _, nd := range before {
+		if !slices.ContainsFunc(st.netdevs, nd.same) {
+			c.wires.forget(nd.name)
+		}
+	}
+}
+
+func (nd *ethNetdev) same(o *ethNetdev) bool {
+	return nd.port == o.port && nd.layer == o.layer && nd.name == o.name && nd.driver == o.driver
+}
+
+// dir names the requests for a netdev, as captures do.
+func (nd *ethNetdev) dir() string { return "ethtool/" + nd.name }
+
+// release lets what failed be asked again when the carrier has come or gone.
+func (nd *ethNetdev) release(r *reader) {
+	if r.quarantine.groups[nd.dir()] == nil {
+		nd.carrier = nil
+		return
+	}
+	r.begin(host.SourceNetdev)
+	n := r.count(netDir + nd.name + "/carrier_changes")
+	if n != nil && nd.carrier != nil && *n != *nd.carrier {
+		r.quarantine.release(nd.dir())
+	}
+	nd.carrier = n
+}
+
+// readWire makes a reading where the newest is old.
+func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
+	const item = "stats"
+	now := r.now()
+	if !c.wires.knows(nd.driver) || r.quarantine.held(nd.dir(), item, now) {
+		return
+	}
+	tried := nd.wireTried
+	if last := c.wires.last(nd.name); last != nil && last.At.After(tried) {
+		tried = last.At
+	}
+	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > cheap && !r.deferrable()) {
+		return
+	}
+	var err error
+	begun := time.Now()
+	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, wireTarget{r.device, nd.port, nd.name, nd.driver}) })
+	nd.wireTook = time.Since(begun)
+	if !blocked(err) {
+		nd.wireTried = now
+	}
+	nd.failed(r, item, now, err)
+}
+
+// blocked says whether rtnl is in the way. Then it is tried again in the next round, which costs nothing and tells whether it still is.
+func blocked(err error) bool {
+	reason := host.ReasonOf(err)
+	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
+}
+
+// failed notes the outcome of a request. What a driver does not have is no fault.
+func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
+	r.quarantine.note(nd.dir(), item, now, err)
+	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
+		r.issue(err)
+	}
+}
+
+// readSettings asks for pause and FEC, which InfiniBand has not.
+func (nd *ethNetdev) readSettings(r *reader) {
+	now := r.now()
+	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
+		return
+	}
+	begun := time.Now()
+	pause, made := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause)
+	if !made {
+		return // nor is the other
+	}
+	if pause != nil {
+		nd.pause, nd.pauseAt = pause, now
+	}
+	fec, made := askSetting(r, nd, "fec", host.SourceFEC, r.h.Ethtool.FEC)
+	if !made {
+		return
+	}
+	if fec != nil {
+		nd.fec, nd.fecAt = fec, now
+	}
+	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
+}
+
+// askSetting asks for a setting; the answer is nil where there is none. It is not made where rtnl is in the way.
+func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
+	now := r.now()
+	if r.quarantine.held(nd.dir(), item, now) {
+		return nil, true
+	}
+	ctx := r.ctx
+	got := new(T) // may still be written to after a refusal
+	var err error
+	if r.underRTNL(s, 1, func() { *got, err = ask(ctx, nd.name) }) != nil {
+		return nil, false
+	}
+	nd.failed(r, item, now, err)
+	if err != nil {
+		return nil, true
+	}
+	return got, true
+}
+
+// counters is what is known of a netdev and fresh enough to be served.
+func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
+	out := snapshot.NetdevCounters{Device: device, Port: nd.port, LinkLayer: nd.layer, Netdev: nd.name}
+	now, wire := r.now(), c.wires.last(nd.name)
+	if wire != nil && now.Sub(wire.At) <= wireKept {
+		out.Wire = wire
+		if nd.layer == "Ethernet" {
+			out.PFC = c.samples.note(wireTarget{device, nd.port, nd.name, nd.driver}, pausesOf(wire), now)
+		}
+	}
+	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {
+		out.Pause = withoutPause(*nd.pause, wire)
+	}
+	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsKept {
+		out.FEC = withoutFEC(*nd.fec, wire)
+	}
+	return out
+}
+
+// withoutPause leaves out what the driver's own statistics tell, which are read more often.
+func withoutPause(p snapshot.Pause, w *snapshot.Wire) *snapshot.Pause {
+	if w.Has(snapshot.GlobalPauseFrames) {
+		p.RXFrames, p.TXFrames = nil, nil
+	}
+	if w.Has(snapshot.PauseStormEvents) {
+		p.TXStormEvents = nil
+	}
+	return &p
+}
+
+// withoutFEC is as withoutPause.
+func withoutFEC(f snapshot.FEC, w *snapshot.Wire) *snapshot.FEC {
+	for what, v := range map[snapshot.WireWhat]**uint64{
+		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected, snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
+	} {
+		if w.Has(what) {
+			*v = nil
+		}
+	}
+	return &f
+}

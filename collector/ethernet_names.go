@@ -1,0 +1,246 @@
+package collector
+
+import (
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// wireName says what a driver's statistic counts. In a name, {} stands for a priority or a lane: any digit from 0 to 7.
+type wireName struct {
+	name  string
+	what  snapshot.WireWhat
+	label string  // value of the first label, where there is one
+	per   float64 // how many make the metric's unit; 0 is 1
+}
+
+const (
+	transmit = "transmit"
+	receive  = "receive"
+	micro    = 1e6
+	percent  = 100
+)
+
+// wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same: ice counts
+// frames that stop (XOFF) and frames that start again (XON) apart, other drivers all of them together. A driver that counts frames of
+// all priorities together has a name without {}.
+//
+// What is not here: durations of hns3, whose unit its source does not tell; discards by queue of bnxt_en and by lane of ice.
+var wireNames = map[string][]wireName{
+	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
+	"mlx5_core": {
+		{"rx_prio{}_pause", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_prio{}_pause", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_prio{}_pause_duration", snapshot.PFCPauseSeconds, receive, micro},
+		{"tx_prio{}_pause_duration", snapshot.PFCPauseSeconds, transmit, micro},
+		{"rx_prio{}_pause_transition", snapshot.PFCPauseTransitions, receive, 0},
+		{"rx_pause_ctrl_phy", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pause_ctrl_phy", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rx_global_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
+		{"tx_global_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"tx_pause_storm_warning_events", snapshot.PauseStormEvents, "warning", 0},
+		{"tx_pause_storm_error_events", snapshot.PauseStormEvents, "error", 0},
+		{"rx_prio{}_bytes", snapshot.PriorityBytes, receive, 0},
+		{"tx_prio{}_bytes", snapshot.PriorityBytes, transmit, 0},
+		{"rx_prio{}_packets", snapshot.PriorityPackets, receive, 0},
+		{"tx_prio{}_packets", snapshot.PriorityPackets, transmit, 0},
+		{"rx_prio{}_discards", snapshot.PriorityDiscards, "", 0},
+		{"rx_prio{}_buf_discard", snapshot.PriorityBufferDiscards, "", 0},
+		{"rx_prio{}_cong_discard", snapshot.PriorityCongestionDiscards, "", 0},
+		{"rx_discards_phy", snapshot.Discards, receive, 0},
+		{"tx_discards_phy", snapshot.Discards, transmit, 0},
+		{"rx_out_of_buffer", snapshot.OutOfBuffer, "", 0},
+		{"rx_buffer_passed_thres_phy", snapshot.BufferThresholdEvents, "", 0},
+		{"rx_corrected_bits_phy", snapshot.FECCorrectedBits, "", 0},
+		{"rx_pcs_symbol_err_phy", snapshot.PCSSymbolErrors, "", 0},
+		{"rx_crc_errors_phy", snapshot.CRCErrors, "", 0},
+		{"rx_symbol_err_phy", snapshot.FrameErrors, "", 0},
+		{"rx_in_range_len_errors_phy", snapshot.FrameErrors, "", 0},
+		{"rx_out_of_range_len_phy", snapshot.FrameErrors, "", 0},
+		{"rx_oversize_pkts_phy", snapshot.FrameErrors, "", 0},
+		{"rx_undersize_pkts_phy", snapshot.FrameErrors, "", 0},
+		{"rx_fragments_phy", snapshot.FrameErrors, "", 0},
+		{"rx_jabbers_phy", snapshot.FrameErrors, "", 0},
+		{"rx_err_lane_{}_phy", snapshot.LaneErrors, "", 0},
+		{"outbound_pci_stalled_rd", snapshot.PCIeStallRatio, transmit, percent}, // it reads what it sends
+		{"outbound_pci_stalled_wr", snapshot.PCIeStallRatio, receive, percent},
+		{"outbound_pci_stalled_rd_events", snapshot.PCIeStallEvents, transmit, 0},
+		{"outbound_pci_stalled_wr_events", snapshot.PCIeStallEvents, receive, 0},
+		{"outbound_pci_buffer_overflow", snapshot.PCIeBufferOverflows, "", 0},
+		{"module_unplug", snapshot.ModuleEvents, "unplugged", 0},
+		{"module_bus_stuck", snapshot.ModuleEvents, "bus_stuck", 0},
+		{"module_high_temp", snapshot.ModuleEvents, "high_temperature", 0},
+		{"module_bad_shorted", snapshot.ModuleEvents, "shorted", 0},
+	},
+	// drivers/net/ethernet/mellanox/mlx4/en_ethtool.c
+	"mlx4_core": {
+		{"rx_pause_prio_{}", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_pause_prio_{}", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_pause_duration_prio_{}", snapshot.PFCPauseSeconds, receive, micro},
+		{"tx_pause_duration_prio_{}", snapshot.PFCPauseSeconds, transmit, micro},
+		{"rx_pause_transition_prio_{}", snapshot.PFCPauseTransitions, receive, 0},
+		{"tx_pause_transition_prio_{}", snapshot.PFCPauseTransitions, transmit, 0},
+		{"rx_pause", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pause", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rx_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
+		{"tx_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"rx_prio_{}_bytes", snapshot.PriorityBytes, receive, 0},
+		{"tx_prio_{}_bytes", snapshot.PriorityBytes, transmit, 0},
+		{"rx_prio_{}_packets", snapshot.PriorityPackets, receive, 0},
+		{"tx_prio_{}_packets", snapshot.PriorityPackets, transmit, 0},
+		{"rx_dropped", snapshot.Discards, receive, 0},
+		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
+	},
+	// drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c
+	"bnxt_en": {
+		{"rx_pfc_ena_frames_pri{}", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_pfc_ena_frames_pri{}", snapshot.PFCPauseFrames, transmit, 0},
+		{"pfc_pri{}_rx_duration_us", snapshot.PFCPauseSeconds, receive, micro},
+		{"pfc_pri{}_tx_duration_us", snapshot.PFCPauseSeconds, transmit, micro},
+		{"pfc_pri{}_rx_transitions", snapshot.PFCPauseTransitions, receive, 0},
+		{"pfc_pri{}_tx_transitions", snapshot.PFCPauseTransitions, transmit, 0},
+		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"continuous_pause_events", snapshot.PauseStormEvents, "warning", 0},
+		{"continuous_roce_pause_events", snapshot.PauseStormEvents, "warning", 0},
+		{"rx_bytes_pri{}", snapshot.PriorityBytes, receive, 0},
+		{"tx_bytes_pri{}", snapshot.PriorityBytes, transmit, 0},
+		{"rx_packets_pri{}", snapshot.PriorityPackets, receive, 0},
+		{"tx_packets_pri{}", snapshot.PriorityPackets, transmit, 0},
+		{"rx_stat_discard", snapshot.Discards, receive, 0},
+		{"tx_stat_discard", snapshot.Discards, transmit, 0},
+		{"rx_buffer_passed_threshold", snapshot.BufferThresholdEvents, "", 0},
+		{"rx_corrected_bits", snapshot.FECCorrectedBits, "", 0},
+		{"rx_fec_corrected_blocks", snapshot.FECCorrectedBlocks, "", 0},
+		{"rx_fec_uncorrectable_blocks", snapshot.FECUncorrectableBlocks, "", 0},
+		{"rx_pcs_symbol_err", snapshot.PCSSymbolErrors, "", 0},
+		{"rx_fcs_err_frames", snapshot.CRCErrors, "", 0},
+		{"rx_align_err_frames", snapshot.FrameErrors, "", 0},
+	},
+	// drivers/net/ethernet/intel/ice/ice_ethtool.c
+	"ice": {
+		{"rx_priority_{}_xoff.nic", snapshot.PFCPauseFrames, receive, 0},
+		{"rx_priority_{}_xon.nic", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_priority_{}_xoff.nic", snapshot.PFCPauseFrames, transmit, 0},
+		{"tx_priority_{}_xon.nic", snapshot.PFCPauseFrames, transmit, 0},
+		{"link_xoff_rx.nic", snapshot.GlobalPauseFrames, receive, 0},
+		{"link_xon_rx.nic", snapshot.GlobalPauseFrames, receive, 0},
+		{"link_xoff_tx.nic", snapshot.GlobalPauseFrames, transmit, 0},
+		{"link_xon_tx.nic", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rx_dropped.nic", snapshot.Discards, receive, 0},
+		{"tx_dropped_link_down.nic", snapshot.Discards, transmit, 0},
+		{"rx_crc_errors.nic", snapshot.CRCErrors, "", 0},
+		{"rx_undersize.nic", snapshot.FrameErrors, "", 0},
+		{"rx_fragments.nic", snapshot.FrameErrors, "", 0},
+		{"rx_oversize.nic", snapshot.FrameErrors, "", 0},
+		{"rx_jabber.nic", snapshot.FrameErrors, "", 0},
+	},
+	// drivers/net/ethernet/intel/i40e/i40e_ethtool.c
+	"i40e": {
+		{"port.rx_priority_{}_xoff_rx", snapshot.PFCPauseFrames, receive, 0},
+		{"port.rx_priority_{}_xon_rx", snapshot.PFCPauseFrames, receive, 0},
+		{"port.tx_priority_{}_xoff_tx", snapshot.PFCPauseFrames, transmit, 0},
+		{"port.tx_priority_{}_xon_tx", snapshot.PFCPauseFrames, transmit, 0},
+		{"port.rx_priority_{}_xon_2_xoff", snapshot.PFCPauseTransitions, receive, 0},
+		{"port.link_xoff_rx", snapshot.GlobalPauseFrames, receive, 0},
+		{"port.link_xon_rx", snapshot.GlobalPauseFrames, receive, 0},
+		{"port.link_xoff_tx", snapshot.GlobalPauseFrames, transmit, 0},
+		{"port.link_xon_tx", snapshot.GlobalPauseFrames, transmit, 0},
+		{"port.rx_discards", snapshot.Discards, receive, 0},
+		{"port.tx_dropped_link_down", snapshot.Discards, transmit, 0},
+		{"port.rx_crc_errors", snapshot.CRCErrors, "", 0},
+		{"port.rx_undersize", snapshot.FrameErrors, "", 0},
+		{"port.rx_fragments", snapshot.FrameErrors, "", 0},
+		{"port.rx_oversize", snapshot.FrameErrors, "", 0},
+		{"port.rx_jabber", snapshot.FrameErrors, "", 0},
+	},
+	// drivers/net/ethernet/hisilicon/hns3/hns3pf/hclge_main.c
+	"hns3": {
+		{"mac_rx_pfc_pri{}_pkt_num", snapshot.PFCPauseFrames, receive, 0},
+		{"mac_tx_pfc_pri{}_pkt_num", snapshot.PFCPauseFrames, transmit, 0},
+		{"mac_rx_mac_pause_num", snapshot.GlobalPauseFrames, receive, 0},
+		{"mac_tx_mac_pause_num", snapshot.GlobalPauseFrames, transmit, 0},
+		{"mac_rx_bad_pkt_num", snapshot.Discards, receive, 0},
+		{"mac_tx_bad_pkt_num", snapshot.Discards, transmit, 0},
+		{"mac_rx_fcs_err_pkt_num", snapshot.CRCErrors, "", 0},
+	},
+	// drivers/net/ethernet/microsoft/mana/mana_ethtool.c: the index is a traffic class
+	"mana": {
+		{"hc_tc{}_rx_pause_phy", snapshot.PFCPauseFrames, receive, 0},
+		{"hc_tc{}_tx_pause_phy", snapshot.PFCPauseFrames, transmit, 0},
+		{"hc_rx_pkt_drop_phy", snapshot.Discards, receive, 0},
+		{"hc_tx_pkt_drop_phy", snapshot.Discards, transmit, 0},
+		{"hc_rx_discards_no_wqe", snapshot.OutOfBuffer, "", 0},
+	},
+	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are frames of data
+	"ionic": {
+		{"frames_rx_pripause", snapshot.PFCPauseFrames, receive, 0},
+		{"frames_tx_pripause", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_pripause_{}_1us_count", snapshot.PFCPauseSeconds, receive, micro},
+		{"tx_pripause_{}_1us_count", snapshot.PFCPauseSeconds, transmit, micro},
+		{"frames_rx_pause", snapshot.GlobalPauseFrames, receive, 0},
+		{"frames_tx_pause", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rx_pause_1us_count", snapshot.GlobalPauseSeconds, receive, micro},
+		{"tx_pause_1us_count", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"frames_rx_pri_{}", snapshot.PriorityPackets, receive, 0},
+		{"frames_tx_pri_{}", snapshot.PriorityPackets, transmit, 0},
+		{"frames_rx_dropped", snapshot.Discards, receive, 0},
+		{"frames_rx_bad_fcs", snapshot.CRCErrors, "", 0},
+	},
+	// drivers/net/ethernet/chelsio/cxgb4/cxgb4_ethtool.c
+	"cxgb4": {
+		{"rx_ppp{}_frames", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_ppp{}_frames", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rx_bg0_frames_dropped", snapshot.Discards, receive, 0},
+		{"rx_bg1_frames_dropped", snapshot.Discards, receive, 0},
+		{"rx_bg2_frames_dropped", snapshot.Discards, receive, 0},
+		{"rx_bg3_frames_dropped", snapshot.Discards, receive, 0},
+		{"tx_frames_dropped", snapshot.Discards, transmit, 0},
+		{"rx_fcs_errors", snapshot.CRCErrors, "", 0},
+		{"rx_symbol_errors", snapshot.FrameErrors, "", 0},
+	},
+	// drivers/net/ethernet/qlogic/qede/qede_ethtool.c
+	"qede": {
+		{"rx_pfc_frames", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_pfc_frames", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
+		{"brb_discards", snapshot.Discards, receive, 0},
+		{"no_buff_discards", snapshot.OutOfBuffer, "", 0},
+		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
+	},
+}
+
+// showsEnabled are drivers that have pause statistics of those priorities only that have PFC.
+var showsEnabled = map[string]bool{"mlx5_core": true}
+
+// priorities is how many there are: three bits of the VLAN tag.
+const priorities = 8
+
+// wireEntry is what a statistic counts, and for which priority or lane; -1 for none.
+type wireEntry struct {
+	wireName
+	index int
+}
+
+// wireTables are the names of each driver, with the digits put in.
+func wireTables() map[string]map[string]wireEntry {
+	tables := map[string]map[string]wireEntry{}
+	for driver, names := range wireNames {
+		t := map[string]wireEntry{}
+		for _, n := range names {
+			if !strings.Contains(n.name, "{}") {
+				t[n.name] = wireEntry{n, -1}
+				continue
+			}
+			for i := range priorities {
+				t[strings.Replace(n.name, "{}", strconv.Itoa(i), 1)] = wireEntry{n, i}
+			}
+		}
+		tables[driver] = t
+	}
+	return tables
+}

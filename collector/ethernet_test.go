@@ -1,0 +1,361 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// TestWireNames shows one statistic of each kind of each driver, as the driver names it, in the terms of all.
+func TestWireNames(t *testing.T) {
+	tables := wireTables()
+	for _, c := range []struct {
+		driver string
+		stats  []host.Stat
+		want   []snapshot.WireCount
+	}{
+		{
+			"mlx5_core",
+			[]host.Stat{
+				{Name: "rx_packets", Value: 99},
+				{Name: "rx_prio3_pause", Value: 5},
+				{Name: "rx_prio3_pause_duration", Value: 2_500_000},
+				{Name: "rx_prio3_pause_transition", Value: 4},
+				{Name: "tx_pause_storm_error_events", Value: 1},
+				{Name: "outbound_pci_stalled_wr", Value: 37},
+				{Name: "outbound_pci_stalled_rd", Value: 120},
+				{Name: "rx_err_lane_2_phy", Value: 8},
+				{Name: "rx_prio8_pause", Value: 1},
+				{Name: "rx3_packets", Value: 1},
+				{Name: "rx_jabbers_phy", Value: 2},
+				{Name: "rx_symbol_err_phy", Value: 3},
+				{Name: "module_bad_shorted", Value: 6},
+			},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 2.5},
+				{What: snapshot.PFCPauseTransitions, Label: receive, Index: 3, Value: 4},
+				{What: snapshot.PauseStormEvents, Label: "error", Index: -1, Value: 1},
+				{What: snapshot.PCIeStallRatio, Label: receive, Index: -1, Value: 0.37},
+				{What: snapshot.PCIeStallRatio, Label: transmit, Index: -1, Value: 1},
+				{What: snapshot.LaneErrors, Index: 2, Value: 8},
+				{What: snapshot.FrameErrors, Index: -1, Value: 5},
+				{What: snapshot.ModuleEvents, Label: "shorted", Index: -1, Value: 6},
+			},
+		},
+		{
+			"mlx4_core",
+			[]host.Stat{{Name: "rx_pause_prio_5", Value: 5}, {Name: "tx_pause_duration_prio_5", Value: 1e6}, {Name: "tx_pause_transition_prio_5", Value: 3}, {Name: "rx_pause_duration", Value: 5e5}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 5, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 5, Value: 1},
+				{What: snapshot.PFCPauseTransitions, Label: transmit, Index: 5, Value: 3},
+				{What: snapshot.GlobalPauseSeconds, Label: receive, Index: -1, Value: 0.5},
+			},
+		},
+		{
+			"bnxt_en",
+			[]host.Stat{{Name: "tx_pfc_ena_frames_pri3", Value: 5}, {Name: "pfc_pri3_tx_duration_us", Value: 3e6}, {Name: "continuous_pause_events", Value: 1}, {Name: "continuous_roce_pause_events", Value: 2}, {Name: "rx_fec_uncorrectable_blocks", Value: 7}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 5},
+				{What: snapshot.PFCPauseSeconds, Label: transmit, Index: 3, Value: 3},
+				{What: snapshot.PauseStormEvents, Label: "warning", Index: -1, Value: 3},
+				{What: snapshot.FECUncorrectableBlocks, Index: -1, Value: 7},
+			},
+		},
+		{
+			"ice",
+			[]host.Stat{{Name: "rx_priority_4_xon.nic", Value: 5}, {Name: "rx_priority_4_xoff.nic", Value: 6}, {Name: "link_xoff_tx.nic", Value: 2}, {Name: "rx_crc_errors.nic", Value: 1}, {Name: "rx_crc_errors", Value: 50}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: 4, Value: 11}, {What: snapshot.GlobalPauseFrames, Label: transmit, Index: -1, Value: 2}, {What: snapshot.CRCErrors, Index: -1, Value: 1},
+			},
+		},
+		{
+			"i40e",
+			[]host.Stat{{Name: "port.tx_priority_0_xoff_tx", Value: 5}, {Name: "port.rx_priority_0_xon_2_xoff", Value: 2}, {Name: "port.rx_discards", Value: 9}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: transmit, Index: 0, Value: 5}, {What: snapshot.PFCPauseTransitions, Label: receive, Index: 0, Value: 2}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 9},
+			},
+		},
+		{
+			"hns3",
+			[]host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
+			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: receive, Index: -1, Value: 1}},
+		},
+		{
+			"mana",
+			[]host.Stat{{Name: "hc_tc1_rx_pause_phy", Value: 5}, {Name: "hc_rx_discards_no_wqe", Value: 1}},
+			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: 1, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 1}},
+		},
+		{
+			"ionic",
+			[]host.Stat{{Name: "frames_rx_pripause", Value: 5}, {Name: "rx_pripause_3_1us_count", Value: 4e6}, {Name: "frames_tx_pri_3", Value: 6}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.PFCPauseSeconds, Label: receive, Index: 3, Value: 4}, {What: snapshot.PriorityPackets, Label: transmit, Index: 3, Value: 6},
+			},
+		},
+		{
+			"cxgb4",
+			[]host.Stat{{Name: "tx_ppp2_frames", Value: 5}, {Name: "rx_bg0_frames_dropped", Value: 1}, {Name: "rx_bg3_frames_dropped", Value: 2}},
+			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 2, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
+		},
+		{
+			"qede",
+			[]host.Stat{{Name: "rx_pfc_frames", Value: 5}, {Name: "brb_discards", Value: 1}, {Name: "no_buff_discards", Value: 2}},
+			[]snapshot.WireCount{
+				{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 1}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2},
+			},
+		},
+	} {
+		if got := wireCounts(tables[c.driver], c.stats); !slices.Equal(got, c.want) {
+			t.Errorf("%s:\n%v, want\n%v", c.driver, got, c.want)
+		}
+	}
+	for driver := range wireNames {
+		seen := map[string]bool{}
+		for _, n := range wireNames[driver] {
+			m := wireMetrics[n.what]
+			if seen[n.name] || m.labelled != (n.label != "") || strings.Contains(n.name, "{}") && !m.indexed {
+				t.Errorf("%s %s: there twice, or not what %s needs", driver, n.name, m.desc.Name)
+			}
+			seen[n.name] = true
+		}
+	}
+}
+
+// ethTree is a RoCE device of a physical function and its netdev.
+func ethTree(device, netdev string) string {
+	var b strings.Builder
+	fn := "sys/devices/pci0000:00/0000:18:00.0"
+	class := classDir + "/" + device
+	for name, text := range map[string]string{
+		fn + "/infiniband/" + device + "/node_type": "1: CA", fn + "/infiniband/" + device + "/ports/1/link_layer": "Ethernet",
+		fn + "/vendor": "0x15b3", fn + "/device": "0x1021", fn + "/class": "0x020000",
+		fn + "/net/" + netdev + "/type": "1", fn + "/net/" + netdev + "/dev_port": "0", fn + "/net/" + netdev + "/carrier_changes": "2",
+	} {
+		fmt.Fprintf(&b, "-- %s --\n%s\n", name, text)
+	}
+	fmt.Fprintf(&b, "-- %s -> ../../devices/pci0000:00/0000:18:00.0/infiniband/%s --\n", class, device)
+	fmt.Fprintf(&b, "-- %s/infiniband/%s/device -> ../../../0000:18:00.0 --\n", fn, device)
+	fmt.Fprintf(&b, "-- %s/driver -> ../../../bus/pci/drivers/mlx5_core --\n", fn)
+	fmt.Fprintf(&b, "-- sys/class/net/%s -> ../../devices/pci0000:00/0000:18:00.0/net/%s --\n", netdev, netdev)
+	fmt.Fprintf(&b, "-- %s/net/%s/device -> ../../../0000:18:00.0 --\n", fn, netdev)
+	return b.String()
+}
+
+// ethDriver answers as a driver would, and counts the questions.
+type ethDriver struct {
+	host.Ethtool
+	stats             []host.Stat
+	err               error
+	asked, pause, fec int
+	takes             time.Duration
+	pauseErr          error
+	pauseHas          host.Pause
+	fecHas            host.FEC
+}
+
+func (d *ethDriver) NetdevStats(context.Context, string) ([]host.Stat, error) {
+	d.asked++
+	time.Sleep(d.takes)
+	return d.stats, d.err
+}
+
+func (d *ethDriver) Pause(context.Context, string) (host.Pause, error) {
+	d.pause++
+	return d.pauseHas, d.pauseErr
+}
+
+func (d *ethDriver) FEC(context.Context, string) (host.FEC, error) {
+	d.fec++
+	return d.fecHas, nil
+}
+
+// ethRig is a collector on a machine with a clock of its own.
+type ethRig struct {
+	t      *testing.T
+	h      *host.Host
+	c      *Collector
+	o      Options
+	driver *ethDriver
+}
+
+func newEthRig(t *testing.T, tree string) *ethRig {
+	r := &ethRig{t: t, h: machine(t, tree), driver: &ethDriver{}, o: Options{wires: newWires()}}
+	r.h.Ethtool, r.h.Now, r.h.Budget = r.driver, time.Now, host.NewBudget(time.Now)
+	r.c = newEthernet(r.o)
+	return r
+}
+
+func (r *ethRig) round() *snapshot.Node {
+	r.t.Helper()
+	var n snapshot.Node
+	done := make(chan error, 1)
+	r.c.Read(r.t.Context(), r.h, &n, func(err error) { done <- err })
+	if err := <-done; err != nil {
+		r.t.Fatal(err)
+	}
+	return &n
+}
+
+func (r *ethRig) lines() []string {
+	n := r.round()
+	return samples(r.c.Descs, func(s Sink) { r.c.Emit(n, s) })
+}
+
+func n64(v uint64) *uint64 { return &v }
+
+func TestEthernet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+		r.driver.stats = []host.Stat{
+			{Name: "rx_prio0_bytes", Value: 0},
+			{Name: "rx_prio3_bytes", Value: 1000},
+			{Name: "rx_prio3_pause", Value: 0},
+			{Name: "rx_prio3_discards", Value: 0},
+			{Name: "rx_prio5_discards", Value: 0},
+			{Name: "rx_corrected_bits_phy", Value: 77},
+		}
+		r.driver.pauseHas = host.Pause{RX: n64(1), TX: n64(0), RXFrames: n64(12)}
+		r.driver.fecHas = host.FEC{Active: n64(50), CorrectedBits: n64(70), Uncorrectable: n64(3)}
+		want := []string{
+			`rdma_port_global_pause_enabled{device="mlx5_0",direction="receive",netdev="eth0",port="1"} 1`,
+			`rdma_port_global_pause_enabled{device="mlx5_0",direction="transmit",netdev="eth0",port="1"} 0`,
+			`rdma_port_fec_info{device="mlx5_0",mode="rs",netdev="eth0",port="1"} 1`,
+			`rdma_port_pfc_pause_frames_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 0`,
+			`rdma_port_global_pause_frames_total{device="mlx5_0",direction="receive",netdev="eth0",port="1"} 12`,
+			`rdma_port_priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 1000`,
+			`rdma_port_priority_discards_total{device="mlx5_0",netdev="eth0",port="1",priority="3"} 0`,
+			`rdma_port_fec_corrected_bit_errors_total{device="mlx5_0",netdev="eth0",port="1"} 77`,
+			`rdma_port_fec_uncorrectable_blocks_total{device="mlx5_0",netdev="eth0",port="1"} 3`,
+		}
+		if got := r.lines(); !slices.Equal(got, want) {
+			t.Errorf("%s", strings.Join(got, "\n"))
+		}
+		if r.round(); r.driver.asked != 1 || r.driver.pause != 1 || r.driver.fec != 1 {
+			t.Errorf("asked %d, %d, %d times", r.driver.asked, r.driver.pause, r.driver.fec)
+		}
+		time.Sleep(15 * time.Second)
+		if r.round(); r.driver.asked != 2 || r.driver.pause != 1 {
+			t.Errorf("asked %d, %d times", r.driver.asked, r.driver.pause)
+		}
+		time.Sleep(10 * time.Second)
+		targets := r.o.wires.targets()
+		if want := []wireTarget{{"mlx5_0", 1, "eth0", "mlx5_core"}}; !slices.Equal(targets, want) {
+			t.Fatalf("%v", targets)
+		}
+		if w, err := r.o.wires.read(t.Context(), r.h, targets[0]); err != nil || w.At != time.Now() {
+			t.Errorf("%v, %v", w, err)
+		}
+		time.Sleep(10 * time.Second)
+		if n := r.round(); r.driver.asked != 3 || time.Since(n.Ethernet.Netdevs[0].Wire.At) != 10*time.Second {
+			t.Errorf("asked %d times: somebody else's reading is fresh enough", r.driver.asked)
+		}
+		r.driver.stats = []host.Stat{{Name: "rx_prio3_bytes", Value: 0}, {Name: "rx_prio4_pause", Value: 2}}
+		time.Sleep(time.Minute)
+		got := strings.Join(r.lines(), "\n")
+		if !strings.Contains(got, `priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 0`) || !strings.Contains(got, `priority="4"} 2`) || strings.Contains(got, "discards") {
+			t.Errorf("another set of statistics:\n%s", got)
+		}
+	})
+}
+
+// TestEthernetLeavesFailuresAlone: what a driver refuses twice is not asked for until the carrier changes; what was read is served for
+// a minute.
+func TestEthernetLeavesFailuresAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+		r.driver.stats, r.driver.pauseErr = []host.Stat{{Name: "rx_discards_phy", Value: 1}}, syscall.EOPNOTSUPP
+		r.round()
+		r.driver.err = &host.Error{Op: "ask", Path: "ethtool/eth0/stats", Err: syscall.EIO}
+		issues := 0
+		for range 20 {
+			time.Sleep(15 * time.Second)
+			n := r.round()
+			issues += len(n.Issues)
+			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last("eth0").At) > wireKept) {
+				t.Errorf("%v after %v", w, time.Since(r.o.wires.last("eth0").At))
+			}
+		}
+		if r.driver.asked != 3 || issues != 2 || r.driver.pause != 2 {
+			t.Errorf("asked %d times, %d for pause, %d issues", r.driver.asked, r.driver.pause, issues)
+		}
+	})
+}
+
+// TestEthernetWhileRTNLIsHeld: a reading that takes over a second holds up no round for longer, and none is made for a minute; each
+// round says so.
+func TestEthernetWhileRTNLIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+		r.driver.takes = 3 * time.Second
+		begun := time.Now()
+		r.round()
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("the round took %s", took)
+		}
+		time.Sleep(5 * time.Second)
+		for range 3 {
+			if n := r.round(); len(n.Issues) == 0 || n.Issues[0].Reason != string(host.BackedOff) {
+				t.Errorf("%+v", n.Issues)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if r.driver.asked != 1 || r.driver.pause != 0 {
+			t.Errorf("asked %d times, %d for pause", r.driver.asked, r.driver.pause)
+		}
+		r.driver.takes = 0
+		time.Sleep(15 * time.Second)
+		if n := r.round(); len(n.Issues) != 0 || n.Ethernet.Netdevs[0].Wire == nil || n.Ethernet.Netdevs[0].Pause == nil {
+			t.Errorf("%+v, %+v", n.Issues, n.Ethernet.Netdevs[0])
+		}
+	})
+}
+
+func TestEthernetOfVirtualFunctions(t *testing.T) {
+	r := newEthRig(t, ethTree("mlx5_0", "eth0")+"-- sys/devices/pci0000:00/0000:18:00.0/physfn -> ../0000:18:00.1 --\n")
+	r.driver.err = errors.New("asked")
+	if n := r.round(); r.driver.asked+r.driver.pause+r.driver.fec != 0 || len(n.Ethernet.Netdevs) != 0 {
+		t.Errorf("asked %d times: %v", r.driver.asked, n.Ethernet)
+	}
+}
+
+func FuzzWireCounts(f *testing.F) {
+	f.Add("mlx5_core", "rx_prio3_pause", uint64(5))
+	f.Add("ice", "rx_priority_9_xon.nic", uint64(1<<63))
+	tables := wireTables()
+	f.Fuzz(func(t *testing.T, driver, name string, v uint64) {
+		for _, c := range wireCounts(tables[driver], []host.Stat{{Name: name, Value: v}, {Name: name, Value: v}}) {
+			if c.Index < -1 || c.Index >= priorities || c.Value < 0 || c.What >= snapshot.WireWhats {
+				t.Fatalf("%+v", c)
+			}
+		}
+	})
+}
+
+// BenchmarkWireCounts is an mlx5 of 63 channels: some 5,000 statistics, of which few are of the wire.
+func BenchmarkWireCounts(b *testing.B) {
+	table := wireTables()["mlx5_core"]
+	var stats []host.Stat
+	for i := range 63 {
+		for j := range 75 {
+			stats = append(stats, host.Stat{Name: fmt.Sprintf("rx%d_statistic_%d", i, j)})
+		}
+	}
+	for name := range table {
+		stats = append(stats, host.Stat{Name: name, Value: 1})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		wireCounts(table, stats)
+	}
+}

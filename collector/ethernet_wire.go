@@ -1,0 +1,157 @@
+package collector
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// wires reads what drivers count of their netdevs (ethtool -S), in one place for all who want to know it: on mlx5 a reading takes some
+// 40 registers, with rtnl held. Whoever needs a fresh reading makes one; the others take the newest.
+type wires struct {
+	tables map[string]map[string]wireEntry
+
+	mu      sync.Mutex
+	netdevs map[string]*wireState
+}
+
+// wireTarget is a netdev that can be read.
+type wireTarget struct {
+	device         string
+	port           int
+	netdev, driver string
+}
+
+// wireState is what is known of a netdev.
+type wireState struct {
+	wireTarget
+	newest *snapshot.Wire
+	shown  [priorities]bool // the priority has PFC, or has counted something
+}
+
+func newWires() *wires { return &wires{tables: wireTables(), netdevs: map[string]*wireState{}} }
+
+// knows says whether the statistics of a driver have a meaning here.
+func (w *wires) knows(driver string) bool { return w.tables[driver] != nil }
+
+// wireRequests are the ioctls of a reading: ETHTOOL_GDRVINFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS.
+const wireRequests = 3
+
+// read makes a reading of a netdev now, and keeps it. The error is that of the driver, or that rtnl is in the way.
+func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapshot.Wire, error) {
+	var stats []host.Stat
+	var err error
+	var took time.Duration
+	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, of.device, wireRequests, func() {
+		start := time.Now()
+		stats, err = h.Ethtool.NetdevStats(ctx, of.netdev)
+		took = time.Since(start)
+	}); refused != nil {
+		return nil, refused // stats may still be written to
+	}
+	if err != nil {
+		if host.ReasonOf(err) == host.Gone {
+			w.forget(of.netdev)
+		}
+		return nil, err
+	}
+	now := h.Now()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.netdevs[of.netdev]
+	if st == nil || st.wireTarget != of {
+		st = &wireState{wireTarget: of}
+		w.netdevs[of.netdev] = st
+	}
+	counts := wireCounts(w.tables[of.driver], stats)
+	st.note(counts, showsEnabled[of.driver])
+	st.newest = &snapshot.Wire{At: now, Took: took, Counts: st.shownOf(counts)}
+	return st.newest, nil
+}
+
+// last is the newest reading of a netdev, whoever made it; nil if there is none.
+func (w *wires) last(netdev string) *snapshot.Wire {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if st := w.netdevs[netdev]; st != nil {
+		return st.newest
+	}
+	return nil
+}
+
+// targets are the netdevs that have been read, in the order of their names.
+func (w *wires) targets() (out []wireTarget) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, netdev := range slices.Sorted(maps.Keys(w.netdevs)) {
+		out = append(out, w.netdevs[netdev].wireTarget)
+	}
+	return out
+}
+
+// forget drops what is known of a netdev that is gone.
+func (w *wires) forget(netdev string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.netdevs, netdev)
+}
+
+// wireCounts puts statistics into the terms of all drivers, in the order in which a thing is first counted.
+func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCount {
+	var out []snapshot.WireCount
+	type key struct {
+		what  snapshot.WireWhat
+		label string
+		index int
+	}
+	place := map[key]int{}
+	for _, s := range stats {
+		e, ok := table[s.Name]
+		if !ok {
+			continue
+		}
+		v := float64(s.Value)
+		if e.per != 0 {
+			v /= e.per
+		}
+		if e.what == snapshot.PCIeStallRatio {
+			v = min(v, 1)
+		}
+		k := key{e.what, e.label, e.index}
+		if i, ok := place[k]; ok {
+			out[i].Value += v
+			continue
+		}
+		place[k] = len(out)
+		out = append(out, snapshot.WireCount{What: e.what, Label: e.label, Index: e.index, Value: v})
+	}
+	return out
+}
+
+// byPriority says whether the index is a priority.
+func byPriority(c *snapshot.WireCount) bool { return c.Index >= 0 && c.What != snapshot.LaneErrors }
+
+// note marks the priorities that have counted something, and those with PFC where the driver lists no others.
+func (st *wireState) note(counts []snapshot.WireCount, enabled bool) {
+	for i := range counts {
+		if c := &counts[i]; byPriority(c) && (c.Value > 0 || enabled && c.What == snapshot.PFCPauseFrames) {
+			st.shown[c.Index] = true
+		}
+	}
+}
+
+// shownOf leaves out priorities that nothing uses: eight for each netdev are most of what there is.
+func (st *wireState) shownOf(counts []snapshot.WireCount) []snapshot.WireCount {
+	out := make([]snapshot.WireCount, 0, len(counts))
+	for i := range counts {
+		if c := &counts[i]; !byPriority(c) || st.shown[c.Index] {
+			out = append(out, *c)
+		}
+	}
+	return out
+}

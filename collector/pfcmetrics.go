@@ -1,0 +1,77 @@
+package collector
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const fromSamples = "the exporter, by samples of " + statsSource
+
+var (
+	pfcSampled        = wireDesc("rdma_port_pfc_sampled_seconds_total", "Time that is covered by short samples: for ten minutes after a port was last paused, or paused its switch, its pause times are read each --pfc.sample-interval between the rounds. Samples are of their own length each.", fromSamples)
+	pfcStalled        = wireDesc("rdma_port_pfc_stalled_seconds_total", "Length of the samples in which the priority was paused for more than half of the time. Its rate over that of the sampled seconds is the share of the time that the priority stood still.", fromSamples, "direction", "priority")
+	pfcSampleRatio    = wireDesc("rdma_port_pfc_paused_sample_ratio", "Samples by the share of their length in which the priority was paused.", fromSamples, "direction", "priority")
+	pfcSampleRefusals = wireDesc("rdma_port_pfc_samples_refused_total", "Samples that were not taken, or were the last for five minutes: budget reads take their share of the time, and the interval stretches; rtnl another request that takes rtnl was slow; slow the call took over 250 ms; error the driver answered one.", "the exporter", "reason")
+	pfcSampleInterval = wireDesc("rdma_port_pfc_sample_interval_seconds", "Time between samples as it is now, longer than --pfc.sample-interval where samples cost too much; absent while none are taken.", "the exporter")
+
+	pfcSampleDescs = []*Desc{inSeconds(pfcSampled), inSeconds(pfcStalled), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
+)
+
+func ofRatios(d *Desc) *Desc {
+	d.Type, d.Unit, d.Bounds = exposition.Histogram, "ratio", pausedRatioBounds[:]
+	return d
+}
+
+func asGauge(d *Desc) *Desc {
+	d.Type = gauge
+	return d
+}
+
+func inSeconds(d *Desc) *Desc {
+	d.Unit = "seconds"
+	return d
+}
+
+// pausesOf takes the pause times out of a reading. It is as of when the driver was half way through.
+func pausesOf(w *snapshot.Wire) pauseReading {
+	r := pauseReading{at: w.At.Add(-w.Took / 2), seconds: map[flow]float64{}}
+	for i := range w.Counts {
+		if c := &w.Counts[i]; c.What == snapshot.PFCPauseSeconds {
+			r.seconds[flow{c.Label, index(c.Index)}] = c.Value
+		}
+	}
+	return r
+}
+
+// readPauses makes a reading, which the next round takes as well.
+func (c *ethernet) readPauses(ctx context.Context, h *host.Host, n wireTarget) (pauseReading, time.Duration, error) {
+	w, err := c.wires.read(ctx, h, n)
+	if err != nil {
+		return pauseReading{}, 0, err
+	}
+	return pausesOf(w), w.Took, nil
+}
+
+func emitPFCSamples(s Sink, p *snapshot.PFCSamples, at []string) {
+	if p == nil {
+		return
+	}
+	s.Emit(pfcSampled, p.Sampled, at...)
+	if p.Interval != nil {
+		s.Emit(pfcSampleInterval, *p.Interval, at...)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(p.Refused)) {
+		s.Emit(pfcSampleRefusals, float64(p.Refused[reason]), append(at[:len(at):len(at)], reason)...)
+	}
+	for _, f := range p.Flows {
+		l := append(at[:len(at):len(at)], f.Direction, f.Priority)
+		s.Emit(pfcStalled, f.Stalled, l...)
+		s.EmitHistogram(pfcSampleRatio, exposition.HistogramValue{Counts: f.Ratios, Sum: f.RatioSum}, l...)
+	}
+}

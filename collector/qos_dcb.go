@@ -1,0 +1,107 @@
+package collector
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// readDCB asks for the netdev's bridging. Where rtnl is in the way, what was known stays.
+func (r *reader) readDCB(q *snapshot.NetdevQoS) {
+	dir, now := dcbDir(q.Name), r.now()
+	if r.quarantine.held(dir, "ieee", now) {
+		return
+	}
+	ctx, dcb, netdev := r.ctx, r.h.DCB, q.Name
+	var c host.DCBConfig
+	var err error
+	if r.underRTNL(host.SourceDCB, 1, func() { c, err = dcb.IEEE(ctx, netdev) }) != nil {
+		return // both may still be written to
+	}
+	r.quarantine.note(dir, "ieee", now, err)
+	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
+		r.issue(err)
+	}
+	bridging(q, &c)
+}
+
+// bridging puts a configuration, an empty one where it was refused, into q.
+func bridging(q *snapshot.NetdevQoS, c *host.DCBConfig) {
+	q.PFC, q.Classes, q.Buffers = nil, nil, nil
+	if p := c.PFC; p != nil {
+		q.PFC = &snapshot.PFC{Capable: p.Capability, Sent: p.Requests, Received: p.Indications}
+		for i := range q.PFC.Enabled {
+			q.PFC.Enabled[i] = p.Enabled>>i&1 == 1
+		}
+	}
+	if e := c.ETS; e != nil {
+		q.Classes = &snapshot.Classes{Algorithm: e.Algorithm, Bandwidth: e.Bandwidth, OfPrio: e.TrafficClass}
+	}
+	if b := c.Buffer; b != nil {
+		q.Buffers = &snapshot.Buffers{Sizes: b.Sizes, OfPrio: b.Buffer}
+	}
+	q.DSCPs, q.Trust, q.DCBX = dscps(c.Apps), trust(c), dcbxFlags(c.DCBX)
+}
+
+// maxDSCP is the largest value of six bits.
+const maxDSCP = 63
+
+// dscps sorts the DSCPs of an APP table by their priority. The highest priority of a DSCP counts (dcb_ieee_getapp_mask's users
+// take the last bit).
+func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
+	leadsTo := map[uint8]uint8{}
+	for _, a := range apps {
+		if a.Selector == host.DCBSelectorDSCP && a.Protocol <= maxDSCP {
+			d := uint8(a.Protocol)
+			leadsTo[d] = max(leadsTo[d], a.Priority)
+		}
+	}
+	if len(leadsTo) == 0 {
+		return nil
+	}
+	out := &[snapshot.Priorities][]uint8{}
+	for d := range uint8(maxDSCP + 1) {
+		if p, ok := leadsTo[d]; ok {
+			out[p] = append(out[p], d)
+		}
+	}
+	return out
+}
+
+// byDSCP is the trust in a packet's DSCP.
+const byDSCP = "dscp"
+
+// trust is what gives a received packet its priority. Where the driver does not tell, it is the DSCP while an entry of the APP
+// table has one, as mlx5 has it (mlx5e_dcbnl_ieee_setapp).
+func trust(c *host.DCBConfig) string {
+	by := func(selector uint8) bool {
+		if c.Trust != nil {
+			return slices.Contains(c.Trust, selector)
+		}
+		return slices.ContainsFunc(c.Apps, func(a host.DCBApp) bool { return a.Selector == selector })
+	}
+	switch {
+	case by(host.DCBSelectorDSCP):
+		return byDSCP
+	case c.Apps != nil || c.Trust != nil:
+		return "pcp"
+	}
+	return ""
+}
+
+// dcbxFlags names the flags DCB_CAP_DCBX_* of include/uapi/linux/dcbnl.h.
+func dcbxFlags(flags *uint64) (out []string) {
+	if flags == nil {
+		return nil
+	}
+	for _, f := range []struct {
+		bit  uint64
+		name string
+	}{{host.DCBXHost, "host"}, {host.DCBXLLDManaged, "lld_managed"}, {host.DCBXCEE, "cee"}, {host.DCBXIEEE, "ieee"}, {host.DCBXStatic, "static"}} {
+		if *flags&f.bit != 0 {
+			out = append(out, f.name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,319 @@
+package collector
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
+
+var (
+	pfcEnabled = &Desc{
+		Name: "rdma_port_pfc_enabled", Type: gauge, Scope: scopePort,
+		Help:   "Priorities with priority flow control, 1 for each that has it, absent for others. Of a port whose priorities are known rdma_port_pfc_enabled_priorities is there, 0 if none has it.",
+		Labels: []string{"device", "port", "netdev", "priority"},
+		Source: fromDCB + ", pfc_en",
+	}
+	pfcEnabledPriorities = &Desc{
+		Name: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Help:   "Number of priorities with priority flow control, 0 if none has it; absent where the driver does not tell.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: fromDCB + ", pfc_en",
+	}
+	pfcCapablePriorities = &Desc{
+		Name: "rdma_port_pfc_capable_priorities", Type: gauge, Scope: scopePort,
+		Help:   "Number of priorities that may have priority flow control at a time.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: fromDCB + ", pfc_cap",
+	}
+	dcbPFCFrames = &Desc{
+		Name: "rdma_port_dcb_pfc_frames_total", Type: counter, Scope: scopePort,
+		Help:   "PFC frames of the priorities that have it or had frames, as the driver answers requests on DCB: once a minute, and on mlx5 as of the last reading of the netdev's statistics.",
+		Labels: []string{"device", "port", "netdev", "priority", "direction"},
+		Source: fromDCB + ", requests (transmit) and indications (receive)",
+	}
+	qosInfo = &Desc{
+		Name: "rdma_port_qos_info", Type: gauge, Scope: scopePort,
+		Help:   "How a netdev sorts traffic, always 1. trust: dscp or pcp, what gives a received packet its priority, empty where it cannot be told. dcbx: who configures it, a list of host, lld_managed (firmware or the switch), cee, ieee, static.",
+		Labels: []string{"device", "port", "netdev", "trust", "dcbx"},
+		Source: fromDCB + ", APP table and DCBX mode; MLNX_OFED qos/trust",
+	}
+	priorityInfo = &Desc{
+		Name: "rdma_port_priority_info", Type: gauge, Scope: scopePort,
+		Help:   "The DSCPs that lead to a priority, always 1: of priorities with priority flow control, and of those that a DSCP leads to which by default does not. By default it is a DSCP's upper three bits where the driver tells all, else priority 0. Absent where the DSCP gives no priority, or no DSCP is told.",
+		Labels: []string{"device", "port", "netdev", "priority", "dscps"},
+		Source: fromDCB + ", APP table, selector 5",
+	}
+	classBandwidth = &Desc{
+		Name: "rdma_port_traffic_class_bandwidth_ratio", Type: gauge, Unit: "ratio", Scope: scopePort,
+		Help:   "Share of the bandwidth that a traffic class is sure of, of the classes of priorities with priority flow control or DSCPs of their own (rdma_port_priority_info); absent for classes that do not share it, and where one has all.",
+		Labels: []string{"device", "port", "netdev", "traffic_class"},
+		Source: fromDCB + ", tc_tx_bw of classes with ETS",
+	}
+	classSelection = &Desc{
+		Name: "rdma_port_traffic_class_selection_info", Type: gauge, Scope: scopePort,
+		Help:   "How the traffic classes in use that do not share the bandwidth take turns, always 1, where others do. algorithm: strict (before those), cbs (credit-based shaper), vendor.",
+		Labels: []string{"device", "port", "netdev", "traffic_class", "algorithm"},
+		Source: fromDCB + ", tc_tsa",
+	}
+	priorityClass = &Desc{
+		Name: "rdma_port_priority_traffic_class", Type: gauge, Scope: scopePort,
+		Help:   "Traffic class of a priority with priority flow control or DSCPs of its own (rdma_port_priority_info); absent where it has its own number, and where all have the driver's default.",
+		Labels: []string{"device", "port", "netdev", "priority"},
+		Source: fromDCB + ", prio_tc",
+	}
+	bufferBytes = &Desc{
+		Name: "rdma_port_buffer_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "Size of a receive buffer of the port; absent for those of no size.",
+		Labels: []string{"device", "port", "netdev", "buffer"},
+		Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
+	}
+	priorityBuffer = &Desc{
+		Name: "rdma_port_priority_buffer", Type: gauge, Scope: scopePort,
+		Help:   "Number of the receive buffer of a priority with priority flow control.",
+		Labels: []string{"device", "port", "netdev", "priority"},
+		Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
+	}
+	notificationEnabled = &Desc{
+		Name: "rdma_port_congestion_notification_enabled", Type: gauge, Scope: scopePort,
+		Help:   "Whether congestion notification (DCQCN) is on for a priority: of the notification point, which answers marked packets with CNPs, and of the reaction point, which slows down. Of priorities with priority flow control, and wherever it is off.",
+		Labels: []string{"device", "port", "netdev", "priority", "point"},
+		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable",
+	}
+	cnpInfo = &Desc{
+		Name: "rdma_port_cnp_info", Type: gauge, Scope: scopePort,
+		Help:   "DSCP and 802.1p priority of the CNPs that a port sends, always 1.",
+		Labels: []string{"device", "port", "netdev", "dscp", "priority"},
+		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_np/{cnp_dscp,cnp_802p_prio}",
+	}
+	trafficClassInfo = &Desc{
+		Name: "rdma_port_traffic_class_info", Type: gauge, Scope: scopePort,
+		Help:   "Traffic class byte that all RoCE packets of a port are given, and the DSCP in it, always 1; absent where none is set.",
+		Labels: []string{"device", "port", "traffic_class", "dscp"},
+		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
+	}
+	rocePinInfo = &Desc{
+		Name: "rdma_port_roce_pin_info", Type: gauge, Scope: scopePort,
+		Help:   "What --config.file says of RoCE on a port, always 1; absent where it says nothing. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty: not said.",
+		Labels: []string{"device", "port", "roce", "congestion_control"},
+		Source: "--config.file",
+	}
+
+	qosDescs = []*Desc{
+		pfcEnabled, pfcEnabledPriorities, pfcCapablePriorities, dcbPFCFrames, qosInfo, priorityInfo, classBandwidth, classSelection,
+		priorityClass, bufferBytes, priorityBuffer, notificationEnabled, cnpInfo, trafficClassInfo, rocePinInfo,
+	}
+)
+
+func emitQoS(n *snapshot.Node, s Sink) {
+	if n.QoS == nil {
+		return
+	}
+	for i := range n.QoS.Netdevs {
+		q := &n.QoS.Netdevs[i]
+		e := qosEmitter{s: s, q: q, labels: []string{q.Device, strconv.Itoa(q.Port), q.Name}}
+		e.emit()
+	}
+	for _, p := range n.QoS.Ports {
+		port := strconv.Itoa(p.Port)
+		if c := p.TrafficClass; c != nil {
+			s.Emit(trafficClassInfo, 1, p.Device, port, strconv.FormatUint(*c, 10), strconv.FormatUint(*c>>2, 10))
+		}
+		if p.PinnedRoCE != "" || p.PinnedCongestionControl != "" {
+			s.Emit(rocePinInfo, 1, p.Device, port, p.PinnedRoCE, p.PinnedCongestionControl)
+		}
+	}
+}
+
+// qosEmitter emits what is known of one netdev.
+type qosEmitter struct {
+	s      Sink
+	q      *snapshot.NetdevQoS
+	labels []string
+	marked [snapshot.Priorities]bool // with flow control, or with DSCPs that do not lead there by default
+}
+
+func (e *qosEmitter) put(d *Desc, v float64, more ...string) {
+	e.s.Emit(d, v, append(e.labels[:len(e.labels):len(e.labels)], more...)...)
+}
+
+func (e *qosEmitter) emit() {
+	q := e.q
+	if q.Trust != "" || q.DCBX != nil {
+		e.put(qosInfo, 1, q.Trust, strings.Join(q.DCBX, ","))
+	}
+	e.pfc()
+	e.priorities()
+	e.classes()
+	e.buffers()
+	e.notification()
+}
+
+// lossless says whether a priority has flow control.
+func (e *qosEmitter) lossless(p int) bool { return e.q.PFC != nil && e.q.PFC.Enabled[p] }
+
+func (e *qosEmitter) pfc() {
+	pfc := e.q.PFC
+	if pfc == nil {
+		return
+	}
+	on := 0
+	for p := range snapshot.Priorities {
+		priority := strconv.Itoa(p)
+		if pfc.Enabled[p] {
+			on++
+			e.put(pfcEnabled, 1, priority)
+		}
+		if pfc.Enabled[p] || pfc.Sent[p] > 0 || pfc.Received[p] > 0 {
+			e.put(dcbPFCFrames, float64(pfc.Sent[p]), priority, "transmit")
+			e.put(dcbPFCFrames, float64(pfc.Received[p]), priority, "receive")
+		}
+	}
+	e.put(pfcEnabledPriorities, float64(on))
+	e.put(pfcCapablePriorities, float64(pfc.Capable))
+}
+
+// allDSCPs is how many there are.
+const allDSCPs = maxDSCP + 1
+
+func (e *qosEmitter) priorities() {
+	var to [snapshot.Priorities][]uint8
+	told := e.q.DSCPs != nil && e.q.Trust == byDSCP
+	if told {
+		to = *e.q.DSCPs
+	}
+	n := 0
+	for _, list := range to {
+		n += len(list)
+	}
+	for p, list := range to {
+		e.marked[p] = e.lossless(p) || slices.ContainsFunc(list, func(d uint8) bool {
+			if n == allDSCPs {
+				return int(d>>3) != p
+			}
+			return p != 0
+		})
+		if e.marked[p] && told {
+			e.put(priorityInfo, 1, strconv.Itoa(p), ranges(list))
+		}
+	}
+}
+
+// ranges writes ascending numbers as 0-7,26.
+func ranges(numbers []uint8) string {
+	var out []string
+	for i := 0; i < len(numbers); {
+		first := numbers[i]
+		last := first
+		for i++; i < len(numbers) && numbers[i] == last+1; i++ {
+			last++
+		}
+		if first == last {
+			out = append(out, strconv.Itoa(int(first)))
+		} else {
+			out = append(out, fmt.Sprintf("%d-%d", first, last))
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// algorithmName names a transmission selection algorithm other than ETS.
+func algorithmName(n uint64) string {
+	switch n {
+	case host.DCBStrict:
+		return "strict"
+	case host.DCBCreditBased:
+		return "cbs"
+	case host.DCBVendor:
+		return "vendor"
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// defaultClasses are maps from priority to traffic class that drivers begin with: identity, all in one, and mlx5's, by
+// which priority 1 is the lowest (mlx5e_ets_init).
+var defaultClasses = [][snapshot.Priorities]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {}, {1, 0, 2, 3, 4, 5, 6, 7}}
+
+func (e *qosEmitter) classes() {
+	c := e.q.Classes
+	if c == nil {
+		return
+	}
+	byDefault := slices.Contains(defaultClasses, c.OfPrio)
+	var used, marked [snapshot.Priorities]bool
+	for p, class := range c.OfPrio {
+		if class >= snapshot.Priorities {
+			continue
+		}
+		used[class], marked[class] = true, marked[class] || e.marked[p]
+		if e.marked[p] && class != uint64(p) && !byDefault {
+			e.put(priorityClass, float64(class), strconv.Itoa(p))
+		}
+	}
+	if !sharing(c) {
+		return
+	}
+	for i, algorithm := range c.Algorithm {
+		class := strconv.Itoa(i)
+		switch {
+		case algorithm == host.DCBEnhanced && marked[i]:
+			e.put(classBandwidth, float64(c.Bandwidth[i])/100, class)
+		case algorithm != host.DCBEnhanced && used[i]:
+			e.put(classSelection, 1, class, algorithmName(algorithm))
+		}
+	}
+}
+
+// sharing says whether some class has a part of the bandwidth.
+func sharing(c *snapshot.Classes) bool {
+	for i, algorithm := range c.Algorithm {
+		if b := c.Bandwidth[i]; algorithm == host.DCBEnhanced && b > 0 && b < 100 {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *qosEmitter) buffers() {
+	b := e.q.Buffers
+	if b == nil {
+		return
+	}
+	for i, size := range b.Sizes {
+		if size > 0 {
+			e.put(bufferBytes, float64(size), strconv.Itoa(i))
+		}
+	}
+	for p, buffer := range b.OfPrio {
+		if e.lossless(p) {
+			e.put(priorityBuffer, float64(buffer), strconv.Itoa(p))
+		}
+	}
+}
+
+func (e *qosEmitter) notification() {
+	for p := range snapshot.Priorities {
+		for _, point := range []struct {
+			name string
+			on   *uint64
+		}{{"notification", e.q.Notification[p]}, {"reaction", e.q.Reaction[p]}} {
+			if point.on != nil && (e.lossless(p) || *point.on == 0) {
+				e.put(notificationEnabled, boolValue(*point.on != 0), strconv.Itoa(p), point.name)
+			}
+		}
+	}
+	if dscp, prio := e.q.CNPDSCP, e.q.CNPPriority; dscp != nil || prio != nil {
+		text := func(v *uint64) string {
+			if v == nil {
+				return ""
+			}
+			return strconv.FormatUint(*v, 10)
+		}
+		e.put(cnpInfo, 1, text(dscp), text(prio))
+	}
+}

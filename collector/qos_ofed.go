@@ -1,0 +1,45 @@
+package collector
+
+import (
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// readOFED reads the files that MLNX_OFED puts beside the netdev's own. A firmware error shows as an empty file.
+func (r *reader) readOFED(q *snapshot.NetdevQoS) {
+	r.begin(host.SourceRoCEConfig)
+	dir := netDir + q.Name
+	if t := r.optional(dir + "/qos/trust"); t != "" {
+		q.Trust = t
+	}
+	if _, err := r.h.Files.List(dir + "/ecn"); err != nil {
+		return
+	}
+	for p := range snapshot.Priorities {
+		name := strconv.Itoa(p)
+		q.Notification[p] = r.count(dir + "/ecn/roce_np/enable/" + name)
+		q.Reaction[p] = r.count(dir + "/ecn/roce_rp/enable/" + name)
+	}
+	q.CNPDSCP = r.count(dir + "/ecn/roce_np/cnp_dscp")
+	q.CNPPriority = r.count(dir + "/ecn/roce_np/cnp_802p_prio")
+}
+
+// trafficClass reads the one that is set for all RoCE packets of a port; those set for some addresses are left out. An empty
+// file: none is set.
+func (r *reader) trafficClass(device string, n int) *uint64 {
+	return globalTrafficClass(r.optional(classDir + "/" + device + "/tc/" + strconv.Itoa(n) + "/traffic_class"))
+}
+
+// globalTrafficClass reads lines such as "Global tclass=106" and "src_ip=…,dst_ip=…,tclass=96".
+func globalTrafficClass(text string) *uint64 {
+	for line := range strings.Lines(text) {
+		value, ok := strings.CutPrefix(strings.TrimSpace(line), "Global tclass=")
+		if n, err := strconv.ParseUint(value, 10, 8); ok && err == nil {
+			return &n
+		}
+	}
+	return nil
+}

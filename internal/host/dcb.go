@@ -1,0 +1,260 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// DCB numbers, include/uapi/linux/dcbnl.h. Of the commands only this one is made: its answer has the DCBX mode as well, and each
+// costs others rtnl.
+const (
+	dcbCmdIEEEGet = 21
+
+	dcbAttrIfname = 1
+	dcbAttrIEEE   = 13
+	dcbAttrDCBX   = 14
+
+	dcbIEEEETS      = 1
+	dcbIEEEPFC      = 2
+	dcbIEEEAppTable = 3
+	dcbIEEEBuffer   = 10
+	dcbIEEETrust    = 11
+
+	dcbApp      = 1 // DCB_ATTR_IEEE_APP
+	dcbAppDCB   = 2 // DCB_ATTR_DCB_APP: selectors of the kernel's own
+	dcbTrustApp = 1 // DCB_ATTR_DCB_APP_TRUST
+
+	// Sizes of the structs as all architectures lay them out.
+	sizeofETS    = 59
+	sizeofPFC    = 136
+	sizeofBuffer = 44
+	sizeofApp    = 4
+)
+
+// DCBPriorities is the number of priorities and of traffic classes, IEEE_8021QAZ_MAX_TCS.
+const DCBPriorities = 8
+
+// Selectors of the APP table, IEEE 802.1Q table D-9 and include/uapi/linux/dcbnl.h.
+const (
+	DCBSelectorEthertype = 1
+	DCBSelectorStream    = 2 // TCP or SCTP port
+	DCBSelectorDatagram  = 3 // UDP or DCCP port
+	DCBSelectorPort      = 4
+	DCBSelectorDSCP      = 5
+	DCBSelectorPCP       = 255
+)
+
+// Transmission selection algorithms, IEEE_8021QAZ_TSA_*.
+const (
+	DCBStrict      = 0
+	DCBCreditBased = 1
+	DCBEnhanced    = 2
+	DCBVendor      = 255
+)
+
+// Flags of DCBX, DCB_CAP_DCBX_*.
+const (
+	DCBXHost       = 1
+	DCBXLLDManaged = 2
+	DCBXCEE        = 4
+	DCBXIEEE       = 8
+	DCBXStatic     = 16
+)
+
+// DCBConfig is what IEEE_GET tells; nil means that the driver did not send it.
+type DCBConfig struct {
+	ETS    *DCBETS
+	PFC    *DCBPFC
+	Buffer *DCBBuffer
+	Apps   []DCBApp // in order; empty but not nil: the table is
+	Trust  []uint8  // selectors that the port looks at, the first one first
+	DCBX   *uint64  // flags DCBX*
+}
+
+// PerPriority is a value for each priority or traffic class.
+type PerPriority [DCBPriorities]uint64
+
+// DCBETS is struct ieee_ets without what the peer recommends.
+type DCBETS struct {
+	Willing, Capability, CreditBased uint64      // Capability: number of traffic classes
+	Bandwidth                        PerPriority // tc_tx_bw: percent by traffic class
+	Algorithm                        PerPriority // tc_tsa by traffic class
+	TrafficClass                     PerPriority // prio_tc by priority
+}
+
+// DCBPFC is struct ieee_pfc.
+type DCBPFC struct {
+	Capability uint64 // traffic classes that may have PFC at a time
+	Enabled    uint64 // bit P: priority P
+	MBC        uint64 // MACsec bypass capability
+	Delay      uint64 // of the link; mlx5: length of the cable in metres
+	// Frames sent and received by priority. mlx5 tells what it had at its last reading of all statistics.
+	Requests, Indications PerPriority
+}
+
+// DCBBuffer is struct dcbnl_buffer: receive buffers of the port.
+type DCBBuffer struct {
+	Buffer PerPriority // by priority
+	Sizes  PerPriority // bytes by buffer
+	Total  uint64      // bytes
+}
+
+// DCBApp is struct dcb_app: what has a protocol goes to a priority.
+type DCBApp struct {
+	Selector, Priority uint8
+	Protocol           uint16
+}
+
+// dcbClient asks for DCB by rtnetlink.
+type dcbClient struct{}
+
+func (dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
+	c, err := askIEEE(netdev)
+	if err != nil {
+		return DCBConfig{}, &Error{"ask", "dcb/" + netdev + "/ieee", err}
+	}
+	return c, nil
+}
+
+func dcbRequest(netdev string) *nl.NetlinkRequest {
+	req := nl.NewNetlinkRequest(unix.RTM_GETDCB, 0)
+	req.AddData(dcbMsg(dcbCmdIEEEGet))
+	req.AddData(nl.NewRtAttr(dcbAttrIfname, nl.ZeroTerminated(netdev)))
+	return req
+}
+
+func askIEEE(netdev string) (DCBConfig, error) {
+	msgs, err := dcbRequest(netdev).Execute(unix.NETLINK_ROUTE, 0)
+	if err != nil {
+		return DCBConfig{}, err
+	}
+	if len(msgs) == 0 {
+		return DCBConfig{}, fmt.Errorf("%w: empty reply", ErrMalformed)
+	}
+	return parseDCB(msgs[0])
+}
+
+// sizeofDCBMsg is struct dcbmsg, which precedes the attributes.
+const sizeofDCBMsg = 4
+
+// dcbMsg is struct dcbmsg of a command.
+type dcbMsg uint8
+
+// Len is its size.
+func (dcbMsg) Len() int { return sizeofDCBMsg }
+
+// Serialize writes it: address family, command, padding.
+func (m dcbMsg) Serialize() []byte { return []byte{unix.AF_UNSPEC, byte(m), 0, 0} }
+
+// parseDCB reads an answer to DCB_CMD_IEEE_GET. What has not its size is not there; none of it: no answer.
+func parseDCB(msg []byte) (c DCBConfig, err error) {
+	if len(msg) < sizeofDCBMsg {
+		return DCBConfig{}, fmt.Errorf("%w: DCB answer of %d bytes", ErrMalformed, len(msg))
+	}
+	told := false
+	for t, v := range attrs(msg[sizeofDCBMsg:]) {
+		switch t {
+		case dcbAttrIEEE: // a nest that does not say that it is one
+			told = true
+			parseIEEE(v, &c)
+		case dcbAttrDCBX:
+			c.DCBX = optionalNumber(v)
+		}
+	}
+	if !told {
+		return DCBConfig{}, fmt.Errorf("%w: DCB answer without IEEE", ErrMalformed)
+	}
+	return c, nil
+}
+
+func parseIEEE(msg []byte, c *DCBConfig) {
+	for t, v := range attrs(msg) {
+		switch t {
+		case dcbIEEEETS:
+			c.ETS = parseETS(v)
+		case dcbIEEEPFC:
+			c.PFC = parsePFC(v)
+		case dcbIEEEBuffer:
+			c.Buffer = parseBuffer(v)
+		case dcbIEEEAppTable:
+			c.Apps = parseApps(v)
+		case dcbIEEETrust:
+			c.Trust = parseTrust(v)
+		}
+	}
+}
+
+func parseETS(b []byte) *DCBETS {
+	if len(b) != sizeofETS {
+		return nil
+	}
+	return &DCBETS{
+		Willing: uint64(b[0]), Capability: uint64(b[1]), CreditBased: uint64(b[2]),
+		Bandwidth: bytesOf(b[3:]), Algorithm: bytesOf(b[19:]), TrafficClass: bytesOf(b[27:]),
+	}
+}
+
+func parsePFC(b []byte) *DCBPFC {
+	if len(b) != sizeofPFC {
+		return nil
+	}
+	p := &DCBPFC{
+		Capability: uint64(b[0]), Enabled: uint64(b[1]), MBC: uint64(b[2]), Delay: uint64(binary.NativeEndian.Uint16(b[4:])),
+	}
+	for i := range p.Requests {
+		p.Requests[i], p.Indications[i] = binary.NativeEndian.Uint64(b[8+8*i:]), binary.NativeEndian.Uint64(b[72+8*i:])
+	}
+	return p
+}
+
+func parseBuffer(b []byte) *DCBBuffer {
+	if len(b) != sizeofBuffer {
+		return nil
+	}
+	out := &DCBBuffer{Buffer: bytesOf(b), Total: uint64(binary.NativeEndian.Uint32(b[40:]))}
+	for i := range out.Sizes {
+		out.Sizes[i] = uint64(binary.NativeEndian.Uint32(b[8+4*i:]))
+	}
+	return out
+}
+
+// bytesOf reads an array of u8.
+func bytesOf(b []byte) (out PerPriority) {
+	for i := range out {
+		out[i] = uint64(b[i])
+	}
+	return out
+}
+
+func parseApps(b []byte) []DCBApp {
+	out := []DCBApp{}
+	for t, v := range attrs(b) {
+		if (t == dcbApp || t == dcbAppDCB) && len(v) == sizeofApp && v[1] < DCBPriorities {
+			out = append(out, DCBApp{Selector: v[0], Priority: v[1], Protocol: binary.NativeEndian.Uint16(v[2:])})
+		}
+	}
+	SortDCBApps(out)
+	return slices.Compact(out)
+}
+
+// SortDCBApps sorts by selector, priority and protocol.
+func SortDCBApps(apps []DCBApp) {
+	slices.SortFunc(apps, func(a, b DCBApp) int {
+		return cmp.Or(cmp.Compare(a.Selector, b.Selector), cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Protocol, b.Protocol))
+	})
+}
+
+func parseTrust(b []byte) (out []uint8) {
+	for t, v := range attrs(b) {
+		if t == dcbTrustApp && len(v) == 1 {
+			out = append(out, v[0])
+		}
+	}
+	return out
+}

@@ -1,0 +1,141 @@
+//go:build e2e
+
+package netns
+
+import (
+	"context"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/safchain/ethtool"
+
+	"rdma_exporter/internal/host"
+)
+
+const (
+	readings = 10_000
+	readers  = 50
+)
+
+// ethtoolHost asks the kernel of this namespace.
+func ethtoolHost(t *testing.T) *host.Live {
+	t.Helper()
+	root := tree(t, "lo")
+	live, err := host.OpenLive(host.Paths{RootFS: root, Sys: filepath.Join(root, "sysfs")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := live.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return live
+}
+
+// deep calls f from somewhere down the stack of the goroutine.
+func deep(n int, f func()) {
+	var frame [128]byte
+	if n > 0 {
+		deep(n-1, f)
+	} else {
+		f()
+	}
+	runtime.KeepAlive(&frame)
+}
+
+// eachFresh calls f on new goroutines, each at another depth of its stack.
+func eachFresh(f func()) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, readers)
+	for i := range readings {
+		slots <- struct{}{}
+		wg.Go(func() {
+			deep(i%97, f)
+			<-slots
+		})
+		if i%500 == 0 {
+			runtime.GC() // which makes stacks smaller
+		}
+	}
+	wg.Wait()
+}
+
+// TestNetdevStats: 10,000 readings from goroutines whose stacks grow all the time are all whole and right.
+func TestNetdevStats(t *testing.T) {
+	l := newLink(t, "veth-es")
+	live := ethtoolHost(t)
+	peer := uint64(l.peer.Attrs().Index)
+	whole, err := live.Ethtool.NetdevStats(context.Background(), "veth-es")
+	if err != nil || len(whole) == 0 {
+		t.Fatal(whole, err)
+	}
+	var mu sync.Mutex
+	bad := 0
+	right := func(got []host.Stat) bool {
+		if len(got) != len(whole) {
+			return false
+		}
+		for i, s := range got {
+			if s.Name != whole[i].Name || s.Name == "peer_ifindex" && s.Value != peer {
+				return false
+			}
+		}
+		return true
+	}
+	eachFresh(func() {
+		got, err := live.Ethtool.NetdevStats(context.Background(), "veth-es")
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || !right(got) {
+			if bad++; bad < 4 {
+				t.Errorf("%v, %v", got, err)
+			}
+		}
+	})
+	if bad > 0 {
+		t.Errorf("%d of %d readings are wrong", bad, readings)
+	}
+}
+
+// TestLibraryAlone shows what the guard is for: the library gives empty answers without an error. It fails nothing, since luck has a
+// part in it.
+func TestLibraryAlone(t *testing.T) {
+	newLink(t, "veth-la")
+	tool, err := ethtool.NewEthtool()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tool.Close()
+	var mu sync.Mutex
+	empty := 0
+	eachFresh(func() {
+		stats, err := tool.Stats("veth-la")
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil && len(stats) == 0 {
+			empty++
+		}
+	})
+	t.Logf("%d of %d readings without the guard are empty", empty, readings)
+}
+
+// TestNetdevStatsOfOthers: netdevs without statistics, and none.
+func TestNetdevStatsOfOthers(t *testing.T) {
+	live := ethtoolHost(t)
+	if got, err := live.Ethtool.NetdevStats(context.Background(), "lo"); host.ReasonOf(err) != host.Unsupported {
+		t.Errorf("lo: %v, %v", got, err)
+	}
+	if got, err := live.Ethtool.NetdevStats(context.Background(), "none0"); host.ReasonOf(err) != host.Gone {
+		t.Errorf("none0: %v, %v", got, err)
+	}
+	newLink(t, "veth-eo")
+	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+		t.Errorf("pause of a veth: %v", err)
+	}
+	if _, err := live.Ethtool.FEC(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+		t.Errorf("FEC of a veth: %v", err)
+	}
+}
