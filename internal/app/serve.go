@@ -81,7 +81,6 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := s.check(); err != nil {
 		return usage(err)
 	}
-	c.sampleInterval = s.sampleInterval
 	if err := toolkit.Validate(*s.toolkit.WebConfigFile); err != nil {
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}
@@ -90,6 +89,9 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		return usage(err)
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	if m.player == nil { // there is nothing between the rounds of a recording
+		c.sampleInterval = s.sampleInterval
+	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()
 	on, err := c.collectors(m, keeper.memory)
