@@ -51,7 +51,7 @@ var pmaCounters = []pmaCounter{
 
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Type: gauge, Scope: scopeFunction,
-	Help:   "Whether a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared. Not told of drivers whose counters wrap.",
+	Help:   "1 where a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
 }
@@ -99,8 +99,8 @@ func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 			continue
 		}
 		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)
-		if c.bits <= saturatingBits && !wraps(d.Driver) {
-			s.Emit(counterSaturated, boolValue(st.Value >= 1<<c.bits-1), d.Name, port, c.file)
+		if c.bits <= saturatingBits && st.Value >= 1<<c.bits-1 && !wraps(d.Driver) {
+			s.Emit(counterSaturated, 1, d.Name, port, c.file)
 		}
 	}
 }

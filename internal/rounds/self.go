@@ -26,11 +26,11 @@ var (
 	}
 	collectorStuck = &exposition.Desc{
 		Name: "rdma_scrape_collector_stuck", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the read of a device has not returned from the kernel. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Help: "1 where the read of a device has not returned from the kernel; absent for others. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
 		Name: "rdma_scrape_quarantined_items", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Items of a device, files or requests, that failed twice and are left alone until the device registers again, its link changes, or six hours have passed.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Help: "Items of a device, files or requests, that failed twice and are left alone until the device registers again, its link changes, or six hours have passed. Absent where there are none.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
@@ -99,8 +99,10 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(collectorDuration, res.duration.Seconds(), name)
 		s.self.Emit(collectorAge, max(0, now.Sub(res.at).Seconds()), name)
 		for _, d := range res.node.Devices {
-			s.self.Emit(collectorStuck, number(d.Stuck), name, d.Device)
-			if d.Device != "" {
+			if d.Stuck {
+				s.self.Emit(collectorStuck, 1, name, d.Device)
+			}
+			if d.Quarantined > 0 {
 				s.self.Emit(collectorQuarantined, float64(d.Quarantined), name, d.Device)
 			}
 		}
