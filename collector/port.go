@@ -224,6 +224,9 @@ func (st *portState) linkEvent(r *reader, d *snapshot.Device, p *snapshot.Port) 
 	}
 	r.quarantine.release(portDir(d.Name, p.Number))
 	r.quarantine.release(netlinkDir(d.Name, p.Number))
+	for i := range st.slow.Netdev {
+		r.quarantine.release(ethtoolDir(st.slow.Netdev[i].Name))
+	}
 }
 
 // carrierEvent lets what failed be asked again when the carrier of a netdev has come or gone: with a state that cannot be read, nothing
@@ -322,6 +325,9 @@ func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
 	}
 }
 
+// ethtoolDir names the requests for a netdev, as captures do.
+func ethtoolDir(netdev string) string { return "ethtool/" + netdev }
+
 // netlinkDir names the requests for a port, as captures do.
 func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
@@ -404,14 +410,18 @@ func (st *portState) readRate(r *reader, d *snapshot.Device, p *snapshot.Port) {
 }
 
 // askEthtool makes an ethtool request for a netdev, which takes rtnl. It is not made if an earlier one is slow or has not
-// returned; what the kernel or the driver does not know is the zero answer.
+// returned, nor if the driver refuses it; what the kernel or the driver does not know is the zero answer.
 func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
-	ctx := r.ctx
+	ctx, now := r.ctx, r.now()
+	if r.quarantine.held(ethtoolDir(netdev), s.Name(), now) {
+		return answer, true
+	}
 	var got T
 	var err error
 	if r.underRTNL(s, 1, func() { got, err = ask(ctx, netdev) }) != nil {
 		return answer, false // got may still be written to
 	}
+	r.quarantine.note(ethtoolDir(netdev), s.Name(), now, err)
 	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
 		r.issue(err)
 	}

@@ -1,0 +1,44 @@
+package collector
+
+import (
+	"context"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/internal/host"
+)
+
+// refusing counts the questions that it refuses.
+type refusing struct {
+	host.NoNetlink
+	asked int
+}
+
+func (r *refusing) LinkModes(context.Context, string) (host.LinkModes, error) {
+	r.asked++
+	return host.LinkModes{}, &host.Error{Op: "ask", Path: "ethtool/eth0/linkmodes", Err: syscall.EIO}
+}
+
+// TestRefusedEthtool: what a driver refuses twice is not asked again until its link changes, since each question takes rtnl.
+func TestRefusedEthtool(t *testing.T) {
+	r := readerOf(t, "-- sys/class/net/eth0/flags --\n0x1003\n")
+	driver := &refusing{}
+	r.h.Ethtool = driver
+	var q quarantine
+	r.quarantine = &q
+	ask := func(times, want int) {
+		t.Helper()
+		for range times {
+			askEthtool(r, host.SourceLinkModes, r.h.Ethtool.LinkModes, "eth0")
+		}
+		if driver.asked != want {
+			t.Errorf("asked %d times, want %d", driver.asked, want)
+		}
+	}
+	ask(10, 2)
+	q.release(ethtoolDir("eth0"))
+	ask(10, 4)
+	if len(r.issues) != 4 {
+		t.Errorf("%d issues", len(r.issues))
+	}
+}
