@@ -11,13 +11,13 @@ import (
 
 var (
 	deviceIgnored = &Desc{
-		Name: "rdma_device_ignored", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_ignored", Beside: "rdma_device_info", Type: gauge, Scope: scopeDevice,
 		Help:   "An RDMA device whose faults raise no alert, because --config.file says so; always 1, absent for others. All of its ports are ignored with it.",
 		Labels: []string{"device"},
 		Source: "--config.file",
 	}
 	portIgnored = &Desc{
-		Name: "rdma_port_ignored", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_ignored", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
 		Help:   "A port whose faults raise no alert, because --config.file says so; always 1, absent for others.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file",

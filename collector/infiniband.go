@@ -27,7 +27,7 @@ var (
 		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
 	}
 	deviceMissing = &Desc{
-		Name: "rdma_device_missing_info", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_missing_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
 		Help:   "Why a device is missing, always 1. reason: not_on_pci the PCI function is gone, no_driver none is bound to it, no_rdma_device its driver has made none. seen: this_boot, earlier_boot, never (only pinned).",
 		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
 		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",

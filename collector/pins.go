@@ -9,19 +9,19 @@ import (
 
 var (
 	portPKeysMissing = &Desc{
-		Name: "rdma_port_pkeys_missing", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Type: gauge, Scope: scopePort,
 		Help:   "P_Keys that --config.file pins and the port's table lacks. Absent where none is pinned, or a part of the table cannot be read. A pinned key with bit 15 asks for full membership, one without for any.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_as_pinned", Beside: "rdma_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",
 	}
 	driverPinInfo = &Desc{
-		Name: "rdma_driver_pin_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_pin_info", Beside: "rdma_driver_info", Type: gauge, Scope: scopeHost,
 		Help:   "The versions of a driver that --config.file pins, as a glob; always 1.",
 		Labels: []string{"module", "pin"},
 		Source: "--config.file",

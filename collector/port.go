@@ -37,7 +37,7 @@ var (
 		Source: "ports/N/state over time; the state directory",
 	}
 	portPinnedActive = &Desc{
-		Name: "rdma_port_pinned_active", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "1 where the configuration says that the port has to be ACTIVE.",
 		Labels: []string{"device", "port"},
 		Source: "the configuration file, active",

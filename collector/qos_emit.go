@@ -14,7 +14,7 @@ const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 
 var (
 	pfcEnabled = &Desc{
-		Name: "rdma_port_pfc_enabled", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pfc_enabled", Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
 		Help:   "Priorities with priority flow control, 1 for each that has it, absent for others. Of a port whose priorities are known rdma_port_pfc_enabled_priorities is there, 0 if none has it.",
 		Labels: []string{"device", "port", "netdev", "priority"},
 		Source: fromDCB + ", pfc_en",
@@ -98,7 +98,7 @@ var (
 		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
 	}
 	rocePinInfo = &Desc{
-		Name: "rdma_port_roce_pin_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_roce_pin_info", Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
 		Help:   "What --config.file says of RoCE on a port, always 1; absent where it says nothing. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty: not said.",
 		Labels: []string{"device", "port", "roce", "congestion_control"},
 		Source: "--config.file",

@@ -24,7 +24,7 @@ var wireInfo = &Desc{
 
 // wireDuplicate lets rules name one of the ports that show a wire: PromQL cannot choose by name.
 var wireDuplicate = &Desc{
-	Name: "rdma_wire_duplicate_info", Type: gauge, Scope: scopePort,
+	Name: "rdma_wire_duplicate_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
 	Help:   "Port that shows the wire of another device as well, always 1; first is the device whose port alerts on the wire name. Absent for that one, and where a wire shows once.",
 	Labels: []string{"device", "port", "netdev", "first"},
 	Source: "as rdma_wire_info",

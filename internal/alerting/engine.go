@@ -56,6 +56,8 @@ type Options struct {
 	Interval       time.Duration // expected time between rounds, 15 s when zero
 	Retention      time.Duration // history kept, 2 h when zero
 	Logger         *slog.Logger
+	// Beside names, for metrics that are absent where there is nothing to tell, one that is there if they could be.
+	Beside map[string]string
 }
 
 // Engine holds the recent samples of this node and the state of its rules. Append and Eval take turns; everything else may

@@ -165,6 +165,9 @@ func (e *Engine) absent(name string) []string {
 	if e.series.has(name) {
 		return nil
 	}
+	if other, ok := e.opts.Beside[name]; ok && e.series.has(other) {
+		return nil
+	}
 	return []string{name}
 }
 

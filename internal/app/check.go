@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
@@ -90,7 +91,7 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
 	}
 	j := &judge{m: m, rounds: sched, host: cmp.Or(m.hostname(), "unknown") + ":10879", folder: folder}
-	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log})
+	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log, Beside: beside()})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
 	}
@@ -98,6 +99,21 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 }
 
 // hostname is empty where the machine does not tell it.
+// beside tells of metrics that are absent where there is nothing to tell.
+func beside() map[string]string {
+	out := map[string]string{}
+	descs := rounds.Descs
+	for _, c := range collector.All(collector.Options{}) {
+		descs = append(descs, c.Descs...)
+	}
+	for _, d := range descs {
+		if d.Beside != "" {
+			out[d.Name] = d.Beside
+		}
+	}
+	return out
+}
+
 func (m *machine) hostname() string {
 	if m.player == nil {
 		return m.firstLine("proc/sys/kernel/hostname")

@@ -11,6 +11,9 @@ type Desc struct {
 	Source string // the kernel file, attribute or standard that the value comes from
 	// Bounds are the upper bounds of a histogram's buckets, rising, without the last one, which has no end.
 	Bounds []float64
+	// Beside is a metric beside which the absence of this one means that there is nothing to tell; empty: absence is not known to
+	// mean that.
+	Beside string
 }
 
 // Type is a metric type of the exposition format.
