@@ -15,13 +15,13 @@ var (
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Beside: "rdma_driver_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_as_pinned", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
 		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",
 	}
 	driverPinInfo = &Desc{
-		Name: "rdma_driver_pin_info", Beside: "rdma_driver_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_pin_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
 		Help:   "The versions of a driver that --config.file pins, as a glob; always 1.",
 		Labels: []string{"module", "pin"},
 		Source: "--config.file",

@@ -7,9 +7,9 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// TestHealthyLinksHaveWhatIsExpected: on every healthy machine an ACTIVE link has at least the rate and the width that are expected
+// TestHealthyLinksOfAllMachines: on every healthy machine an ACTIVE link has at least the rate and the width that are expected
 // of it, or nothing is expected.
-func TestHealthyLinksHaveWhatIsExpected(t *testing.T) {
+func TestHealthyLinksOfAllMachines(t *testing.T) {
 	pairs := []struct{ has, expected string }{
 		{"rdma_port_rate_bytes_per_second", "rdma_port_expected_rate_bytes_per_second"},
 		{"rdma_port_width_lanes", "rdma_port_expected_width_lanes"},

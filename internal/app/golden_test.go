@@ -84,9 +84,9 @@ var dropsSamples = map[string]bool{"odd-files": true}
 // budgets are the design's limits of series by machine.
 var budgets = map[string]int{"dgx-h100-ib": 1500, "hgx-h200-roce": 2500}
 
-// TestGoldenMetrics holds what every recorded machine serves: each metric declared is served by one of them, nothing is
+// TestGoldenMetricsOfAllMachines holds what every recorded machine serves: each metric declared is served by one of them, nothing is
 // dropped, and the large ones keep their budget of series.
-func TestGoldenMetrics(t *testing.T) {
+func TestGoldenMetricsOfAllMachines(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]bool{}
 	t.Run("machines", func(t *testing.T) {

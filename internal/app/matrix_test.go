@@ -118,8 +118,8 @@ func describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + a.Name + " " + about)
 }
 
-// TestDetectionMatrix holds which alert fires on which recorded machine, in docs/detection-matrix.md.
-func TestDetectionMatrix(t *testing.T) {
+// TestDetectionMatrixOfAllMachines holds which alert fires on which recorded machine, in docs/detection-matrix.md.
+func TestDetectionMatrixOfAllMachines(t *testing.T) {
 	names := machines(t)
 	cells := make([]map[string]string, len(names)) // alert → severity
 	alerts := map[string]bool{}
