@@ -25,11 +25,11 @@ var (
 		Help: "Age of the collection that this scrape serves.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorStuck = &exposition.Desc{
-		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_scrape_collector_stuck", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "1 where the read of a device has not returned from the kernel; absent for others. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
-		Name: "rdma_scrape_quarantined_items", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Items of a device, files or requests, that failed twice and are left alone until the device registers again, its link changes, or six hours have passed. Absent where there are none.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	scrapeErrors = &exposition.Desc{
