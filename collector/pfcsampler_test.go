@@ -49,15 +49,19 @@ func (w *pausedPort) ask() (map[flow]float64, error) {
 }
 
 func (w *pausedPort) read(ctx context.Context, h *host.Host, n wireTarget) (r pauseReading, took time.Duration, err error) {
-	var got pauseReading
+	var late struct { // may still be written to after a refusal
+		pauseReading
+		took time.Duration
+		err  error
+	}
 	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, n.device, 1, func() {
 		start := time.Now()
-		got.seconds, err = w.ask()
-		got.at, took = time.Now(), time.Since(start)
+		late.seconds, late.err = w.ask()
+		late.at, late.took = time.Now(), time.Since(start)
 	}); refused != nil {
 		return pauseReading{}, 0, refused
 	}
-	return got, took, err
+	return late.pauseReading, late.took, late.err
 }
 
 // bubbleHost is a host without files.
