@@ -33,7 +33,7 @@ run: ## build and serve this host's fabric; without an RDMA device, the recorded
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
 	$(GO) test $(RACE) -skip 'OfAllMachines$$' ./...
-	$(GO) test -run 'OfAllMachines$$' ./internal/app
+	$(GO) test -run 'OfAllMachines$$' ./internal/app ./internal/capture
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff

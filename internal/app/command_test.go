@@ -102,8 +102,8 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// TestCaptureOfReplayIsIdentical for every recorded machine, anonymised as well.
-func TestCaptureOfReplayIsIdentical(t *testing.T) {
+// TestCaptureOfReplayIsIdenticalOfAllMachines for every recorded machine, anonymised as well.
+func TestCaptureOfReplayIsIdenticalOfAllMachines(t *testing.T) {
 	for _, name := range machines(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,8 +131,8 @@ func TestCaptureOfReplayIsIdentical(t *testing.T) {
 	}
 }
 
-// TestCaptureServesTheSame: the metrics of a capture are those of its machine.
-func TestCaptureServesTheSame(t *testing.T) {
+// TestCaptureServesTheSameOfAllMachines: the metrics of a capture are those of its machine.
+func TestCaptureServesTheSameOfAllMachines(t *testing.T) {
 	for _, name := range machines(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -155,7 +155,7 @@ var address = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f
 // vpdSerial is the serial number of an NVIDIA card.
 var vpdSerial = regexp.MustCompile(`MT\d{4}X\d+`)
 
-func TestNothingOfAFixturesAddressesIsLeft(t *testing.T) {
+func TestNothingOfAFixturesAddressesIsLeftOfAllMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, text string) {
 		a := parse(t, text)
 		original := contents(a)

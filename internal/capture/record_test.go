@@ -147,7 +147,7 @@ fe80::1
 	differ(t, record(t, parse(t, text)), text)
 }
 
-func TestARecordingPlayedAndRecordedAgainIsIdentical(t *testing.T) {
+func TestARecordingPlayedAndRecordedAgainIsIdenticalOfAllMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, text string) {
 		if len(text) > 60_000 {
 			return // minutes under the race detector; internal/app records every fixture with the real collectors

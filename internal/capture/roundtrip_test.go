@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestFixturesAreWrittenAgainByteForByte(t *testing.T) {
+func TestFixturesAreWrittenAgainByteForByteOfAllMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, text string) {
 		differ(t, format(t, parse(t, text)), text)
 	})
