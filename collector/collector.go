@@ -5,7 +5,9 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/expect"
@@ -104,6 +106,20 @@ func (o Options) devices(h *host.Host) ([]string, error) {
 
 func (o Options) wanted(device string) bool {
 	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
+}
+
+// statesOf forgets what is kept of devices that are gone, and returns what is kept of those that are there, new ones among them. The
+// result belongs to a round, which may outlast the next one.
+func statesOf[T any](kept map[string]*T, names []string, fresh func() *T) map[string]*T {
+	maps.DeleteFunc(kept, func(name string, _ *T) bool { return !slices.Contains(names, name) })
+	states := make(map[string]*T, len(names))
+	for _, name := range names {
+		if kept[name] == nil {
+			kept[name] = fresh()
+		}
+		states[name] = kept[name]
+	}
+	return states
 }
 
 func boolValue(b bool) float64 {

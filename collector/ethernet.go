@@ -78,18 +78,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		done(err)
 		return
 	}
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
-	states := make(map[string]*ethState, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &ethState{}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *ethState { return &ethState{} })
 	eachDevice(ctx, h, n, "ethernet", names, func(r *reader, name string) ([]snapshot.NetdevCounters, bool) {
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.NetdevCounters) {

@@ -63,18 +63,7 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
-	states := make(map[string]*hwState, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &hwState{traffic: map[int]bool{}}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *hwState { return &hwState{traffic: map[int]bool{}} })
 	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.DeviceCounters) {

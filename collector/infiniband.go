@@ -113,13 +113,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	if len(names) > 0 {
 		c.readGPUs(ctx, h)
 	}
-	states := make(map[string]*deviceState, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &deviceState{ports: map[int]*portState{}}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name], gpus)

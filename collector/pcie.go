@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"path"
-	"slices"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -99,18 +98,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		done(err)
 		return
 	}
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
-	states := make(map[string]*pciePath, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &pciePath{}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *pciePath { return &pciePath{} })
 	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {
 		st := states[name]
 		if r.due(st.at) {

@@ -3,7 +3,6 @@ package collector
 import (
 	"context"
 	"path"
-	"slices"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -65,18 +64,7 @@ func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(err)
 		return
 	}
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
-	states := make(map[string]*qosDevice, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
 	eachDevice(ctx, h, n, "qos", names, func(r *reader, name string) (qosReading, bool) {
 		return states[name].read(r, name)
 	}, func(readings []qosReading) {

@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,18 +62,7 @@ func (c *sensors) read(ctx context.Context, h *host.Host, n *snapshot.Node, done
 		done(err)
 		return
 	}
-	for name := range c.devices {
-		if !slices.Contains(names, name) {
-			delete(c.devices, name)
-		}
-	}
-	states := make(map[string]*sensorState, len(names))
-	for _, name := range names {
-		if c.devices[name] == nil {
-			c.devices[name] = &sensorState{}
-		}
-		states[name] = c.devices[name]
-	}
+	states := statesOf(c.devices, names, func() *sensorState { return &sensorState{} })
 	eachDevice(ctx, h, n, "sensors", names, func(r *reader, name string) (snapshot.DeviceSensors, bool) {
 		st := states[name]
 		r.keep(&st.quarantine, &st.inode)
