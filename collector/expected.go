@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -169,8 +170,8 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			pin := said.Settings(subjects[1+j])
-			p.Role, p.PinnedActive = or(pin.Role, d.Role), pin.Active
-			kind := expect.Kind{Board: or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			p.Role, p.PinnedActive = cmp.Or(pin.Role, d.Role), pin.Active
+			kind := expect.Kind{Board: cmp.Or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
 			if isPart(d) || said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
 				kind.Board = "" // neither is an example to others
 			}
@@ -220,7 +221,7 @@ func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Se
 	for i := range p.Netdev {
 		nd := &p.Netdev[i]
 		if !nd.Member {
-			own.CommonRate, own.CommonLanes, own.Wire = nd.CommonRate, nd.CommonLanes, or(nd.Wire, own.Wire)
+			own.CommonRate, own.CommonLanes, own.Wire = nd.CommonRate, nd.CommonLanes, cmp.Or(nd.Wire, own.Wire)
 			continue
 		}
 		bonded = true
@@ -259,13 +260,6 @@ func cardOf(d *snapshot.Device) string {
 	return strings.TrimSuffix(d.PCIAddress, path.Ext(d.PCIAddress))
 }
 
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
 func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if isPart(d) {
 		return
@@ -274,7 +268,7 @@ func emitExpected(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, nd := range p.Netdev {
 		if !nd.Member && nd.CapableRate != nil {
 			s.Emit(portCapableRate, *nd.CapableRate/8, d.Name, port)
-			source = or(source, "capability")
+			source = cmp.Or(source, "capability")
 		}
 		emitMember(s, d, &nd, port)
 	}

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -75,7 +76,7 @@ func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []st
 		if there || told || s.Device != "" && slices.Contains(names, s.Device) {
 			continue
 		}
-		m := snapshot.MissingDevice{Name: or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
+		m := snapshot.MissingDevice{Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
 		if s.PCIAddress != "" {
 			var p expect.Presence
 			if err := h.Lanes.Do(ctx, "pci", func() { p = presence(&reader{ctx: ctx, h: h}, s.PCIAddress) }); err != nil {

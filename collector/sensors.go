@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -87,7 +88,7 @@ func (st *sensorState) read(r *reader, device string) {
 	st.last = snapshot.DeviceSensors{Device: device}
 	r.begin(host.SourceSensors)
 	for _, channel := range st.channels {
-		s := snapshot.Sensor{Name: or(r.optional(st.dir+"/"+channel+"_label"), channel), Value: r.celsius(st.dir, channel+"_input")}
+		s := snapshot.Sensor{Name: cmp.Or(r.optional(st.dir+"/"+channel+"_label"), channel), Value: r.celsius(st.dir, channel+"_input")}
 		if critical := r.celsius(st.dir, channel+"_crit"); critical != nil && *critical > 0 {
 			s.Critical = critical
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,7 +117,7 @@ func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writ
 	for _, r := range rows {
 		link, since := "down", ""
 		if r.Active {
-			link = or(rateText(r.Rate, r.Lanes), "?")
+			link = cmp.Or(rateText(r.Rate, r.Lanes), "?")
 		}
 		if r.HighestAt != nil {
 			since = r.HighestAt.UTC().Format(time.DateOnly)
@@ -198,7 +199,7 @@ func runExpectAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.
 		return strings.Compare(linkName(a), linkName(b))
 	})
 	for _, l := range links {
-		fmt.Fprintf(stdout, "%s: accepted as it is; forgotten: %s\n", linkName(l), or(rateText(l.Rate, l.Lanes), "that it was ACTIVE"))
+		fmt.Fprintf(stdout, "%s: accepted as it is; forgotten: %s\n", linkName(l), cmp.Or(rateText(l.Rate, l.Lanes), "that it was ACTIVE"))
 	}
 	if err != nil {
 		return usage(err)
@@ -214,13 +215,6 @@ func linkName(l expect.LinkRecord) string {
 	return s
 }
 
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
-}
-
 // table is a text table with a heading.
 type table struct {
 	rows [][]string
@@ -232,7 +226,7 @@ func (t *table) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range t.rows {
 		for i := range r {
-			r[i] = or(r[i], "-")
+			r[i] = cmp.Or(r[i], "-")
 		}
 		if _, err := fmt.Fprintln(tw, strings.Join(r, "\t")); err != nil {
 			return err
