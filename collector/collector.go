@@ -88,7 +88,7 @@ const classDir = "sys/class/infiniband"
 
 // devices lists the RDMA devices that may be read. A host without the class has none.
 func (o Options) devices(h *host.Host) ([]string, error) {
-	names, err := h.Files.List(classDir)
+	names, err := h.Devices()
 	if err != nil {
 		if host.IsAbsent(err) {
 			return nil, nil

@@ -41,9 +41,12 @@ type hwState struct {
 	traffic map[int]bool // ports whose traffic is in counters/
 	nvlink  bool         // it manages NVLink switches: nothing is asked
 
+	order      map[string]hwNames // by directory
+	identity   uint64             // of the device's directory
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
+
+func newHWState() *hwState { return &hwState{traffic: map[int]bool{}, order: map[string]hwNames{}} }
 
 func newHWCounters(o Options) *Collector {
 	c := &hwCounters{Options: o, devices: map[string]*hwState{}}
@@ -63,7 +66,7 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *hwState { return &hwState{traffic: map[int]bool{}} })
+	states := statesOf(c.devices, names, newHWState)
 	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.DeviceCounters) {
@@ -74,7 +77,12 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 
 func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
 	r.begin(host.SourceIdentity)
-	r.keep(&st.quarantine, &st.inode)
+	if r.another(&st.identity) {
+		identity := st.identity
+		*st = *newHWState()
+		st.identity = identity
+	}
+	r.quarantine = &st.quarantine
 	dir := classDir + "/" + name
 	if len(st.ports) == 0 || r.due(st.at) {
 		names, err := r.h.Files.List(dir)
@@ -97,12 +105,12 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 	}
 	if st.own {
 		r.begin(host.SourceHWCounters)
-		d.Stats = r.hwFiles(dir + "/hw_counters")
+		d.Stats = st.files(r, dir+"/hw_counters")
 	}
 	for _, n := range st.ports {
 		stats, ok := r.statGet(name, n)
 		if !ok { // no netlink, or no statistics for this port: sysfs says which
-			stats = r.hwFiles(portDir(name, n) + "/hw_counters")
+			stats = st.files(r, portDir(name, n)+"/hw_counters")
 		}
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
 	}
@@ -126,8 +134,11 @@ func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
 	return stats, err == nil
 }
 
-// hwFiles reads a hw_counters directory.
-func (r *reader) hwFiles(dir string) []snapshot.Stat {
+// hwNames are the files of a hw_counters directory, as they are listed and as they are read.
+type hwNames struct{ listed, ordered []string }
+
+// files reads a hw_counters directory.
+func (st *hwState) files(r *reader, dir string) []snapshot.Stat {
 	names, err := r.h.Files.Attributes(dir)
 	if err != nil {
 		if !host.IsAbsent(err) {
@@ -135,7 +146,12 @@ func (r *reader) hwFiles(dir string) []snapshot.Stat {
 		}
 		return nil
 	}
-	return r.stats(dir, hwOrder(names))
+	known := st.order[dir]
+	if !slices.Equal(known.listed, names) {
+		known = hwNames{names, hwOrder(names)}
+		st.order[dir] = known
+	}
+	return r.stats(dir, known.ordered)
 }
 
 // hwOrder puts counter 0 first and leaves lifespan, which is a setting, out. The kernel keeps what it has read for 10 ms if
@@ -191,12 +207,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 // statName makes a counter's name fit for a label: hfi1 appends ",32" for 32-bit counters, irdma has blanks.
 func statName(name string) string {
 	name, _, _ = strings.Cut(name, ",")
-	return strings.Map(func(c rune) rune {
-		if c == ' ' {
-			return '_'
-		}
-		return c
-	}, name)
+	return strings.ReplaceAll(name, " ", "_")
 }
 
 // wanted keeps the hundreds of per-lane, per-context and chip counters of hfi1 out.

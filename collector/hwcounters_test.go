@@ -59,13 +59,14 @@ func TestWanted(t *testing.T) {
 
 func TestHWFilesAreReadInOrder(t *testing.T) {
 	r := readerOf(t, "-- sys/hw_counters/a --\n1\n-- sys/hw_counters/b !EIO --\n-- sys/hw_counters/lifespan --\n10\n-- sys/hw_counters/rx_write_requests --\n3\n")
-	got := r.hwFiles("sys/hw_counters")
+	st := newHWState()
+	got := st.files(r, "sys/hw_counters")
 	want := []snapshot.Stat{{Name: "rx_write_requests", Value: 3}, {Name: "a", Value: 1}}
 	if !slices.Equal(got, want) || len(r.issues) != 1 || r.issues[0].Reason != "io" {
 		t.Errorf("%v, %v", got, r.issues)
 	}
 	r.issues = nil
-	if got := r.hwFiles("sys/no-such"); got != nil || len(r.issues) != 0 {
+	if got := st.files(r, "sys/no-such"); got != nil || len(r.issues) != 0 {
 		t.Errorf("a port without statistics: %v, %v", got, r.issues)
 	}
 }

@@ -84,7 +84,6 @@ type deviceState struct {
 
 	identity   uint64 // of the device's directory
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 func newInfiniBand(o Options) *Collector {
@@ -167,23 +166,13 @@ func keyOf(d *snapshot.Device) deviceKey {
 	return deviceKey{guid: d.NodeGUID, pci: d.PCIAddress}
 }
 
-// renew forgets what is known by a name that another device has now: names may be exchanged.
-func (st *deviceState) renew(r *reader, name string) {
-	id, err := r.h.Files.Identity(classDir + "/" + name)
-	if err != nil {
-		return
-	}
-	if st.identity != 0 && st.identity != id {
-		*st = deviceState{ports: map[int]*portState{}}
-	}
-	st.identity = id
-}
-
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
 func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
 	r.begin(host.SourceIdentity)
-	st.renew(r, name)
-	r.keep(&st.quarantine, &st.inode)
+	if r.another(&st.identity) { // names may be exchanged
+		*st = deviceState{ports: map[int]*portState{}, identity: st.identity}
+	}
+	r.quarantine = &st.quarantine
 	if len(st.numbers) == 0 || r.due(st.at) {
 		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
 			if !host.IsAbsent(err) {

@@ -171,6 +171,18 @@ func (r *reader) due(at time.Time) bool {
 	return at.IsZero() || r.now().Sub(at) >= slowInterval && r.deferrable()
 }
 
+// another says whether the device is another one than that of the known identity, which it brings up to date. It is for collectors
+// that read files of the device in each round.
+func (r *reader) another(known *uint64) bool {
+	id, err := r.h.Files.Identity(classDir + "/" + r.device)
+	if err != nil || id == *known {
+		return false
+	}
+	before := *known
+	*known = id
+	return before != 0
+}
+
 // keep uses a device's quarantine. A device that has registered again is another one.
 func (r *reader) keep(q *quarantine, identity *uint64) {
 	r.quarantine = q

@@ -52,9 +52,9 @@ func (s *Sink) EmitHistogram(d *Desc, v HistogramValue, labels ...string) {
 }
 
 // cumulate gives the buckets as they are served: each counts what the ones before it count as well.
-func cumulate(bounds []float64, counts []uint64) []*dto.Bucket {
+func cumulate(bounds []float64, counts []uint64) *buckets {
 	total := uint64(0)
-	out := make([]*dto.Bucket, len(counts))
+	out := make(buckets, len(counts))
 	for i, n := range counts {
 		total += n
 		so, bound := total, math.Inf(1)
@@ -63,38 +63,39 @@ func cumulate(bounds []float64, counts []uint64) []*dto.Bucket {
 		}
 		out[i] = &dto.Bucket{CumulativeCount: &so, UpperBound: &bound}
 	}
-	return out
+	return &out
 }
 
 // count is that of all observations.
-func (p Point) count() uint64 { return p.buckets[len(p.buckets)-1].GetCumulativeCount() }
+func (b buckets) count() uint64 { return b[len(b)-1].GetCumulativeCount() }
 
 // histogram leaves the bucket without end out, as the client library does.
 func (p Point) histogram() *dto.Histogram {
-	n := p.count()
-	return &dto.Histogram{SampleCount: &n, SampleSum: &p.Value, Bucket: p.buckets[:len(p.buckets)-1]}
+	b := *p.buckets
+	n := b.count()
+	return &dto.Histogram{SampleCount: &n, SampleSum: &p.Value, Bucket: b[:len(b)-1]}
 }
 
 func (p Point) appendHistogram(b []byte) []byte {
 	h := p.Series.hist
-	for i, bucket := range p.buckets {
+	for i, bucket := range *p.buckets {
 		b = append(b, h.text[i]...)
 		b = append(appendFloat(b, float64(bucket.GetCumulativeCount())), '\n')
 	}
 	b = append(b, h.sum...)
 	b = append(appendFloat(b, p.Value), '\n')
 	b = append(b, h.count...)
-	return append(appendFloat(b, float64(p.count())), '\n')
+	return append(appendFloat(b, float64(p.buckets.count())), '\n')
 }
 
 func (p Point) appendOpenMetricsHistogram(b []byte) []byte {
 	h := p.Series.hist
-	for i, bucket := range p.buckets {
+	for i, bucket := range *p.buckets {
 		b = append(b, h.openM[i]...)
 		b = append(strconv.AppendUint(b, bucket.GetCumulativeCount(), 10), '\n')
 	}
 	b = append(b, h.sum...)
 	b = append(appendOpenMetricsFloat(b, p.Value), '\n')
 	b = append(b, h.count...)
-	return append(strconv.AppendUint(b, p.count(), 10), '\n')
+	return append(strconv.AppendUint(b, p.buckets.count(), 10), '\n')
 }

@@ -53,16 +53,19 @@ type Series struct {
 // Point is a sample.
 type Point struct {
 	Series  *Series
-	Value   float64       // of a histogram, the sum
-	buckets []*dto.Bucket // of a histogram: cumulative, the last without end
+	Value   float64  // of a histogram, the sum
+	buckets *buckets // of a histogram
 }
+
+// buckets are cumulative, the last without end.
+type buckets []*dto.Bucket
 
 // Samples is how many series a Prometheus makes of the point.
 func (p Point) Samples() int {
 	if p.buckets == nil {
 		return 1
 	}
-	return len(p.buckets) + 2
+	return len(*p.buckets) + 2
 }
 
 // Family is a metric family of one round. It does not change.

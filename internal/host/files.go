@@ -22,10 +22,11 @@ type Paths struct {
 type tree struct {
 	sys, proc, rest *root
 
-	mu   sync.Mutex
-	dirs map[string]*dir
-	kept int // descriptors that stay open
-	max  int // how many may
+	mu     sync.Mutex
+	dirs   map[string]*dir
+	inodes map[string]uint64 // of directories, as Identity found them
+	kept   int               // descriptors that stay open
+	max    int               // how many may
 }
 
 // relistInterval is how long an unmodified directory of sysfs may have changed unseen.
@@ -62,7 +63,7 @@ func openTree(p Paths) (*tree, error) {
 	if p.Proc == "" {
 		p.Proc = path.Join(p.RootFS, "proc")
 	}
-	t := &tree{dirs: map[string]*dir{}, max: maxDescriptors()}
+	t := &tree{dirs: map[string]*dir{}, inodes: map[string]uint64{}, max: maxDescriptors()}
 	for _, x := range []struct {
 		to   **root
 		path string
@@ -275,11 +276,13 @@ func (t *tree) forget(dir, name string) {
 	}
 }
 
-// Attributes costs one system call while the directory is the one of the last call: the same inode, not modified. sysfs does
-// not tell of entries that come and go, so that it is read again after relistInterval; a file that went answers ENODEV.
+// Attributes costs no system call until relistInterval has passed, or Identity has found another device in the place.
 func (t *tree) Attributes(p string) ([]string, error) {
-	if names, same := t.unchanged(p); same {
-		return names, nil
+	t.mu.Lock()
+	d := t.dirs[p]
+	t.mu.Unlock()
+	if d != nil && time.Since(d.listed) < relistInterval {
+		return d.names, nil
 	}
 	return t.List(p)
 }
@@ -312,38 +315,24 @@ func (t *tree) List(p string) ([]string, error) {
 	return names, nil
 }
 
-// unchanged looks whether p is still the directory that was listed. The kernel resolves links on its own here: one that
-// leads outside can only make it another directory, which is then opened the safe way.
-func (t *tree) unchanged(p string) ([]string, bool) {
-	t.mu.Lock()
-	d := t.dirs[p]
-	var fresh bool
-	if d != nil {
-		fresh = time.Since(d.listed) < relistInterval
-	}
-	t.mu.Unlock()
-	if !fresh {
-		return nil, false
-	}
-	r, rel := t.at(p)
-	var st unix.Stat_t
-	err := r.use(func(fd int) error { return unix.Fstatat(fd, rel, &st, 0) })
-	if err != nil || d.id != idOf(&st) {
-		return nil, false
-	}
-	return d.names, true
-}
-
-// Identity costs one system call. As in unchanged, a link that leads outside gives but another number.
+// Identity costs one system call. The kernel resolves links on its own here: one that leads outside gives but another number.
 func (t *tree) Identity(p string) (uint64, error) {
 	if !Clean(p) {
 		return 0, &Error{"look at", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
 	var st unix.Stat_t
-	if err := r.use(func(fd int) error { return unix.Fstatat(fd, rel, &st, 0) }); err != nil {
+	err := r.use(func(fd int) error { return unix.Fstatat(fd, rel, &st, 0) })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if known := t.inodes[p]; known != 0 && known != st.Ino { // gone, or another one
+		t.leaveBelowLocked(p)
+	}
+	if err != nil {
+		delete(t.inodes, p)
 		return 0, &Error{"look at", p, err}
 	}
+	t.inodes[p] = st.Ino
 	return st.Ino, nil
 }
 
@@ -364,6 +353,15 @@ func (t *tree) leaveLocked(p string) {
 	for _, f := range d.files {
 		t.unref(f)
 		t.kept--
+	}
+}
+
+// leaveBelowLocked forgets a directory and all that is below it.
+func (t *tree) leaveBelowLocked(p string) {
+	for below := range t.dirs {
+		if below == p || strings.HasPrefix(below, p+"/") {
+			t.leaveLocked(below)
+		}
 	}
 }
 

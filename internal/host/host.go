@@ -7,6 +7,7 @@ package host
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"rdma_exporter/internal/linkmode"
@@ -32,6 +33,35 @@ type Host struct {
 	Budget *Budget
 	// Now is the time of the reading: the wall clock of a live host, the recorded time of a replayed one.
 	Now func() time.Time
+
+	listing *listing
+}
+
+// listing is the answer to one List.
+type listing struct {
+	once  sync.Once
+	names []string
+	err   error
+}
+
+// ForRound is the same host for collectors that begin together: the RDMA devices are listed for all of them at once.
+func (h *Host) ForRound() *Host {
+	round := *h
+	round.listing = &listing{}
+	return &round
+}
+
+// classDir has an entry for each RDMA device.
+const classDir = "sys/class/infiniband"
+
+// Devices lists the RDMA devices by name, in order. The list is shared: it must not be changed.
+func (h *Host) Devices() ([]string, error) {
+	l := h.listing
+	if l == nil {
+		l = &listing{}
+	}
+	l.once.Do(func() { l.names, l.err = h.Files.List(classDir) })
+	return l.names, l.err
 }
 
 // Files reads kernel files. Errors are *Error and have a Reason.
@@ -47,9 +77,10 @@ type Files interface {
 	// last call, or has other entries, are dropped: whoever reads files of a directory in each round lists it first.
 	List(path string) ([]string, error)
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
-	// and a change is seen after half a minute only.
+	// and a change is seen after half a minute only. Whoever asks in each round asks for the Identity of the device first.
 	Attributes(path string) ([]string, error)
-	// Identity is a number that tells a directory from another one that has taken its place: its inode. It asks no driver.
+	// Identity is a number that tells a directory from another one that has taken its place: its inode. It asks no driver. What was
+	// known of files and directories below is dropped when it is another one than at the last call.
 	Identity(path string) (uint64, error)
 	// Link returns the target of a symbolic link as it is written.
 	Link(path string) (string, error)

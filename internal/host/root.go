@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -17,7 +18,8 @@ import (
 type root struct {
 	dir  *os.Root
 	file *os.File // the directory, for openat2
-	conn syscall.RawConn
+	fd   int      // of file
+	uses atomic.Int64
 	slow atomic.Bool // openat2 is refused here
 }
 
@@ -33,23 +35,34 @@ func newRoot(path string) (*root, error) {
 	if _, err := file.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, file.Close(), dir.Close())
 	}
-	conn, err := file.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, file.Close(), dir.Close())
-	}
-	return &root{dir: dir, file: file, conn: conn}, nil
+	return &root{dir: dir, file: file, fd: int(file.Fd())}, nil
 }
 
 // use gives the directory's descriptor to f. Until f returns its number is not given to another file.
 func (r *root) use(f func(fd int) error) error {
-	var err error
-	if closed := r.conn.Control(func(fd uintptr) { err = f(int(fd)) }); closed != nil {
+	defer r.leave()
+	if r.uses.Add(1) <= 0 {
 		return unix.EBADF
 	}
-	return err
+	return f(r.fd)
 }
 
-func (r *root) close() error { return errors.Join(r.file.Close(), r.dir.Close()) }
+// closing is added to the uses of a root that is being closed: whoever leaves last closes the directory.
+const closing = math.MinInt64 / 2
+
+func (r *root) leave() {
+	if r.uses.Add(-1) == closing {
+		_ = r.file.Close()
+	}
+}
+
+// close does not wait for a use that does not return.
+func (r *root) close() error {
+	if r.uses.Add(closing) == closing {
+		return errors.Join(r.file.Close(), r.dir.Close())
+	}
+	return r.dir.Close()
+}
 
 // open returns a descriptor of path for reading.
 func (r *root) open(path string, flags int) (int, error) {

@@ -161,8 +161,9 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	var left atomic.Int64
 	left.Store(int64(len(idle)))
 	all := make(chan struct{})
+	h := s.Host.ForRound()
 	crew.Go(s.ctx, len(idle), func(i int) {
-		s.collect(idle[i], func() {
+		s.collect(h, idle[i], func() {
 			if left.Add(-1) == 0 {
 				close(all)
 			}
@@ -216,14 +217,14 @@ func (r *runner) endBefore(ctx context.Context) {
 }
 
 // collect runs one collection and calls done when its result is there.
-func (s *Scheduler) collect(r *runner, done func()) {
+func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	r.mu.Lock()
 	r.timer = time.AfterFunc(time.Until(r.end), cancel)
 	r.mu.Unlock()
 	start := time.Now()
 	res := &result{at: s.Now()}
-	r.c.Read(ctx, s.Host, &res.node, func(err error) {
+	r.c.Read(ctx, h, &res.node, func(err error) {
 		res.err = err
 		s.finish(r, res, start)
 		cancel()
@@ -248,14 +249,20 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now()}
+	self := s.selfFamilies(runners, results)
+	n := len(self)
 	for _, res := range results {
-		if res == nil {
-			continue
+		if res != nil {
+			p.Node.Merge(&res.node)
+			n += len(res.families)
 		}
-		p.Node.Merge(&res.node)
-		p.Families = append(p.Families, res.families...)
 	}
-	p.Families = append(p.Families, s.selfFamilies(runners, results)...)
-	p.Families = exposition.Merge(p.Families)
+	p.Families = make([]exposition.Family, 0, n)
+	for _, res := range results {
+		if res != nil {
+			p.Families = append(p.Families, res.families...)
+		}
+	}
+	p.Families = exposition.Merge(append(p.Families, self...))
 	return p
 }
