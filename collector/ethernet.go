@@ -84,6 +84,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 	}, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.forget(h.Now())
+		c.wires.keep(names)
 		done(nil)
 	})
 }
@@ -142,6 +143,10 @@ func (nd *ethNetdev) same(o *ethNetdev) bool {
 	return nd.port == o.port && nd.layer == o.layer && nd.name == o.name && nd.driver == o.driver
 }
 
+func (nd *ethNetdev) target(device string) wireTarget {
+	return wireTarget{device, nd.port, nd.name, nd.driver}
+}
+
 // dir names the requests for a netdev, as captures do.
 func (nd *ethNetdev) dir() string { return "ethtool/" + nd.name }
 
@@ -159,23 +164,28 @@ func (nd *ethNetdev) release(r *reader) {
 	nd.carrier = n
 }
 
-// readWire makes a reading where the newest is old.
+// readWire makes a reading where the newest is old. Of a netdev that is being sampled, one of the time of the scrape is needed: rules
+// divide what it has been paused by the time between scrapes.
 func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	const item = "stats"
-	now := r.now()
-	if !c.wires.knows(nd.driver) || r.quarantine.held(nd.dir(), item, now) {
+	now, target := r.now(), nd.target(r.device)
+	if r.quarantine.held(nd.dir(), item, now) {
 		return
 	}
 	tried := nd.wireTried
-	if last := c.wires.last(nd.name); last != nil && last.At.After(tried) {
+	if last := c.wires.last(target); last != nil && last.At.After(tried) {
 		tried = last.At
 	}
-	if !tried.IsZero() && (now.Sub(tried) < wireInterval || nd.wireTook > cheap && !r.deferrable()) {
+	kept := wireInterval
+	if c.samples.sampling(nd.name) {
+		kept = c.samples.interval
+	}
+	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheap && !r.deferrable()) {
 		return
 	}
 	var err error
 	begun := time.Now()
-	r.apart(host.SourceNetdevStats, func() { _, err = c.wires.read(r.ctx, r.h, wireTarget{r.device, nd.port, nd.name, nd.driver}) })
+	r.apart(c.wires.source(nd.driver), func() { _, err = c.wires.read(r.ctx, r.h, target) })
 	nd.wireTook = time.Since(begun)
 	if !blocked(err) {
 		nd.wireTried = now
@@ -243,28 +253,28 @@ func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask
 // counters is what is known of a netdev and fresh enough to be served.
 func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.port, LinkLayer: nd.layer, Netdev: nd.name}
-	now, wire := r.now(), c.wires.last(nd.name)
-	if wire != nil && now.Sub(wire.At) <= wireKept {
+	now, target := r.now(), nd.target(device)
+	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireKept {
 		out.Wire = wire
 		if nd.layer == "Ethernet" {
-			out.PFC = c.samples.note(wireTarget{device, nd.port, nd.name, nd.driver}, pausesOf(wire), now)
+			out.PFC = c.samples.note(target, wire, now)
 		}
 	}
 	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {
-		out.Pause = withoutPause(*nd.pause, wire)
+		out.Pause = withoutPause(*nd.pause, out.Wire)
 	}
 	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsKept {
-		out.FEC = withoutFEC(*nd.fec, wire)
+		out.FEC = withoutFEC(*nd.fec, out.Wire)
 	}
 	return out
 }
 
 // withoutPause leaves out what the driver's own statistics tell, which are read more often.
 func withoutPause(p snapshot.Pause, w *snapshot.Wire) *snapshot.Pause {
-	if w.Has(snapshot.GlobalPauseFrames) {
+	if w.Has(snapshot.GlobalPauseFrames, receive) {
 		p.RXFrames, p.TXFrames = nil, nil
 	}
-	if w.Has(snapshot.PauseStormEvents) {
+	if w.Has(snapshot.PauseStormEvents, "error") {
 		p.TXStormEvents = nil
 	}
 	return &p
@@ -275,7 +285,7 @@ func withoutFEC(f snapshot.FEC, w *snapshot.Wire) *snapshot.FEC {
 	for what, v := range map[snapshot.WireWhat]**uint64{
 		snapshot.FECCorrectedBits: &f.CorrectedBits, snapshot.FECCorrectedBlocks: &f.Corrected, snapshot.FECUncorrectableBlocks: &f.Uncorrectable,
 	} {
-		if w.Has(what) {
+		if w.Has(what, "") {
 			*v = nil
 		}
 	}

@@ -17,12 +17,13 @@ func wireDesc(name, help, source string, labels ...string) *Desc {
 }
 
 var (
-	pfcPauseFrames      = wireDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority: received, the link partner asks the port to stop; transmitted, the port asks the partner. priority is empty where the driver counts all together; a traffic class on mana. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority")
-	pfcPauseSeconds     = wireDesc("rdma_port_pfc_pause_seconds_total", "Time that the priority could not send (receive: it was paused), or kept the link partner from sending (transmit).", statsSource, "direction", "priority")
-	pfcPauseTransitions = wireDesc("rdma_port_pfc_pause_transitions_total", "Times that the priority changed from paused to not paused.", statsSource, "direction", "priority")
-	globalPauseFrames   = wireDesc("rdma_port_global_pause_frames_total", "Frames of link-level flow control (802.3x), which stops all priorities at once.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
-	globalPauseSeconds  = wireDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control; where the driver counts it.", statsSource, "direction")
-	globalPauseEnabled  = &Desc{
+	pfcPauseFrames         = wireDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority: received, the link partner asks the port to stop; transmitted, the port asks the partner. priority is empty where the driver counts all together; a traffic class on mana. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority")
+	pfcPauseSeconds        = wireDesc("rdma_port_pfc_pause_seconds_total", "Time that the priority could not send (receive: it was paused), or kept the link partner from sending (transmit).", statsSource, "direction", "priority")
+	pfcPauseTransitions    = wireDesc("rdma_port_pfc_pause_transitions_total", "Times that the priority changed from paused to not paused.", statsSource, "direction", "priority")
+	globalPauseFrames      = wireDesc("rdma_port_global_pause_frames_total", "Frames of link-level flow control (802.3x), which stops all priorities at once.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
+	globalPauseSeconds     = wireDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control; where the driver counts it.", statsSource, "direction")
+	globalPauseTransitions = wireDesc("rdma_port_global_pause_transitions_total", "Times that link-level flow control changed from paused to not paused; where the driver counts them.", statsSource, "direction")
+	globalPauseEnabled     = &Desc{
 		Name: "rdma_port_global_pause_enabled", Type: gauge, Scope: scopePort,
 		Help:   "Whether link-level flow control (802.3x) is on: receive obeys the partner's frames, transmit sends some. It excludes PFC.",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
@@ -33,6 +34,7 @@ var (
 	priorityDiscards           = wireDesc("rdma_port_priority_discards_total", "Packets received and dropped for want of room in the port's buffer. Of a priority with PFC there ought to be none.", statsSource, "priority")
 	priorityBufferDiscards     = wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority")
 	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because the host's queue was congested.", statsSource, "priority")
+	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked for congestion (ECN), because the host's queue was congested.", statsSource, "priority")
 	portDiscards               = wireDesc("rdma_port_discards_total", "Packets that the port dropped: received, its buffer was full; transmitted, the link was down or the packet too old.", statsSource, "direction")
 	outOfBuffer                = wireDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: the host is slow, or its queues are small. RDMA queues count in rdma_port_receive_buffer_exhausted_total.", statsSource)
 	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times that the port's receive buffer was fuller than its threshold, 85 % on mlx5.", statsSource)
@@ -47,6 +49,7 @@ var (
 	pcsSymbolErrors = wireDesc("rdma_port_pcs_symbol_errors_total", "Symbols that arrived broken and were not put right.", statsSource)
 	crcErrors       = wireDesc("rdma_port_crc_errors_total", "Frames received whose checksum is wrong: damaged on this link, or by a switch that passes damaged frames on.", statsSource)
 	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Frames received that are none: too short, too long, cut, not aligned or with a broken code.", statsSource)
+	macFaults       = wireDesc("rdma_port_mac_faults_total", "Faults of the link: local, this end receives no signal or no code; remote, the other end says so of its own.", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
 	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before correction.", statsSource, "lane")
 	pcieStallRatio  = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
@@ -73,12 +76,14 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PFCPauseTransitions:        {pfcPauseTransitions, true, true, true},
 	snapshot.GlobalPauseFrames:          {globalPauseFrames, true, false, true},
 	snapshot.GlobalPauseSeconds:         {globalPauseSeconds, true, false, true},
+	snapshot.GlobalPauseTransitions:     {globalPauseTransitions, true, false, true},
 	snapshot.PauseStormEvents:           {pauseStormEvents, true, false, true},
 	snapshot.PriorityBytes:              {priorityBytes, true, true, true},
 	snapshot.PriorityPackets:            {priorityPackets, true, true, true},
 	snapshot.PriorityDiscards:           {priorityDiscards, false, true, true},
 	snapshot.PriorityBufferDiscards:     {priorityBufferDiscards, false, true, true},
 	snapshot.PriorityCongestionDiscards: {priorityCongestionDiscards, false, true, true},
+	snapshot.PriorityMarked:             {priorityMarked, false, true, true},
 	snapshot.Discards:                   {portDiscards, true, false, false},
 	snapshot.OutOfBuffer:                {outOfBuffer, false, false, true},
 	snapshot.BufferThresholdEvents:      {bufferThresholdEvents, false, false, true},
@@ -88,6 +93,7 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PCSSymbolErrors:            {pcsSymbolErrors, false, false, false},
 	snapshot.CRCErrors:                  {crcErrors, false, false, true},
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
+	snapshot.MACFaults:                  {macFaults, true, false, true},
 	snapshot.LaneErrors:                 {laneErrors, false, true, true},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
 	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
@@ -134,7 +140,7 @@ func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for i := range nd.Wire.Counts {
 		c := &nd.Wire.Counts[i]
 		m := &wireMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" {
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) {
 			continue
 		}
 		l := append(labels[:0], at...)

@@ -39,6 +39,7 @@ var wireNames = map[string][]wireName{
 		{"tx_pause_ctrl_phy", snapshot.GlobalPauseFrames, transmit, 0},
 		{"rx_global_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
 		{"tx_global_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"rx_global_pause_transition", snapshot.GlobalPauseTransitions, receive, 0},
 		{"tx_pause_storm_warning_events", snapshot.PauseStormEvents, "warning", 0},
 		{"tx_pause_storm_error_events", snapshot.PauseStormEvents, "error", 0},
 		{"rx_prio{}_bytes", snapshot.PriorityBytes, receive, 0},
@@ -48,6 +49,7 @@ var wireNames = map[string][]wireName{
 		{"rx_prio{}_discards", snapshot.PriorityDiscards, "", 0},
 		{"rx_prio{}_buf_discard", snapshot.PriorityBufferDiscards, "", 0},
 		{"rx_prio{}_cong_discard", snapshot.PriorityCongestionDiscards, "", 0},
+		{"rx_prio{}_marked", snapshot.PriorityMarked, "", 0},
 		{"rx_discards_phy", snapshot.Discards, receive, 0},
 		{"tx_discards_phy", snapshot.Discards, transmit, 0},
 		{"rx_out_of_buffer", snapshot.OutOfBuffer, "", 0},
@@ -85,11 +87,14 @@ var wireNames = map[string][]wireName{
 		{"tx_pause", snapshot.GlobalPauseFrames, transmit, 0},
 		{"rx_pause_duration", snapshot.GlobalPauseSeconds, receive, micro},
 		{"tx_pause_duration", snapshot.GlobalPauseSeconds, transmit, micro},
+		{"rx_pause_transition", snapshot.GlobalPauseTransitions, receive, 0},
+		{"tx_pause_transition", snapshot.GlobalPauseTransitions, transmit, 0},
 		{"rx_prio_{}_bytes", snapshot.PriorityBytes, receive, 0},
 		{"tx_prio_{}_bytes", snapshot.PriorityBytes, transmit, 0},
 		{"rx_prio_{}_packets", snapshot.PriorityPackets, receive, 0},
 		{"tx_prio_{}_packets", snapshot.PriorityPackets, transmit, 0},
 		{"rx_dropped", snapshot.Discards, receive, 0},
+		{"rx_over_errors", snapshot.Discards, receive, 0},
 		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
 	},
 	// drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c
@@ -131,6 +136,8 @@ var wireNames = map[string][]wireName{
 		{"rx_dropped.nic", snapshot.Discards, receive, 0},
 		{"tx_dropped_link_down.nic", snapshot.Discards, transmit, 0},
 		{"rx_crc_errors.nic", snapshot.CRCErrors, "", 0},
+		{"mac_local_faults.nic", snapshot.MACFaults, "local", 0},
+		{"mac_remote_faults.nic", snapshot.MACFaults, "remote", 0},
 		{"rx_undersize.nic", snapshot.FrameErrors, "", 0},
 		{"rx_fragments.nic", snapshot.FrameErrors, "", 0},
 		{"rx_oversize.nic", snapshot.FrameErrors, "", 0},
@@ -150,6 +157,8 @@ var wireNames = map[string][]wireName{
 		{"port.rx_discards", snapshot.Discards, receive, 0},
 		{"port.tx_dropped_link_down", snapshot.Discards, transmit, 0},
 		{"port.rx_crc_errors", snapshot.CRCErrors, "", 0},
+		{"port.mac_local_faults", snapshot.MACFaults, "local", 0},
+		{"port.mac_remote_faults", snapshot.MACFaults, "remote", 0},
 		{"port.rx_undersize", snapshot.FrameErrors, "", 0},
 		{"port.rx_fragments", snapshot.FrameErrors, "", 0},
 		{"port.rx_oversize", snapshot.FrameErrors, "", 0},
@@ -209,10 +218,28 @@ var wireNames = map[string][]wireName{
 		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
 		{"tx_pause_frames", snapshot.GlobalPauseFrames, transmit, 0},
 		{"brb_discards", snapshot.Discards, receive, 0},
+		{"brb_truncates", snapshot.Discards, receive, 0},
 		{"no_buff_discards", snapshot.OutOfBuffer, "", 0},
 		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
 	},
+	// Any other driver that answers ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, named as the kernel does.
+	standard: {
+		{"FrameCheckSequenceErrors", snapshot.CRCErrors, "", 0},
+		{"SymbolErrorDuringCarrier", snapshot.FrameErrors, "", 0},
+		{"AlignmentErrors", snapshot.FrameErrors, "", 0},
+		{"InRangeLengthErrors", snapshot.FrameErrors, "", 0},
+		{"OutOfRangeLengthField", snapshot.FrameErrors, "", 0},
+		{"etherStatsUndersizePkts", snapshot.FrameErrors, "", 0},
+		{"etherStatsOversizePkts", snapshot.FrameErrors, "", 0},
+		{"etherStatsFragments", snapshot.FrameErrors, "", 0},
+		{"etherStatsJabbers", snapshot.FrameErrors, "", 0},
+		{"FramesLostDueToIntMACRcvError", snapshot.Discards, receive, 0},
+		{"FramesLostDueToIntMACXmitError", snapshot.Discards, transmit, 0},
+	},
 }
+
+// standard stands for the drivers whose own names mean nothing here.
+const standard = ""
 
 // showsEnabled are drivers that have pause statistics of those priorities only that have PFC.
 var showsEnabled = map[string]bool{"mlx5_core": true}

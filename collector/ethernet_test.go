@@ -128,6 +128,15 @@ func TestWireNames(t *testing.T) {
 				t.Errorf("%s %s: there twice, or not what %s needs", driver, n.name, m.desc.Name)
 			}
 			seen[n.name] = true
+			for _, rx := range []string{"rx_", "_rx", ".rx"} {
+				if tx := strings.ReplaceAll(rx, "r", "t"); n.label == transmit && strings.Contains(n.name, rx) || n.label == receive && strings.Contains(n.name, tx) {
+					t.Errorf("%s %s: is it %s?", driver, n.name, n.label)
+				}
+			}
+			want := map[string]float64{"rdma_port_pfc_pause_seconds_total": micro, "rdma_port_global_pause_seconds_total": micro, "rdma_port_pcie_stall_ratio": percent}[m.desc.Name]
+			if n.per != want {
+				t.Errorf("%s %s: %v make the unit of %s, want %v", driver, n.name, n.per, m.desc.Name, want)
+			}
 		}
 	}
 }
@@ -155,7 +164,7 @@ func ethTree(device, netdev string) string {
 // ethDriver answers as a driver would, and counts the questions.
 type ethDriver struct {
 	host.Ethtool
-	stats             []host.Stat
+	stats, standard   []host.Stat
 	err               error
 	asked, pause, fec int
 	takes             time.Duration
@@ -168,6 +177,11 @@ func (d *ethDriver) NetdevStats(context.Context, string) ([]host.Stat, error) {
 	d.asked++
 	time.Sleep(d.takes)
 	return d.stats, d.err
+}
+
+func (d *ethDriver) StandardStats(context.Context, string) ([]host.Stat, error) {
+	d.asked++
+	return d.standard, d.err
 }
 
 func (d *ethDriver) Pause(context.Context, string) (host.Pause, error) {
@@ -212,6 +226,9 @@ func (r *ethRig) lines() []string {
 	return samples(r.c.Descs, func(s Sink) { r.c.Emit(n, s) })
 }
 
+// eth0 is the netdev of an ethTree.
+var eth0 = wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
+
 func n64(v uint64) *uint64 { return &v }
 
 func TestEthernet(t *testing.T) {
@@ -249,11 +266,7 @@ func TestEthernet(t *testing.T) {
 			t.Errorf("asked %d, %d times", r.driver.asked, r.driver.pause)
 		}
 		time.Sleep(10 * time.Second)
-		targets := r.o.wires.targets()
-		if want := []wireTarget{{"mlx5_0", 1, "eth0", "mlx5_core"}}; !slices.Equal(targets, want) {
-			t.Fatalf("%v", targets)
-		}
-		if w, err := r.o.wires.read(t.Context(), r.h, targets[0]); err != nil || w.At != time.Now() {
+		if w, err := r.o.wires.read(t.Context(), r.h, eth0); err != nil || w.At != time.Now() {
 			t.Errorf("%v, %v", w, err)
 		}
 		time.Sleep(10 * time.Second)
@@ -282,8 +295,8 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			n := r.round()
 			issues += len(n.Issues)
-			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last("eth0").At) > wireKept) {
-				t.Errorf("%v after %v", w, time.Since(r.o.wires.last("eth0").At))
+			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireKept) {
+				t.Errorf("%v after %v", w, time.Since(r.o.wires.last(eth0).At))
 			}
 		}
 		if r.driver.asked != 3 || issues != 2 || r.driver.pause != 2 {

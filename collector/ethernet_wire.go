@@ -31,13 +31,10 @@ type wireTarget struct {
 type wireState struct {
 	wireTarget
 	newest *snapshot.Wire
-	shown  [priorities]bool // the priority has PFC, or has counted something
+	shown  uint8 // see snapshot.Wire
 }
 
 func newWires() *wires { return &wires{tables: wireTables(), netdevs: map[string]*wireState{}} }
-
-// knows says whether the statistics of a driver have a meaning here.
-func (w *wires) knows(driver string) bool { return w.tables[driver] != nil }
 
 // wireRequests are the ioctls of a reading: ETHTOOL_GDRVINFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS.
 const wireRequests = 3
@@ -47,9 +44,13 @@ func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapsho
 	var stats []host.Stat
 	var err error
 	var took time.Duration
-	if refused := h.UnderRTNL(ctx, host.SourceNetdevStats, of.device, wireRequests, func() {
+	table, ask, requests := w.tables[of.driver], h.Ethtool.NetdevStats, wireRequests
+	if table == nil {
+		table, ask, requests = w.tables[standard], h.Ethtool.StandardStats, 1
+	}
+	if refused := h.UnderRTNL(ctx, w.source(of.driver), of.device, requests, func() {
 		start := time.Now()
-		stats, err = h.Ethtool.NetdevStats(ctx, of.netdev)
+		stats, err = ask(ctx, of.netdev)
 		took = time.Since(start)
 	}); refused != nil {
 		return nil, refused // stats may still be written to
@@ -68,30 +69,35 @@ func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapsho
 		st = &wireState{wireTarget: of}
 		w.netdevs[of.netdev] = st
 	}
-	counts := wireCounts(w.tables[of.driver], stats)
-	st.note(counts, showsEnabled[of.driver])
-	st.newest = &snapshot.Wire{At: now, Took: took, Counts: st.shownOf(counts)}
+	counts := wireCounts(table, stats)
+	st.show(counts)
+	st.newest = &snapshot.Wire{At: now, Took: took, Counts: counts, Shown: st.shown}
 	return st.newest, nil
 }
 
 // last is the newest reading of a netdev, whoever made it; nil if there is none.
-func (w *wires) last(netdev string) *snapshot.Wire {
+func (w *wires) last(of wireTarget) *snapshot.Wire {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if st := w.netdevs[netdev]; st != nil {
+	if st := w.netdevs[of.netdev]; st != nil && st.wireTarget == of {
 		return st.newest
 	}
 	return nil
 }
 
-// targets are the netdevs that have been read, in the order of their names.
-func (w *wires) targets() (out []wireTarget) {
+// source is what a reading of a driver's netdev asks for.
+func (w *wires) source(driver string) host.Source {
+	if w.tables[driver] == nil {
+		return host.SourceStandardStats
+	}
+	return host.SourceNetdevStats
+}
+
+// keep drops what is known of netdevs of other devices than those.
+func (w *wires) keep(devices []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, netdev := range slices.Sorted(maps.Keys(w.netdevs)) {
-		out = append(out, w.netdevs[netdev].wireTarget)
-	}
-	return out
+	maps.DeleteFunc(w.netdevs, func(_ string, st *wireState) bool { return !slices.Contains(devices, st.device) })
 }
 
 // forget drops what is known of a netdev that is gone.
@@ -133,25 +139,11 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 	return out
 }
 
-// byPriority says whether the index is a priority.
-func byPriority(c *snapshot.WireCount) bool { return c.Index >= 0 && c.What != snapshot.LaneErrors }
-
-// note marks the priorities that have counted something, and those with PFC where the driver lists no others.
-func (st *wireState) note(counts []snapshot.WireCount, enabled bool) {
+// show notes the priorities that have counted something, and those with PFC where the driver lists no others.
+func (st *wireState) show(counts []snapshot.WireCount) {
 	for i := range counts {
-		if c := &counts[i]; byPriority(c) && (c.Value > 0 || enabled && c.What == snapshot.PFCPauseFrames) {
-			st.shown[c.Index] = true
+		if c := &counts[i]; c.Index >= 0 && c.What != snapshot.LaneErrors && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && showsEnabled[st.driver]) {
+			st.shown |= 1 << c.Index
 		}
 	}
-}
-
-// shownOf leaves out priorities that nothing uses: eight for each netdev are most of what there is.
-func (st *wireState) shownOf(counts []snapshot.WireCount) []snapshot.WireCount {
-	out := make([]snapshot.WireCount, 0, len(counts))
-	for i := range counts {
-		if c := &counts[i]; !byPriority(c) || st.shown[c.Index] {
-			out = append(out, *c)
-		}
-	}
-	return out
 }

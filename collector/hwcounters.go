@@ -182,11 +182,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	for i := range n.HWCounters.Devices {
 		d := &n.HWCounters.Devices[i]
 		names := transportNames[family(d.Driver)]
-		for _, st := range d.Stats {
-			if st.Value != notDecoded && wanted(d.Driver, st.Name) {
-				s.Emit(deviceHWStat, float64(st.Value), d.Name, statName(st.Name))
-			}
-		}
+		emitDeviceStats(s, d, names)
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
@@ -194,7 +190,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 				if st.Value == notDecoded {
 					continue
 				}
-				if desc := names[st.Name]; desc != nil && !(p.Traffic && isTraffic(desc)) {
+				if desc := transportDesc(names, st.Name); desc != nil && !(p.Traffic && isTraffic(desc)) {
 					s.Emit(desc, float64(st.Value), d.Name, port)
 				} else if wanted(d.Driver, st.Name) {
 					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
@@ -202,6 +198,37 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 			}
 		}
 	}
+}
+
+// emitDeviceStats emits the counters of a device. Those that a driver has there only (mana's of congestion, all of mlx5's in switchdev
+// mode, and of mlx4's with old firmware) are those of its port where it has one.
+func emitDeviceStats(s Sink, d *snapshot.DeviceCounters, names map[string]*Desc) {
+	for _, st := range d.Stats {
+		desc := transportDesc(names, st.Name)
+		switch {
+		case st.Value == notDecoded:
+		case desc != nil && len(d.Ports) == 1 && !counts(d.Ports[0].Stats, names, desc) && !(d.Ports[0].Traffic && isTraffic(desc)):
+			s.Emit(desc, float64(st.Value), d.Name, strconv.Itoa(d.Ports[0].Number))
+		case wanted(d.Driver, st.Name):
+			s.Emit(deviceHWStat, float64(st.Value), d.Name, statName(st.Name))
+		}
+	}
+}
+
+// counts says whether one of the counters has the metric.
+func counts(stats []snapshot.Stat, names map[string]*Desc, d *Desc) bool {
+	return slices.ContainsFunc(stats, func(st snapshot.Stat) bool { return transportDesc(names, st.Name) == d })
+}
+
+// transportDesc is the metric of a driver's counter; mlx5 puts vport_ before those of a representor.
+func transportDesc(names map[string]*Desc, stat string) *Desc {
+	if d := names[stat]; d != nil {
+		return d
+	}
+	if stat, ok := strings.CutPrefix(stat, "vport_"); ok {
+		return names[stat]
+	}
+	return nil
 }
 
 // statName makes a counter's name fit for a label: hfi1 appends ",32" for 32-bit counters, irdma has blanks.

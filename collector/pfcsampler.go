@@ -54,6 +54,7 @@ type sampledNetdev struct {
 	noted    time.Time     // by a round
 	interval time.Duration // in force; 0 while it is not sampled
 	next     time.Time
+	failed   bool // the driver refused the last sample
 	refused  map[string]uint64
 }
 
@@ -62,7 +63,8 @@ func newPFCSampler(interval time.Duration, read readPauses) *pfcSampler {
 }
 
 // note takes the reading of a round, and gives what the samples came to so far; nil while this program takes none.
-func (s *pfcSampler) note(n wireTarget, r pauseReading, now time.Time) *snapshot.PFCSamples {
+func (s *pfcSampler) note(n wireTarget, w *snapshot.Wire, now time.Time) *snapshot.PFCSamples {
+	r := pausesOf(w)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.netdevs[n.netdev]
@@ -75,17 +77,32 @@ func (s *pfcSampler) note(n wireTarget, r pauseReading, now time.Time) *snapshot
 	if !s.running || len(r.seconds) == 0 {
 		return nil
 	}
-	return known.samples(r)
+	return known.samples(w)
 }
 
-// samples tells of the flows that the round has read.
-func (n *sampledNetdev) samples(r pauseReading) *snapshot.PFCSamples {
+// sampling says whether a netdev is being sampled.
+func (s *pfcSampler) sampling(netdev string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.netdevs[netdev]
+	return s.running && n != nil && n.interval > 0
+}
+
+// samples tells of the flows that the round has read, and tells of.
+func (n *sampledNetdev) samples(w *snapshot.Wire) *snapshot.PFCSamples {
 	out := &snapshot.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
 	if n.interval > 0 {
 		interval := n.interval.Seconds()
 		out.Interval = &interval
 	}
-	for _, f := range slices.SortedFunc(maps.Keys(r.seconds), compareFlows) {
+	var flows []flow
+	for i := range w.Counts {
+		if c := &w.Counts[i]; c.What == snapshot.PFCPauseSeconds && w.Tells(c) {
+			flows = append(flows, flow{c.Label, index(c.Index)})
+		}
+	}
+	slices.SortFunc(flows, compareFlows)
+	for _, f := range flows {
 		p := n.pauses.flows[f]
 		out.Flows = append(out.Flows, snapshot.PFCFlow{Direction: f.direction, Priority: f.priority, Stalled: p.stalled, Ratios: slices.Clone(p.ratios[:]), RatioSum: p.sum})
 	}
@@ -146,6 +163,12 @@ func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 	return out
 }
 
+// end ends the sampling of a netdev until it is seen to be paused.
+func (n *sampledNetdev) end() {
+	n.pauses.moved, n.failed = time.Time{}, false
+	n.rest(time.Time{})
+}
+
 // rest ends the sampling of a netdev until a moment.
 func (n *sampledNetdev) rest(until time.Time) {
 	n.pauses.rest()
@@ -174,7 +197,11 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 		n.rest(now.Add(slowRest))
 	case errors.Is(err, host.ErrBackOff):
 		n.stretch(refusedRTNL, now)
+	case err != nil && host.Refused(err) && n.failed:
+		n.refuse(refusedError)
+		n.end() // until a round finds that it answers, and is paused
 	case err != nil:
+		n.failed = host.Refused(err)
 		n.stretch(refusedError, now)
 	case took > slowSample:
 		n.pauses.noteSample(r)
@@ -182,6 +209,7 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 		n.rest(now.Add(slowRest))
 	default:
 		n.pauses.noteSample(r)
+		n.failed = false
 		n.interval = max(s.interval, n.interval-n.interval/4)
 		n.next = now.Add(n.interval - s.interval/2) // the ticks are not to the nanosecond
 	}
@@ -192,7 +220,7 @@ func (n *sampledNetdev) refuse(reason string) { n.refused[reason]++ }
 // stretch notes a sample that could not be had. The next one takes longer, and so is worth as much.
 func (n *sampledNetdev) stretch(reason string, now time.Time) {
 	n.refuse(reason)
-	n.interval = min(2*n.interval, maxStretch)
+	n.interval = max(n.interval, min(2*n.interval, maxStretch))
 	n.next = now.Add(n.interval)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,7 +80,7 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	w.since = time.Now()
 	time.Sleep(time.Second / 2) // rounds are between the samples
 	for at := time.Duration(0); at <= length; at += 15 * time.Second {
-		got := s.note(wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, pauseReading{at: time.Now(), seconds: w.now()}, time.Now())
+		got := s.note(wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}, wireOf(pauseReading{at: time.Now(), seconds: w.now()}), time.Now())
 		last = "none"
 		if got != nil {
 			last = fmt.Sprintf("sampled %.0f stalled %.0f refused %v", got.Sampled, got.Flows[0].Stalled, got.Refused)
@@ -97,6 +98,16 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 		t.Error(err)
 	}
 	return last
+}
+
+// wireOf is the reading of a driver that tells these pause times.
+func wireOf(r pauseReading) *snapshot.Wire {
+	w := &snapshot.Wire{At: r.at, Shown: 1<<priorities - 1}
+	for f, s := range r.seconds {
+		i, _ := strconv.Atoi(f.priority)
+		w.Counts = append(w.Counts, snapshot.WireCount{What: snapshot.PFCPauseSeconds, Label: f.direction, Index: i, Value: s})
+	}
+	return w
 }
 
 func never(time.Duration) bool { return false }
@@ -237,7 +248,7 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	s := newPFCSampler(time.Second, nil)
 	s.setRunning(true)
 	n := wireTarget{"mlx5_0", 1, "eth0", "mlx5_core"}
-	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, r, r.at) }
+	note := func(r pauseReading) *snapshot.PFCSamples { return s.note(n, wireOf(r), r.at) }
 	note(us(0, 0))
 	note(us(15, 1))
 	s.netdevs["eth0"].pauses.noteSample(us(16, 1))

@@ -215,6 +215,8 @@ var transportNames = map[string]map[string]*Desc{
 		"responder_local_len_error":          respLocalLength,
 		"responder_rem_access_error":         respRemoteAccess,
 		"received_cnps":                      cnpHandled,
+		"sent_cnps":                          cnpSent, // this and the next: of the device
+		"received_ecns":                      ecnMarked,
 		"rx_read_requests":                   readRequests,
 		"rx_write_requests":                  writeRequests,
 		"tx_bytes":                           transmitBytesHW,

@@ -132,10 +132,10 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 func TestNamesThatAreNotCanonical(t *testing.T) {
 	for driver, names := range map[string][]string{
 		"bnxt_en":   {"recoverable_errors", "active_qps", "db_fifo_register", "tx_roce_errors", "rx_roce_discards", "tx_read_req", "np_cnp_sent"},
-		"mlx5_core": {"cc_rx_ce_pkts", "rdma_tx_packets", "to_retransmits", "vport_rx_write_requests"},
+		"mlx5_core": {"cc_rx_ce_pkts", "rdma_tx_packets", "to_retransmits"},
 		"ice":       {"RNR sent", "cnp_sent", "InOptErrors", "ip4InDiscards"},
 		"efa":       {"send_bytes", "recv_wrs", "rdma_read_bytes", "local_ack_timeout_err"},
-		"mana":      {"num_qps_congested", "current_rate", "responder_rnr_nak", "sent_cnps"},
+		"mana":      {"num_qps_congested", "current_rate", "responder_rnr_nak", "qp_congested_events"},
 		"rxe":       {"send_rnr_err", "ack_deferred", "rdma_sends"},
 		"hns3":      {"rx_rc_pkt", "rx_err_pkt"},
 		"ionic":     {"resp_tx_rnr_retry_err", "tx_rdma_mcast_bytes"},
@@ -148,6 +148,41 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 				t.Errorf("%s %q: %q, want %q", driver, name, got, want)
 			}
 		}
+	}
+}
+
+// What a driver counts on the device only is its port's, where it has one.
+func TestCountersOfTheDevice(t *testing.T) {
+	cnps := snapshot.Stat{Name: "np_cnp_sent", Value: 3}
+	for _, c := range []struct {
+		name   string
+		driver string
+		device snapshot.Stat
+		ports  []snapshot.PortCounters
+		want   string
+	}{
+		{"mana has those of congestion there", "mana", snapshot.Stat{Name: "sent_cnps", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
+		{"mlx5 in switchdev mode has all", "mlx5_core", cnps, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
+		{"by the names of a representor", "mlx5_core", snapshot.Stat{Name: "vport_np_cnp_sent", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_port_cnp_sent_total{device="d",port="1"} 3`},
+		{"nobody knows of which of two", "mlx4_core", snapshot.Stat{Name: "sq_num_to", Value: 3}, []snapshot.PortCounters{{Number: 1}, {Number: 2}}, `rdma_device_hw_stat{device="d",stat="sq_num_to"} 3`},
+		{"no name of its own", "mana", snapshot.Stat{Name: "qp_congested_events", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_device_hw_stat{device="d",stat="qp_congested_events"} 3`},
+	} {
+		col := newHWCounters(Options{})
+		got := samples(col.Descs, func(s Sink) {
+			col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports}}}}, s)
+		})
+		if !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	col := newHWCounters(Options{})
+	got := samples(col.Descs, func(s Sink) {
+		col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{
+			Name: "d", Driver: "mlx5_core", Stats: []snapshot.Stat{{Name: "np_cnp_sent", Value: 9}}, Ports: []snapshot.PortCounters{{Number: 1, Stats: []snapshot.Stat{cnps}}},
+		}}}}, s)
+	})
+	if want := []string{`rdma_port_cnp_sent_total{device="d",port="1"} 3`, `rdma_device_hw_stat{device="d",stat="np_cnp_sent"} 9`}; !slices.Equal(got, want) {
+		t.Errorf("a port that has its own: %q", got)
 	}
 }
 

@@ -23,6 +23,7 @@ func linkModesPath(netdev string) string       { return "ethtool/" + netdev + "/
 func pausePath(netdev string) string           { return "ethtool/" + netdev + "/pause" }
 func fecPath(netdev string) string             { return "ethtool/" + netdev + "/fec" }
 func netdevStatsPath(netdev string) string     { return "ethtool/" + netdev + "/stats" }
+func standardStatsPath(netdev string) string   { return "ethtool/" + netdev + "/standard" }
 
 const (
 	systemPath = "rdma/system"

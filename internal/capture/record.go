@@ -329,6 +329,13 @@ func (r *Recorder) NetdevStats(ctx context.Context, netdev string) ([]host.Stat,
 	return a, err
 }
 
+// StandardStats records the answer.
+func (r *Recorder) StandardStats(ctx context.Context, netdev string) ([]host.Stat, error) {
+	a, err := r.inner.Ethtool.StandardStats(ctx, netdev)
+	r.answer(standardStatsPath(netdev), encodeStats(a), err)
+	return a, err
+}
+
 // Health records the answer, as far as it could be understood.
 func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	a, err := r.inner.Devlink.Health(ctx)

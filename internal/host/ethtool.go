@@ -93,13 +93,18 @@ func parseLinkState(msg []byte) (s LinkState) {
 }
 
 func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
+	return c.askWith(ethtoolHeader, cmd, netdev, flags, more...)
+}
+
+// askWith is ask with another number of the header.
+func (c *ethtoolClient) askWith(header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
 	}
 	req := nl.NewNetlinkRequest(int(id), 0)
 	req.AddData(&nl.Genlmsg{Command: cmd, Version: ethtoolVersion})
-	h := nl.NewRtAttr(ethtoolHeader|unix.NLA_F_NESTED, nil)
+	h := nl.NewRtAttr(header|unix.NLA_F_NESTED, nil)
 	h.AddRtAttr(ethtoolHeaderDevName, nl.ZeroTerminated(netdev))
 	if flags != 0 {
 		h.AddRtAttr(ethtoolHeaderFlags, nl.Uint32Attr(flags))

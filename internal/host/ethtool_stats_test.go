@@ -52,6 +52,31 @@ func TestGrownStackDoesNotMove(t *testing.T) {
 	t.Error("the stacks of new goroutines do not move: the test does not show what it is for")
 }
 
+// TestNetdevStatsAreReadOnAStackThatDoesNotMove: each reading goes through the guard, whatever goroutine it comes from.
+func TestNetdevStatsAreReadOnAStackThatDoesNotMove(t *testing.T) {
+	s := &netdevStats{}
+	defer s.close()
+	var moved bool
+	s.ask = func(string) error {
+		moved = moved || moves()
+		s.answered(padded("rx_bytes"), 1, 1, 7)
+		return nil
+	}
+	done := make(chan error)
+	for range 20 {
+		go func() {
+			_, err := s.read("eth0")
+			done <- err
+		}()
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if moved {
+		t.Error("the stack moves below the library's call")
+	}
+}
+
 // padded is a driver's text of names.
 func padded(names ...string) []byte {
 	var raw []byte

@@ -138,6 +138,8 @@ type Ethtool interface {
 	// NetdevStats is the driver's own statistics by name, in its order: ioctls ETHTOOL_GSTRINGS and ETHTOOL_GSTATS. Drivers add
 	// and drop names at run time.
 	NetdevStats(ctx context.Context, netdev string) ([]Stat, error)
+	// StandardStats is ETHTOOL_MSG_STATS_GET, groups eth-phy, eth-mac, eth-ctrl and rmon: what all drivers that answer it name alike.
+	StandardStats(ctx context.Context, netdev string) ([]Stat, error)
 }
 
 // LinkState is what LINKSTATE_GET tells; nil means not sent. A driver tells the states while the link is down only.

@@ -98,3 +98,8 @@ func (NoNetlink) FEC(context.Context, string) (FEC, error) {
 func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) {
 	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
 }
+
+// StandardStats answers EPROTONOSUPPORT.
+func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) {
+	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+}

@@ -34,6 +34,7 @@ const (
 	SourceLinkModes
 	SourceLinkState
 	SourceNetdevStats
+	SourceStandardStats
 	SourcePause
 	SourceFEC
 	SourceDevlinkHealth
@@ -75,6 +76,7 @@ var sources = [numSources]sourceInfo{
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},        // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},        // ethtool netlink LINKSTATE_GET
 	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},      // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourceStandardStats: {"standard_stats", LockRTNL, asksNet},    // ethtool netlink STATS_GET
 	SourcePause:         {"pause", LockRTNL, asksNet},             // ethtool netlink PAUSE_GET
 	SourceFEC:           {"fec", LockRTNL, asksNet},               // ethtool netlink FEC_GET: up to 10 registers
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet}, // devlink HEALTH_REPORTER_GET

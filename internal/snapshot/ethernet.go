@@ -29,6 +29,14 @@ type Wire struct {
 	At     time.Time     // when the driver had answered
 	Took   time.Duration // wall time inside the kernel
 	Counts []WireCount
+	// Shown are the priorities that are told of, a bit each: those that have PFC or have counted something. Eight for each netdev
+	// are most of what there is.
+	Shown uint8
+}
+
+// Tells says whether a count is told of.
+func (w *Wire) Tells(c *WireCount) bool {
+	return c.Index < 0 || c.What == LaneErrors || w.Shown&(1<<c.Index) != 0
 }
 
 // WireCount is one value.
@@ -39,19 +47,9 @@ type WireCount struct {
 	Value float64
 }
 
-// Value looks for a count.
-func (w *Wire) Value(what WireWhat, label string, index int) (float64, bool) {
-	for i := range w.Counts {
-		if c := &w.Counts[i]; c.What == what && c.Label == label && c.Index == index {
-			return c.Value, true
-		}
-	}
-	return 0, false
-}
-
 // Has says whether the driver counts something. A nil reading has nothing.
-func (w *Wire) Has(what WireWhat) bool {
-	return w != nil && slices.ContainsFunc(w.Counts, func(c WireCount) bool { return c.What == what })
+func (w *Wire) Has(what WireWhat, label string) bool {
+	return w != nil && slices.ContainsFunc(w.Counts, func(c WireCount) bool { return c.What == what && c.Label == label })
 }
 
 // WireWhat says what a driver's statistic counts.
@@ -64,12 +62,14 @@ const (
 	PFCPauseTransitions                        // by direction and priority
 	GlobalPauseFrames                          // by direction
 	GlobalPauseSeconds                         // by direction
+	GlobalPauseTransitions                     // by direction
 	PauseStormEvents                           // by severity: warning, error
 	PriorityBytes                              // by direction and priority
 	PriorityPackets                            // by direction and priority
 	PriorityDiscards                           // by priority
 	PriorityBufferDiscards                     // by priority
 	PriorityCongestionDiscards                 // by priority
+	PriorityMarked                             // by priority: ECN marks that the device made
 	Discards                                   // by direction
 	OutOfBuffer
 	BufferThresholdEvents
@@ -79,6 +79,7 @@ const (
 	PCSSymbolErrors
 	CRCErrors
 	FrameErrors
+	MACFaults           // by end: local, remote
 	LaneErrors          // by lane
 	PCIeStallRatio      // by direction: a share of the last second, no counter
 	PCIeStallEvents     // by direction

@@ -135,6 +135,10 @@ func TestNetdevStatsOfOthers(t *testing.T) {
 	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
 		t.Errorf("pause of a veth: %v", err)
 	}
+	// The kernel takes the request, and has nothing to say of a veth; it would answer EINVAL to one that is not well formed.
+	if got, err := live.Ethtool.StandardStats(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
+		t.Errorf("standard statistics of a veth: %v, %v", got, err)
+	}
 	if _, err := live.Ethtool.FEC(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
 		t.Errorf("FEC of a veth: %v", err)
 	}

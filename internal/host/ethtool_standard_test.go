@@ -1,0 +1,46 @@
+package host
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+func statNest(number uint16, value uint64) []byte {
+	return attr(statsGroupStat|nested, attr(number, u64s(value)))
+}
+
+func TestParseStandardStats(t *testing.T) {
+	header := attr(statsHeader|nested, attr(ethtoolHeaderDevName, str("eth0")))
+	group := func(id uint32, stats ...[]byte) []byte {
+		return attr(statsGroup|nested, slices.Concat(append([][]byte{attr(statsGroupID, u32(id)), attr(3, u32(20))}, stats...)...))
+	}
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want []Stat
+	}{
+		{
+			"groups", slices.Concat(header, group(0, statNest(0, 5)), group(1, statNest(4, 7), statNest(21, 8)), group(3, attr(5|nested, attr(7, u32(64))), statNest(3, 9))),
+			[]Stat{{Name: "SymbolErrorDuringCarrier", Value: 5}, {Name: "FrameCheckSequenceErrors", Value: 7}, {Name: "FrameTooLongErrors", Value: 8}, {Name: "etherStatsJabbers", Value: 9}},
+		},
+		{"what is not set, not known, or no number", slices.Concat(header, group(1, statNest(4, math.MaxUint64), statNest(99, 1), attr(statsGroupStat|nested, attr(5, u32(1)))), group(9, statNest(0, 1))), nil},
+		{"a driver without any", header, nil},
+		{"a group without a number", attr(statsGroup|nested, statNest(0, 5)), nil},
+	} {
+		if got := parseStandardStats(c.msg); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func FuzzParseStandardStats(f *testing.F) {
+	f.Add(attr(statsGroup|nested, attr(statsGroupID, u32(1)), statNest(4, 7)))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		for _, s := range parseStandardStats(msg) {
+			if s.Name == "" || s.Value == math.MaxUint64 {
+				t.Fatal(s)
+			}
+		}
+	})
+}
