@@ -137,12 +137,19 @@ func (c *transceivers) look(r *reader, g *cage) {
 	began := time.Now()
 	seen := g.visit(r)
 	wait := ownModuleInterval
-	if c.background() { // not in step with those of other hosts
-		wait = max(c.ModuleInterval, moduleShare*time.Since(began))
-		wait += rand.N(wait/10 + 1)
+	if c.background() {
+		wait = c.ModuleInterval
 	}
-	seen.kept = keptReadings * wait
+	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
+		if g.took = time.Since(began); c.background() {
+			wait = max(wait, min(moduleShare*g.took, freshInterval))
+		}
+		seen.kept = keptReadings * wait
+	}
 	g.next = r.h.Now().Add(wait)
+	if c.background() { // not in step with those of other hosts
+		g.next = g.next.Add(rand.N(wait/10 + 1))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g.seen = seen
@@ -177,7 +184,8 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 			continue
 		}
 		r := &reader{ctx: ctx, h: h, device: g.device, since: time.Now()}
-		if g.began.IsZero() || r.deferrable() {
+		// What takes less than a tenth of the device's budget is read whether any is left.
+		if g.took <= c.ModuleInterval/1000 || r.deferrable() {
 			c.look(r, g)
 		} else {
 			g.next = h.Now().Add(c.ModuleInterval)

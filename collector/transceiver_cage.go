@@ -21,8 +21,9 @@ type cage struct {
 	wireTarget
 	link       cageLink
 	pages      transceiver.Pages
-	began      time.Time // when pages was begun
-	next       time.Time // when to look again
+	began      time.Time     // when pages was begun
+	next       time.Time     // when to look again
+	took       time.Duration // the last readings
 	quarantine quarantine
 	silence    snapshot.CageState // why the module did not answer, as far as the driver told
 	seen       cageSeen

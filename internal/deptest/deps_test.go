@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host"},
 	{"internal/linkmode", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},
-	{"internal/transceiver"},
+	{"internal/transceiver", "internal/transceiver/dump"},
 }
 
 // bans are imports that only some packages may have.
