@@ -62,6 +62,9 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// SampleInterval is how often ports are sampled that are being paused; 0: never.
 	SampleInterval time.Duration
+	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay;
+	// less: nobody does.
+	ModuleInterval time.Duration
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
@@ -81,6 +84,7 @@ func All(o Options) []*Collector {
 		newQoS(o),
 		newPCIe(o),
 		newSensors(o),
+		newTransceivers(o),
 	}
 }
 

@@ -31,7 +31,6 @@ type ethernet struct {
 // ethState belongs to the lane of its device.
 type ethState struct {
 	at      time.Time // when the following was read
-	wire    bool      // the device's netdevs are those of a wire: of a physical function
 	netdevs []*ethNetdev
 
 	quarantine quarantine
@@ -40,9 +39,7 @@ type ethState struct {
 
 // ethNetdev is what outlives a round of one netdev.
 type ethNetdev struct {
-	port         int
-	layer        string // link_layer of the port
-	name, driver string
+	portNetdev
 
 	wireTried    time.Time
 	wireTook     time.Duration // the last reading
@@ -104,42 +101,26 @@ func (c *ethernet) readDevice(r *reader, name string, st *ethState) []snapshot.N
 	return out
 }
 
-// learn finds the netdevs of a device. Virtual functions and sub-functions show the wire of their physical function, if anything:
-// theirs are not asked. Ports are there a moment after the device, so that one without is looked at again in the next round.
+// learn finds the netdevs of a device.
 func (c *ethernet) learn(r *reader, name string, st *ethState) {
-	kind, _ := r.function(classDir + "/" + name)
-	st.at, st.wire = r.now(), kind == snapshot.Physical && !c.nvlink.manages(r, name)
 	before := st.netdevs
-	st.netdevs = nil
-	if !st.wire {
-		return
-	}
-	numbers := r.ports(name)
-	if len(numbers) == 0 {
+	found, whole := c.wireNetdevs(r, name)
+	st.netdevs, st.at = nil, r.now()
+	if !whole {
 		st.at = time.Time{}
 	}
-	d := &snapshot.Device{Name: name}
-	for _, n := range numbers {
-		r.begin(host.SourceIdentity)
-		layer := r.optional(portDir(name, n) + "/link_layer")
-		r.begin(host.SourceNetdev)
-		for _, found := range r.netdevs(d, n, layer, "") {
-			nd := &ethNetdev{port: n, layer: layer, name: found.Name, driver: r.driver(netDir + found.Name + "/device")}
-			if i := slices.IndexFunc(before, nd.same); i >= 0 {
-				nd = before[i]
-			}
-			st.netdevs = append(st.netdevs, nd)
+	for _, n := range found {
+		nd := &ethNetdev{portNetdev: n}
+		if i := slices.IndexFunc(before, func(o *ethNetdev) bool { return o.portNetdev == n }); i >= 0 {
+			nd = before[i]
 		}
+		st.netdevs = append(st.netdevs, nd)
 	}
 	for _, nd := range before {
-		if !slices.ContainsFunc(st.netdevs, nd.same) {
+		if !slices.Contains(found, nd.portNetdev) {
 			c.wires.forget(nd.name)
 		}
 	}
-}
-
-func (nd *ethNetdev) same(o *ethNetdev) bool {
-	return nd.port == o.port && nd.layer == o.layer && nd.name == o.name && nd.driver == o.driver
 }
 
 // dir names the requests for a netdev, as captures do.

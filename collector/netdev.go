@@ -54,6 +54,33 @@ func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []sn
 	return out
 }
 
+// portNetdev is a netdev of a wire: that of a port, or a member of its bond.
+type portNetdev struct {
+	port         int
+	layer        string // link_layer of the port
+	name, driver string
+}
+
+// wireNetdevs finds the netdevs of a device that are those of a wire. Virtual functions and sub-functions show the wire of their
+// physical function, if anything: theirs are left out, as are those of functions that manage NVLink switches. Ports are there a moment
+// after the device: not whole is one without, to be looked at again in the next round.
+func (o *Options) wireNetdevs(r *reader, device string) (out []portNetdev, whole bool) {
+	if kind, _ := r.function(classDir + "/" + device); kind != snapshot.Physical || o.nvlink.manages(r, device) {
+		return nil, true
+	}
+	numbers := r.ports(device)
+	d := &snapshot.Device{Name: device}
+	for _, n := range numbers {
+		r.begin(host.SourceIdentity)
+		layer := r.optional(portDir(device, n) + "/link_layer")
+		r.begin(host.SourceNetdev)
+		for _, nd := range r.netdevs(d, n, layer, "") {
+			out = append(out, portNetdev{n, layer, nd.Name, r.driver(netDir + nd.Name + "/device")})
+		}
+	}
+	return out, len(numbers) > 0
+}
+
 // uplink is the phys_port_name of a physical port; representors of virtual functions have pf0vf1 and the like.
 var uplink = regexp.MustCompile(`^p\d+$`)
 

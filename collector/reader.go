@@ -47,7 +47,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			mu.Unlock()
 			res.value, res.ok = read(&r, names[i])
 			r.end()
-			res.issues, res.held = r.issues, r.quarantine.items(r.now())
+			res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
 			leave()
 			mu.Lock()
 			buf = r.buf
@@ -88,6 +88,7 @@ type reader struct {
 	buf    []byte
 	// quarantine outlives the round where the collector keeps it.
 	quarantine *quarantine
+	held       uint64 // items of other quarantines
 
 	clock time.Time // of the host, when the device's turn came; zero until it is looked up
 	// What is being asked, how often in this group of reads, since when, and the time of the groups before.

@@ -30,6 +30,7 @@ type config struct {
 	timeout          time.Duration
 	maxProcs         int
 	sampleInterval   time.Duration // serve only
+	moduleInterval   time.Duration // serve only: collector.Options.ModuleInterval
 	site             siteFile
 }
 

@@ -31,6 +31,7 @@ type serveConfig struct {
 	minInterval time.Duration
 	// sampleInterval is that of ports that are being paused.
 	sampleInterval time.Duration
+	moduleInterval time.Duration // 0: modules are not read
 	maxRequests    int
 	pprof          bool
 	process        bool
@@ -45,6 +46,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
+	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
@@ -54,6 +56,9 @@ func (s *serveConfig) check() error {
 	}
 	if s.sampleInterval != 0 && s.sampleInterval < time.Second {
 		return errors.New("--pfc.sample-interval: has to be 1s or more, or 0s for never: each sample is a call that holds up network configuration")
+	}
+	if s.moduleInterval != 0 && s.moduleInterval < 5*time.Second {
+		return errors.New("--transceiver.interval: has to be 5s or more, or 0s for never: each reading takes milliseconds on the module's bus, with network configuration held up")
 	}
 	if s.maxRequests < 1 {
 		return errors.New("--web.max-requests: has to be at least 1")
@@ -90,7 +95,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 	if m.player == nil { // there is nothing between the rounds of a recording
-		c.sampleInterval = s.sampleInterval
+		c.sampleInterval, c.moduleInterval = s.sampleInterval, s.moduleInterval
+	}
+	if s.moduleInterval == 0 {
+		c.moduleInterval = -1
 	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()

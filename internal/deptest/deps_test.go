@@ -18,7 +18,8 @@ var layers = [][]string{
 	{"internal/expect"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host"},
-	{"internal/linkmode", "internal/pci", "internal/transceiver", "internal/snapshot", "rules", "fixtures", "dashboards"},
+	{"internal/linkmode", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},
+	{"internal/transceiver", "internal/transceiver/dump"},
 }
 
 // bans are imports that only some packages may have.

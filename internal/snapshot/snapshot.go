@@ -1,5 +1,5 @@
 // Package snapshot is one typed picture of a node: a section for each collector, as plain data. It knows neither where the
-// data comes from nor what becomes of it, and uses the standard library only.
+// data comes from nor what becomes of it, and uses the standard library and internal/transceiver, what a module says, only.
 //
 // A nil pointer or an empty string stands for a value that the machine did not give: absent is not zero.
 package snapshot
@@ -16,6 +16,7 @@ type Node struct {
 	QoS        *QoS
 	PCIe       *PCIe
 	Sensors    *Sensors
+	Optics     *Optics
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -339,6 +340,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.Sensors != nil {
 		n.Sensors = o.Sensors
+	}
+	if o.Optics != nil {
+		n.Optics = o.Optics
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)

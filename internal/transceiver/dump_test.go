@@ -5,98 +5,37 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/transceiver/dump"
 )
 
-// dump is a module in testdata, put together by hand from the tables of the standards. A line "[A0 lower]", "[A0 page 11 bank 1]"
-// begins 128 bytes, which are 0 but for lines "OFFSET: bytes": in hex, as "text", or sum(FIRST-LAST) for a checksum. After "[want]"
-// comes what Decode makes of it.
-type dump struct {
+// module is a dump in testdata.
+type module struct {
 	halves map[block]*[half]byte
 	want   string
 }
 
-func load(t testing.TB, name string) dump {
+func load(t testing.TB, name string) module {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", name+".txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, want, _ := strings.Cut(string(b), "[want]\n")
-	d := dump{halves: map[block]*[half]byte{}, want: want}
-	var to *[half]byte
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(strings.TrimSpace(line), " #")
-		switch {
-		case line == "" || line[0] == '#':
-		case line[0] == '[':
-			to = &[half]byte{}
-			d.halves[blockOf(t, line)] = to
-		default:
-			offset, bytes, ok := strings.Cut(line, ": ")
-			at, err := strconv.Atoi(offset)
-			if !ok || err != nil {
-				t.Fatalf("%s: %q", name, line)
-			}
-			fill(t, to, at%half, bytes)
-		}
+	memory, want, err := dump.Parse(string(b))
+	if err != nil {
+		t.Fatalf("%s: %s", name, err)
+	}
+	d := module{halves: map[block]*[half]byte{}, want: want}
+	for h, bytes := range memory {
+		d.halves[block{h.Address, h.Bank, h.Page, h.Upper}] = bytes
 	}
 	return d
 }
 
-func blockOf(t testing.TB, line string) (b block) {
-	t.Helper()
-	f := strings.Fields(strings.Trim(line, "[]"))
-	b.address = map[string]uint8{"A0": AddressA0, "A2": AddressA2}[f[0]]
-	if f[1] == "page" {
-		page, err := strconv.ParseUint(f[2], 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.page, b.upper = uint8(page), true
-	}
-	if len(f) > 4 {
-		bank, err := strconv.ParseUint(f[4], 10, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.bank = uint8(bank)
-	}
-	return b
-}
-
-func fill(t testing.TB, to *[half]byte, at int, bytes string) {
-	t.Helper()
-	for bytes = strings.TrimSpace(bytes); bytes != ""; bytes = strings.TrimSpace(bytes) {
-		var first, last int
-		if bytes[0] == '"' {
-			s, rest, _ := strings.Cut(bytes[1:], `"`)
-			at += copy(to[at:], s)
-			bytes = rest
-			continue
-		}
-		token, rest, _ := strings.Cut(bytes, " ")
-		bytes = rest
-		if n, _ := fmt.Sscanf(token, "sum(%d-%d)", &first, &last); n == 2 {
-			for _, b := range to[first%half : last%half+1] {
-				to[at] += b
-			}
-			at++
-			continue
-		}
-		b, err := strconv.ParseUint(token, 16, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		to[at] = byte(b)
-		at++
-	}
-}
-
 // answer is what the module answers to a request; nothing where it has no such page.
-func (d dump) answer(r Ref) []byte {
+func (d module) answer(r Ref) []byte {
 	h := d.halves[r.block()]
 	if h == nil {
 		return nil
@@ -112,7 +51,7 @@ var latched = map[Layout][]Ref{
 }
 
 // read reads the module as a caller does, and holds the plan to its promises. It also counts the bytes that are read each time.
-func (d dump) read(t testing.TB) (p *Pages, each int) {
+func (d module) read(t testing.TB) (p *Pages, each int) {
 	t.Helper()
 	p = &Pages{}
 	ask := func(refs []Ref) {

@@ -9,8 +9,8 @@ import (
 )
 
 // changed is a dump with other bytes in one of its halves.
-func (d dump) changed(b block, offset int, bytes ...byte) dump {
-	out := dump{halves: map[block]*[half]byte{}}
+func (d module) changed(b block, offset int, bytes ...byte) module {
+	out := module{halves: map[block]*[half]byte{}}
 	for k, h := range d.halves {
 		c := *h
 		out.halves[k] = &c
@@ -22,7 +22,7 @@ func (d dump) changed(b block, offset int, bytes ...byte) dump {
 	return out
 }
 
-func (d dump) without(b block) dump {
+func (d module) without(b block) module {
 	out := d.changed(b, 0)
 	delete(out.halves, b)
 	return out
@@ -38,7 +38,7 @@ var (
 	page11 = block{address: AddressA0, upper: true, page: 0x11}
 )
 
-func decode(t *testing.T, d dump) Module {
+func decode(t *testing.T, d module) Module {
 	t.Helper()
 	p, _ := d.read(t)
 	return Decode(p)
@@ -48,10 +48,10 @@ func TestWhatIsNotToBeHad(t *testing.T) {
 	osfp, qsfp, sfp := load(t, "osfp-2xdr4"), load(t, "qsfp28-sr4"), load(t, "sfp28-sr")
 	for _, c := range []struct {
 		name string
-		d    dump
+		d    module
 		want func(m Module) bool
 	}{
-		{"nothing", dump{}, func(m Module) bool { return m.Unknown && m.FormFactor == "" }},
+		{"nothing", module{}, func(m Module) bool { return m.Unknown && m.FormFactor == "" }},
 		{"no page 00h", osfp.without(page0), func(m Module) bool { return m.Vendor == "" && m.FormFactor == "OSFP" && m.Temperature != nil }},
 		{"no page 01h", osfp.without(page1), func(m Module) bool { return m.Temperature != nil && m.Lanes == nil && m.HostLanes == nil }},
 		{"no page 02h", osfp.without(page2), func(m Module) bool { return m.Thresholds == Thresholds{} && len(m.Lanes) == 8 }},
@@ -69,7 +69,7 @@ func TestReadingsWithoutMeaning(t *testing.T) {
 	osfp, qsfp, sfp := load(t, "osfp-2xdr4"), load(t, "qsfp28-sr4"), load(t, "sfp28-sr")
 	for _, c := range []struct {
 		name string
-		d    dump
+		d    module
 		want func(m Module) bool
 	}{
 		{"-60 °C", osfp.changed(a0, 14, 0xC4, 0), func(m Module) bool { return m.Temperature == nil && m.Voltage != nil && m.DOM }},
@@ -229,7 +229,7 @@ func TestMedia(t *testing.T) {
 	qsfp, osfp, sfp := load(t, "qsfp28-sr4"), load(t, "osfp-2xdr4"), load(t, "sfp28-sr")
 	for _, c := range []struct {
 		name string
-		d    dump
+		d    module
 		want Media
 	}{
 		{"AOC by its specification", qsfp.changed(page0, 192, 0x18), ActiveOptical},
@@ -258,7 +258,7 @@ func TestMedia(t *testing.T) {
 
 func TestFormFactors(t *testing.T) {
 	qsfp, sfp, cmis := load(t, "qsfp28-sr4"), load(t, "sfp28-sr"), load(t, "qsfp112-dr4")
-	for want, d := range map[string]dump{
+	for want, d := range map[string]module{
 		"SFP":     sfp.changed(a0, 12, 13),
 		"SFP+":    sfp.changed(a0, 12, 103),
 		"SFP56":   sfp.changed(a0, 66, 106),
@@ -358,7 +358,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add([]byte{0x18, 0xFF})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d := dump{halves: map[block]*[half]byte{}}
+		d := module{halves: map[block]*[half]byte{}}
 		order := []block{a0, page0, page1, page2, page3, page11, a2half}
 		for bank := range uint8(4) {
 			order = append(order, block{address: AddressA0, bank: bank, page: 0x11, upper: true})

@@ -34,49 +34,49 @@ const (
 
 // Module is what a module says. Nil, empty and MediaUnknown are what it does not say, or what has no meaning.
 type Module struct {
-	Identifier uint8  // SFF-8024, table 4-1
-	FormFactor string // by the identifier, and by the rate of its lanes where one identifier stands for several: QSFP28, OSFP
-	Layout     Layout
-	Unknown    bool   // the layout of the identifier is not known: of the identity what its checksum vouches for, and no readings
-	Revision   string // of CMIS: "4.0"
+	Identifier uint8  `json:"identifier"`            // SFF-8024, table 4-1
+	FormFactor string `json:"form_factor,omitempty"` // by the identifier, and by the rate of its lanes where one identifier stands for several: QSFP28, OSFP
+	Layout     Layout `json:"layout,omitempty"`
+	Unknown    bool   `json:"unknown,omitempty"`  // the layout of the identifier is not known: of the identity what its checksum vouches for, and no readings
+	Revision   string `json:"revision,omitempty"` // of CMIS: "4.0"
 
-	Vendor         string
-	OUI            string // of the vendor: 00:02:c9
-	PartNumber     string
-	VendorRevision string
-	SerialNumber   string
-	DateCode       string // YYMMDD, then a lot of the vendor's
-	Firmware       string // the active image, CMIS: "1.2"
+	Vendor         string `json:"vendor,omitempty"`
+	OUI            string `json:"oui,omitempty"` // of the vendor: 00:02:c9
+	PartNumber     string `json:"part_number,omitempty"`
+	VendorRevision string `json:"vendor_revision,omitempty"`
+	SerialNumber   string `json:"serial_number,omitempty"`
+	DateCode       string `json:"date_code,omitempty"` // YYMMDD, then a lot of the vendor's
+	Firmware       string `json:"firmware,omitempty"`  // the active image, CMIS: "1.2"
 
-	Media       Media
-	Connector   string   // SFF-8024, table 4-3
-	Compliance  string   // SFF modules: the extended specification, SFF-8024, table 4-4
-	CableLength *float64 // metres, of a cable
-	Reach       *float64 // metres, the longest link over the best fibre that is told of
-	PowerClass  *uint64
-	MaxPower    *float64 // watts
+	Media       Media    `json:"media,omitempty"`
+	Connector   string   `json:"connector,omitempty"`           // SFF-8024, table 4-3
+	Compliance  string   `json:"compliance,omitempty"`          // SFF modules: the extended specification, SFF-8024, table 4-4
+	CableLength *float64 `json:"cable_length_metres,omitempty"` // metres, of a cable
+	Reach       *float64 `json:"reach_metres,omitempty"`        // metres, the longest link over the best fibre that is told of
+	PowerClass  *uint64  `json:"power_class,omitempty"`
+	MaxPower    *float64 `json:"max_power_watts,omitempty"` // watts
 
-	FlatMemory *bool // no pages but 00h, and no monitors: passive copper as a rule
+	FlatMemory *bool `json:"flat_memory,omitempty"` // no pages but 00h, and no monitors: passive copper as a rule
 	// DOM says that the module has monitors. Their values are nil where it has none, and where they are out of range.
-	DOM          bool
-	NotReady     bool     // the monitors have no values yet: the module is starting
-	Temperature  *float64 // celsius, of the case
-	Voltage      *float64 // volts
-	RxPowerKind  PowerKind
-	ExternalCal  bool // SFF-8472: the readings are made from raw ones with the module's own constants
-	Thresholds   Thresholds
-	Lanes        []Lane // media lanes that the module has, by number
-	Applications []Application
-	HostLanes    []HostLane // CMIS
-	DataPaths    []DataPath // CMIS: those that an application has been selected for
+	DOM          bool          `json:"has_monitors,omitempty"`
+	NotReady     bool          `json:"not_ready,omitempty"`           // the monitors have no values yet: the module is starting
+	Temperature  *float64      `json:"temperature_celsius,omitempty"` // celsius, of the case
+	Voltage      *float64      `json:"voltage_volts,omitempty"`       // volts
+	RxPowerKind  PowerKind     `json:"rx_power_kind,omitempty"`
+	ExternalCal  bool          `json:"external_calibration,omitempty"` // SFF-8472: the readings are made from raw ones with the module's own constants
+	Thresholds   Thresholds    `json:"thresholds,omitzero"`
+	Lanes        []Lane        `json:"lanes,omitempty"` // media lanes that the module has, by number
+	Applications []Application `json:"applications,omitempty"`
+	HostLanes    []HostLane    `json:"host_lanes,omitempty"` // CMIS
+	DataPaths    []DataPath    `json:"data_paths,omitempty"` // CMIS: those that an application has been selected for
 
-	State    string // of a CMIS module: low_power, power_up, ready, power_down, fault
-	Fault    string // why it is in fault
-	LowPower *bool
+	State    string `json:"state,omitempty"` // of a CMIS module: low_power, power_up, ready, power_down, fault
+	Fault    string `json:"fault,omitempty"` // why it is in fault
+	LowPower *bool  `json:"low_power,omitempty"`
 
 	// BadChecksums names the checksums that do not fit: "00h:222". What they are of is decoded all the same, since makers of cables
 	// leave them out, and a serial number with a wrong bit is better than none.
-	BadChecksums []string
+	BadChecksums []string `json:"bad_checksums,omitempty"`
 }
 
 // PowerKind says what the received power is.
@@ -90,58 +90,61 @@ const (
 
 // Lane is a media lane: an optical one, or one of a cable.
 type Lane struct {
-	Number  int      // from 1
-	RxPower *float64 // dBm; -40 is dark
-	TxPower *float64 // dBm; -40 is dark
-	Bias    *float64 // amperes
+	Number  int      `json:"number"`                 // from 1
+	RxPower *float64 `json:"rx_power_dbm,omitempty"` // dBm; -40 is dark
+	TxPower *float64 `json:"tx_power_dbm,omitempty"` // dBm; -40 is dark
+	Bias    *float64 `json:"bias_amperes,omitempty"` // amperes
 	// Active says that the data path of the lane is activated (CMIS). SFF modules do not tell: what the port does has to do.
-	Active     *bool
-	TxDisabled *bool // SFF-8636 86, A2h:110
-	TxFault    *bool // A2h:110, not latched
-	RxLOS      *bool // A2h:110, not latched
+	Active     *bool `json:"active,omitempty"`
+	TxDisabled *bool `json:"tx_disabled,omitempty"` // SFF-8636 86, A2h:110
+	TxFault    *bool `json:"tx_fault,omitempty"`    // A2h:110, not latched
+	RxLOS      *bool `json:"rx_los,omitempty"`      // A2h:110, not latched
 }
 
 // Levels are the thresholds of one reading, in its unit.
 type Levels struct {
-	HighAlarm, LowAlarm, HighWarning, LowWarning *float64
+	HighAlarm   *float64 `json:"high_alarm,omitempty"`
+	LowAlarm    *float64 `json:"low_alarm,omitempty"`
+	HighWarning *float64 `json:"high_warning,omitempty"`
+	LowWarning  *float64 `json:"low_warning,omitempty"`
 }
 
 // Thresholds are those that the module was given by its maker. Ones that make no sense are left out.
 type Thresholds struct {
-	Temperature Levels // celsius
-	Voltage     Levels // volts
-	RxPower     Levels // dBm
-	TxPower     Levels // dBm
-	Bias        Levels // amperes
+	Temperature Levels `json:"temperature_celsius,omitzero"` // celsius
+	Voltage     Levels `json:"voltage_volts,omitzero"`       // volts
+	RxPower     Levels `json:"rx_power_dbm,omitzero"`        // dBm
+	TxPower     Levels `json:"tx_power_dbm,omitzero"`        // dBm
+	Bias        Levels `json:"bias_amperes,omitzero"`        // amperes
 }
 
 // Application is a use that a CMIS module may be put to (CMIS, Application Descriptors).
 type Application struct {
-	Number       int    // AppSel code, from 1
-	Host         string // electrical interface: 400GAUI-4-L C2M
-	Media        string // media interface: 400GBASE-DR4
-	HostID       uint8  // SFF-8024, table 4-5
-	MediaID      uint8  // SFF-8024, tables 4-6 to 4-10
-	HostLanes    int
-	MediaLanes   int
-	HostOptions  uint8 // bit n: it may begin at host lane n+1
-	MediaOptions uint8 // bit n: it may begin at media lane n+1
+	Number       int    `json:"number,omitempty"`   // AppSel code, from 1
+	Host         string `json:"host,omitempty"`     // electrical interface: 400GAUI-4-L C2M
+	Media        string `json:"media,omitempty"`    // media interface: 400GBASE-DR4
+	HostID       uint8  `json:"host_id,omitempty"`  // SFF-8024, table 4-5
+	MediaID      uint8  `json:"media_id,omitempty"` // SFF-8024, tables 4-6 to 4-10
+	HostLanes    int    `json:"host_lanes,omitempty"`
+	MediaLanes   int    `json:"media_lanes,omitempty"`
+	HostOptions  uint8  `json:"host_options,omitempty"`  // bit n: it may begin at host lane n+1
+	MediaOptions uint8  `json:"media_options,omitempty"` // bit n: it may begin at media lane n+1
 }
 
 // HostLane is a lane between the host and a CMIS module.
 type HostLane struct {
-	Number      int    // from 1
-	State       string // of its data path: deactivated, init, deinit, activated, tx_turn_on, tx_turn_off, initialized; empty where it is none of them
-	Application int    // AppSel code that is provisioned; 0 none
+	Number      int    `json:"number,omitempty"`      // from 1
+	State       string `json:"state,omitempty"`       // of its data path: deactivated, init, deinit, activated, tx_turn_on, tx_turn_off, initialized; empty where it is none of them
+	Application int    `json:"application,omitempty"` // AppSel code that is provisioned; 0 none
 	path        int    // number of the data path, from 0 over all banks
 }
 
 // DataPath is an application at work on some lanes. A module with two ports has at least two.
 type DataPath struct {
-	Application int   // AppSel code
-	HostLanes   []int // by number
-	MediaLanes  []int // by number; nil where the module does not tell which
-	Activated   bool  // on all its host lanes
+	Application int   `json:"application,omitempty"` // AppSel code
+	HostLanes   []int `json:"host_lanes,omitempty"`  // by number
+	MediaLanes  []int `json:"media_lanes,omitempty"` // by number; nil where the module does not tell which
+	Activated   bool  `json:"activated"`             // on all its host lanes
 	path        int   // its number, from 0 over all banks
 }
 

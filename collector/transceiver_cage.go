@@ -1,0 +1,268 @@
+package collector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
+)
+
+// freshInterval is how long what is static of a module is kept. Another module that comes without a change of the carrier, since there
+// is no light, is noticed by then.
+const freshInterval = 10 * time.Minute
+
+// cage is where a module goes: that of one netdev. It belongs to whoever reads modules, but for seen, which the collector's mutex
+// guards.
+type cage struct {
+	wireTarget
+	link       cageLink
+	pages      transceiver.Pages
+	began      time.Time     // when pages was begun
+	next       time.Time     // when to look again
+	took       time.Duration // the last readings
+	quarantine quarantine
+	silence    snapshot.CageState // why the module did not answer, as far as the driver told
+	seen       cageSeen
+}
+
+// cageLink tells whether the module may be another one.
+type cageLink struct {
+	inode   uint64 // of the interface
+	carrier uint64 // how often it came and went
+}
+
+// cageSeen is what came of looking. It does not change.
+type cageSeen struct {
+	snapshot.Cage
+	readAt time.Time        // of the readings; zero where there are none
+	kept   time.Duration    // how long they are served
+	issues []snapshot.Issue // of the last look
+	held   uint64           // items that are left alone
+}
+
+func newCage(t wireTarget) *cage {
+	return &cage{wireTarget: t, silence: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
+}
+
+// at is what of it may be served at a moment.
+func (s *cageSeen) at(now time.Time) snapshot.Cage {
+	out := s.Cage
+	if out.Module == nil || s.readAt.IsZero() {
+		return out
+	}
+	age := max(0, now.Sub(s.readAt))
+	if out.Age = &age; age > s.kept {
+		m := *out.Module
+		m.Temperature, m.Voltage, m.Lanes, m.HostLanes, m.DataPaths = nil, nil, nil, nil, nil
+		m.State, m.Fault, m.LowPower, m.NotReady = "", "", nil, false
+		out.Module = &m
+	}
+	return out
+}
+
+// eepromDir names the requests for the module of a netdev, as captures do.
+func eepromDir(netdev string) string { return ethtoolDir(netdev) + "/eeprom" }
+
+// identifier is the first request to a module: what it is, and whether it has pages. Every module answers it.
+var identifier = transceiver.Ref{Address: transceiver.AddressA0, Length: 3}
+
+func item(ref transceiver.Ref) string {
+	return fmt.Sprintf("%02x-%02x-%d:%d", ref.Address, ref.Page, ref.Bank, ref.Offset)
+}
+
+// visit looks into the cage. An item that was refused twice is left alone; a cage in which nothing answers is left alone until its
+// link changes, or the driver says something else of it.
+func (g *cage) visit(r *reader) cageSeen {
+	told := len(r.issues)
+	r.quarantine = &g.quarantine
+	seen := g.seen
+	if g.notice(r) {
+		seen.Module, seen.State = nil, snapshot.CageUnread
+	}
+	if g.mayAnswer(r) {
+		g.outcome(r, &seen, g.read(r))
+	}
+	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[told:])
+	r.quarantine, r.issues = nil, r.issues[:told]
+	return seen
+}
+
+// notice begins anew where the module may be another one, and with the same one from time to time.
+func (g *cage) notice(r *reader) (another bool) {
+	now := r.now()
+	r.begin(host.SourceNetdev)
+	link := cageLink{carrier: r.carrierChanges(g.netdev)}
+	link.inode, _ = r.h.Files.Identity(netDir + g.netdev)
+	if another = link != g.link; another {
+		g.quarantine.release(ethtoolDir(g.netdev))
+		g.link = link
+	}
+	if another || now.Sub(g.began) >= freshInterval {
+		g.pages, g.began = transceiver.Pages{}, now
+	}
+	return another
+}
+
+// mayAnswer says whether there is any use in asking the module.
+func (g *cage) mayAnswer(r *reader) bool {
+	dir, before := eepromDir(g.netdev), g.silence
+	if !g.quarantine.held(dir, item(identifier), r.now()) {
+		return true
+	}
+	if g.askDriver(r); g.silence == before {
+		return false
+	}
+	g.quarantine.release(dir)
+	return true
+}
+
+// maxPlans bounds how often what was read leads to more: three times in CMIS.
+const maxPlans = 8
+
+// read asks the module for what is not known of it, and for its readings.
+func (g *cage) read(r *reader) error {
+	for range maxPlans {
+		static, monitors := transceiver.Plan(&g.pages)
+		if len(static) == 0 {
+			return g.fetch(r, monitors)
+		}
+		if err := g.fetch(r, static); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the module's memory does not end", host.ErrMalformed)
+}
+
+// fetch makes requests. A page that is refused is one that the module lacks, or cannot show now; the lower memory is always there.
+func (g *cage) fetch(r *reader, refs []transceiver.Ref) error {
+	for _, ref := range refs {
+		for ref.Length > 0 {
+			b, err := g.request(r, ref)
+			if err != nil && inLowerMemory(ref) || err != nil && !isRefusal(err) {
+				return err
+			}
+			if err != nil {
+				g.pages.Refuse(ref)
+				break
+			}
+			g.pages.Put(ref, b)
+			ref.Offset, ref.Length = ref.Offset+uint8(len(b)), ref.Length-uint8(len(b))
+		}
+	}
+	return nil
+}
+
+func inLowerMemory(ref transceiver.Ref) bool {
+	return ref.Address == transceiver.AddressA0 && ref.Offset < 128
+}
+
+var (
+	errLeftAlone = errors.New("left alone after it was refused")
+	errNoBanks   = errors.New("the driver does not pass the bank on")
+)
+
+// isRefusal says whether err is an answer, and not that the question could not be put.
+func isRefusal(err error) bool {
+	return host.Refused(err) || host.IsAbsent(err) || errors.Is(err, errLeftAlone) || errors.Is(err, errNoBanks)
+}
+
+// request asks for some bytes. mlx5 would take them from the first bank, whatever the bank
+// (drivers/net/ethernet/mellanox/mlx5/core/port.c).
+func (g *cage) request(r *reader, ref transceiver.Ref) (b []byte, err error) {
+	if ref.Bank != 0 && g.driver == "mlx5_core" {
+		return nil, errNoBanks
+	}
+	dir, now := eepromDir(g.netdev), r.now()
+	if g.quarantine.held(dir, item(ref), now) {
+		return nil, errLeftAlone
+	}
+	ctx, eth, netdev := r.ctx, r.h.Ethtool, g.netdev
+	if refused := r.underRTNL(host.SourceModuleEEPROM, 1, func() { b, err = eth.ModuleEEPROM(ctx, netdev, ref) }); refused != nil {
+		return nil, refused // b may still be written to
+	}
+	g.quarantine.note(dir, item(ref), now, err)
+	if err != nil && !inLowerMemory(ref) && !host.IsAbsent(err) {
+		r.issue(err)
+	}
+	return b, err
+}
+
+// outcome puts what came of reading beside what was known before. A module that does not answer is begun anew.
+func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
+	if blocked(err) {
+		return // its issue is told, and nothing else is known than was
+	}
+	seen.Err = ""
+	if err != nil {
+		seen.Err = err.Error()
+	}
+	switch {
+	case err == nil:
+		m := transceiver.Decode(&g.pages)
+		seen.Module, seen.State, seen.readAt = &m, snapshot.CagePresent, time.Time{}
+		if m.Unknown {
+			seen.State = snapshot.CageUnknown
+		}
+		if _, monitors := transceiver.Plan(&g.pages); len(monitors) > 0 {
+			seen.readAt = r.h.Now()
+		}
+		return
+	case host.Busy(err):
+		seen.State = snapshot.CageBusy
+		return
+	case host.NotPermitted(err):
+		seen.State, seen.Module = snapshot.CageUnread, nil
+		r.issue(err)
+		return
+	}
+	g.pages = transceiver.Pages{}
+	switch seen.State = g.failed(r, err); seen.State {
+	case snapshot.CageEmpty, snapshot.CageUnsupported:
+		seen.Module = nil
+	case snapshot.CageUnreadable:
+		r.issue(err)
+	}
+}
+
+// failed says what it means that a module does not answer. mlx5 says EINVAL of one whose identifier it does not know
+// (mlx5_query_module_id).
+func (g *cage) failed(r *reader, err error) snapshot.CageState {
+	reason := host.ReasonOf(err)
+	if reason == host.Absent {
+		return snapshot.CageUnsupported
+	}
+	g.askDriver(r)
+	switch {
+	case g.silence == snapshot.CageEmpty:
+		return snapshot.CageEmpty
+	case reason == host.Unsupported:
+		return snapshot.CageUnsupported
+	case reason == host.Invalid && g.driver == "mlx5_core":
+		return snapshot.CageUnknown
+	case reason == host.Gone && g.silence == snapshot.CageNoAnswer:
+		return snapshot.CageEmpty
+	}
+	return g.silence
+}
+
+// noCable is ETHTOOL_LINK_EXT_STATE_NO_CABLE of enum ethtool_link_ext_state.
+const noCable = 4
+
+// askDriver asks what the driver says of the link of a cage whose module does not answer. It tells why there is none of interfaces
+// only that are administratively up.
+func (g *cage) askDriver(r *reader) {
+	s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, g.netdev)
+	switch {
+	case !made:
+	case s.ExtState != nil && *s.ExtState == noCable:
+		g.silence = snapshot.CageEmpty
+	case s.ExtState != nil, s.Link != nil && *s.Link == 1:
+		g.silence = snapshot.CageUnreadable
+	default:
+		g.silence = snapshot.CageNoAnswer
+	}
+}

@@ -1,0 +1,109 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
+)
+
+const eepromSource = "ethtool netlink MODULE_EEPROM_GET: "
+
+// opticsDesc is a Desc of the module in the cage of a port; labels are those beside device, port and netdev.
+func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
+	return &Desc{
+		Name: name, Type: gauge, Unit: unit, Scope: scopePort, Help: help,
+		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source,
+	}
+}
+
+var (
+	transceiverInfo  = opticsDesc("rdma_transceiver_info", "", "Module or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (a cable that ends in modules), multi_mode, single_mode, twisted_pair; empty where it does not tell.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media")
+	transceiverState = opticsDesc("rdma_transceiver_state", "", "State of a port's cage and of the module in it, 1; states that are not so have no series. present: the module answers; absent: the driver says that the cage is empty; busy: its firmware is being written; unreadable: there is a module, and reading it fails; no_answer: reading fails, and the driver does not tell whether there is a module, as while the interface is administratively down; unknown_layout: its memory cannot be understood. Beside present what the module says: low_power, power_up, ready, power_down, fault of CMIS; low_power, not_ready (no readings yet) of SFF modules. None where the driver does not read modules.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
+	// transceiverDuplicate lets rules name one of the ports that show a module: PromQL cannot choose by name.
+	transceiverDuplicate = opticsDesc("rdma_transceiver_duplicate_info", "", "Port that shows the module of another port as well, by vendor, part and serial number, always 1: a module with two ports, or a port with two functions. first is the netdev of the port whose alerts stand for the module. Absent for that one, and where a module shows once.", "as rdma_transceiver_info", "first")
+	transceiverAge       = opticsDesc("rdma_transceiver_age_seconds", "seconds", "Time since the module's readings were taken: every --transceiver.interval, never by a scrape. Readings are left out once they are older than three intervals. Absent for modules without readings.", "the exporter")
+
+	transceiverTemperature = opticsDesc("rdma_transceiver_temperature_celsius", "celsius", "Temperature of the module's case.", eepromSource+"A2h:96, 00h:22, 00h:14")
+	transceiverVoltage     = opticsDesc("rdma_transceiver_voltage_volts", "volts", "Supply voltage of the module.", eepromSource+"A2h:98, 00h:26, 00h:16")
+	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Light that a lane receives; -40 is dark. Absent for copper, and on InfiniBand ports, where the kernel shows no module.", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
+	transceiverTransmit    = opticsDesc("rdma_transceiver_transmit_power_dbm", "dbm", "Light that a lane sends; -40 is dark.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane")
+	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Current of a lane's laser.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
+	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to a data path that is activated, as a CMIS module says of all its lanes: which of them are this port's it does not know. Absent for SFF modules, whose lanes count while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
+
+	transceiverDescs = []*Desc{transceiverInfo, transceiverState, besideInfo(transceiverDuplicate), transceiverAge, transceiverTemperature, transceiverVoltage, transceiverReceive, transceiverTransmit, transceiverBias, transceiverLaneActive, temperatureThreshold, voltageThreshold, receiveThreshold, transmitThreshold, biasThreshold}
+
+	temperatureThreshold = thresholdDesc("rdma_transceiver_temperature_threshold_celsius", "celsius")
+	voltageThreshold     = thresholdDesc("rdma_transceiver_voltage_threshold_volts", "volts")
+	receiveThreshold     = thresholdDesc("rdma_transceiver_receive_power_threshold_dbm", "dbm")
+	transmitThreshold    = thresholdDesc("rdma_transceiver_transmit_power_threshold_dbm", "dbm")
+	biasThreshold        = thresholdDesc("rdma_transceiver_bias_threshold_amperes", "amperes")
+)
+
+func thresholdDesc(name, unit string) *Desc {
+	return opticsDesc(name, unit, "Threshold of the reading of that name, the same for all lanes, as the module's maker has set it. level: high_alarm, low_alarm, high_warning, low_warning. Ones that make no sense are left out.", eepromSource+"A2h:0-39, 03h, 02h", "level")
+}
+
+func besideInfo(d *Desc) *Desc {
+	d.Beside = "rdma_transceiver_info"
+	return d
+}
+
+func emitTransceivers(n *snapshot.Node, s Sink) {
+	if n.Optics == nil {
+		return
+	}
+	for i := range n.Optics.Cages {
+		emitCage(s, &n.Optics.Cages[i])
+	}
+}
+
+func emitCage(s Sink, c *snapshot.Cage) {
+	at := [...]string{c.Device, strconv.Itoa(c.Port), c.Netdev}
+	for _, state := range c.States() {
+		s.Emit(transceiverState, 1, append(at[:], state)...)
+	}
+	m := c.Module
+	if m == nil {
+		return
+	}
+	s.Emit(transceiverInfo, 1, append(at[:], m.FormFactor, m.Vendor, m.PartNumber, m.SerialNumber, string(m.Media))...)
+	if c.First != "" {
+		s.Emit(transceiverDuplicate, 1, append(at[:], c.First)...)
+	}
+	if c.Age != nil {
+		s.Emit(transceiverAge, c.Age.Seconds(), at[:]...)
+	}
+	emitFloat(s, transceiverTemperature, m.Temperature, at[:]...)
+	emitFloat(s, transceiverVoltage, m.Voltage, at[:]...)
+	for j := range m.Lanes {
+		lane := &m.Lanes[j]
+		l := append(at[:], strconv.Itoa(lane.Number))
+		emitFloat(s, transceiverReceive, lane.RxPower, l...)
+		emitFloat(s, transceiverTransmit, lane.TxPower, l...)
+		emitFloat(s, transceiverBias, lane.Bias, l...)
+		if lane.Active != nil {
+			s.Emit(transceiverLaneActive, boolValue(*lane.Active), l...)
+		}
+	}
+	t := &m.Thresholds
+	emitLevels(s, temperatureThreshold, &t.Temperature, at[:])
+	emitLevels(s, voltageThreshold, &t.Voltage, at[:])
+	emitLevels(s, receiveThreshold, &t.RxPower, at[:])
+	emitLevels(s, transmitThreshold, &t.TxPower, at[:])
+	emitLevels(s, biasThreshold, &t.Bias, at[:])
+}
+
+func emitLevels(s Sink, d *Desc, l *transceiver.Levels, at []string) {
+	emitFloat(s, d, l.HighAlarm, append(at, "high_alarm")...)
+	emitFloat(s, d, l.LowAlarm, append(at, "low_alarm")...)
+	emitFloat(s, d, l.HighWarning, append(at, "high_warning")...)
+	emitFloat(s, d, l.LowWarning, append(at, "low_warning")...)
+}
+
+// emitFloat emits a value that may be absent.
+func emitFloat(s Sink, d *Desc, v *float64, labels ...string) {
+	if v != nil {
+		s.Emit(d, *v, labels...)
+	}
+}
