@@ -33,23 +33,10 @@ func moduleEntries(t testing.TB, netdev, name string, changes ...string) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := map[string]string{}
-	for _, upper := range []bool{false, true} {
-		for h, bytes := range memory {
-			if h.Upper != upper {
-				continue
-			}
-			at := 0
-			if upper {
-				at = len(bytes)
-			}
-			page := host.EEPROMName(netdev, transceiver.Ref{Address: h.Address, Page: h.Page, Bank: h.Bank})
-			pages[page] += fmt.Sprintf("%d: % x\n", at, *bytes)
-		}
-	}
+	pages := memory.Captured()
 	var b strings.Builder
 	for _, page := range slices.Sorted(maps.Keys(pages)) {
-		fmt.Fprintf(&b, "-- %s --\n%s", page, pages[page])
+		fmt.Fprintf(&b, "-- ethtool/%s/eeprom/%s --\n%s", netdev, page, pages[page])
 	}
 	return b.String()
 }

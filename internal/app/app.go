@@ -75,6 +75,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	var ea, va acceptConfig
 	ea.flags(expAccept, "RDMA device.")
 	va.flags(invAccept, "RDMA device, or its PCI address.")
+	optics := a.Command("optics", "Show the modules and cables of this host: temperature, optical power, thresholds.")
+	var o listConfig
+	o.flags(optics)
 	capt := a.Command("capture", "Write everything that the collectors read on this host into one text archive.")
 	var p captureConfig
 	p.flags(capt)
@@ -106,6 +109,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return runInventoryList(ctx, &c, &v, stdout, log)
 	case invAccept.FullCommand():
 		return runInventoryAccept(ctx, &c, &va, stdout)
+	case optics.FullCommand():
+		return runOptics(ctx, &c, &o, stdout, log)
 	case capt.FullCommand():
 		return runCapture(ctx, &c, &p, stdout, log)
 	default:

@@ -51,8 +51,9 @@ func (p *acceptConfig) check(c *config) error {
 	return nil
 }
 
-// observe collects what a machine shows now, all rounds of a replay, with what is remembered of it.
-func (c *config) observe(ctx context.Context, log *slog.Logger) (*rounds.Picture, *expect.Memory, error) {
+// observe collects what a machine shows now, all rounds of a replay, with what is remembered of it. The devices are among the
+// collectors that are named.
+func (c *config) observe(ctx context.Context, log *slog.Logger, names ...string) (*rounds.Picture, *expect.Memory, error) {
 	m, err := c.open(time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +74,7 @@ func (c *config) observe(ctx context.Context, log *slog.Logger) (*rounds.Picture
 		if err := m.seek(t); err != nil {
 			return nil, nil, err
 		}
-		if p, err = sched.Collect(ctx, []string{"infiniband"}); err != nil {
+		if p, err = sched.Collect(ctx, names); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -101,7 +102,7 @@ type linkRow struct {
 }
 
 func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	p, memory, err := c.observe(ctx, log)
+	p, memory, err := c.observe(ctx, log, "infiniband")
 	if err != nil {
 		return usage(err)
 	}

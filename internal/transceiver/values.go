@@ -135,3 +135,30 @@ func pair(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
 	}
 	return high, low
 }
+
+// Level is a threshold that a reading may pass.
+type Level string
+
+// The levels.
+const (
+	HighAlarm   Level = "high_alarm"
+	LowAlarm    Level = "low_alarm"
+	HighWarning Level = "high_warning"
+	LowWarning  Level = "low_warning"
+)
+
+// Passed is the worst threshold that a reading has passed; empty where it has passed none, or there is no reading.
+func (l *Levels) Passed(v *float64) Level {
+	switch {
+	case v == nil:
+	case l.HighAlarm != nil && *v > *l.HighAlarm:
+		return HighAlarm
+	case l.LowAlarm != nil && *v < *l.LowAlarm:
+		return LowAlarm
+	case l.HighWarning != nil && *v > *l.HighWarning:
+		return HighWarning
+	case l.LowWarning != nil && *v < *l.LowWarning:
+		return LowWarning
+	}
+	return ""
+}

@@ -98,3 +98,20 @@ func fill(to *[half]byte, at int, bytes string) error {
 	}
 	return nil
 }
+
+// Captured is what a capture holds of the memory, by ADDRESS-PAGE-BANK: lines "OFFSET: BYTES".
+func (m Memory) Captured() map[string]string {
+	out := map[string]string{}
+	for _, upper := range []bool{false, true} {
+		at := 0
+		if upper {
+			at = half
+		}
+		for h, b := range m {
+			if h.Upper == upper {
+				out[fmt.Sprintf("%02x-%02x-%d", h.Address, h.Page, h.Bank)] += fmt.Sprintf("%d: % x\n", at, *b)
+			}
+		}
+	}
+	return out
+}

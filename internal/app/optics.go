@@ -1,0 +1,182 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
+)
+
+// opticsRow is what "optics" says of a port, or of a member of its bond.
+type opticsRow struct {
+	Device    string  `json:"device"`
+	Port      int     `json:"port"`
+	Netdev    string  `json:"netdev,omitempty"`
+	LinkLayer string  `json:"link_layer"`
+	Active    bool    `json:"active"`
+	State     string  `json:"state"` // snapshot.CageState, or not_read
+	Why       string  `json:"why,omitempty"`
+	First     string  `json:"same_module_as,omitempty"` // netdev
+	Age       float64 `json:"age_seconds,omitempty"`
+	// AdapterSensor is the temperature of the module where the adapter tells it, by hwmon.
+	AdapterSensor *float64            `json:"adapter_sensor_celsius,omitempty"`
+	Module        *transceiver.Module `json:"module,omitempty"`
+	Passed        []passed            `json:"passed,omitempty"`
+}
+
+// passed is a threshold of the module that a reading has passed.
+type passed struct {
+	Reading string            `json:"reading"`
+	Lane    int               `json:"lane,omitempty"`
+	Level   transceiver.Level `json:"level"`
+}
+
+func runOptics(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
+	p, _, err := c.observe(ctx, log, "infiniband", "sensors", "transceiver")
+	if err != nil {
+		return usage(err)
+	}
+	rows := opticsRows(&p.Node)
+	if l.json {
+		return exitOK, printJSON(stdout, rows)
+	}
+	return exitOK, printOptics(stdout, rows)
+}
+
+// opticsRows are the ports of physical functions: others have no cage.
+func opticsRows(n *snapshot.Node) []opticsRow {
+	rows := []opticsRow{}
+	for i := range n.InfiniBand.Devices {
+		d := &n.InfiniBand.Devices[i]
+		if d.FunctionType != snapshot.Physical {
+			continue
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			netdevs := p.Netdev
+			if len(netdevs) == 0 {
+				netdevs = []snapshot.Netdev{{}}
+			}
+			for k := range netdevs {
+				rows = append(rows, opticsOf(n, d, p, &netdevs[k]))
+			}
+		}
+	}
+	return rows
+}
+
+func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) opticsRow {
+	r := opticsRow{Device: d.Name, Port: p.Number, Netdev: nd.Name, LinkLayer: p.LinkLayer, State: "not_read", AdapterSensor: moduleSensor(n, d.Name)}
+	r.Active = p.State != nil && *p.State == 4
+	if nd.Member && nd.Up != nil {
+		r.Active = *nd.Up
+	}
+	var cage *snapshot.Cage
+	if n.Optics != nil {
+		if i := slices.IndexFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.Device == d.Name && c.Port == p.Number && c.Netdev == nd.Name }); i >= 0 {
+			cage = &n.Optics.Cages[i]
+		}
+	}
+	if cage == nil {
+		r.Why = whyNoCage(n, d, p, nd)
+		return r
+	}
+	r.State, r.First, r.Module = cmp.Or(string(cage.State), r.State), cage.First, cage.Module
+	if cage.Age != nil {
+		r.Age = cage.Age.Seconds()
+	}
+	if cage.State != snapshot.CagePresent {
+		r.Why = whyNoModule[cage.State].with(cage.Err)
+	}
+	if r.Module != nil {
+		r.Passed = passedBy(r.Module, r.Active)
+	}
+	return r
+}
+
+// moduleSensor is the sensor that mlx5 makes of the module that was there when its driver was loaded.
+func moduleSensor(n *snapshot.Node, device string) *float64 {
+	if n.Sensors == nil {
+		return nil
+	}
+	for i := range n.Sensors.Devices {
+		for _, s := range n.Sensors.Devices[i].Sensors {
+			if n.Sensors.Devices[i].Device == device && strings.HasPrefix(strings.ToLower(s.Name), "module") {
+				return s.Value
+			}
+		}
+	}
+	return nil
+}
+
+func whyNoCage(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) string {
+	switch {
+	case d.Role == "nvlink_management":
+		return "the function manages NVLink switches"
+	case p.LinkLayer == "InfiniBand":
+		return "the kernel shows no modules of InfiniBand ports; mlxlink -m does"
+	case nd.Name == "":
+		return "the port has no netdev in this network namespace"
+	case n.Optics == nil:
+		return "the modules could not be read in time"
+	}
+	return "not read"
+}
+
+// reason says why a module is not shown, and whether the error tells more.
+type reason struct {
+	text string
+	more bool
+}
+
+var whyNoModule = map[snapshot.CageState]reason{
+	snapshot.CageUnread:      {"cannot be read", true},
+	snapshot.CageEmpty:       {"no module: the driver says that the cage is empty", false},
+	snapshot.CageBusy:        {"no time: the module's firmware is being written, or its bus is taken", false},
+	snapshot.CageUnreadable:  {"there is a module, and reading it fails", true},
+	snapshot.CageNoAnswer:    {"nothing answers, and the driver does not say whether there is a module", true},
+	snapshot.CageUnknown:     {"the module's memory follows no layout that is known", true},
+	snapshot.CageUnsupported: {"the driver shows no modules", true},
+}
+
+func (r reason) with(err string) string {
+	if r.more && err != "" {
+		return r.text + ": " + err
+	}
+	return r.text
+}
+
+// passedBy compares readings with the module's own thresholds. Those of a lane count where its data path is activated; SFF modules do not
+// tell: there, while the port is active.
+func passedBy(m *transceiver.Module, portActive bool) (out []passed) {
+	note := func(reading string, lane int, l *transceiver.Levels, v *float64) {
+		if level := l.Passed(v); level != "" {
+			out = append(out, passed{reading, lane, level})
+		}
+	}
+	t := &m.Thresholds
+	note("temperature", 0, &t.Temperature, m.Temperature)
+	note("voltage", 0, &t.Voltage, m.Voltage)
+	for i := range m.Lanes {
+		l := &m.Lanes[i]
+		if !inUse(l, portActive) {
+			continue
+		}
+		note("receive_power", l.Number, &t.RxPower, l.RxPower)
+		note("transmit_power", l.Number, &t.TxPower, l.TxPower)
+		note("bias", l.Number, &t.Bias, l.Bias)
+	}
+	return out
+}
+
+func inUse(l *transceiver.Lane, portActive bool) bool {
+	if l.Active != nil {
+		return *l.Active
+	}
+	return portActive && (l.TxDisabled == nil || !*l.TxDisabled)
+}
