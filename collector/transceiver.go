@@ -37,6 +37,9 @@ type transceivers struct {
 type opticsState struct {
 	at    time.Time // when the following was learnt
 	cages []*cage   // in the order of their ports
+
+	quarantine quarantine
+	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 func newTransceivers(o Options) *Collector {
@@ -78,6 +81,8 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 }
 
 func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []snapshot.Cage {
+	r.begin(host.SourceIdentity)
+	r.keep(&st.quarantine, &st.inode)
 	if st.at.IsZero() || r.due(st.at) {
 		c.learn(r, name, st)
 	}
@@ -94,7 +99,6 @@ func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []sna
 
 // learn finds the cages of a device. Those of InfiniBand ports are not among them: no driver reads a module for a netdev of IPoIB.
 func (c *transceivers) learn(r *reader, name string, st *opticsState) {
-	r.begin(host.SourceIdentity)
 	found, whole := c.wireNetdevs(r, name)
 	st.at, st.cages = r.now(), nil
 	if !whole {

@@ -77,7 +77,7 @@ func item(ref transceiver.Ref) string {
 // visit looks into the cage. An item that was refused twice is left alone; a cage in which nothing answers is left alone until its
 // link changes, or the driver says something else of it.
 func (g *cage) visit(r *reader) cageSeen {
-	told := len(r.issues)
+	told, devices := len(r.issues), r.quarantine
 	r.quarantine = &g.quarantine
 	seen := g.seen
 	if g.notice(r) {
@@ -87,7 +87,7 @@ func (g *cage) visit(r *reader) cageSeen {
 		g.outcome(r, &seen, g.read(r))
 	}
 	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[told:])
-	r.quarantine, r.issues = nil, r.issues[:told]
+	r.quarantine, r.issues = devices, r.issues[:told]
 	return seen
 }
 
@@ -142,10 +142,10 @@ func (g *cage) fetch(r *reader, refs []transceiver.Ref) error {
 	for _, ref := range refs {
 		for ref.Length > 0 {
 			b, err := g.request(r, ref)
-			if err != nil && inLowerMemory(ref) || err != nil && !isRefusal(err) {
-				return err
-			}
 			if err != nil {
+				if !errors.Is(err, errNotAsked) && (inLowerMemory(ref) || !isRefusal(err)) {
+					return err
+				}
 				g.pages.Refuse(ref)
 				break
 			}
@@ -160,27 +160,22 @@ func inLowerMemory(ref transceiver.Ref) bool {
 	return ref.Address == transceiver.AddressA0 && ref.Offset < 128
 }
 
-var (
-	errLeftAlone = errors.New("left alone after it was refused")
-	errNoBanks   = errors.New("the driver does not pass the bank on")
-)
+// errNotAsked is the error of bytes that are left alone, or that the driver would take from elsewhere.
+var errNotAsked = errors.New("not asked for")
 
 // isRefusal says whether err is an answer, and not that the question could not be put.
-func isRefusal(err error) bool {
-	return host.Refused(err) || host.IsAbsent(err) || errors.Is(err, errLeftAlone) || errors.Is(err, errNoBanks)
-}
+func isRefusal(err error) bool { return host.Refused(err) || host.IsAbsent(err) }
 
-// request asks for some bytes. mlx5 would take them from the first bank, whatever the bank
+// request asks for some bytes. mlx5 would take those of a bank from the first one
 // (drivers/net/ethernet/mellanox/mlx5/core/port.c).
-func (g *cage) request(r *reader, ref transceiver.Ref) (b []byte, err error) {
-	if ref.Bank != 0 && g.driver == "mlx5_core" {
-		return nil, errNoBanks
-	}
+func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
 	dir, now := eepromDir(g.netdev), r.now()
-	if g.quarantine.held(dir, item(ref), now) {
-		return nil, errLeftAlone
+	if ref.Bank != 0 && g.driver == "mlx5_core" || g.quarantine.held(dir, item(ref), now) {
+		return nil, errNotAsked
 	}
 	ctx, eth, netdev := r.ctx, r.h.Ethtool, g.netdev
+	var b []byte
+	var err error
 	if refused := r.underRTNL(host.SourceModuleEEPROM, 1, func() { b, err = eth.ModuleEEPROM(ctx, netdev, ref) }); refused != nil {
 		return nil, refused // b may still be written to
 	}
@@ -220,11 +215,10 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 		return
 	}
 	g.pages = transceiver.Pages{}
-	switch seen.State = g.failed(r, err); seen.State {
-	case snapshot.CageEmpty, snapshot.CageUnsupported:
-		seen.Module = nil
-	case snapshot.CageUnreadable:
+	if seen.State = g.failed(r, err); seen.State == snapshot.CageUnreadable {
 		r.issue(err)
+	} else {
+		seen.Module = nil
 	}
 }
 

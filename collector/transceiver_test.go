@@ -464,6 +464,36 @@ func TestPageThatFails(t *testing.T) {
 	})
 }
 
+// TestByteThatFails: of the lower memory as well, once it is left alone the rest is read as before.
+func TestByteThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
+		r.bus.fails = func(ref transceiver.Ref) error {
+			if ref.Offset == 14 {
+				return syscall.EIO
+			}
+			return nil
+		}
+		r.bus.link = &host.LinkState{Link: n64(1)}
+		defer r.start()()
+		r.round()
+		synctest.Wait()
+		if _, text := r.round(); states(text) != "unreadable" {
+			t.Errorf("at first %q", states(text))
+		}
+		time.Sleep(2 * time.Minute)
+		r.bus.taken()
+		time.Sleep(5 * time.Minute)
+		n, text := r.round()
+		if states(text) != "present ready" || sample(text, "temperature_celsius") != "" || sample(text, `receive_power_dbm{lane="1"}`) != "0" || n.Devices[0].Quarantined != 1 {
+			t.Errorf("%s%+v", text, n.Devices)
+		}
+		if got := r.bus.taken(); slices.Contains(got, cmisStatic[0]) || len(got) > 3*10 {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
 // TestBanksOfMlx5: a bank other than the first is not asked for, and its lanes are not there.
 func TestBanksOfMlx5(t *testing.T) {
 	for driver, lanes := range map[string]int{"mlx5_core": 8, "bnxt_en": 16} {

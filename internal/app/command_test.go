@@ -71,6 +71,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--device.exclude=("}, "--device.exclude"},
 		{[]string{"--collect.timeout=0s"}, "--collect.timeout"},
 		{[]string{"--collect.min-interval=-1s"}, "--collect.min-interval"},
+		{[]string{"--pfc.sample-interval=100ms"}, "--pfc.sample-interval"},
+		{[]string{"--transceiver.interval=1s"}, "--transceiver.interval"},
 		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
 		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},
 		{[]string{"--web.external-url=example.org"}, "--web.external-url"},

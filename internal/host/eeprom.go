@@ -14,8 +14,8 @@ import (
 // ethtool netlink numbers of module EEPROMs (since Linux 5.13). The kernel answers in the name of drivers that know no pages but the
 // ioctl's flat image, as far as that reaches: SFF modules (net/ethtool/eeprom.c).
 //
-// The ioctl itself (ETHTOOL_GMODULEEEPROM) is not used on older kernels: drivers read the whole image for it, which clears the
-// module's latched flags, and it has no CMIS.
+// The ioctl itself (ETHTOOL_GMODULEEEPROM) is not used on older kernels: it has no CMIS, and the library in use asks for the whole image
+// with it, which clears the module's latched flags.
 const (
 	ethtoolMsgModuleEEPROMGet = 31
 
