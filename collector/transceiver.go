@@ -138,16 +138,12 @@ func (c *transceivers) forget(names []string) {
 
 // look reads a module now, and says when to do so again.
 func (c *transceivers) look(r *reader, g *cage) {
-	began := time.Now()
 	seen := g.visit(r)
 	wait := ownModuleInterval
 	if c.background() {
-		wait = c.ModuleInterval
+		wait = max(c.ModuleInterval, min(moduleShare*g.took, freshInterval))
 	}
 	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
-		if g.took = time.Since(began); c.background() {
-			wait = max(wait, min(moduleShare*g.took, freshInterval))
-		}
 		seen.kept = keptReadings * wait
 	}
 	g.next = r.h.Now().Add(wait)

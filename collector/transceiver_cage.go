@@ -23,7 +23,7 @@ type cage struct {
 	pages      transceiver.Pages
 	began      time.Time     // when pages was begun
 	next       time.Time     // when to look again
-	took       time.Duration // the last readings
+	took       time.Duration // the requests of the last look, in the kernel
 	quarantine quarantine
 	silence    snapshot.CageState // why the module did not answer, as far as the driver told
 	seen       cageSeen
@@ -78,7 +78,7 @@ func item(ref transceiver.Ref) string {
 // link changes, or the driver says something else of it.
 func (g *cage) visit(r *reader) cageSeen {
 	told, devices := len(r.issues), r.quarantine
-	r.quarantine = &g.quarantine
+	r.quarantine, g.took = &g.quarantine, 0
 	seen := g.seen
 	if g.notice(r) {
 		seen.Module, seen.State = nil, snapshot.CageUnread
@@ -176,9 +176,15 @@ func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
 	ctx, eth, netdev := r.ctx, r.h.Ethtool, g.netdev
 	var b []byte
 	var err error
-	if refused := r.underRTNL(host.SourceModuleEEPROM, 1, func() { b, err = eth.ModuleEEPROM(ctx, netdev, ref) }); refused != nil {
+	var took time.Duration
+	if refused := r.underRTNL(host.SourceModuleEEPROM, 1, func() {
+		start := time.Now()
+		b, err = eth.ModuleEEPROM(ctx, netdev, ref)
+		took = time.Since(start)
+	}); refused != nil {
 		return nil, refused // b may still be written to
 	}
+	g.took += took
 	g.quarantine.note(dir, item(ref), now, err)
 	if err != nil && !inLowerMemory(ref) && !host.IsAbsent(err) {
 		r.issue(err)

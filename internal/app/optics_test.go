@@ -155,3 +155,27 @@ func TestNoScrapeWaitsForAModule(t *testing.T) {
 		}
 	})
 }
+
+func TestBar(t *testing.T) {
+	n := func(v float64) *float64 { return &v }
+	all := transceiver.Levels{HighAlarm: n(70), LowAlarm: n(0), HighWarning: n(60), LowWarning: n(10)}
+	for _, c := range []struct {
+		reading *float64
+		levels  transceiver.Levels
+		want    string
+	}{
+		{n(-40), all, "[o~~----------~~!]"},
+		{n(0), all, "[!o~----------~~!]"},
+		{n(35), all, "[!~~-----o----~~!]"},
+		{n(69.9), all, "[!~~----------~o!]"},
+		{n(71), all, "[!~~----------~~o]"},
+		{n(1e9), all, "[!~~----------~~o]"},
+		{n(35), transceiver.Levels{HighAlarm: n(70), LowAlarm: n(0)}, "[!-------o------!]"},
+		{n(35), transceiver.Levels{HighAlarm: n(70)}, ""},
+		{nil, all, ""},
+	} {
+		if got := bar(c.reading, &c.levels); got != c.want {
+			t.Errorf("%v: %s, want %s", c.reading, got, c.want)
+		}
+	}
+}

@@ -409,3 +409,26 @@ func check(t *testing.T, m Module) {
 		}
 	}
 }
+
+func TestPassed(t *testing.T) {
+	all := Levels{HighAlarm: ptr(75.0), LowAlarm: ptr(-5.0), HighWarning: ptr(70.0), LowWarning: ptr(0.0)}
+	for _, c := range []struct {
+		levels  Levels
+		reading *float64
+		want    Level
+	}{
+		{all, ptr(75.1), HighAlarm},
+		{all, ptr(75.0), HighWarning},
+		{all, ptr(70.0), ""},
+		{all, ptr(0.0), ""},
+		{all, ptr(-0.1), LowWarning},
+		{all, ptr(-5.1), LowAlarm},
+		{all, nil, ""},
+		{Levels{HighWarning: ptr(70.0)}, ptr(80.0), HighWarning},
+		{Levels{}, ptr(-40.0), ""},
+	} {
+		if got := c.levels.Passed(c.reading); got != c.want {
+			t.Errorf("%+v: %q, want %q", c, got, c.want)
+		}
+	}
+}

@@ -51,6 +51,7 @@ func TestKernel(t *testing.T) {
 		{"counters", testCounters},
 		{"rate and width", testRate},
 		{"priority flow control", testPFC},
+		{"module in the cage", testModule},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
 		{"losses between scrapes", testLosses},
@@ -446,7 +447,7 @@ func (g *guest) startExporter(t *testing.T, binary string) {
 	// A program cannot be run from every 9p mount.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
 	// With a reading for each scrape, more of them meet a device that goes.
-	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --transceiver.interval=5s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 }
 
 // number is what a file of the guest holds.

@@ -1,0 +1,82 @@
+//go:build e2e
+
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/transceiver/dump"
+)
+
+// eepromPages are those of the test driver: the upper halves of pages 0 to 11h behind the lower one.
+const eepromPages = 0x12
+
+// plug puts a module of internal/transceiver/testdata into the cage of mlx5_1.
+func (g *guest) plug(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "internal/transceiver/testdata", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, _, err := dump.Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var image [1 + eepromPages][128]byte
+	for half, bytes := range memory {
+		if half.Upper {
+			image[1+half.Page] = *bytes
+		} else {
+			image[0] = *bytes
+		}
+	}
+	var flat []byte
+	for _, half := range image {
+		flat = append(flat, half[:]...)
+	}
+	if err := os.WriteFile(filepath.Join(g.share, "module"), flat, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/mlx5_1/eeprom")
+}
+
+// testModule has the kernel show modules by MODULE_EEPROM_GET: one of CMIS, one of SFF-8636 after a change of the carrier, and errors.
+func testModule(t *testing.T, g *guest) {
+	const at = `device="mlx5_1",%snetdev="ens0f0np0",port="1"%s}`
+	name := func(metric, before, after string) string {
+		return "rdma_transceiver_" + metric + "{" + fmt.Sprintf(at, before, after)
+	}
+	state := func(s string) string { return name("state", "", fmt.Sprintf(",state=%q", s)) }
+	carrier := func() {
+		t.Helper()
+		g.set(t, "mlx5_1", map[string]int{"carrier": 0})
+		g.set(t, "mlx5_1", map[string]int{"carrier": 1})
+	}
+	g.plug(t, "osfp-2xdr4")
+	carrier()
+	g.expect(t, samples{
+		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60, name("voltage_volts", "", ""): 3.2652,
+		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
+		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 75, name("lane_active", `lane="5",`, ""): 0,
+	})
+	if out := g.must(t, "/tmp/rdma_exporter optics"); !strings.Contains(out, "OSFP, NVIDIA MMS4X00-NM, serial MT2238FT00123") || !strings.Contains(out, "60.0 °C") {
+		t.Errorf("optics:\n%s", out)
+	}
+	g.plug(t, "qsfp28-sr4")
+	carrier()
+	g.expect(t, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
+	g.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
+
+	const busy, io = 16, 5 // EBUSY, EIO
+	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
+	g.expect(t, samples{state("busy"): 1})
+	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
+	g.expect(t, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
+	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
+	carrier()
+	g.expect(t, samples{state("present"): 1})
+}
