@@ -58,7 +58,7 @@ func testModule(t *testing.T, g *guest) {
 	}
 	g.plug(t, "osfp-2xdr4")
 	carrier()
-	g.expect(t, samples{
+	g.expectWithin(t, 3*patience, samples{
 		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60, name("voltage_volts", "", ""): 3.2652,
 		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
 		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 75, name("lane_active", `lane="5",`, ""): 0,
@@ -68,15 +68,15 @@ func testModule(t *testing.T, g *guest) {
 	}
 	g.plug(t, "qsfp28-sr4")
 	carrier()
-	g.expect(t, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
+	g.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
 	g.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
 	const busy, io = 16, 5 // EBUSY, EIO
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
-	g.expect(t, samples{state("busy"): 1})
+	g.expectWithin(t, 3*patience, samples{state("busy"): 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
-	g.expect(t, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
+	g.expectWithin(t, 3*patience, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
 	carrier()
-	g.expect(t, samples{state("present"): 1})
+	g.expectWithin(t, 3*patience, samples{state("present"): 1})
 }
