@@ -13,6 +13,9 @@ import (
 
 type sample = promql.Sample
 
+// alertsMetric is what rules read of the alerts that are pending or firing.
+const alertsMetric = "ALERTS"
+
 // ruleMeta is what the text of an alerting rule says about it.
 type ruleMeta struct {
 	rule    *rules.AlertingRule
@@ -97,7 +100,7 @@ func metricName(s *parser.VectorSelector) string {
 func missing(expr parser.Expr, absent func(name string) []string) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
-		if name := metricName(e); name != "" {
+		if name := metricName(e); name != "" && name != alertsMetric { // that is ours, and without an alert there is none
 			return absent(name)
 		}
 		return nil

@@ -76,21 +76,6 @@ var inNoFixture = map[string]string{
 	"rdma_port_pfc_sample_interval_seconds":             "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_samples_refused_total":               "samples are taken live only; collector's tests of the sampler",
 	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
-	"rdma_transceiver_info":                             "TestOptics",
-	"rdma_transceiver_state":                            "TestOptics",
-	"rdma_transceiver_duplicate_info":                   "TestOptics",
-	"rdma_transceiver_age_seconds":                      "TestOptics",
-	"rdma_transceiver_temperature_celsius":              "TestOptics",
-	"rdma_transceiver_voltage_volts":                    "TestOptics",
-	"rdma_transceiver_receive_power_dbm":                "TestOptics",
-	"rdma_transceiver_transmit_power_dbm":               "TestOptics",
-	"rdma_transceiver_bias_amperes":                     "TestOptics",
-	"rdma_transceiver_lane_active":                      "TestOptics",
-	"rdma_transceiver_temperature_threshold_celsius":    "TestOptics",
-	"rdma_transceiver_voltage_threshold_volts":          "TestOptics",
-	"rdma_transceiver_receive_power_threshold_dbm":      "TestOptics",
-	"rdma_transceiver_transmit_power_threshold_dbm":     "TestOptics",
-	"rdma_transceiver_bias_threshold_amperes":           "TestOptics",
 }
 
 // dropsSamples are the machines whose hardware names two counters alike.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -191,7 +192,8 @@ func TestRTNLClosed(t *testing.T) {
 		start := time.Now()
 		for time.Since(start) < 80*time.Second {
 			got := collect(t, s)
-			if d := lost(whole, got); len(d) != 0 {
+			d := slices.DeleteFunc(lost(whole, got), func(s string) bool { return strings.HasPrefix(s, "rdma_transceiver_") }) // left out once they are old
+			if len(d) != 0 {
 				t.Errorf("after %s: lost %v", time.Since(start), d)
 			}
 			if got[requests] != begun {

@@ -107,6 +107,21 @@ var faulty = map[string][]string{
 	"pcie-errors":      {"warning RDMAPCIeErrors mlx5_1"},
 	"saturated":        {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
 	"odd-files":        {"info RDMACounterSaturated mlx5_4/1"},
+
+	"optics-hot":            {"warning RDMATransceiverHot mlx5_1/1/enp64s0np0"},
+	"optics-hot-errors":     {"critical RDMATransceiverHot mlx5_1/1/enp64s0np0", "warning RDMALinkErrors mlx5_1/1"},
+	"optics-no-limits":      {"info RDMATransceiverHot mlx5_2/1/enp79s0np0"},
+	"optics-lane-dark":      {"warning RDMATransceiverLaneDark mlx5_2/1/enp79s0np0"},
+	"optics-lane-imbalance": {"info RDMATransceiverLaneImbalance mlx5_0/1/enp24s0np0"},
+	"optics-ageing":         {"warning RDMATransceiverBias mlx5_1/1/enp64s0np0"},
+	"optics-readings": {
+		"info RDMATransceiverPower mlx5_1/1/enp64s0np0", "warning RDMATransceiverPower mlx5_0/1/enp24s0np0",
+		"warning RDMATransceiverVoltage mlx5_2/1/enp79s0np0",
+	},
+	"optics-fault":      {"critical RDMAPortDown mlx5_0/1", "warning RDMATransceiverFault mlx5_0/1/enp24s0np0"},
+	"optics-unplugged":  {"critical RDMAPortDown mlx5_1/1"},
+	"optics-unreadable": {"info RDMATransceiverUnreadable mlx5_1/1/enp64s0np0"},
+	"twin-port-hot":     {"warning RDMATransceiverHot mlx5_0/1/enp24s0np0"},
 }
 
 // describe is an alert as faulty has it: severity, name, and what it is about.
@@ -205,7 +220,7 @@ func matrix(names, columns []string, cells []map[string]string) []byte {
 	return []byte(b.String())
 }
 
-var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter)_[a-z0-9_:]+`)
+var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:|lane:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|transceiver)_[a-z0-9_:]+`)
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {

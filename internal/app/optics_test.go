@@ -52,7 +52,9 @@ func opticsFile(t *testing.T) string {
 	must(t, err)
 	a.Rounds = a.Rounds[:1]
 	first := &a.Rounds[0]
-	first.Entries = slices.DeleteFunc(first.Entries, func(e capture.Entry) bool { return e.Path == "ethtool/enp192s0np0/linkstate" || strings.Contains(e.Path, "/eeprom/") })
+	first.Entries = slices.DeleteFunc(first.Entries, func(e capture.Entry) bool {
+		return e.Path == "ethtool/enp192s0np0/linkstate" || strings.Contains(e.Path, "/eeprom/")
+	})
 	netdevs := []string{"enp24s0np0", "enp64s0np0", "enp79s0np0", "enp94s0np0"}
 	for i, name := range []string{"osfp-2xdr4", "osfp-2xdr4", "qsfp28-sr4", "osfp-dac"} {
 		var changes []string
