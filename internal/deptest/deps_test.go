@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"collector"},
 	{"internal/expect"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
-	{"internal/host"},
+	{"internal/host", "internal/gdr"},
 	{"internal/linkmode", "internal/pci", "internal/transceiver", "internal/snapshot", "rules", "fixtures", "dashboards"},
 }
 
