@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -62,16 +63,19 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// SampleInterval is how often ports are sampled that are being paused; 0: never.
 	SampleInterval time.Duration
+	// NCCL is the job that GPUDirect RDMA is judged for.
+	NCCL gdr.Job
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
 	wires  *wires  // what netdevs count
+	fabric *fabric // what there is in the last round
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink, o.wires = newNVLink(o.said), newWires()
+	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
@@ -81,6 +85,7 @@ func All(o Options) []*Collector {
 		newQoS(o),
 		newPCIe(o),
 		newSensors(o),
+		newGDR(o),
 	}
 }
 

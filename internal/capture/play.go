@@ -349,6 +349,16 @@ func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return p.Read(dir+"/"+name, buf)
 }
 
+// Lines gives the lines that were recorded.
+func (p *Player) Lines(name string, words []string) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name, p.real(name)); err != nil {
+		return nil, err
+	}
+	return p.live.Files.Lines(name, words)
+}
+
 // List gives the names as of Now.
 func (p *Player) List(name string) ([]string, error) {
 	p.mu.RLock()

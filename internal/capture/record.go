@@ -236,6 +236,13 @@ func (r *Recorder) List(p string) ([]string, error) {
 	return names, nil
 }
 
+// Lines records the lines.
+func (r *Recorder) Lines(p string, words []string) ([]byte, error) {
+	b, err := r.inner.Files.Lines(p, words)
+	r.put(r.file(p), Entry{Data: b}, err)
+	return b, err
+}
+
 // Attributes is List.
 func (r *Recorder) Attributes(name string) ([]string, error) { return r.List(name) }
 

@@ -49,6 +49,9 @@ type Files interface {
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
 	// and a change is seen after half a minute only.
 	Attributes(path string) ([]string, error)
+	// Lines returns those lines of a file of any length that contain one of words, at most MaxFile bytes of them: of /proc/kallsyms,
+	// which has megabytes.
+	Lines(path string, words []string) ([]byte, error)
 	// Identity is a number that tells a directory from another one that has taken its place: its inode. It asks no driver.
 	Identity(path string) (uint64, error)
 	// Link returns the target of a symbolic link as it is written.

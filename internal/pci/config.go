@@ -1,6 +1,9 @@
 package pci
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // Config is what configuration space says of a function that no file of sysfs does (include/uapi/linux/pci_regs.h).
 type Config struct {
@@ -16,6 +19,7 @@ type Config struct {
 const (
 	firstCapability = 0x34
 	capPCIe         = 0x10
+	extCapSerial    = 0x03
 	pcieDevCtl      = 8
 	extCapBase      = 0x100
 	extCapACS       = 0x0d
@@ -33,7 +37,7 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	control := binary.LittleEndian.Uint16(b[at+pcieDevCtl:])
 	c.MaxPayload, c.MaxReadRequest = 128<<(control>>5&7), 128<<(control>>12&7)
 	c.RelaxedOrdering = control&(1<<4) != 0
-	if at := extended(b); at != 0 && len(b) >= at+acsControl+2 {
+	if at := extended(b, extCapACS); at != 0 && len(b) >= at+acsControl+2 {
 		c.ACS = true
 		c.Redirect = binary.LittleEndian.Uint16(b[at+acsControl:])&acsRedirect != 0
 	}
@@ -58,8 +62,17 @@ func capability(b []byte) int {
 	return 0
 }
 
-// extended finds the ACS capability: a header has the id in 16 bits, a version in 4, and where the next one is.
-func extended(b []byte) int {
+// WithoutSerial is configuration space without the Device Serial Number, which is the GUID of some adapters.
+func WithoutSerial(b []byte) []byte {
+	b = bytes.Clone(b)
+	if at := extended(b, extCapSerial); at != 0 {
+		clear(b[at+4 : min(at+12, len(b))])
+	}
+	return b
+}
+
+// extended finds an extended capability: a header has the id in 16 bits, a version in 4, and where the next one is.
+func extended(b []byte, id uint32) int {
 	at := extCapBase
 	for range (4096 - extCapBase) / 8 {
 		if at < extCapBase || at+4 > len(b) {
@@ -69,7 +82,7 @@ func extended(b []byte) int {
 		if header == 0 || header == 0xffffffff {
 			return 0
 		}
-		if header&0xffff == extCapACS {
+		if header&0xffff == id {
 			return at
 		}
 		at = int(header>>20) &^ 3

@@ -58,11 +58,28 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
+func TestWithoutSerial(t *testing.T) {
+	b := space(0x5937, 0x1d)
+	binary.LittleEndian.PutUint32(b[0x100:], extCapSerial|1<<16|0x150<<20)
+	binary.LittleEndian.PutUint64(b[0x104:], 0xb83fd2030050a1c0)
+	out := WithoutSerial(b)
+	if got := binary.LittleEndian.Uint64(out[0x104:]); got != 0 {
+		t.Errorf("%x is left", got)
+	}
+	if c, ok := ParseConfig(out); !ok || !c.Redirect || b[0x104] == 0 {
+		t.Errorf("%+v %v, and what was given: %x", c, ok, b[0x104:0x10c])
+	}
+	if got := WithoutSerial(b[:64]); len(got) != 64 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 func FuzzParseConfig(f *testing.F) {
 	f.Add(space(0x5937, 0x1d))
 	f.Add(space(0x2910, -1)[:256])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
+		WithoutSerial(b)
 		c, ok := ParseConfig(b)
 		if !ok && c != (Config{}) {
 			t.Errorf("%+v of what cannot be read", c)
