@@ -21,6 +21,7 @@ type Host struct {
 	Ethtool Ethtool
 	Devlink Devlink
 	DCB     DCB
+	GPUs    GPUs
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
@@ -152,6 +153,20 @@ type DCB interface {
 	// IEEE is DCB_CMD_IEEE_GET: the driver may ask firmware a command for each priority. Drivers without DCB, and the netdevs of
 	// virtual functions and of IPoIB, answer EOPNOTSUPP.
 	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
+}
+
+// GPUs answers what NVML, the library of the NVIDIA driver, tells. Asking holds up other users of the same GPU; a GPU that has
+// fallen off its bus may hold up all.
+type GPUs interface {
+	// Read reads all GPUs; full says whether the figures that are not of the fabric are wanted as well. Without NVIDIA driver the
+	// error is ENOENT, while NVML is released EBUSY. A GPU that does not answer lacks its figures; each such failure is in the second result.
+	Read(ctx context.Context, full bool) (snapshot.NVML, []error, error)
+	// Watch counts XID errors for Read until ctx ends.
+	Watch(ctx context.Context) error
+	// Release lets go of every handle on the driver for a time: a GPU can be reset, the driver be unloaded. 0 ends it.
+	Release(ctx context.Context, d time.Duration) error
+	// Released is for how long yet; 0 while NVML is not released.
+	Released() time.Duration
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.

@@ -16,6 +16,7 @@ type Node struct {
 	QoS        *QoS
 	PCIe       *PCIe
 	Sensors    *Sensors
+	GPUs       *GPUs
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -339,6 +340,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.Sensors != nil {
 		n.Sensors = o.Sensors
+	}
+	if o.GPUs != nil {
+		n.GPUs = o.GPUs
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)
