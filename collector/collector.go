@@ -51,6 +51,7 @@ const (
 	scopePort     = exposition.ScopePort
 	scopeFunction = exposition.ScopeFunction
 	scopeBond     = exposition.ScopeBond
+	scopeGPU      = exposition.ScopeGPU
 )
 
 // Options are what all collectors share.
@@ -62,16 +63,21 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// SampleInterval is how often ports are sampled that are being paused; 0: never.
 	SampleInterval time.Duration
+	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
+	GPUInterval time.Duration
+	GPUFull     bool // all figures of GPUs, not only those of the fabric
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
 	wires  *wires  // what netdevs count
+	gpus   *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
 	o.nvlink, o.wires = newNVLink(o.said), newWires()
+	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
@@ -81,6 +87,7 @@ func All(o Options) []*Collector {
 		newQoS(o),
 		newPCIe(o),
 		newSensors(o),
+		newGPU(o),
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
-// devlink, DCB and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
-// recorded, replayed, bounded and kept from escaping its root, in one place.
+// devlink, DCB, the kernel's events and NVML, live or replayed. Nothing else in the program opens a kernel file, a socket to the kernel or
+// a library of a driver, so that what was read can be recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
 package host
@@ -158,15 +158,15 @@ type DCB interface {
 // GPUs answers what NVML, the library of the NVIDIA driver, tells. Asking holds up other users of the same GPU; a GPU that has
 // fallen off its bus may hold up all.
 type GPUs interface {
-	// Read reads all GPUs; full says whether the figures that are not of the fabric are wanted as well. Without NVIDIA driver the
-	// error is ENOENT, while NVML is released EBUSY. A GPU that does not answer lacks its figures; each such failure is in the second result.
-	Read(ctx context.Context, full bool) (snapshot.NVML, []error, error)
-	// Watch counts XID errors for Read until ctx ends.
-	Watch(ctx context.Context) error
-	// Release lets go of every handle on the driver for a time: a GPU can be reset, the driver be unloaded. 0 ends it.
-	Release(ctx context.Context, d time.Duration) error
-	// Released is for how long yet; 0 while NVML is not released.
-	Released() time.Duration
+	// ReadGPUs reads all GPUs; full says whether figures are wanted that are not of the fabric. The errors in the second result
+	// cost a GPU, or one figure of it. Without an NVIDIA driver the error is ENOENT, while NVML is released EBUSY.
+	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
+	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.
+	WatchGPUs(ctx context.Context) error
+	// ReleaseGPUs lets go of every handle on the driver for a time, so that a GPU can be reset and the driver unloaded; 0 ends it.
+	ReleaseGPUs(ctx context.Context, d time.Duration) error
+	// GPUsReleased is for how long yet.
+	GPUsReleased() time.Duration
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.
