@@ -52,6 +52,7 @@ const (
 	scopePort     = exposition.ScopePort
 	scopeFunction = exposition.ScopeFunction
 	scopeBond     = exposition.ScopeBond
+	scopeGPU      = exposition.ScopeGPU
 )
 
 // Options are what all collectors share.
@@ -65,17 +66,22 @@ type Options struct {
 	SampleInterval time.Duration
 	// NCCL is the job that GPUDirect RDMA is judged for.
 	NCCL gdr.Job
+	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
+	GPUInterval time.Duration
+	GPUFull     bool // all figures of GPUs, not only those of the fabric
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
 	wires  *wires  // what netdevs count
 	fabric *fabric // what there is in the last round
+	gpus   *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
 	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
+	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
@@ -85,6 +91,7 @@ func All(o Options) []*Collector {
 		newQoS(o),
 		newPCIe(o),
 		newSensors(o),
+		newGPU(o),
 		newGDR(o),
 	}
 }

@@ -48,7 +48,7 @@ type gpuDirect struct {
 	Options
 	devices map[string]*gdrState
 	machine gdrHost
-	gpus    gdrGPUs
+	tree    gdrGPUs
 }
 
 // gdrState belongs to the lane of its device.
@@ -79,7 +79,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "gdr", func() {
 		r.begin(host.SourceModules)
-		c.gpus.read(r, paths)
+		c.tree.read(r, paths)
 		if len(paths) > 0 {
 			c.machine.read(r, c.NCCL)
 		}
@@ -90,7 +90,12 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		return
 	}
 	n.Issues = append(n.Issues, r.issues...)
-	machine, gpus := c.machine, slices.Clone(c.gpus.found)
+	machine, gpus := c.machine, slices.Clone(c.tree.found)
+	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
+		for i := range gpus {
+			gpus[i].know(reading.nvml.GPUs)
+		}
+	}
 	states := statesOf(c.devices, names, func() *gdrState { return &gdrState{} })
 	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
 		st := states[name]

@@ -83,6 +83,38 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 	return g
 }
 
+// know takes over what NVML says of the GPU.
+func (g *gdrGPU) know(gpus []snapshot.GPU) {
+	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
+	if i < 0 {
+		return
+	}
+	o := &gpus[i]
+	g.Index, g.UUID, g.Model = strconv.Itoa(o.Index), o.UUID, o.Model
+	if major, minor, ok := strings.Cut(o.Capability, "."); ok {
+		g.Compute = 10*int(decimal(major)) + int(decimal(minor))
+	}
+	switch {
+	case o.NVLinksUp != nil:
+		linked := *o.NVLinksUp > 0
+		g.Linked = &linked
+	case o.NVLinks != nil && *o.NVLinks == 0:
+		g.Linked = new(bool)
+	}
+	if o.C2CLinks != nil {
+		g.Coupled = *o.C2CLinks > 0
+	}
+}
+
+// decimal is a small number; 0 where there is none.
+func decimal(text string) uint64 {
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // gdrNIC reads a device; one that is no PCI function has no address.
 func (r *reader) gdrNIC(device string) gdrNIC {
 	r.begin(host.SourcePCILink)

@@ -144,7 +144,10 @@ func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Col
 }
 
 func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
-	return collector.Options{Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, SampleInterval: c.sampleInterval}
+	return collector.Options{
+		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory,
+		SampleInterval: c.sampleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull,
+	}
 }
 
 // atLeastWarn lets warnings and errors through.

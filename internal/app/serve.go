@@ -31,6 +31,7 @@ type serveConfig struct {
 	minInterval time.Duration
 	// sampleInterval is that of ports that are being paused.
 	sampleInterval time.Duration
+	gpuInterval    time.Duration
 	maxRequests    int
 	pprof          bool
 	process        bool
@@ -45,6 +46,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
+	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
@@ -54,6 +56,9 @@ func (s *serveConfig) check() error {
 	}
 	if s.sampleInterval != 0 && s.sampleInterval < time.Second {
 		return errors.New("--pfc.sample-interval: has to be 1s or more, or 0s for never: each sample is a call that holds up network configuration")
+	}
+	if s.gpuInterval < time.Second {
+		return errors.New("--collector.gpu.interval: has to be 1s or more")
 	}
 	if s.maxRequests < 1 {
 		return errors.New("--web.max-requests: has to be at least 1")
@@ -90,7 +95,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 	if m.player == nil { // there is nothing between the rounds of a recording
-		c.sampleInterval = s.sampleInterval
+		c.sampleInterval, c.gpuInterval = s.sampleInterval, s.gpuInterval
 	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()
@@ -114,7 +119,8 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
-		Reload: func() error { return c.site.reload(log) },
+		Reload:      func() error { return c.site.reload(log) },
+		ReleaseGPUs: m.GPUs.ReleaseGPUs,
 	})
 	if err != nil {
 		return usage(err)

@@ -114,7 +114,7 @@ func (p *Player) Times() []time.Time {
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, Now: p.Now,
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
 }
@@ -239,6 +239,10 @@ func notCounter(p string) bool {
 var countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$`)
 
 func (p *Player) count(e Entry) {
+	if isGPU(e.Path) {
+		p.countGPU(e)
+		return
+	}
 	if !counterPath.MatchString(e.Path) || notCounter(e.Path) {
 		if countedAnswer.MatchString(e.Path) {
 			p.countStats(e)

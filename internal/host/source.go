@@ -45,6 +45,7 @@ const (
 	SourceVPD
 	SourceModuleEEPROM
 	SourceModules
+	SourceNVML
 	numSources
 )
 
@@ -58,6 +59,7 @@ type sourceInfo struct {
 const (
 	readsFiles = "CAP_DAC_READ_SEARCH, the file's group, or root"
 	asksNet    = "CAP_NET_ADMIN"
+	usesGPUs   = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
 // sources says of each what it locks. Drivers of the kernel's generic Ethernet helper (ib_get_eth_speed,
@@ -86,6 +88,7 @@ var sources = [numSources]sourceInfo{
 	SourceVPD:           {"vpd", LockDevice, readsFiles},          // vital product data: polled from configuration space, 4 bytes at a time
 	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},     // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceModules:       {"modules", LockNone, readsFiles},        // /proc/modules, /sys/module, /dev/infiniband
+	SourceNVML:          {"nvml", LockDevice, usesGPUs},           // the library of the NVIDIA driver: ioctls on /dev/nvidia*
 }
 
 // Name is the source's label.

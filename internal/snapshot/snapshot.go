@@ -17,6 +17,7 @@ type Node struct {
 	PCIe       *PCIe
 	Sensors    *Sensors
 	GDR        *GDR
+	GPUs       *GPUs
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -343,6 +344,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.GDR != nil {
 		n.GDR = o.GDR
+	}
+	if o.GPUs != nil {
+		n.GPUs = o.GPUs
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)
