@@ -92,7 +92,7 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 	o := &gpus[i]
 	g.Index, g.UUID, g.Model = strconv.Itoa(o.Index), o.UUID, o.Model
 	if major, minor, ok := strings.Cut(o.Capability, "."); ok {
-		g.Compute = 10*int(decimal(major)) + int(decimal(minor))
+		g.Compute = 10*decimal(major) + decimal(minor)
 	}
 	switch {
 	case o.NVLinksUp != nil:
@@ -106,9 +106,9 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 	}
 }
 
-// decimal is a small number; 0 where there is none.
-func decimal(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 8)
+// decimal is a number; 0 where there is none.
+func decimal(text string) int {
+	n, err := strconv.Atoi(text)
 	if err != nil {
 		return 0
 	}

@@ -94,17 +94,23 @@ var faulty = map[string][]string{
 		"warning RDMALinkDownshifted mlx5_3/1", "warning RDMALinkDownshifted mlx5_4/1", "warning RDMALinkDownshifted mlx5_5/1",
 		"warning RDMALinkDownshifted mlx5_6/1", "warning RDMALinkDownshifted mlx5_9/1",
 	},
-	"width-loss":       {"critical RDMALinkWidthDegraded mlx5_9/1"},
-	"bond-member-down": {"warning RDMABondMemberDown mlx5_bond_0/1/enp49s0f1np1"},
-	"bond-member-slow": {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},
-	"device-missing":   {"critical RDMADeviceMissing mlx5_11"},
-	"asic-hot":         {"warning RDMADeviceHot mlx5_2"},
-	"gen4-slot":        {"info RDMAPCIeLimitsPort mlx5_4"},
-	"x8-slot":          {"info RDMAPCIeLimitsPort mlx5_4"},
-	"pcie-width-loss":  {"critical RDMAPCIeDegraded mlx5_4"},
-	"pcie-errors":      {"warning RDMAPCIeErrors mlx5_1"},
-	"saturated":        {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
-	"odd-files":        {"info RDMACounterSaturated mlx5_4/1"},
+	"width-loss":           {"critical RDMALinkWidthDegraded mlx5_9/1"},
+	"bond-member-down":     {"warning RDMABondMemberDown mlx5_bond_0/1/enp49s0f1np1"},
+	"bond-member-slow":     {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},
+	"device-missing":       {"critical RDMADeviceMissing mlx5_11"},
+	"asic-hot":             {"warning RDMADeviceHot mlx5_2"},
+	"gen4-slot":            {"info RDMAPCIeLimitsPort mlx5_4"},
+	"x8-slot":              {"info RDMAPCIeLimitsPort mlx5_4"},
+	"pcie-width-loss":      {"critical RDMAPCIeDegraded mlx5_4"},
+	"pcie-errors":          {"warning RDMAPCIeErrors mlx5_1"},
+	"no-peermem-no-dmabuf": {"warning RDMAGPUDirectUnavailable"},
+	"peermem-not-loaded":   {"warning RDMAGPUDirectUnavailable"},
+	"acs-on":               {"warning RDMAACSRedirect"},
+	"iommu-on":             {"warning RDMAIOMMUTranslating"},
+	"pcie-settings-odd":    {"info RDMAPCIeSettings mlx5_1"},
+	"gpus-apart":           {"info RDMANUMAMisplaced"},
+	"saturated":            {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
+	"odd-files":            {"info RDMACounterSaturated mlx5_4/1"},
 }
 
 // describe is an alert as faulty has it: severity, name, and what it is about.
@@ -199,7 +205,7 @@ func matrix(names, columns []string, cells []map[string]string) []byte {
 	return []byte(b.String())
 }
 
-var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter)_[a-z0-9_:]+`)
+var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|gdr|pcie)_[a-z0-9_:]+`)
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {

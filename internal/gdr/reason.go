@@ -1,5 +1,10 @@
 package gdr
 
+import (
+	"maps"
+	"slices"
+)
+
 // Reason says why data goes as it does.
 type Reason string
 
@@ -77,6 +82,9 @@ var advices = map[Reason]advice{
 	NICDriverUnknown: {"whether the NIC's driver can register DMA-BUFs is not known of this kernel", "look for reg_user_mr_dmabuf in the driver's source"},
 	LinksUnknown:     {"the GPU is older than Ampere, and whether NVLink joins it to another cannot be read", "let the exporter use NVML"},
 }
+
+// Reasons are all of them, by name.
+func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
 // Words is the reason as a sentence without its full stop.
 func (r Reason) Words() string { return advices[r].words }
