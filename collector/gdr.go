@@ -75,7 +75,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(err)
 		return
 	}
-	devices, paths := c.fabric.last()
+	devices, paths := c.fabric.last(ctx)
 	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "gdr", func() {
 		r.begin(host.SourceModules)

@@ -109,6 +109,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
+	c.fabric.begin()
 	c.forget(h, names)
 	if len(names) > 0 {
 		c.readGPUs(ctx, h)

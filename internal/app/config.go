@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
 )
@@ -33,6 +34,7 @@ type config struct {
 	gpuInterval      time.Duration // serve only
 	gpuMode          string
 	site             siteFile
+	nccl             gdr.Job // topo only
 }
 
 // choice is --collector.NAME and --no-collector.NAME.

@@ -51,8 +51,15 @@ func (p *acceptConfig) check(c *config) error {
 	return nil
 }
 
-// observe collects what a machine shows now, all rounds of a replay, with what is remembered of it.
-func (c *config) observe(ctx context.Context, log *slog.Logger) (*rounds.Picture, *expect.Memory, error) {
+// seen is what a machine shows.
+type seen struct {
+	*rounds.Picture
+	Host string // its name; empty where it does not tell
+}
+
+// observe collects what a machine shows now to some collectors, all rounds of a replay, with what is remembered of it. infiniband is
+// among them.
+func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...string) (*seen, *expect.Memory, error) {
 	m, err := c.open(time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -73,14 +80,14 @@ func (c *config) observe(ctx context.Context, log *slog.Logger) (*rounds.Picture
 		if err := m.seek(t); err != nil {
 			return nil, nil, err
 		}
-		if p, err = sched.Collect(ctx, []string{"infiniband"}); err != nil {
+		if p, err = sched.Collect(ctx, collectors); err != nil {
 			return nil, nil, err
 		}
 	}
 	if p.Node.InfiniBand == nil {
 		return nil, nil, errors.New("the RDMA devices could not be read in time")
 	}
-	return p, memory, nil
+	return &seen{p, m.hostname()}, memory, nil
 }
 
 // linkRow is a line of "expect list".
@@ -101,7 +108,7 @@ type linkRow struct {
 }
 
 func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	p, memory, err := c.observe(ctx, log)
+	p, memory, err := c.observe(ctx, log, "infiniband")
 	if err != nil {
 		return usage(err)
 	}

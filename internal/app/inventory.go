@@ -28,7 +28,7 @@ type deviceRow struct {
 }
 
 func runInventoryList(ctx context.Context, c *config, l *listConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	p, memory, err := c.observe(ctx, log)
+	p, memory, err := c.observe(ctx, log, "infiniband")
 	if err != nil {
 		return usage(err)
 	}

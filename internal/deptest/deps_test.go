@@ -12,7 +12,7 @@ import (
 var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/app"},
-	{"internal/web", "internal/check"},
+	{"internal/web", "internal/check", "internal/topo"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
 	{"internal/expect"},

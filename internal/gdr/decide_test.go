@@ -177,6 +177,17 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestEqualNICsAreShared: two GPUs of one Grace processor take a NIC of it each.
+func TestEqualNICsAreShared(t *testing.T) {
+	m := grace()
+	for i := range 2 {
+		m.GPUs[i].Place.NUMA, m.NICs[i].Place.NUMA = 0, 0
+	}
+	if best := m.Decide(Job{}).Best; best[0].NIC != 0 || best[1].NIC != 1 {
+		t.Errorf("%+v", best)
+	}
+}
+
 // said is every reason in its words.
 var said = map[Reason]string{
 	IsDirect:        "the NIC reads and writes the GPU's memory itself",

@@ -4,7 +4,11 @@
 // The decision is that of NCCL 2.30: ncclTopoCheckGdr in src/graph/paths.cc and the InfiniBand transport's properties.
 package gdr
 
-import "rdma_exporter/internal/pci"
+import (
+	"cmp"
+
+	"rdma_exporter/internal/pci"
+)
 
 // Machine is all that the decision rests on, but for the job.
 type Machine struct {
@@ -110,45 +114,41 @@ func (p Pair) Verdict() Verdict {
 	return p.Receive
 }
 
-// Best is a GPU's best eligible NIC. Where there is none, NIC is negative and the verdicts say why.
-type Best = Pair
-
 // Result is what is decided of all pairs.
 type Result struct {
 	Pairs []Pair // by GPU, then by NIC
-	Best  []Best // by GPU
+	// Best is each GPU with its best eligible NIC. Where there is none, NIC is negative and the verdicts say why.
+	Best []Pair
 }
 
 // Decide judges every pair of GPU and NIC, and every GPU by its best eligible NIC.
 func (m *Machine) Decide(j Job) Result {
 	d := newDecision(m, j)
 	var r Result
+	used := make([]int, len(m.NICs)) // by GPUs before
 	for g := range m.GPUs {
 		best := Pair{GPU: g, NIC: -1}
 		for n := range m.NICs {
 			p := d.pair(g, n)
 			r.Pairs = append(r.Pairs, p)
-			if p.Eligible && (best.NIC < 0 || p.betterThan(best)) {
+			if p.Eligible && (best.NIC < 0 || p.compare(best) > 0 || p.compare(best) == 0 && used[n] < used[best.NIC]) {
 				best = p
 			}
 		}
 		if best.NIC < 0 {
 			v := Verdict{Unknown, d.none}
 			best.Send, best.Receive = v, v
+		} else {
+			used[best.NIC]++
 		}
 		r.Best = append(r.Best, best)
 	}
 	return r
 }
 
-// betterThan compares by what one has of them: receiving, sending, then nearness.
-func (p Pair) betterThan(o Pair) bool {
-	for _, c := range []int{p.Receive.State.rank() - o.Receive.State.rank(), p.Send.State.rank() - o.Send.State.rank(), level(o.Distance) - level(p.Distance)} {
-		if c != 0 {
-			return c > 0
-		}
-	}
-	return false
+// compare is more than 0 if the pair is better: by what one has of it, receiving before sending, then by nearness. GPUs share equal NICs.
+func (p Pair) compare(o Pair) int {
+	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), level(o.Distance)-level(p.Distance))
 }
 
 // rank puts what is not known above what is known to be bad, so that it is not told as bad.
