@@ -99,6 +99,7 @@ var faulty = map[string][]string{
 	"bond-member-slow": {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},
 	"device-missing":   {"critical RDMADeviceMissing mlx5_11"},
 	"asic-hot":         {"warning RDMADeviceHot mlx5_2"},
+	"gpu-nvlink-down":  {"warning RDMAGPUFabricDegraded GPU 3"},
 	"gen4-slot":        {"info RDMAPCIeLimitsPort mlx5_4"},
 	"x8-slot":          {"info RDMAPCIeLimitsPort mlx5_4"},
 	"pcie-width-loss":  {"critical RDMAPCIeDegraded mlx5_4"},
@@ -110,6 +111,9 @@ var faulty = map[string][]string{
 // describe is an alert as faulty has it: severity, name, and what it is about.
 func describe(a alerting.Alert) string {
 	about := a.Labels["device"]
+	if a.Labels["gpu"] != "" {
+		about = "GPU " + a.Labels["gpu"]
+	}
 	for _, l := range []string{"port", "netdev"} {
 		if a.Labels[l] != "" {
 			about += "/" + a.Labels[l]
