@@ -42,7 +42,7 @@ var (
 	}
 	gpuNVLinkErrors = &Desc{
 		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
-		Help:   "Errors on the NVLinks of a GPU. error: recovery, retraining of a link, which stops its traffic; recovery_failed, one that ended with the link down; replay, repetition of a packet; full mode adds crc_flit, crc_data, and receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
+		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc_flit, crc_data, receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
 		Labels: gpuLabels("error"),
 		Source: "NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
 	}
@@ -54,7 +54,7 @@ var (
 	}
 	gpuThrottle = &Desc{
 		Name: "rdma_gpu_throttle", Type: gauge, Scope: scopeGPU,
-		Help:   "Whether a reason keeps the clocks of a GPU down. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake.",
+		Help:   "Whether a reason keeps the clocks of a GPU down. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake, board_limit, reliability.",
 		Labels: gpuLabels("reason"),
 		Source: "nvmlDeviceGetCurrentClocksEventReasons",
 	}
@@ -82,8 +82,6 @@ type gpuFigure struct {
 // gpuFigures are the metrics of single values. Outside full mode are those that tell of the fabric and that the DCGM exporter does not
 // have by default.
 var gpuFigures = []gpuFigure{
-	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", false, "PCIe lanes that a GPU uses.",
-		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links", func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
 	gpuUint("rdma_gpu_xid_events_total", counter, "", false, "XID errors of a GPU since the exporter listens, each counted as it comes.",
@@ -91,11 +89,13 @@ var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter listens. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
 	gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "What a GPU needs in order to recover: 0 nothing, 1 reset, 2 reboot of the node, 3 drain of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of its PCIe bus, 7 reboot of the system.",
-		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, since driver 560", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction }),
+		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction }),
 	gpuUint("rdma_gpu_pcie_generation", gauge, "", true, "PCIe generation that the link of a GPU runs at. An idle GPU is at 1 to save power: no fault. Full mode only.",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
 	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", true, "Newest PCIe generation that GPU and slot can. Full mode only.",
 		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
+	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", true, "PCIe lanes that a GPU uses. Full mode only.",
+		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
 	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", true, "Most PCIe lanes that GPU and slot can. Full mode only.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
 	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", true, "Bytes that a GPU has sent over PCIe. Full mode only.",
@@ -164,6 +164,8 @@ var throttleReasons = []struct {
 	{0x20, "sw_thermal"},
 	{0x40, "hw_thermal"},
 	{0x80, "hw_power_brake"},
+	{0x200, "board_limit"},
+	{0x400, "reliability"},
 }
 
 func emitGPUs(n *snapshot.Node, s Sink) {

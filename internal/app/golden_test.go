@@ -34,7 +34,10 @@ func play(t *testing.T, file string) *rounds.Picture {
 // open opens a capture with all collectors, as the commands do.
 func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 	t.Helper()
-	c := config{replay: file, timeout: 10 * time.Second}
+	c := config{replay: file, timeout: 10 * time.Second, gpuMode: gpuFabric}
+	if file == fixture(inFullMode) {
+		c.gpuMode = gpuFull
+	}
 	m, err := c.open(time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +65,9 @@ func metricsOf(t *testing.T, file string) string {
 // varying are samples of the run, not of the machine.
 var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
+// inFullMode is the machine of which all figures of GPUs are served.
+const inFullMode = "idle-gpu-gen1-ok"
+
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
@@ -75,6 +81,9 @@ var inNoFixture = map[string]string{
 	"rdma_port_pfc_paused_sample_ratio":                 "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_sample_interval_seconds":             "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_samples_refused_total":               "samples are taken live only; collector's tests of the sampler",
+	"rdma_gpu_xid_events_total":                         "events are heard live only; collector's tests",
+	"rdma_gpu_last_xid":                                 "events are heard live only; collector's tests",
+	"rdma_gpu_released_seconds":                         "a replay holds no GPU; TestRelease",
 	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
 }
 

@@ -111,11 +111,15 @@ var faulty = map[string][]string{
 	"gpus-apart":           {"info RDMANUMAMisplaced"},
 	"saturated":            {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
 	"odd-files":            {"info RDMACounterSaturated mlx5_4/1"},
+	"gpu-nvlink-down":      {"warning RDMAGPUFabricDegraded GPU 3"},
 }
 
 // describe is an alert as faulty has it: severity, name, and what it is about.
 func describe(a alerting.Alert) string {
 	about := a.Labels["device"]
+	if a.Labels["gpu"] != "" {
+		about = "GPU " + a.Labels["gpu"]
+	}
 	for _, l := range []string{"port", "netdev"} {
 		if a.Labels[l] != "" {
 			about += "/" + a.Labels[l]

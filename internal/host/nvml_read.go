@@ -151,8 +151,12 @@ var nvmlLinkErrors = []struct {
 	{"recovery_failed", 214, nvmlAllLinks}, // NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS
 }
 
-// nvmlLinkState is NVLINK_GET_STATE, by link: enum nvmlNvLinkState.
-const nvmlLinkState = 165
+// nvmlLinkState is NVLINK_GET_STATE, by link, and of NVML_NVLINK_STATE_* those of a link that carries traffic.
+const (
+	nvmlLinkState  = 165
+	nvmlLinkActive = 1
+	nvmlLinkSleeps = 2
+)
 
 // fields are the field values that are asked for, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
 func (s *nvmlSeat) fields() []nvmlField {
@@ -203,7 +207,7 @@ func linksUp(r *nvmlReading, states []nvmlField) *uint64 {
 		if !r.keep(f.Err) {
 			return nil
 		}
-		if f.Value == 1 {
+		if f.Value == nvmlLinkActive || f.Value == nvmlLinkSleeps {
 			up++
 		}
 	}

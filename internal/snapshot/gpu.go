@@ -67,8 +67,8 @@ type GPU struct {
 type GPUFabric struct {
 	State   uint64  // NVML_GPU_FABRIC_STATE_*: 1 not started, 2 in progress, 3 completed
 	Status  uint64  // nvmlReturn_t of a completed registration: 0 success
-	Health  *uint64 // NVML_GPU_FABRIC_HEALTH_MASK_*, since driver 550
-	Summary *uint64 // NVML_GPU_FABRIC_HEALTH_SUMMARY_*, since driver 580: 1 healthy
+	Health  *uint64 // NVML_GPU_FABRIC_HEALTH_MASK_*
+	Summary *uint64 // NVML_GPU_FABRIC_HEALTH_SUMMARY_*: 1 healthy
 	Cluster string  // UUID of the NVLink domain; empty where there is one host only
 	Clique  uint64  // GPUs of one clique in a cluster reach each other by NVLink
 }
