@@ -133,6 +133,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot
 	}
 	what.Env = what.Env.With(machine.conf)
 	result := m.Decide(what)
+	out.Pairs = make([]snapshot.GDRPair, 0, len(result.Pairs))
 	for _, p := range result.Pairs {
 		out.Pairs = append(out.Pairs, pairOf(p))
 	}

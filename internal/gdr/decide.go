@@ -11,32 +11,47 @@ const vendorNVIDIA = 0x10de
 // decision is what all pairs of a machine and a job have in common.
 type decision struct {
 	*Machine
-	job      Job
-	hcas     hcas
-	limit    int
-	set      bool
-	eligible []bool
-	none     Reason // why no NIC is eligible
-	gpus     int    // that NCCL can use
+	job   Job
+	hcas  hcas
+	limit int
+	set   bool
+	none  Reason // why no NIC is eligible
+	gpus  int    // that NCCL can use
+
+	gpuAt []*pci.Fabric // by GPU; nil where it is not known where it is
+	nics  []nicFacts
+}
+
+// nicFacts is what is decided of a NIC whatever the GPU.
+type nicFacts struct {
+	at        *pci.Fabric // nil where it is not known where it is
+	eligible  bool
+	mechanism Mechanism
+	way       Verdict // of the mechanism
 }
 
 func newDecision(m *Machine, j Job) *decision {
 	d := &decision{Machine: m, job: j, hcas: j.Env.hcas(), none: NoActiveNIC}
 	d.limit, d.set = j.limit()
-	for _, g := range m.GPUs {
+	for i := range m.GPUs {
+		g := &m.GPUs[i]
 		if g.Vendor == vendorNVIDIA {
 			d.gpus++
 		}
+		d.gpuAt = append(d.gpuAt, d.place(g.Address, g.Place))
 	}
 	compute := slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Role == pci.Compute })
-	for _, n := range m.NICs {
+	for i := range m.NICs {
+		n := &m.NICs[i]
 		ok := slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Active && d.hcas.allow(n.Device, p.Number) })
 		if len(d.hcas.list) > 0 {
 			d.none = NoChosenNIC
 		} else if compute {
 			ok = ok && n.Role == pci.Compute
 		}
-		d.eligible = append(d.eligible, ok && n.Role != pci.NVLinkManagement)
+		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && n.Role != pci.NVLinkManagement}
+		f.mechanism, f.way = d.mechanism(n)
+		d.nics = append(d.nics, f)
 	}
 	return d
 }
@@ -44,16 +59,15 @@ func newDecision(m *Machine, j Job) *decision {
 // pair judges a GPU and a NIC, whether or not the NIC is eligible.
 func (d *decision) pair(g, n int) Pair {
 	gpu, nic := &d.GPUs[g], &d.NICs[n]
-	p := Pair{GPU: g, NIC: n, Eligible: d.eligible[n]}
-	if d.knowsPlaces(gpu, nic) {
-		p.Distance = d.fabric(gpu.Address, gpu.Place).DistanceTo(d.fabric(nicAddress(nic), nic.Place), gpu.Coupled)
+	facts := &d.nics[n]
+	p := Pair{GPU: g, NIC: n, Eligible: facts.eligible, Mechanism: facts.mechanism}
+	if at := d.gpuAt[g]; at != nil && facts.at != nil {
+		p.Distance = at.DistanceTo(*facts.at, gpu.Coupled)
 	}
 	if !d.Virtual {
 		p.SMI = pci.DistanceOf(gpu.Place, nic.Place)
 	}
-	mechanism, way := d.mechanism(nic)
-	p.Mechanism = mechanism
-	p.Receive = d.receive(gpu, nic, p.Distance, way)
+	p.Receive = d.receive(gpu, nic, p.Distance, facts.way)
 	p.Send = p.Receive
 	if p.Receive.State == Direct {
 		p.Send = d.send(gpu, p.Receive)
@@ -61,17 +75,17 @@ func (d *decision) pair(g, n int) Pair {
 	return p
 }
 
-// knowsPlaces says whether it is known where both are: from a topology file, or from a tree that is no virtual machine's.
-func (d *decision) knowsPlaces(g *GPU, n *NIC) bool {
-	return !d.Virtual || d.Topology.has(g.Address) && d.Topology.has(nicAddress(n))
-}
-
-// fabric is where NCCL takes a function to be: a topology file stands above the tree.
-func (d *decision) fabric(address string, p pci.Place) pci.Fabric {
+// place is where NCCL takes a function to be: a topology file stands above the tree. Nil: that of a virtual machine tells nothing.
+func (d *decision) place(address string, p pci.Place) *pci.Fabric {
 	if d.Topology.has(address) {
-		return d.Topology.places[address]
+		f := d.Topology.places[address]
+		return &f
 	}
-	return p.Fabric(d.Bridges)
+	if d.Virtual {
+		return nil
+	}
+	f := p.Fabric(d.Bridges)
+	return &f
 }
 
 func nicAddress(n *NIC) string {

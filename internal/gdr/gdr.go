@@ -124,7 +124,7 @@ type Result struct {
 // Decide judges every pair of GPU and NIC, and every GPU by its best eligible NIC.
 func (m *Machine) Decide(j Job) Result {
 	d := newDecision(m, j)
-	var r Result
+	r := Result{Pairs: make([]Pair, 0, len(m.GPUs)*len(m.NICs)), Best: make([]Pair, 0, len(m.GPUs))}
 	used := make([]int, len(m.NICs)) // by GPUs before
 	for g := range m.GPUs {
 		best := Pair{GPU: g, NIC: -1}
