@@ -22,7 +22,7 @@ var (
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Help:   "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. A current NCCL is supposed, with the settings of /etc/nccl.conf.",
+		Help:   "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. NCCL is that of the process that holds the GPU, with its settings; where none does or processes cannot be seen, a current one with those of /etc/nccl.conf.",
 		Labels: []string{"gpu", "UUID", "direction"},
 		Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
@@ -49,6 +49,7 @@ type gpuDirect struct {
 	devices map[string]*gdrState
 	machine gdrHost
 	tree    gdrGPUs
+	jobs    gdrJobs
 }
 
 // gdrState belongs to the lane of its device.
@@ -63,7 +64,7 @@ func newGDR(o Options) *Collector {
 		Name:    "gdr",
 		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
 		Default: true,
-		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, pcieSettings},
+		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, pcieSettings},
 		Read:    c.read,
 		Emit:    emitGDR,
 	}
@@ -96,6 +97,10 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 			gpus[i].know(reading.nvml.GPUs)
 		}
 	}
+	if len(gpus) > 0 {
+		c.jobs.read(ctx, h, n)
+	}
+	processes := c.jobs.found
 	states := statesOf(c.devices, names, func() *gdrState { return &gdrState{} })
 	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
 		st := states[name]
@@ -104,17 +109,18 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {
-		n.GDR = judgeGDR(&machine, gpus, nics, devices, c.NCCL)
+		n.GDR = judgeGDR(&machine, gpus, nics, devices, processes, c.NCCL)
 		done(nil)
 	})
 }
 
 // judgeGDR puts facts together.
-func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device, what gdr.Job) *snapshot.GDR {
+func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device, processes []snapshot.Process, what gdr.Job) *snapshot.GDR {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
 	out := &snapshot.GDR{
 		Virtual: m.Virtual, NCCL: what.NCCL, Driver: m.Driver.Version, Flavour: flavourOf(m.Driver.Open), Peermem: m.Peermem.Module,
+		Registrations: machine.registrations, Processes: processes,
 	}
 	for i := range gpus {
 		g := &gpus[i]
@@ -131,6 +137,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot
 		m.NICs = append(m.NICs, nic.NIC)
 		out.NICs = append(out.NICs, nic.snapshot(gpus))
 	}
+	asked := what.NCCL != "" || len(what.Env) > 0
 	what.Env = what.Env.With(machine.conf)
 	result := m.Decide(what)
 	out.Pairs = make([]snapshot.GDRPair, 0, len(result.Pairs))
@@ -139,6 +146,9 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot
 	}
 	for i, b := range result.Best {
 		out.GPUs[i].Best = pairOf(b)
+	}
+	if !asked {
+		judgeJobs(out, &m, gpus, machine.conf, processes)
 	}
 	for i := range out.NICs {
 		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {
@@ -176,6 +186,7 @@ func emitGDR(n *snapshot.Node, s Sink) {
 	}
 	if len(n.GDR.GPUs) > 0 {
 		s.Emit(gdrMechanism, boolValue(n.GDR.Peermem != ""), string(gdr.PeerMem), "")
+		emitRegistrations(s, n.GDR)
 	}
 	for i := range n.GDR.NICs {
 		nic := &n.GDR.NICs[i]

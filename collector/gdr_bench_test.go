@@ -25,6 +25,6 @@ func BenchmarkJudgeGDR(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		judgeGDR(machine, gpus, nics, nil, gdr.Job{})
+		judgeGDR(machine, gpus, nics, nil, nil, gdr.Job{})
 	}
 }

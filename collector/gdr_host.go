@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
 )
 
 // gdrHost is what a machine as a whole has for GPUDirect RDMA. Modules come and go, so that they are looked at each minute.
@@ -18,6 +19,7 @@ type gdrHost struct {
 	facts         gdr.Machine
 	conf          gdr.Env // /etc/nccl.conf
 	dmabuf, peers *bool   // symbols of the kernel; nil where it does not tell
+	registrations []snapshot.GDRRegistrations
 }
 
 // Symbols of /proc/kallsyms: what ib_core, or ib_uverbs, is able to.
@@ -49,6 +51,7 @@ func (f *gdrHost) read(r *reader, job gdr.Job) {
 		DMABUF:   f.dmabuf,
 		Topology: r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
 	}
+	f.registrations = r.registrations(f.facts.Peermem)
 }
 
 // symbols are looked up in the kernel's list, which is long: a twentieth of a second of one processor. Who may not see addresses sees
@@ -57,7 +60,7 @@ func (r *reader) symbols() (dmabuf, peers *bool) {
 	r.asked++
 	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem})
 	if err != nil {
-		if !host.IsAbsent(err) {
+		if !host.IsAbsent(err) && !host.NotPermitted(err) { // a hardened unit may not: the kernel's version tells as well
 			r.issue(err)
 		}
 		return nil, nil

@@ -26,6 +26,7 @@ type gdrGPU struct {
 	gdr.GPU
 	branch
 	hops     []snapshot.PCIeHop // from the root port to itself
+	minor    int                // of /dev/nvidiaN
 	emulated bool               // its bridge is a hypervisor's, or there is none
 }
 
@@ -56,7 +57,7 @@ func (g *gdrGPUs) read(r *reader, paths []string) {
 
 // gdrGPU reads a GPU. Its index is its place in the order of addresses, which is NVML's.
 func (r *reader) gdrGPU(dir string, index int) gdrGPU {
-	g := gdrGPU{branch: r.branch(dir)}
+	g := gdrGPU{branch: r.branch(dir), minor: index}
 	address := path.Base(dir)
 	g.GPU = gdr.GPU{
 		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.optional(dir + "/vendor")), Device: hexValue(r.optional(dir + "/device")),
@@ -69,6 +70,10 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 			g.Model = value
 		case "GPU UUID":
 			g.UUID = value
+		case "Device Minor":
+			if minor, err := strconv.Atoi(value); err == nil {
+				g.minor = minor
+			}
 		}
 	}
 	root := ""

@@ -41,7 +41,7 @@ func (r *Recorder) clear() {
 // Host is the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
-	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs = r, r, r, r, r, r
+	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
 	return &h
 }
 

@@ -22,6 +22,8 @@ type Host struct {
 	Devlink Devlink
 	DCB     DCB
 	GPUs    GPUs
+	// Processes are those that use RDMA devices.
+	Processes Processes
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.

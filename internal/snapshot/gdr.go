@@ -10,6 +10,17 @@ type GDR struct {
 	GPUs    []GDRGPU
 	NICs    []GDRNIC
 	Pairs   []GDRPair // by GPU, then by NIC
+
+	Registrations []GDRRegistrations
+	Processes     []Process // that hold RDMA devices; only those that could be seen
+}
+
+// GDRRegistrations is the use of the peer memory mechanism; nil where it is not told.
+type GDRRegistrations struct {
+	Source string  // the module, or memory_peers/CLIENT
+	Client string  // of MLNX_OFED up to 23.10
+	Live   *uint64 // refcnt of the module; num_alloc_mrs less num_dealloc_mrs of the client
+	Bytes  *uint64 // num_reg_bytes less num_dereg_bytes
 }
 
 // GDRGPU is a GPU and its way to the root.
@@ -23,6 +34,7 @@ type GDRGPU struct {
 	Coupled     bool      // to its CPU by NVLink-C2C
 	IOMMU       string    // type of its IOMMU group; empty where there is none
 	Best        GDRPair   // its best eligible NIC
+	Process     *Process  // that it was judged for; nil: a current NCCL
 }
 
 // GDRNIC is an RDMA device.

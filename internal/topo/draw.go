@@ -215,6 +215,11 @@ func (m *Machine) verdicts(w io.Writer) {
 			fmt.Fprintf(w, ", by %s", first.Best.Mechanism)
 		}
 		fmt.Fprintln(w)
+		for _, p := range m.Processes {
+			if p.PID == first.Judged {
+				fmt.Fprintf(w, "  Judged for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "of a version that cannot be read"), p.PID, strings.TrimRight(", "+p.Job, ", "))
+			}
+		}
 		if first.Remedy != "" {
 			fmt.Fprintf(w, "  To do: %s\n", first.Remedy)
 		}

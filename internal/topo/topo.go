@@ -12,16 +12,17 @@ import (
 
 // Machine is what is shown, and the JSON.
 type Machine struct {
-	Host      string `json:"host"`
-	Virtual   bool   `json:"virtual"`
-	Driver    string `json:"gpu_driver,omitempty"`
-	Flavour   string `json:"gpu_driver_flavour,omitempty"`
-	Peermem   string `json:"peer_memory_module,omitempty"`
-	NCCL      string `json:"nccl_version,omitempty"` // that was judged; a current one where it is empty
-	GPUs      []GPU  `json:"gpus"`
-	NICs      []NIC  `json:"nics"`
-	Pairs     []Pair `json:"pairs"`
-	Functions []Node `json:"functions"` // by address
+	Host      string    `json:"host"`
+	Virtual   bool      `json:"virtual"`
+	Driver    string    `json:"gpu_driver,omitempty"`
+	Flavour   string    `json:"gpu_driver_flavour,omitempty"`
+	Peermem   string    `json:"peer_memory_module,omitempty"`
+	NCCL      string    `json:"nccl_version,omitempty"` // that was judged; a current one where it is empty
+	GPUs      []GPU     `json:"gpus"`
+	NICs      []NIC     `json:"nics"`
+	Pairs     []Pair    `json:"pairs"`
+	Functions []Node    `json:"functions"` // by address
+	Processes []Process `json:"processes,omitempty"`
 }
 
 // Node is a function of the tree.
@@ -52,6 +53,20 @@ type GPU struct {
 	Words   string   `json:"explanation"`
 	Remedy  string   `json:"remedy,omitempty"`
 	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
+	// Judged is the process that it was judged for; 0: none.
+	Judged int `json:"judged_for_pid,omitempty"`
+}
+
+// Process holds an RDMA device.
+type Process struct {
+	PID          int               `json:"pid"`
+	Job          string            `json:"job,omitempty"`
+	GPUs         []int             `json:"gpu_minors,omitempty"`
+	Verbs        []string          `json:"rdma_nodes"`
+	NCCL         string            `json:"nccl_version,omitempty"`
+	Plugin       bool              `json:"net_plugin,omitempty"`
+	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
+	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
 }
 
 // NIC is an RDMA device.
@@ -130,6 +145,9 @@ func New(host string, n *snapshot.Node) *Machine {
 		}
 	}
 	m.Functions = tree.sorted()
+	for _, p := range d.Processes {
+		m.Processes = append(m.Processes, Process{p.PID, p.Job, p.GPUs, p.Verbs, p.NCCL, p.Plugin, p.LockedMemory, p.Env})
+	}
 	return m
 }
 
@@ -174,6 +192,9 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 	if g.Best.NIC >= 0 {
 		best := pairOf(d, g.Best)
 		out.Best = &best
+	}
+	if g.Process != nil {
+		out.Judged = g.Process.PID
 	}
 	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
