@@ -17,7 +17,13 @@ import (
 // play collects all rounds of a capture and returns the last picture.
 func play(t *testing.T, file string) *rounds.Picture {
 	t.Helper()
-	m, sched := open(t, file)
+	return playIn(t, file, gpuFabric)
+}
+
+// playIn is play with --collector.gpu.mode.
+func playIn(t *testing.T, file, gpuMode string) *rounds.Picture {
+	t.Helper()
+	m, sched := openIn(t, file, gpuMode)
 	var p *rounds.Picture
 	for _, at := range m.player.Times() {
 		if err := m.seek(at); err != nil {
@@ -34,10 +40,12 @@ func play(t *testing.T, file string) *rounds.Picture {
 // open opens a capture with all collectors, as the commands do.
 func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
 	t.Helper()
-	c := config{replay: file, timeout: 10 * time.Second, gpuMode: gpuFabric}
-	if file == fixture(inFullMode) {
-		c.gpuMode = gpuFull
-	}
+	return openIn(t, file, gpuFabric)
+}
+
+func openIn(t *testing.T, file, gpuMode string) (*machine, *rounds.Scheduler) {
+	t.Helper()
+	c := config{replay: file, timeout: 10 * time.Second, gpuMode: gpuMode}
 	m, err := c.open(time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +110,11 @@ func TestGoldenMetricsOfAllMachines(t *testing.T) {
 		for _, name := range machines(t) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				families := play(t, fixture(name)).Families
+				mode := gpuFabric
+				if name == inFullMode {
+					mode = gpuFull
+				}
+				families := playIn(t, fixture(name), mode).Families
 				text := varying.ReplaceAll(exposition.AppendText(nil, families), nil)
 				golden(t, "metrics/"+name+".prom", text)
 				if drops := dropped.Match(text); drops != dropsSamples[name] {
