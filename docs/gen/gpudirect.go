@@ -23,8 +23,10 @@ as NCCL does, for every GPU by its best eligible NIC (` + "`rdma_gdr_gpu_direct`
   or newer). ` + "`NCCL_NET_GDR_LEVEL`" + ` changes the limit;
 - for sending also a GPU of the Ampere generation or newer, NVLink, or a single GPU; ` + "`NCCL_NET_GDR_READ`" + ` overrides that.
 
-A current NCCL is supposed, with the settings of ` + "`/etc/nccl.conf`" + `; ` + "`rdma_exporter topo --nccl-version 2.22.3 --nccl-env NCCL_NET_GDR_LEVEL=PHB`" + ` asks
-for others. In a virtual machine distances come from ` + "`NCCL_TOPO_FILE`" + ` or ` + "`/var/run/nvidia-topologyd/virtualTopology.xml`" + `.
+GPUs are judged for the NCCL of the process that holds them, with its environment and ` + "`/etc/nccl.conf`" + `, where the exporter may see
+processes (CAP_SYS_PTRACE); else a current NCCL is supposed. ` + "`rdma_exporter topo --nccl-version 2.22.3 --nccl-env NCCL_NET_GDR_LEVEL=PHB`" + ` asks
+for another. Settings in a job's own ~/.nccl.conf or NCCL_CONF_FILE are not seen, nor is
+its NCCL_TOPO_FILE. In a virtual machine distances come from ` + "`NCCL_TOPO_FILE`" + ` or ` + "`/var/run/nvidia-topologyd/virtualTopology.xml`" + `.
 
 ## Reasons
 
