@@ -14,6 +14,9 @@ FUZZTIME  ?= 10s
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
+# go-nvml declares functions that are deprecated, and the compiler says so at length.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -70,6 +73,11 @@ e2e: ## tests on real kernels: this one, in namespaces, and one in a virtual mac
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
+
+.PHONY: gpu-proof
+gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvidia-smi
+	$(GO) test -c -tags gpu -o $(BIN)/gpu-proof ./test/gpu
+	$(BIN)/gpu-proof -test.v -test.timeout 8m
 
 .PHONY: bench
 bench: build ## cost of a scrape, side by side with node_exporter

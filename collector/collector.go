@@ -12,6 +12,7 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
@@ -51,6 +52,7 @@ const (
 	scopePort     = exposition.ScopePort
 	scopeFunction = exposition.ScopeFunction
 	scopeBond     = exposition.ScopeBond
+	scopeGPU      = exposition.ScopeGPU
 )
 
 // Options are what all collectors share.
@@ -65,16 +67,24 @@ type Options struct {
 	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay;
 	// less: nobody does.
 	ModuleInterval time.Duration
+	// NCCL is the job that GPUDirect RDMA is judged for.
+	NCCL gdr.Job
+	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
+	GPUInterval time.Duration
+	GPUFull     bool // all figures of GPUs, not only those of the fabric
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
 	nvlink *nvlink // devices of which the identity alone is read
 	wires  *wires  // what netdevs count
+	fabric *fabric // what there is in the last round
+	gpus   *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink, o.wires = newNVLink(o.said), newWires()
+	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
+	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
 		newInfiniBand(o),
 		newHWCounters(o),
@@ -85,6 +95,8 @@ func All(o Options) []*Collector {
 		newPCIe(o),
 		newSensors(o),
 		newTransceivers(o),
+		newGPU(o),
+		newGDR(o),
 	}
 }
 

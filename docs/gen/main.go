@@ -1,5 +1,5 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks.
+// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -36,7 +36,7 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}}
+	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}}
 	if check {
 		return compare(dir, pages)
 	}

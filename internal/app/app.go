@@ -82,6 +82,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	var p captureConfig
 	p.flags(capt)
 
+	top := a.Command("topo", "Draw the machine: GPUs and NICs in the PCI tree, their distances, and whether data goes between them directly.")
+	var t topoConfig
+	t.flags(top)
+
 	command, err := a.Parse(joinDash(args))
 	if done { // --help, --version
 		return exitOK, nil
@@ -113,6 +117,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return runOptics(ctx, &c, &o, stdout, log)
 	case capt.FullCommand():
 		return runCapture(ctx, &c, &p, stdout, log)
+	case top.FullCommand():
+		return runTopo(ctx, &c, &t, stdout, log)
 	default:
 		return runServe(ctx, &c, &s, log)
 	}
@@ -149,7 +155,10 @@ func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Col
 }
 
 func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
-	return collector.Options{Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval}
+	return collector.Options{
+		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
+		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull,
+	}
 }
 
 // atLeastWarn lets warnings and errors through.

@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
 )
@@ -31,7 +32,10 @@ type config struct {
 	maxProcs         int
 	sampleInterval   time.Duration // serve only
 	moduleInterval   time.Duration // serve only: collector.Options.ModuleInterval
+	gpuInterval      time.Duration // serve only
+	gpuMode          string
 	site             siteFile
+	nccl             gdr.Job // topo only
 }
 
 // choice is --collector.NAME and --no-collector.NAME.
@@ -49,6 +53,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
 	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
+	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink and PCIe and the DCGM exporter lacks; full, all.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
 	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
 	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
 	c.chosen = map[string]*choice{}
@@ -59,6 +64,12 @@ func (c *config) flags(a *kingpin.Application) {
 			IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
 }
+
+// Values of --collector.gpu.mode.
+const (
+	gpuFabric = "fabric"
+	gpuFull   = "full"
+)
 
 func (c *config) isOn(x *collector.Collector) bool {
 	ch := c.chosen[x.Name]

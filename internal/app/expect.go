@@ -51,9 +51,15 @@ func (p *acceptConfig) check(c *config) error {
 	return nil
 }
 
-// observe collects what a machine shows now, all rounds of a replay, with what is remembered of it. The devices are among the
-// collectors that are named.
-func (c *config) observe(ctx context.Context, log *slog.Logger, names ...string) (*rounds.Picture, *expect.Memory, error) {
+// seen is what a machine shows.
+type seen struct {
+	*rounds.Picture
+	Host string // its name; empty where it does not tell
+}
+
+// observe collects what a machine shows now to some collectors, all rounds of a replay, with what is remembered of it. infiniband is
+// among them.
+func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...string) (*seen, *expect.Memory, error) {
 	m, err := c.open(time.Now())
 	if err != nil {
 		return nil, nil, err
@@ -74,14 +80,14 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, names ...string)
 		if err := m.seek(t); err != nil {
 			return nil, nil, err
 		}
-		if p, err = sched.Collect(ctx, names); err != nil {
+		if p, err = sched.Collect(ctx, collectors); err != nil {
 			return nil, nil, err
 		}
 	}
 	if p.Node.InfiniBand == nil {
 		return nil, nil, errors.New("the RDMA devices could not be read in time")
 	}
-	return p, memory, nil
+	return &seen{p, m.hostname()}, memory, nil
 }
 
 // linkRow is a line of "expect list".

@@ -118,15 +118,27 @@ var faulty = map[string][]string{
 		"info RDMATransceiverPower mlx5_1/1/enp64s0np0", "warning RDMATransceiverPower mlx5_0/1/enp24s0np0",
 		"warning RDMATransceiverVoltage mlx5_2/1/enp79s0np0",
 	},
-	"optics-fault":      {"critical RDMAPortDown mlx5_0/1", "warning RDMATransceiverFault mlx5_0/1/enp24s0np0"},
-	"optics-unplugged":  {"critical RDMAPortDown mlx5_1/1"},
-	"optics-unreadable": {"info RDMATransceiverUnreadable mlx5_1/1/enp64s0np0"},
-	"twin-port-hot":     {"warning RDMATransceiverHot mlx5_0/1/enp24s0np0"},
+	"optics-fault":                  {"critical RDMAPortDown mlx5_0/1", "warning RDMATransceiverFault mlx5_0/1/enp24s0np0"},
+	"optics-unplugged":              {"critical RDMAPortDown mlx5_1/1"},
+	"optics-unreadable":             {"info RDMATransceiverUnreadable mlx5_1/1/enp64s0np0"},
+	"twin-port-hot":                 {"warning RDMATransceiverHot mlx5_0/1/enp24s0np0"},
+	"no-peermem-no-dmabuf":          {"warning RDMAGPUDirectUnavailable"},
+	"peermem-not-loaded":            {"warning RDMAGPUDirectUnavailable"},
+	"peermem-only-nccl222-new-ofed": {"warning RDMAGPUDirectUnavailable"},
+	"locked-memory-low":             {"info RDMALockedMemoryLow"},
+	"acs-on":                        {"warning RDMAACSRedirect"},
+	"iommu-on":                      {"warning RDMAIOMMUTranslating"},
+	"pcie-settings-odd":             {"info RDMAPCIeSettings mlx5_1"},
+	"gpus-apart":                    {"info RDMANUMAMisplaced"},
+	"gpu-nvlink-down":               {"warning RDMAGPUFabricDegraded GPU 3"},
 }
 
 // describe is an alert as faulty has it: severity, name, and what it is about.
 func describe(a alerting.Alert) string {
 	about := a.Labels["device"]
+	if a.Labels["gpu"] != "" {
+		about = "GPU " + a.Labels["gpu"]
+	}
 	for _, l := range []string{"port", "netdev"} {
 		if a.Labels[l] != "" {
 			about += "/" + a.Labels[l]
@@ -220,7 +232,7 @@ func matrix(names, columns []string, cells []map[string]string) []byte {
 	return []byte(b.String())
 }
 
-var metricName = regexp.MustCompile(`\b(?:device:|port:|instance:|lane:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|transceiver)_[a-z0-9_:]+`)
+var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:|lane:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|transceiver|gdr|pcie)_[a-z0-9_:]+`)
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {

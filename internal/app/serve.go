@@ -32,6 +32,7 @@ type serveConfig struct {
 	// sampleInterval is that of ports that are being paused.
 	sampleInterval time.Duration
 	moduleInterval time.Duration // 0: modules are not read
+	gpuInterval    time.Duration
 	maxRequests    int
 	pprof          bool
 	process        bool
@@ -47,6 +48,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
+	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
@@ -59,6 +61,9 @@ func (s *serveConfig) check() error {
 	}
 	if s.moduleInterval != 0 && s.moduleInterval < 5*time.Second {
 		return errors.New("--transceiver.interval: has to be 5s or more, or 0s for never: each reading takes milliseconds on the module's bus, with network configuration held up")
+	}
+	if s.gpuInterval < time.Second {
+		return errors.New("--collector.gpu.interval: has to be 1s or more")
 	}
 	if s.maxRequests < 1 {
 		return errors.New("--web.max-requests: has to be at least 1")
@@ -95,7 +100,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 	if m.player == nil { // there is nothing between the rounds of a recording
-		c.sampleInterval, c.moduleInterval = s.sampleInterval, s.moduleInterval
+		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
 	}
 	if s.moduleInterval == 0 {
 		c.moduleInterval = -1
@@ -122,7 +127,8 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
-		Reload: func() error { return c.site.reload(log) },
+		Reload:      func() error { return c.site.reload(log) },
+		ReleaseGPUs: m.GPUs.ReleaseGPUs,
 	})
 	if err != nil {
 		return usage(err)

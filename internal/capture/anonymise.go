@@ -15,7 +15,7 @@ import (
 // GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
 // neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
-// machine gives the same pseudonyms. Of vital product data the product stays. A configuration file has to be reduced by
+// machine gives the same pseudonyms. So do UUIDs and serial numbers of GPUs. Of vital product data the product stays. A configuration file has to be reduced by
 // site.OfHost before.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
@@ -37,8 +37,12 @@ func Anonymise(a *Archive) {
 			case e.Kind == File && path.Base(e.Path) == "vpd":
 				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
 				e.Data = v.Public().Bytes()
+			case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
+				e.Data = pci.WithoutSerial(e.Data)
 			case e.Kind == File && isEEPROM(e.Path):
 				e.Data = p.module(e.Path, e.Data)
+			case e.Kind == File && isGPU(e.Path):
+				e.Data = p.gpu(e.Path, e.Data)
 			case e.Kind == File:
 				e.Data = []byte(p.content(string(e.Data)))
 			}
@@ -57,7 +61,8 @@ const HostPseudonym = "host-1"
 type pseudonyms struct {
 	host    *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
 	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
-	serials map[string]string // of modules
+	serials map[string]string // of modules and GPUs
+	uuids   map[string]string // of GPUs and NVLink domains
 	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
 }
 
@@ -73,7 +78,9 @@ func (p *pseudonyms) collect(a *Archive) {
 	collectBare(a, low)
 	serials := map[string]bool{}
 	collectSerials(a, serials)
-	p.serials = numberSerials(serials)
+	uuids := map[string]bool{}
+	collectGPUs(a, uuids, serials)
+	p.serials, p.uuids = numberSerials(serials), numberUUIDs(uuids)
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)
 }
@@ -102,7 +109,7 @@ func (p *pseudonyms) addresses(s string) string {
 
 // content replaces addresses, and host names where they are words of their own: a host may be called dev or mlx.
 func (p *pseudonyms) content(s string) string {
-	s = p.addresses(s)
+	s = p.gpuUUIDs(p.addresses(s))
 	if p.host != nil {
 		s = p.host.ReplaceAllLiteralString(s, HostPseudonym)
 	}

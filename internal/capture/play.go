@@ -114,7 +114,7 @@ func (p *Player) Times() []time.Time {
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, Now: p.Now,
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
 }
@@ -239,6 +239,10 @@ func notCounter(p string) bool {
 var countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$`)
 
 func (p *Player) count(e Entry) {
+	if isGPU(e.Path) {
+		p.countGPU(e)
+		return
+	}
 	if !counterPath.MatchString(e.Path) || notCounter(e.Path) {
 		if countedAnswer.MatchString(e.Path) {
 			p.countStats(e)
@@ -347,6 +351,16 @@ func (p *Player) ReadEach(dir string, names []string, buf []byte, each func(stri
 // ReadIn is Read of dir/name.
 func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return p.Read(dir+"/"+name, buf)
+}
+
+// Lines gives the lines that were recorded.
+func (p *Player) Lines(name string, words []string) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name, p.real(name)); err != nil {
+		return nil, err
+	}
+	return p.live.Files.Lines(name, words)
 }
 
 // List gives the names as of Now.

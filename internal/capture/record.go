@@ -41,7 +41,7 @@ func (r *Recorder) clear() {
 // Host is the recorded machine.
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
-	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB = r, r, r, r, r
+	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
 	return &h
 }
 
@@ -234,6 +234,13 @@ func (r *Recorder) List(p string) ([]string, error) {
 	defer r.mu.Unlock()
 	r.listed[real] = names
 	return names, nil
+}
+
+// Lines records the lines.
+func (r *Recorder) Lines(p string, words []string) ([]byte, error) {
+	b, err := r.inner.Files.Lines(p, words)
+	r.put(r.file(p), Entry{Data: b}, err)
+	return b, err
 }
 
 // Attributes is List.

@@ -12,12 +12,12 @@ import (
 var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/app"},
-	{"internal/web", "internal/check"},
+	{"internal/web", "internal/check", "internal/topo"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
 	{"internal/expect"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
-	{"internal/host"},
+	{"internal/host", "internal/gdr"},
 	{"internal/linkmode", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},
 	{"internal/transceiver", "internal/transceiver/dump"},
 }

@@ -40,4 +40,5 @@ const (
 	ScopePort     Scope = "port"
 	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the wire
 	ScopeBond     Scope = "bond"     // of all members of a RoCE LAG together
+	ScopeGPU      Scope = "gpu"
 )

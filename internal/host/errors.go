@@ -87,6 +87,9 @@ func Refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }
 
+// Denied is the error of something that this process may not look at, where others could be.
+func Denied(path string) error { return &Error{Op: "look at", Path: path, Err: syscall.EACCES} }
+
 // NotPermitted says whether err is a want of permission.
 func NotPermitted(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)

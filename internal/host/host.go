@@ -1,6 +1,6 @@
 // Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
-// devlink, DCB and the kernel's events, live or replayed. Nothing else in the program opens a kernel file or a socket to the kernel, so that what was read can be
-// recorded, replayed, bounded and kept from escaping its root, in one place.
+// devlink, DCB, the kernel's events and NVML, live or replayed. Nothing else in the program opens a kernel file, a socket to the kernel or
+// a library of a driver, so that what was read can be recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
 package host
@@ -22,6 +22,9 @@ type Host struct {
 	Ethtool Ethtool
 	Devlink Devlink
 	DCB     DCB
+	GPUs    GPUs
+	// Processes are those that use RDMA devices.
+	Processes Processes
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
@@ -79,6 +82,9 @@ type Files interface {
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
 	// and a change is seen after half a minute only. Whoever asks in each round asks for the Identity of the device first.
 	Attributes(path string) ([]string, error)
+	// Lines returns those lines of a file of any length that contain one of words, at most MaxFile bytes of them: of /proc/kallsyms,
+	// which has megabytes.
+	Lines(path string, words []string) ([]byte, error)
 	// Identity is a number that tells a directory from another one that has taken its place: its inode. It asks no driver. What was
 	// known of files and directories below is dropped when it is another one than at the last call.
 	Identity(path string) (uint64, error)
@@ -185,6 +191,20 @@ type DCB interface {
 	// IEEE is DCB_CMD_IEEE_GET: the driver may ask firmware a command for each priority. Drivers without DCB, and the netdevs of
 	// virtual functions and of IPoIB, answer EOPNOTSUPP.
 	IEEE(ctx context.Context, netdev string) (DCBConfig, error)
+}
+
+// GPUs answers what NVML, the library of the NVIDIA driver, tells. Asking holds up other users of the same GPU; a GPU that has
+// fallen off its bus may hold up all.
+type GPUs interface {
+	// ReadGPUs reads all GPUs; full says whether figures are wanted that are not of the fabric. The errors in the second result
+	// cost a GPU, or one figure of it. Without an NVIDIA driver the error is ENOENT, while NVML is released EBUSY.
+	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
+	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.
+	WatchGPUs(ctx context.Context) error
+	// ReleaseGPUs lets go of every handle on the driver for a time, so that a GPU can be reset and the driver unloaded; 0 ends it.
+	ReleaseGPUs(ctx context.Context, d time.Duration) error
+	// GPUsReleased is for how long yet.
+	GPUsReleased() time.Duration
 }
 
 // MaxFile bounds what is read of one file: sysfs attributes are a page, AER and DCB texts a few.

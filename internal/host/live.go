@@ -22,13 +22,14 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t), Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
 		l.Events = NewEvents(t, EventBuffer)
+		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
 	}
 	return l, nil
 }

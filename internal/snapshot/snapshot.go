@@ -17,6 +17,8 @@ type Node struct {
 	PCIe       *PCIe
 	Sensors    *Sensors
 	Optics     *Optics
+	GDR        *GDR
+	GPUs       *GPUs
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -343,6 +345,12 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.Optics != nil {
 		n.Optics = o.Optics
+	}
+	if o.GDR != nil {
+		n.GDR = o.GDR
+	}
+	if o.GPUs != nil {
+		n.GPUs = o.GPUs
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Devices = append(n.Devices, o.Devices...)

@@ -39,6 +39,8 @@ type Options struct {
 	Introduction string // on the page: which machine this is
 	Logger       *slog.Logger
 	Reload       func() error // POST /-/reload: reads the configuration file again
+	// ReleaseGPUs lets go of every GPU for a time: POST /-/gpu/release?for=30m.
+	ReleaseGPUs func(ctx context.Context, d time.Duration) error
 }
 
 // Handler serves one node.
@@ -58,6 +60,9 @@ func New(o Options) (*Handler, error) {
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
 	if o.Reload != nil {
 		h.mux.HandleFunc("POST "+at("/-/reload"), h.reload)
+	}
+	if o.ReleaseGPUs != nil {
+		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.releaseGPUs)
 	}
 	if o.Pprof {
 		h.mux.HandleFunc("GET "+at("/debug/pprof")+"/", pprof.Index)
@@ -110,6 +115,29 @@ func (h *Handler) reload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "reloaded")
+}
+
+// longestRelease bounds a release: what is forgotten ends by itself.
+const longestRelease = 24 * time.Hour
+
+func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
+	text := r.URL.Query().Get("for")
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d > longestRelease {
+		http.Error(w, fmt.Sprintf("for=%s: has to be a time from 0s, which ends a release, to %s: POST /-/gpu/release?for=30m", text, longestRelease), http.StatusBadRequest)
+		return
+	}
+	switch err := h.ReleaseGPUs(r.Context(), d); {
+	case err != nil:
+		h.Logger.Warn("GPUs are not all released", "for", d, "err", err)
+		http.Error(w, fmt.Sprintf("not released: %v; GPUs are not read for %s, and are let go of as soon as that can be", err, d), http.StatusServiceUnavailable)
+	case d == 0:
+		h.Logger.Info("GPUs are read again")
+		fmt.Fprintln(w, "the release has ended: GPUs are read again")
+	default:
+		h.Logger.Info("GPUs are released", "for", d)
+		fmt.Fprintf(w, "released: the exporter holds no GPU for %s; for=0s ends it\n", d)
+	}
 }
 
 // metrics serves a picture of the collectors named by collect[], of all when none is.

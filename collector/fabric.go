@@ -1,0 +1,67 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// fabric is the RDMA devices and the GPUs of the last round, for collectors that judge by them: the one that reads them is infiniband.
+type fabric struct {
+	mu      sync.Mutex
+	devices []snapshot.Device
+	gpus    []string      // paths of their functions
+	first   chan struct{} // closed when the first round is over; nil before it has begun
+	told    bool
+}
+
+// fabricPatience is how long a collector waits for the first round, in which vital product data is read.
+const fabricPatience = vpdPatience + time.Second
+
+// begin notes that a round is under way.
+func (f *fabric) begin() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = make(chan struct{})
+	}
+}
+
+// tell hands out what a round has found.
+func (f *fabric) tell(devices []snapshot.Device, gpus []string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.devices, f.gpus = slices.Clone(devices), gpus
+	if !f.told {
+		f.told = true
+		close(f.first)
+	}
+}
+
+// last is what the last round has found. It waits for the first one if that is under way.
+func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []string) {
+	f.mu.Lock()
+	first := f.first
+	f.mu.Unlock()
+	if first != nil {
+		patience := time.NewTimer(fabricPatience)
+		defer patience.Stop()
+		select {
+		case <-first:
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.devices, f.gpus
+}

@@ -1,0 +1,226 @@
+package collector
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	gdrMechanism = &Desc{
+		Name: "rdma_gdr_mechanism_available", Type: gauge, Scope: scopeDevice,
+		Help:   "Whether a way is there by which NICs get at the memory of GPUs: dmabuf for an RDMA device, by its driver, the kernel and the GPU driver; peermem, a module that is loaded, for all of them (device is empty). Absent where it cannot be told, and on hosts without GPUs.",
+		Labels: []string{"mechanism", "device"},
+		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version",
+	}
+	gdrDirect = &Desc{
+		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
+		Help:   "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. NCCL is that of the process that holds the GPU, with its settings; where none does or processes cannot be seen, a current one with those of /etc/nccl.conf.",
+		Labels: []string{"gpu", "UUID", "direction"},
+		Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
+	}
+	gdrInfo = &Desc{
+		Name: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
+		Help:   "Best eligible NIC of a GPU (device), always 1: how far it is in NCCL's words (PIX, PXB, P2C, PHB, SYS), by which mechanism NCCL would use it (peermem, dmabuf, none), and the reason of what is not direct. docs/gpudirect.md has the reasons in words.",
+		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
+		Source: "as rdma_gdr_gpu_direct",
+	}
+	pcieSettings = &Desc{
+		Name: "rdma_device_pcie_settings_info", Type: gauge, Scope: scopeDevice,
+		Help:   "Settings of an RDMA device in the PCI tree, always 1. max_payload and max_read_request are in bytes, relaxed_ordering is true or false; they are empty where configuration space cannot be read. acs_redirect says whether a port between the device and a GPU of the same switch sends what they exchange up to the root, empty where there is no such GPU; iommu is the type of the device's IOMMU group, empty without IOMMU. virtual is true in a virtual machine.",
+		Labels: []string{"device", "max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"},
+		Source: "/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
+	}
+)
+
+// treeInterval is how long facts of the PCI tree are kept, which change with the hardware or with a boot.
+const treeInterval = time.Hour
+
+// gpuDirect keeps what was read of the machine, of its GPUs and of each device.
+type gpuDirect struct {
+	Options
+	devices map[string]*gdrState
+	machine gdrHost
+	tree    gdrGPUs
+	jobs    gdrJobs
+}
+
+// gdrState belongs to the lane of its device.
+type gdrState struct {
+	at  time.Time
+	nic gdrNIC
+}
+
+func newGDR(o Options) *Collector {
+	c := &gpuDirect{Options: o, devices: map[string]*gdrState{}}
+	return &Collector{
+		Name:    "gdr",
+		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
+		Default: true,
+		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, pcieSettings},
+		Read:    c.read,
+		Emit:    emitGDR,
+	}
+}
+
+func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	names, err := c.Options.devices(h)
+	if err != nil || len(names) == 0 {
+		done(err)
+		return
+	}
+	devices, paths := c.fabric.last(ctx)
+	r := &reader{ctx: ctx, h: h, since: time.Now()}
+	err = h.Lanes.Do(ctx, "gdr", func() {
+		r.begin(host.SourceModules)
+		c.tree.read(r, paths)
+		if len(paths) > 0 {
+			c.machine.read(r, c.NCCL)
+		}
+		r.end()
+	})
+	if err != nil {
+		done(err)
+		return
+	}
+	n.Issues = append(n.Issues, r.issues...)
+	machine, gpus := c.machine, slices.Clone(c.tree.found)
+	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
+		for i := range gpus {
+			gpus[i].know(reading.nvml.GPUs)
+		}
+	}
+	if len(gpus) > 0 {
+		c.jobs.read(ctx, h, n)
+	}
+	processes := c.jobs.found
+	states := statesOf(c.devices, names, func() *gdrState { return &gdrState{} })
+	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
+		st := states[name]
+		if now := r.now(); st.at.IsZero() || now.Sub(st.at) >= treeInterval && r.deferrable() {
+			st.nic, st.at = r.gdrNIC(name), now
+		}
+		return st.nic, st.nic.PCIAddress != ""
+	}, func(nics []gdrNIC) {
+		n.GDR = judgeGDR(&machine, gpus, nics, devices, processes, c.NCCL)
+		done(nil)
+	})
+}
+
+// judgeGDR puts facts together.
+func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device, processes []snapshot.Process, what gdr.Job) *snapshot.GDR {
+	m := machine.facts
+	m.Bridges = map[string]pci.Bridge{}
+	out := &snapshot.GDR{
+		Virtual: m.Virtual, NCCL: what.NCCL, Driver: m.Driver.Version, Flavour: flavourOf(m.Driver.Open), Peermem: m.Peermem.Module,
+		Registrations: machine.registrations, Processes: processes,
+	}
+	for i := range gpus {
+		g := &gpus[i]
+		m.Virtual = m.Virtual || g.emulated
+		maps.Copy(m.Bridges, g.models)
+		m.GPUs = append(m.GPUs, g.GPU)
+		out.GPUs = append(out.GPUs, g.snapshot())
+	}
+	out.Virtual = m.Virtual
+	for i := range nics {
+		nic := &nics[i]
+		nic.see(devices)
+		maps.Copy(m.Bridges, nic.models)
+		m.NICs = append(m.NICs, nic.NIC)
+		out.NICs = append(out.NICs, nic.snapshot(gpus))
+	}
+	asked := what.NCCL != "" || len(what.Env) > 0
+	what.Env = what.Env.With(machine.conf)
+	result := m.Decide(what)
+	out.Pairs = make([]snapshot.GDRPair, 0, len(result.Pairs))
+	for _, p := range result.Pairs {
+		out.Pairs = append(out.Pairs, pairOf(p))
+	}
+	for i, b := range result.Best {
+		out.GPUs[i].Best = pairOf(b)
+	}
+	if !asked {
+		judgeJobs(out, &m, gpus, machine.conf, processes)
+	}
+	for i := range out.NICs {
+		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {
+			direct := state == gdr.Direct
+			out.NICs[i].DMABUF = &direct
+		}
+	}
+	return out
+}
+
+func flavourOf(open *bool) string {
+	switch {
+	case open == nil:
+		return ""
+	case *open:
+		return "open"
+	}
+	return "proprietary"
+}
+
+func pairOf(p gdr.Pair) snapshot.GDRPair {
+	v := p.Verdict()
+	return snapshot.GDRPair{
+		GPU: p.GPU, NIC: p.NIC, Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
+		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(), Remedy: v.Reason.Remedy(),
+	}
+}
+
+func emitGDR(n *snapshot.Node, s Sink) {
+	if n.GDR == nil {
+		return
+	}
+	for i := range n.GDR.GPUs {
+		emitGDRGPU(s, n.GDR, &n.GDR.GPUs[i])
+	}
+	if len(n.GDR.GPUs) > 0 {
+		s.Emit(gdrMechanism, boolValue(n.GDR.Peermem != ""), string(gdr.PeerMem), "")
+		emitRegistrations(s, n.GDR)
+	}
+	for i := range n.GDR.NICs {
+		nic := &n.GDR.NICs[i]
+		if nic.DMABUF != nil {
+			s.Emit(gdrMechanism, boolValue(*nic.DMABUF), string(gdr.DMABUF), nic.Device)
+		}
+		emitSettings(s, nic, n.GDR.Virtual)
+	}
+}
+
+func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
+	for _, c := range []struct{ direction, state string }{{"transmit", g.Best.Send}, {"receive", g.Best.Receive}} {
+		if c.state != string(gdr.Unknown) {
+			s.Emit(gdrDirect, boolValue(c.state == string(gdr.Direct)), g.Index, g.UUID, c.direction)
+		}
+	}
+	device := ""
+	if g.Best.NIC >= 0 {
+		device = d.NICs[g.Best.NIC].Device
+	}
+	s.Emit(gdrInfo, 1, g.Index, g.UUID, device, g.Best.Distance, g.Best.Mechanism, g.Best.Reason)
+}
+
+// emitSettings says nothing of a device of which nothing is known.
+func emitSettings(s Sink, nic *snapshot.GDRNIC, virtual bool) {
+	if nic.Settings == nil && nic.Redirect == nil && nic.IOMMU == "" {
+		return
+	}
+	var payload, request, relaxed, redirect string
+	if c := nic.Settings; c != nil {
+		payload, request, relaxed = strconv.Itoa(c.MaxPayload), strconv.Itoa(c.MaxReadRequest), strconv.FormatBool(c.RelaxedOrdering)
+	}
+	if nic.Redirect != nil {
+		redirect = strconv.FormatBool(*nic.Redirect)
+	}
+	s.Emit(pcieSettings, 1, nic.Device, payload, request, relaxed, redirect, nic.IOMMU, strconv.FormatBool(virtual))
+}

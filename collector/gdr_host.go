@@ -1,0 +1,142 @@
+package collector
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+// gdrHost is what a machine as a whole has for GPUDirect RDMA. Modules come and go, so that they are looked at each minute.
+type gdrHost struct {
+	at, symbolsAt time.Time
+	facts         gdr.Machine
+	conf          gdr.Env // /etc/nccl.conf
+	dmabuf, peers *bool   // symbols of the kernel; nil where it does not tell
+	registrations []snapshot.GDRRegistrations
+}
+
+// Symbols of /proc/kallsyms: what ib_core, or ib_uverbs, is able to.
+const (
+	symbolDMABUF  = "ib_umem_dmabuf_get"
+	symbolPeermem = "ib_register_peer_memory_client"
+)
+
+func (f *gdrHost) read(r *reader, job gdr.Job) {
+	if f.symbolsAt.IsZero() || r.now().Sub(f.symbolsAt) >= treeInterval {
+		f.dmabuf, f.peers = r.symbols()
+		f.symbolsAt = r.now()
+	}
+	if !f.at.IsZero() && r.now().Sub(f.at) < slowInterval {
+		return
+	}
+	f.at = r.now()
+	f.conf = gdr.Env{}
+	if b, err := r.h.Files.Read("etc/nccl.conf", nil); err == nil {
+		f.conf = gdr.ParseConf(string(b))
+	} else if !host.IsAbsent(err) {
+		r.issue(err)
+	}
+	f.facts = gdr.Machine{
+		Virtual:  pci.Virtual(r.optional("sys/class/dmi/id/sys_vendor"), r.optional("sys/class/dmi/id/product_name")),
+		Kernel:   r.optional("proc/sys/kernel/osrelease"),
+		Driver:   r.gpuDriver(),
+		Peermem:  r.peermem(f.peers),
+		DMABUF:   f.dmabuf,
+		Topology: r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
+	}
+	f.registrations = r.registrations(f.facts.Peermem)
+}
+
+// symbols are looked up in the kernel's list, which is long: a twentieth of a second of one processor. Who may not see addresses sees
+// names.
+func (r *reader) symbols() (dmabuf, peers *bool) {
+	r.asked++
+	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem})
+	if err != nil {
+		if !host.IsAbsent(err) && !host.NotPermitted(err) { // a hardened unit may not: the kernel's version tells as well
+			r.issue(err)
+		}
+		return nil, nil
+	}
+	words := bytes.Fields(b)
+	has := func(symbol string) *bool {
+		found := slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol })
+		return &found
+	}
+	return has(symbolDMABUF), has(symbolPeermem)
+}
+
+// gpuDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20
+// Release Build", or what the module says of itself: the proprietary one taints the kernel with P.
+func (r *reader) gpuDriver() gdr.Driver {
+	line, _, _ := strings.Cut(r.optional("proc/driver/nvidia/version"), "\n")
+	if version, open, ok := parseNVRM(line); ok {
+		return gdr.Driver{Version: version, Open: &open}
+	}
+	d := gdr.Driver{Version: r.optional("sys/module/nvidia/version")}
+	if d.Version != "" {
+		open := !strings.Contains(r.optional("sys/module/nvidia/taint"), "P")
+		d.Open = &open
+	}
+	return d
+}
+
+func parseNVRM(line string) (version string, open, ok bool) {
+	text, ok := strings.CutPrefix(line, "NVRM version:")
+	if !ok {
+		return "", false, false
+	}
+	for word := range strings.FieldsSeq(text) {
+		if major, _, dotted := strings.Cut(word, "."); dotted && strings.Trim(major, "0123456789") == "" {
+			return word, strings.Contains(text, "Open Kernel Module"), true
+		}
+	}
+	return "", false, false
+}
+
+// peermem looks for the module, and for the clients that MLNX_OFED lists up to 23.10. All of MLNX_OFED's have the symbol.
+func (r *reader) peermem(supported *bool) (p gdr.Peermem) {
+	p.Supported = supported
+	for _, module := range []string{"nvidia_peermem", "nv_peer_mem"} {
+		if p.Module == "" && r.optional("sys/module/"+module+"/initstate") == "live" {
+			p.Module = module
+		}
+	}
+	p.Clients, _ = r.h.Files.List("sys/kernel/mm/memory_peers") // absent on most machines
+	if supported == nil && r.optional("sys/module/mlx_compat/initstate") != "" {
+		yes := true
+		p.Supported = &yes
+	}
+	return p
+}
+
+// topology reads the file that NCCL is told of, or looks for in virtual machines.
+func (r *reader) topology(file string) *gdr.Topology {
+	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
+	if file != "" {
+		files = []string{strings.TrimPrefix(file, "/")}
+	}
+	for _, name := range files {
+		b, err := r.h.Files.Read(name, nil)
+		if err != nil {
+			if file != "" {
+				r.issue(err)
+			}
+			continue
+		}
+		t, err := gdr.ParseTopology(bytes.NewReader(b))
+		if err != nil {
+			r.issue(host.ErrGarbled(name, nil))
+			return nil
+		}
+		return t
+	}
+	return nil
+}

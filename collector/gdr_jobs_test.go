@@ -1,0 +1,119 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// jobOn is a process on the GPU of board.
+func jobOn(lines string) string {
+	return "-- processes/4711 --\ngpus: 0\nverbs: uverbs0\n" + lines
+}
+
+func TestJobsAreJudged(t *testing.T) {
+	for _, c := range []struct {
+		name, entries string
+		job           gdr.Job
+		reason        string
+		pid           int
+		issues        int
+	}{
+		{"none", "", gdr.Job{}, "direct", 0, 0},
+		{"as it should be", jobOn("nccl: 2.27.3\n"), gdr.Job{}, "direct", 4711, 0},
+		{"a version that is not told", jobOn("nccl: unknown\n"), gdr.Job{}, "direct", 4711, 0},
+		{"told to stay local", jobOn("nccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{}, "gdr_level_set", 4711, 0},
+		{"as nccl.conf says", files("etc/nccl.conf", "NCCL_NET_GDR_READ=0") + jobOn("nccl: 2.27.3\n"), gdr.Job{}, "gdr_read_disabled", 4711, 0},
+		{"a net plugin", jobOn("nccl: 2.27.3\nnet_plugin: 1\n"), gdr.Job{}, "net_plugin", 4711, 0},
+		{"no NCCL: somebody else", jobOn("env_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{}, "direct", 0, 0},
+		{"another GPU's", "-- processes/4711 --\ngpus: 3\nverbs: uverbs0\nnccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n", gdr.Job{}, "direct", 0, 0},
+		{"the minor number is the driver's", "-- processes/4711 --\ngpus: 3\nverbs: uverbs0\nnccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n", gdr.Job{}, "gdr_level_set", 4711, 0},
+		{"what is asked for stands above it", jobOn("nccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{NCCL: "2.27.3"}, "direct", 0, 0},
+		{"what cannot be read costs no more", jobOn("nonsense\n"), gdr.Job{}, "direct", 0, 1},
+	} {
+		machine := board(false, c.entries)
+		if c.name == "the minor number is the driver's" {
+			machine = strings.Replace(machine, "IRQ:", "Device Minor: \t 3\nIRQ:", 1)
+		}
+		got, issues := section(t, machine, c.job)
+		g := got.GPUs[0]
+		pid := 0
+		if g.Process != nil {
+			pid = g.Process.PID
+		}
+		if g.Best.Reason != c.reason || got.Pairs[0].Reason != c.reason || pid != c.pid || len(issues) != c.issues {
+			t.Errorf("%s: %s, pair %s, process %d, issues %v; want %s, process %d", c.name, g.Best.Reason, got.Pairs[0].Reason, pid, issues, c.reason, c.pid)
+		}
+	}
+}
+
+func TestLiveRegistrations(t *testing.T) {
+	const peers = "sys/kernel/mm/memory_peers/nv_mem/"
+	got, _ := section(t, board(false, files("sys/module/nvidia_peermem/initstate", "live", "sys/module/nvidia_peermem/refcnt", "12",
+		peers+"num_alloc_mrs", "900", peers+"num_dealloc_mrs", "840", peers+"num_reg_bytes", "8000", peers+"num_dereg_bytes", "9000")), gdr.Job{})
+	r := got.Registrations
+	if len(r) != 2 || value(r[0].Live) != uint64(12) || r[0].Bytes != nil || value(r[1].Live) != uint64(60) || value(r[1].Bytes) != uint64(0) || r[1].Client != "nv_mem" {
+		t.Errorf("%+v", r)
+	}
+	low, high := uint64(1<<20), uint64(1<<30)
+	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high}, {LockedMemory: &low}}); value(got) != low {
+		t.Errorf("%v", value(got))
+	}
+	if got := lowestLimit([]snapshot.Process{{}}); got != nil {
+		t.Errorf("%v", value(got))
+	}
+}
+
+// door answers with processes, or does not return.
+type door struct {
+	found   []snapshot.Process
+	refused bool
+	hang    chan struct{}
+}
+
+func (d *door) Processes(context.Context) ([]snapshot.Process, bool, error) {
+	if d.hang != nil {
+		<-d.hang
+	}
+	return d.found, d.refused, nil
+}
+
+// TestProcessThatIsStuck: the round goes on without a look that does not return, and keeps what it had.
+func TestProcessThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{found: []snapshot.Process{{PID: 1}}, refused: true}
+		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+		var j gdrJobs
+		var n snapshot.Node
+		j.read(t.Context(), h, &n)
+		if len(j.found) != 1 || len(n.Issues) != 1 || n.Issues[0].Needs == "" || !errors.Is(n.Issues[0].Err, syscall.EACCES) {
+			t.Errorf("%+v %+v", j.found, n.Issues)
+		}
+		d.hang, d.found, d.refused = make(chan struct{}), nil, false
+		for range 2 {
+			time.Sleep(slowInterval)
+			start := time.Now()
+			n = snapshot.Node{}
+			j.read(t.Context(), h, &n)
+			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
+				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
+			}
+		}
+		close(d.hang)
+		synctest.Wait()
+		time.Sleep(slowInterval)
+		n = snapshot.Node{}
+		if j.read(t.Context(), h, &n); len(j.found) != 0 || len(n.Issues) != 0 {
+			t.Errorf("%+v %+v", j.found, n.Issues)
+		}
+	})
+}

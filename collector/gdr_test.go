@@ -1,0 +1,189 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/snapshot"
+)
+
+// files are entries of a capture.
+func files(pairs ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(pairs); i += 2 {
+		fmt.Fprintf(&b, "-- %s --\n%s\n", pairs[i], pairs[i+1])
+	}
+	return b.String()
+}
+
+func TestGPUDriver(t *testing.T) {
+	const open, closed = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build  (dvs-builder@U22)", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.06  Wed Jun 26 06:46:07 UTC 2024"
+	for _, c := range []struct {
+		name, entries, version, flavour string
+	}{
+		{"open", files("proc/driver/nvidia/version", open+"\nGCC version:  gcc version 12.3.0"), "570.133.20", "open"},
+		{"proprietary", files("proc/driver/nvidia/version", closed), "535.183.06", "proprietary"},
+		{"by its taint", files("sys/module/nvidia/version", "570.133.20", "sys/module/nvidia/taint", "OE"), "570.133.20", "open"},
+		{"by its taint, proprietary", files("sys/module/nvidia/version", "570.133.20", "sys/module/nvidia/taint", "POE"), "570.133.20", "proprietary"},
+		{"another text", files("proc/driver/nvidia/version", "NVRM version: unknown"), "", ""},
+		{"none", files("proc/uptime", "1 1"), "", ""},
+	} {
+		d := readerOf(t, c.entries).gpuDriver()
+		if d.Version != c.version || flavourOf(d.Open) != c.flavour {
+			t.Errorf("%s: %s %s, want %s %s", c.name, d.Version, flavourOf(d.Open), c.version, c.flavour)
+		}
+	}
+}
+
+func TestPeermem(t *testing.T) {
+	const symbols = "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n0000000000000000 T ib_register_peer_memory_client\t[ib_core]"
+	for _, c := range []struct {
+		name, entries     string
+		module            string
+		clients           []string
+		supported, dmabuf string
+	}{
+		{"loaded, old MLNX_OFED", files("sys/module/nvidia_peermem/initstate", "live", "sys/kernel/mm/memory_peers/nv_mem/version", "1", "proc/kallsyms", symbols), "nvidia_peermem", []string{"nv_mem"}, "true", "true"},
+		{"the older module", files("sys/module/nv_peer_mem/initstate", "live", "proc/kallsyms", symbols), "nv_peer_mem", nil, "true", "true"},
+		{"not loaded", files("sys/module/mlx_compat/initstate", "live"), "", nil, "true", "none"},
+		{"going", files("sys/module/nvidia_peermem/initstate", "going", "proc/kallsyms", "0000000000000000 T ib_umem_dmabuf_get_pinned\t[ib_uverbs]"), "", nil, "false", "false"},
+		{"nothing told", files("proc/uptime", "1 1"), "", nil, "none", "none"},
+	} {
+		r := readerOf(t, c.entries)
+		dmabuf, peers := r.symbols()
+		p := r.peermem(peers)
+		if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
+			t.Errorf("%s: %+v, supported %s, DMA-BUF %s", c.name, p, tell(p.Supported), tell(dmabuf))
+		}
+	}
+}
+
+func tell(b *bool) string {
+	if b == nil {
+		return "none"
+	}
+	return fmt.Sprint(*b)
+}
+
+// config is configuration space with the PCIe capability, and ACS at 0x100.
+func config(redirect bool) string {
+	b := make([]byte, 0x108)
+	b[0x34], b[0x40], b[0x48], b[0x49] = 0x40, 0x10, 0x37, 0x59
+	b[0x100], b[0x102] = 0x0d, 1
+	if redirect {
+		b[0x106] = 0x1d
+	}
+	var out strings.Builder
+	for i := 0; i < len(b); i += 16 {
+		fmt.Fprintf(&out, "%x\n", b[i:min(i+16, len(b))])
+	}
+	return out.String()
+}
+
+// board has a NIC and a GPU behind one switch. With acs one port redirects.
+func board(acs bool, extra string) string {
+	const bridge = "0000:15:01.0/0000:16:00.0/"
+	var b strings.Builder
+	put := func(under, address, vendor, device, class string, redirect bool) {
+		dir := "sys/devices/pci0000:15/" + under + address
+		b.WriteString(files(dir+"/vendor", vendor, dir+"/device", device, dir+"/class", class, dir+"/numa_node", "0", dir+"/current_link_speed", "32.0 GT/s PCIe", dir+"/current_link_width", "16"))
+		fmt.Fprintf(&b, "-- sys/bus/pci/devices/%s -> ../../../devices/pci0000:15/%s%s --\n-- %s/config @hex --\n%s", address, under, address, dir, config(redirect))
+	}
+	put("", "0000:15:01.0", "0x8086", "0x352a", "0x060400", true)
+	put("0000:15:01.0/", "0000:16:00.0", "0x1000", "0xc030", "0x060400", false)
+	put(bridge, "0000:17:00.0", "0x1000", "0xc030", "0x060400", acs)
+	put(bridge, "0000:17:01.0", "0x1000", "0xc030", "0x060400", false)
+	put(bridge+"0000:17:00.0/", "0000:18:00.0", "0x15b3", "0x1021", "0x020700", false)
+	put(bridge+"0000:17:01.0/", "0000:19:00.0", "0x10de", "0x2330", "0x030200", false)
+	nic := "sys/devices/pci0000:15/" + bridge + "0000:17:00.0/0000:18:00.0"
+	b.WriteString(files(nic+"/local_cpulist", "0-55", nic+"/infiniband/mlx5_0/node_guid", "b83f:d203:0050:a1c0", nic+"/infiniband/mlx5_0/ports/1/state", "4: ACTIVE"))
+	fmt.Fprintf(&b, "-- %s/driver -> ../../../../../../bus/pci/drivers/mlx5_core --\n-- %s/infiniband/mlx5_0/device -> ../.. --\n", nic, nic)
+	fmt.Fprintf(&b, "-- sys/class/infiniband/mlx5_0 -> ../../devices/%s/infiniband/mlx5_0 --\n", strings.TrimPrefix(nic, "sys/devices/"))
+	fmt.Fprintf(&b, "-- %s/iommu_group -> ../../../../../../kernel/iommu_groups/7 --\n", nic)
+	b.WriteString(files("sys/kernel/iommu_groups/7/type", "DMA-FQ", "proc/sys/kernel/osrelease", "6.12.48", "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20  Release Build",
+		"proc/driver/nvidia/gpus/0000:19:00.0/information", "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 234\nGPU UUID: \t GPU-5e3a1c0d-0000-4c11-9a00-000000000001"))
+	return b.String() + extra
+}
+
+// section is that of a machine, with the issues that are its own.
+func section(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
+	t.Helper()
+	h := machine(t, entries)
+	var ib, dir *Collector
+	for _, c := range All(Options{NCCL: job}) {
+		switch c.Name {
+		case "infiniband":
+			ib = c
+		case "gdr":
+			dir = c
+		}
+	}
+	var n snapshot.Node
+	for _, c := range []*Collector{ib, dir} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		c.Read(ctx, h, &n, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+		cancel()
+	}
+	if n.GDR == nil {
+		t.Fatal("no section")
+	}
+	return n.GDR, slices.DeleteFunc(n.Issues, func(i snapshot.Issue) bool {
+		return i.Source == "port_files" || i.Source == "identity" || i.Source == ""
+	})
+}
+
+func TestGDRSection(t *testing.T) {
+	const nvidia = "proc/driver/nvidia/version"
+	for _, c := range []struct {
+		name, entries   string
+		job             gdr.Job
+		redirect        string
+		receive, reason string
+	}{
+		{"direct", board(false, ""), gdr.Job{}, "false", "direct", "direct"},
+		{"a port redirects", board(true, ""), gdr.Job{}, "true", "direct", "direct"},
+		{"nccl.conf of the machine", board(false, files("etc/nccl.conf", "NCCL_NET_GDR_LEVEL=LOC")), gdr.Job{}, "false", "staging", "gdr_level_set"},
+		{"a job's own setting stands above it", board(false, files("etc/nccl.conf", "NCCL_NET_GDR_LEVEL=LOC")), gdr.Job{Env: gdr.Env{"NCCL_NET_GDR_LEVEL": "PIX"}}, "false", "direct", "direct"},
+		{"a virtual machine", board(false, files("sys/class/dmi/id/sys_vendor", "QEMU", "sys/class/dmi/id/product_name", "Standard PC")), gdr.Job{}, "false", "unknown", "vm_topology"},
+		{"one with its topology", board(false, files("sys/class/dmi/id/sys_vendor", "QEMU", "var/run/nvidia-topologyd/virtualTopology.xml", `<system><cpu numaid="0"><pci busid="ffff:ff:01.0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></pci></cpu></system>`)), gdr.Job{}, "false", "direct", "direct"},
+		{"one that the job names", board(false, files("sys/class/dmi/id/sys_vendor", "QEMU", "opt/topo.xml", `<system><cpu numaid="0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></cpu></system>`)), gdr.Job{Env: gdr.Env{"NCCL_TOPO_FILE": "/opt/topo.xml"}}, "false", "staging", "beyond_host_bridge"},
+		{"without the driver's files", strings.Replace(board(false, ""), nvidia, "proc/driver/other", 1), gdr.Job{}, "false", "unknown", "gpu_driver_unknown"},
+	} {
+		got, issues := section(t, c.entries, c.job)
+		if len(got.GPUs) != 1 || len(got.NICs) != 1 || len(got.Pairs) != 1 || len(issues) != 0 {
+			t.Fatalf("%s: %+v %v", c.name, got, issues)
+		}
+		g, n := got.GPUs[0], got.NICs[0]
+		if tell(n.Redirect) != c.redirect || g.Best.Receive != c.receive || g.Best.Reason != c.reason {
+			t.Errorf("%s: redirect %s, %s %s", c.name, tell(n.Redirect), g.Best.Receive, g.Best.Reason)
+		}
+		if g.Model != "NVIDIA H100 80GB HBM3" || g.UUID != "GPU-5e3a1c0d-0000-4c11-9a00-000000000001" || g.Index != "0" || len(g.Hops) != 4 || g.Hops[3].Width != 16 {
+			t.Errorf("%s: %+v", c.name, g)
+		}
+		if n.Settings == nil || *n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) || n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
+			t.Errorf("%s: %+v %+v", c.name, n, n.Settings)
+		}
+	}
+}
+
+func TestGDRCannotRead(t *testing.T) {
+	unprivileged := strings.ReplaceAll(board(true, ""), config(true), config(true)[:4*33])
+	unprivileged = strings.ReplaceAll(unprivileged, config(false), config(false)[:4*33])
+	got, _ := section(t, unprivileged, gdr.Job{})
+	if n := got.NICs[0]; n.Settings != nil || n.Redirect != nil || n.IOMMU != "DMA-FQ" {
+		t.Errorf("%+v", n)
+	}
+	_, issues := section(t, board(false, "-- etc/nccl.conf !EACCES --\n"+files("run/nvidia-topologyd/virtualTopology.xml", "no XML")), gdr.Job{Env: gdr.Env{}})
+	if len(issues) != 2 {
+		t.Errorf("%+v", issues)
+	}
+}

@@ -1,0 +1,245 @@
+package collector
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+// branch is the way from the root to a function.
+type branch struct {
+	configs map[string]pci.Config // by address, where they can be read
+	models  map[string]pci.Bridge // of the bridges
+	iommu   string                // type of the function's IOMMU group
+	cpus    string                // local_cpulist
+}
+
+// gdrGPU is a GPU with its way to the root.
+type gdrGPU struct {
+	gdr.GPU
+	branch
+	hops     []snapshot.PCIeHop // from the root port to itself
+	minor    int                // of /dev/nvidiaN
+	emulated bool               // its bridge is a hypervisor's, or there is none
+}
+
+// gdrNIC is an RDMA device with its way to the root.
+type gdrNIC struct {
+	gdr.NIC
+	branch
+	PCIAddress string
+}
+
+// gdrGPUs are the GPUs by address, as sysfs and the driver's files show them.
+type gdrGPUs struct {
+	at    time.Time
+	paths []string
+	found []gdrGPU
+}
+
+func (g *gdrGPUs) read(r *reader, paths []string) {
+	if !g.at.IsZero() && r.now().Sub(g.at) < treeInterval && slices.Equal(paths, g.paths) {
+		return
+	}
+	g.at, g.paths, g.found = r.now(), paths, nil
+	sorted := slices.SortedFunc(slices.Values(paths), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	for i, p := range sorted {
+		g.found = append(g.found, r.gdrGPU(p, i))
+	}
+}
+
+// gdrGPU reads a GPU. Its index is its place in the order of addresses, which is NVML's.
+func (r *reader) gdrGPU(dir string, index int) gdrGPU {
+	g := gdrGPU{branch: r.branch(dir), minor: index}
+	address := path.Base(dir)
+	g.GPU = gdr.GPU{
+		Index: strconv.Itoa(index), Address: address, Vendor: hexValue(r.optional(dir + "/vendor")), Device: hexValue(r.optional(dir + "/device")),
+		Display: strings.HasPrefix(r.optional(dir+"/class"), "0x0300"), Place: r.place(dir),
+	}
+	for line := range strings.Lines(r.optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+		key, value, _ := strings.Cut(line, ":")
+		switch value = strings.TrimSpace(value); key {
+		case "Model":
+			g.Model = value
+		case "GPU UUID":
+			g.UUID = value
+		case "Device Minor":
+			if minor, err := strconv.Atoi(value); err == nil {
+				g.minor = minor
+			}
+		}
+	}
+	root := ""
+	for i, hop := range g.Place.Chain {
+		g.hops = append(g.hops, r.pcieHop(pciDir+hop, hop))
+		if i == 0 && g.Place.Bridged() {
+			root = r.optional(pciDir + hop + "/vendor")
+		}
+	}
+	g.Coupled = pci.Coupled(r.optional(dir+"/vendor"), root)
+	g.emulated = !g.Place.Bridged() || pci.Emulated(root)
+	return g
+}
+
+// know takes over what NVML says of the GPU.
+func (g *gdrGPU) know(gpus []snapshot.GPU) {
+	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
+	if i < 0 {
+		return
+	}
+	o := &gpus[i]
+	g.Index, g.UUID, g.Model = strconv.Itoa(o.Index), o.UUID, o.Model
+	if major, minor, ok := strings.Cut(o.Capability, "."); ok {
+		g.Compute = 10*decimal(major) + decimal(minor)
+	}
+	switch {
+	case o.NVLinksUp != nil:
+		linked := *o.NVLinksUp > 0
+		g.Linked = &linked
+	case o.NVLinks != nil && *o.NVLinks == 0:
+		g.Linked = new(bool)
+	}
+	if o.C2CLinks != nil {
+		g.Coupled = *o.C2CLinks > 0
+	}
+}
+
+// decimal is a number; 0 where there is none.
+func decimal(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// gdrNIC reads a device; one that is no PCI function has no address.
+func (r *reader) gdrNIC(device string) gdrNIC {
+	r.begin(host.SourcePCILink)
+	_, dir := r.function(classDir + "/" + device)
+	if dir == "" {
+		return gdrNIC{}
+	}
+	return gdrNIC{
+		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir),
+	}
+}
+
+func (r *reader) place(dir string) pci.Place {
+	numa, err := strconv.Atoi(r.optional(dir + "/numa_node"))
+	if err != nil {
+		numa = -1
+	}
+	return pci.PlaceOf(dir, numa)
+}
+
+// branch reads it.
+func (r *reader) branch(dir string) branch {
+	f := branch{configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.optional(dir + "/local_cpulist")}
+	chain := pci.PlaceOf(dir, 0).Chain
+	for i, address := range chain {
+		at := pciDir + address
+		if c, ok := r.config(at); ok {
+			f.configs[address] = c
+		}
+		if i < len(chain)-1 {
+			f.models[address] = pci.Bridge{
+				Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
+				SubVendor: hexValue(r.optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.optional(at + "/subsystem_device")),
+			}
+		}
+	}
+	if group, err := r.h.Files.Resolve(dir + "/iommu_group"); err == nil {
+		f.iommu = r.optional(group + "/type")
+	}
+	return f
+}
+
+// config reads configuration space. That is some hundred reads of registers for the kernel, and happens once an hour.
+func (r *reader) config(dir string) (pci.Config, bool) {
+	r.asked++
+	b, err := r.h.Files.ReadIn(dir, "config", r.buf)
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.issue(err)
+		}
+		return pci.Config{}, false
+	}
+	r.buf = b
+	return pci.ParseConfig(b)
+}
+
+// hexValue is a number as the files vendor, device and the like have it; 0 where there is none.
+func hexValue(text string) uint64 {
+	n, err := strconv.ParseUint(text, 0, 32)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// see takes over what the last round says of the device.
+func (n *gdrNIC) see(devices []snapshot.Device) {
+	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == n.Device })
+	n.Ports = nil
+	if i < 0 {
+		n.Role = pci.Unknown
+		return
+	}
+	n.Role = pci.Role(devices[i].Role)
+	for j := range devices[i].Ports {
+		p := &devices[i].Ports[j]
+		if p.Role != "" {
+			n.Role = pci.Role(p.Role)
+		}
+		n.Ports = append(n.Ports, gdr.Port{Number: p.Number, Active: isActive(p)})
+	}
+}
+
+func (g *gdrGPU) snapshot() snapshot.GDRGPU {
+	return snapshot.GDRGPU{
+		Index: g.Index, UUID: g.UUID, PCIAddress: g.Address, Model: g.Model, NUMA: g.Place.NUMA, Root: g.Place.Root, Hops: g.hops, Coupled: g.Coupled, IOMMU: g.iommu,
+	}
+}
+
+func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
+	out := snapshot.GDRNIC{
+		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
+		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
+	}
+	if c, ok := n.configs[n.PCIAddress]; ok {
+		out.Settings = &snapshot.PCIeSettings{MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering}
+	}
+	out.Redirect, out.RedirectAt = n.redirects(gpus)
+	return out
+}
+
+// redirects finds the ports between a device and the GPUs below the same switch that send what they exchange up to the root. Nil: there
+// is no such GPU, or not all of those ports can be read.
+func (n *gdrNIC) redirects(gpus []gdrGPU) (found *bool, at []string) {
+	for i := range gpus {
+		g := &gpus[i]
+		for _, address := range pci.Between(g.Place, n.Place) {
+			c, ok := n.configs[address]
+			if !ok {
+				c, ok = g.configs[address]
+			}
+			if !ok {
+				return nil, nil
+			}
+			if c.Redirect && !slices.Contains(at, address) {
+				at = append(at, address)
+			}
+			some := len(at) > 0
+			found = &some
+		}
+	}
+	return found, at
+}

@@ -1,0 +1,117 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// gpu tells of the GPUs, and compares what NVML shows with the PCI tree.
+type gpu struct {
+	Options
+	nodes map[string]string // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
+	at    time.Time
+}
+
+func newGPU(o Options) *Collector {
+	c := &gpu{Options: o}
+	return &Collector{
+		Name:    "gpu",
+		Help:    "NVIDIA GPUs as NVML tells them: NVLinks, fabric, PCIe, XID errors",
+		Default: true,
+		Descs:   gpuDescs(),
+		Run:     o.gpus.run,
+		Read:    c.read,
+		Emit:    emitGPUs,
+	}
+}
+
+func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	r := c.gpus.latest(ctx, h)
+	section := &snapshot.GPUs{Full: c.gpus.full}
+	if left := h.GPUs.GPUsReleased(); left > 0 {
+		section.Released = &left
+	}
+	if r == nil { // the first reading is under way
+		n.GPUs = section
+		done(nil)
+		return
+	}
+	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
+	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: r.stuck()})
+	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
+	if r.err == nil {
+		n.Issues = append(n.Issues, c.compare(ctx, h, section)...)
+	}
+	n.GPUs = section
+	done(nil)
+}
+
+// issues are the errors of a reading. A machine without NVIDIA driver, and NVML released on request, are none.
+func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
+	for _, err := range append(r.errs, r.err) {
+		if err == nil || released || r.err != nil && host.IsAbsent(err) {
+			continue
+		}
+		out = append(out, snapshot.Issue{Source: host.SourceNVML.Name(), Needs: host.SourceNVML.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+	}
+	return out
+}
+
+// errHidden is the error of a GPU that NVML does not show.
+var errHidden = errors.New("the PCI tree has this GPU and NVML does not show it: another driver may have it, it may be left out of this container, or have fallen off its bus")
+
+// compare looks the GPUs up in the PCI tree: their NUMA nodes, and which of them NVML does not show.
+func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs) []snapshot.Issue {
+	issues := c.find(ctx, h)
+	shown := map[string]bool{}
+	for i := range section.GPUs {
+		g := &section.GPUs[i]
+		g.NUMANode, shown[g.PCIAddress] = c.nodes[g.PCIAddress], true
+	}
+	for _, address := range slices.Sorted(maps.Keys(c.nodes)) {
+		section.Functions = append(section.Functions, snapshot.GPUFunction{PCIAddress: address, Visible: shown[address]})
+		if !shown[address] {
+			issues = append(issues, snapshot.Issue{Reason: string(host.Gone), Err: fmt.Errorf("%s: %w", address, errHidden)})
+		}
+	}
+	return issues
+}
+
+// find lists the NVIDIA GPUs of the PCI tree each minute.
+func (c *gpu) find(ctx context.Context, h *host.Host) []snapshot.Issue {
+	now := h.Now()
+	if !c.at.IsZero() && now.Sub(c.at) < slowInterval {
+		return nil
+	}
+	r := &reader{ctx: ctx, h: h, since: time.Now()}
+	nodes := map[string]string{}
+	err := h.Lanes.Do(ctx, "pci/gpu", func() {
+		r.begin(host.SourcePCI)
+		for _, function := range gpus(h, r) {
+			if r.optional(function+"/vendor") != vendorNVIDIA {
+				continue
+			}
+			node := r.optional(function + "/numa_node")
+			if node == "-1" {
+				node = ""
+			}
+			nodes[path.Base(function)] = node
+		}
+		r.end()
+	})
+	if err != nil {
+		return []snapshot.Issue{{Source: host.SourcePCI.Name(), Reason: string(host.ReasonOf(err)), Err: err}}
+	}
+	c.nodes, c.at = nodes, now
+	return r.issues
+}
+
+const vendorNVIDIA = "0x10de"

@@ -1,0 +1,307 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// fakeGPUs is a door to GPUs.
+type fakeGPUs struct {
+	host.NoNVML
+	nvml     snapshot.NVML
+	errs     []error
+	err      error
+	takes    time.Duration // a reading
+	released time.Duration
+	watchErr error
+	reads    atomic.Int64
+	full     atomic.Bool
+}
+
+func (f *fakeGPUs) ReadGPUs(_ context.Context, full bool) (snapshot.NVML, []error, error) {
+	f.reads.Add(1)
+	f.full.Store(full)
+	time.Sleep(f.takes)
+	return f.nvml, f.errs, f.err
+}
+
+func (f *fakeGPUs) WatchGPUs(ctx context.Context) error {
+	if f.watchErr != nil {
+		return f.watchErr
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (f *fakeGPUs) GPUsReleased() time.Duration { return f.released }
+
+func number(n uint64) *uint64 { return &n }
+
+// h200 is a GPU with figures of both modes.
+func h200(index int) snapshot.GPU {
+	watts := 612.5
+	return snapshot.GPU{
+		Index: index, UUID: fmt.Sprintf("GPU-%d", index), PCIAddress: fmt.Sprintf("0000:%02x:00.0", 0x1b+index), Model: "NVIDIA H200",
+		NVLinks: number(18), NVLinksUp: number(17), NVLinkErrors: []snapshot.Stat{{Name: "replay", Value: 1}, {Name: "recovery", Value: 2}},
+		Fabric: &snapshot.GPUFabric{State: 3}, PCIeWidth: number(16), XIDs: number(0), Power: &watts, Throttle: number(0x44),
+		RemappedRows: &snapshot.RemappedRows{Correctable: 3, Pending: true},
+	}
+}
+
+// gpuRounds is a collector of GPUs on a machine with some functions of PCI.
+func gpuRounds(t *testing.T, o Options, f *fakeGPUs, functions ...string) (*Collector, *host.Host, *gpuReadings) {
+	t.Helper()
+	var entries strings.Builder
+	for i, address := range functions {
+		fmt.Fprintf(&entries, "-- sys/bus/pci/devices/%[1]s/vendor --\n0x10de\n-- sys/bus/pci/devices/%[1]s/class --\n0x030200\n-- sys/bus/pci/devices/%[1]s/numa_node --\n%[2]d\n", address, i-1)
+	}
+	h := machine(t, entries.String())
+	h.GPUs, h.Now = f, time.Now
+	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
+	return newGPU(o), h, o.gpus
+}
+
+// collect makes a round and returns its section and samples.
+func collect(t *testing.T, c *Collector, h *host.Host) (snapshot.Node, []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var n snapshot.Node
+	ended := 0
+	c.Read(ctx, h, &n, func(err error) {
+		ended++
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if ended != 1 {
+		t.Fatalf("done %d times", ended)
+	}
+	sink := exposition.NewSink(c.Descs)
+	sink.Begin()
+	c.Emit(&n, sink)
+	families := sink.End()
+	if len(sink.Dropped()) > 0 {
+		t.Errorf("dropped: %v", sink.Dropped())
+	}
+	var samples []string
+	for line := range strings.Lines(string(exposition.AppendText(nil, families))) {
+		if line[0] != '#' {
+			samples = append(samples, strings.TrimSpace(line))
+		}
+	}
+	return n, samples
+}
+
+func TestGPUModes(t *testing.T) {
+	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "580.95.05", CUDA: "13.0", GPUs: []snapshot.GPU{h200(0)}}}
+	fabric := []string{
+		`rdma_gpu_driver_info{cuda_version="13.0",version="580.95.05"} 1`,
+		`rdma_gpu_fabric_state{UUID="GPU-0",gpu="0",state="completed"} 1`,
+		`rdma_gpu_info{UUID="GPU-0",gpu="0",model="NVIDIA H200",pci_bus_id="0000:1b:00.0"} 1`,
+		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="recovery",gpu="0"} 2`,
+		`rdma_gpu_nvlinks_up{UUID="GPU-0",gpu="0"} 17`,
+		`rdma_gpu_xid_events_total{UUID="GPU-0",gpu="0"} 0`,
+	}
+	more := []string{
+		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="replay",gpu="0"} 1`,
+		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
+		`rdma_gpu_power_watts{UUID="GPU-0",gpu="0"} 612.5`,
+		`rdma_gpu_remapped_rows{UUID="GPU-0",error="correctable",gpu="0"} 3`,
+		`rdma_gpu_row_remapping{UUID="GPU-0",gpu="0",state="pending"} 1`,
+		`rdma_gpu_throttle{UUID="GPU-0",gpu="0",reason="hw_slowdown"} 0`,
+		`rdma_gpu_throttle{UUID="GPU-0",gpu="0",reason="hw_thermal"} 1`,
+	}
+	for _, full := range []bool{false, true} {
+		c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
+		n, samples := collect(t, c, h)
+		if len(n.Issues) > 0 || f.full.Load() != full {
+			t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
+		}
+		for _, s := range fabric {
+			if !slices.Contains(samples, s) {
+				t.Errorf("full %v: lacks %s", full, s)
+			}
+		}
+		for _, s := range more {
+			if slices.Contains(samples, s) != full {
+				t.Errorf("full %v: %s: %v", full, s, !full)
+			}
+		}
+		for _, s := range samples {
+			for _, absent := range []string{"temperature", "last_xid", "recovery_action", "memory"} {
+				if strings.Contains(s, absent) {
+					t.Errorf("a figure that is absent: %s", s)
+				}
+			}
+		}
+	}
+}
+
+// TestGPUIsRead: what is wrong with a reading costs what it has to, and is told.
+func TestGPUIsRead(t *testing.T) {
+	absent := &host.Error{Op: "look at", Path: "dev/nvidiactl", Err: syscall.ENOENT}
+	for _, c := range []struct {
+		what    string
+		f       *fakeGPUs
+		reasons string
+		samples int
+		stuck   bool
+	}{
+		{"no driver", &fakeGPUs{err: absent}, "[]", 0, false},
+		{"a library that cannot be used", &fakeGPUs{err: syscall.ELIBACC}, "[io]", 0, false},
+		{"built without cgo", &fakeGPUs{err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
+		{"released", &fakeGPUs{err: syscall.EBUSY, released: time.Minute}, "[]", 1, false},
+		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 7, false},
+		{"a call that does not return", &fakeGPUs{nvml: snapshot.NVML{Driver: "1"}, errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
+		{"a reading that does not return", &fakeGPUs{takes: time.Minute}, "[stuck]", 0, true},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x, h, _ := gpuRounds(t, Options{}, c.f, "0000:1b:00.0", "0000:1c:00.0")
+				n, samples := collect(t, x, h)
+				reasons := []string{}
+				for _, i := range n.Issues {
+					reasons = append(reasons, i.Reason)
+				}
+				if fmt.Sprint(reasons) != c.reasons {
+					t.Errorf("%v, want %s: %v", reasons, c.reasons, n.Issues)
+				}
+				if len(samples) != c.samples {
+					t.Errorf("%d samples: %q", len(samples), samples)
+				}
+				if stuck := len(n.Devices) > 0 && n.Devices[0].Stuck; stuck != c.stuck {
+					t.Errorf("stuck: %v", stuck)
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}
+
+// TestGPUHidden: a GPU that the PCI tree has and NVML does not show is named.
+func TestGPUHidden(t *testing.T) {
+	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}}
+	c, h, _ := gpuRounds(t, Options{}, f, "0000:1b:00.0", "0000:43:00.0")
+	n, samples := collect(t, c, h)
+	if !slices.Contains(samples, `rdma_gpu_hidden{pci_bus_id="0000:43:00.0"} 1`) || len(n.Issues) != 1 || !strings.Contains(n.Issues[0].Err.Error(), "0000:43:00.0") {
+		t.Errorf("%q %v", samples, n.Issues)
+	}
+	for _, s := range samples {
+		if strings.HasPrefix(s, "rdma_gpu_hidden") && strings.Contains(s, "1b:00.0") {
+			t.Error(s)
+		}
+	}
+}
+
+// TestGPUsAreReadOnceInARound: by all collectors that want them.
+func TestGPUsAreReadOnceInARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeGPUs{takes: 50 * time.Millisecond}
+		_, h, g := gpuRounds(t, Options{}, f)
+		for range 2 {
+			before := f.reads.Load()
+			var wg sync.WaitGroup
+			for range 3 {
+				wg.Go(func() {
+					if r := g.latest(t.Context(), h); r == nil || r.err != nil {
+						t.Errorf("%+v", r)
+					}
+				})
+			}
+			wg.Wait()
+			if n := f.reads.Load() - before; n != 1 {
+				t.Errorf("%d readings in a round", n)
+			}
+			time.Sleep(15 * time.Second)
+		}
+	})
+}
+
+// TestGPUsAreReadInTheBackground: a round never waits for NVML, and says how old its figures are.
+func TestGPUsAreReadInTheBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, takes: 2 * time.Second}
+		c, h, _ := gpuRounds(t, Options{GPUInterval: 15 * time.Second}, f, "0000:1b:00.0")
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() {
+			if err := c.Run(ctx, h); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		quick := func() []string {
+			start := time.Now()
+			_, samples := collect(t, c, h)
+			if took := time.Since(start); took != 0 {
+				t.Errorf("a round waits %v", took)
+			}
+			return samples
+		}
+		if s := quick(); len(s) != 0 {
+			t.Errorf("before the first reading: %q", s)
+		}
+		time.Sleep(5 * time.Second)
+		if s := quick(); !slices.Contains(s, "rdma_gpu_reading_age_seconds 3") {
+			t.Errorf("%q", s)
+		}
+		f.takes = time.Hour
+		time.Sleep(30 * time.Second)
+		quick()
+		time.Sleep(20 * time.Minute)
+		if n := f.reads.Load(); n != 2 {
+			t.Errorf("%d readings beside one that does not return", n)
+		}
+		cancel()
+		run.Wait()
+	})
+}
+
+// TestWatchThatFails ends the run, so that it is started again.
+func TestWatchThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeGPUs{watchErr: syscall.EIO}
+		c, h, _ := gpuRounds(t, Options{GPUInterval: time.Second}, f)
+		if err := c.Run(t.Context(), h); !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFabricState(t *testing.T) {
+	for _, c := range []struct {
+		f    snapshot.GPUFabric
+		want string
+	}{
+		{snapshot.GPUFabric{State: 1}, fabricPending},
+		{snapshot.GPUFabric{State: 2}, fabricPending},
+		{snapshot.GPUFabric{State: 3}, fabricCompleted},
+		{snapshot.GPUFabric{State: 3, Status: 999}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Health: number(0)}, fabricCompleted},
+		{snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, fabricCompleted},
+		{snapshot.GPUFabric{State: 3, Health: number(1)}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, fabricCompleted},
+		{snapshot.GPUFabric{State: 3, Summary: number(2)}, fabricDegraded},
+		{snapshot.GPUFabric{State: 3, Summary: number(3)}, fabricDegraded},
+	} {
+		if got := fabricState(&c.f); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
+		}
+	}
+}

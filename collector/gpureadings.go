@@ -1,0 +1,108 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	// gpuTime bounds a reading of all GPUs, initialising NVML included.
+	gpuTime = 2 * time.Minute
+	// gpuRound is how long one reading serves the collectors of a round that makes its own.
+	gpuRound = time.Second
+)
+
+// gpuReading is what NVML gave at one moment.
+type gpuReading struct {
+	at   time.Time
+	nvml snapshot.NVML
+	errs []error // each of which cost a GPU, or a figure
+	err  error   // there is nothing
+}
+
+// gpuReadings reads the GPUs for all collectors that need them: in a program that stays between its rounds, since a GPU that has
+// fallen off its bus may block NVML for long; elsewhere once in a round.
+type gpuReadings struct {
+	interval time.Duration // 0: once in a round
+	full     bool
+
+	mu   sync.Mutex
+	last *gpuReading
+}
+
+// run reads each interval until ctx ends, and counts XID errors meanwhile.
+func (g *gpuReadings) run(ctx context.Context, h *host.Host) error {
+	if g.interval <= 0 {
+		return nil
+	}
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 1)
+	watch.Go(func() { failed <- h.GPUs.WatchGPUs(ctx) })
+	tick := time.NewTicker(g.interval)
+	defer tick.Stop()
+	for {
+		g.read(ctx, h)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-failed:
+			if err != nil {
+				return err
+			}
+			failed = nil
+		case <-tick.C:
+		}
+	}
+}
+
+// read makes a reading and keeps it.
+func (g *gpuReadings) read(ctx context.Context, h *host.Host) *gpuReading {
+	ctx, cancel := context.WithTimeout(ctx, gpuTime)
+	defer cancel()
+	h.Meter.Begin(host.SourceNVML, host.SourceNVML.Lock(), 1)
+	start := time.Now()
+	r := &gpuReading{}
+	r.nvml, r.errs, r.err = h.GPUs.ReadGPUs(ctx, g.full)
+	h.Meter.Spend(host.SourceNVML, host.SourceNVML.Lock(), time.Since(start))
+	r.at = h.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = r
+	return r
+}
+
+// latest is the newest reading. In a program that stays it waits for nothing; nil: there is none yet.
+func (g *gpuReadings) latest(ctx context.Context, h *host.Host) *gpuReading {
+	if g.interval > 0 {
+		return g.kept()
+	}
+	var r *gpuReading
+	err := h.Lanes.Do(ctx, "gpus", func() {
+		if r = g.kept(); r == nil || h.Now().Sub(r.at) >= gpuRound {
+			r = g.read(ctx, h)
+		}
+	})
+	if err != nil {
+		return &gpuReading{at: h.Now(), err: err}
+	}
+	return r
+}
+
+func (g *gpuReadings) kept() *gpuReading {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.last
+}
+
+// stuck says whether a call of NVML has not returned.
+func (r *gpuReading) stuck() bool {
+	return errors.Is(errors.Join(append(r.errs, r.err)...), host.ErrStuck)
+}

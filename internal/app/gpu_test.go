@@ -1,0 +1,50 @@
+package app
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestGPURelease: the request says what it did, or why it did nothing.
+func TestGPURelease(t *testing.T) {
+	live := serve(t, "--path.rootfs="+tree(t, "homelab-cx4-qdr"))
+	replay := serve(t, "--replay="+fixture("dgx-h100-ib"))
+	for _, c := range []struct {
+		s      *server
+		query  string
+		status int
+		text   string
+	}{
+		{live, "?for=30m", 200, "released: the exporter holds no GPU for 30m0s; for=0s ends it\n"},
+		{live, "?for=0s", 200, "the release has ended: GPUs are read again\n"},
+		{live, "", 400, "has to be a time from 0s"},
+		{live, "?for=soon", 400, "for=soon: has to be"},
+		{live, "?for=-1s", 400, "for=-1s: has to be"},
+		{live, "?for=25h", 400, "to 24h0m0s"},
+		{replay, "?for=30m", 503, "not released: a replay holds no GPU"},
+	} {
+		if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {
+			t.Errorf("%q: status %d, %q", c.query, status, body)
+		}
+	}
+	if status, _, h := live.get(t, "/-/gpu/release?for=30m"); status != 405 || h.Get("Allow") != "POST" {
+		t.Errorf("GET: status %d, allows %q", status, h.Get("Allow"))
+	}
+}
+
+// TestGPUMode: full mode serves more, and another mode is refused.
+func TestGPUMode(t *testing.T) {
+	const width = `rdma_gpu_pcie_width_lanes{`
+	for mode, want := range map[string]bool{"fabric": false, "full": true} {
+		s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
+		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, width) != want || !strings.Contains(body, "rdma_gpu_nvlinks_up{") {
+			t.Errorf("mode %s: width of PCIe: %v", mode, !want)
+		}
+	}
+	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 2 || !strings.Contains(errs, "fabric,full") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval: has to be") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}

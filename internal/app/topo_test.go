@@ -1,0 +1,58 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/topo"
+)
+
+// drawn is what topo prints of a recorded machine.
+func drawn(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := Run(t.Context(), append([]string{"--replay=" + fixture(name), "topo"}, args...), &out, &errs); code != exitOK {
+		t.Fatalf("%s: exit code %d: %s", name, code, errs.String())
+	}
+	return out.Bytes()
+}
+
+func TestTopo(t *testing.T) {
+	for _, name := range []string{"dgx-h100-ib", "dgx-spark", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot", "pcie-width-loss", "no-peermem-no-dmabuf", "sriov-vf", "rxe-siw", "no-rdma"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			golden(t, "topo/"+name+".txt", drawn(t, name))
+		})
+	}
+	golden(t, "topo/acs-on.json", drawn(t, "acs-on", "--output=json"))
+}
+
+// TestTopoWhatIf: another NCCL and other settings make another verdict.
+func TestTopoWhatIf(t *testing.T) {
+	for _, c := range []struct {
+		machine string
+		args    []string
+		reason  string
+	}{
+		{"gb200-c2c", nil, "direct_c2c"},
+		{"gb200-c2c", []string{"--nccl-version=2.25.1"}, "c2c_not_used"},
+		{"gb200-c2c", []string{"--nccl-version=2.26.2", "--nccl-env=NCCL_NET_GDR_C2C=1"}, "direct_c2c"},
+		{"homelab-t4", []string{"--nccl-env=NCCL_NET_GDR_LEVEL=PHB"}, "gpu_driver_proprietary"},
+		{"acs-on", []string{"--nccl-env=NCCL_IB_HCA=^mlx5_0"}, "beyond_host_bridge"},
+		{"acs-on", []string{"--nccl-env=NCCL_NET_GDR_READ=0"}, "gdr_read_disabled"},
+	} {
+		var m topo.Machine
+		if err := json.Unmarshal(drawn(t, c.machine, append(c.args, "--output=json")...), &m); err != nil {
+			t.Fatal(err)
+		}
+		reasons := ""
+		for _, g := range m.GPUs {
+			reasons += g.Reason + " "
+		}
+		if !strings.Contains(reasons, c.reason) {
+			t.Errorf("%s %q: %s, want %s", c.machine, c.args, reasons, c.reason)
+		}
+	}
+}

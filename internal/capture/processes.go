@@ -1,0 +1,154 @@
+package capture
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// A process is one entry, in lines "name: value"; a line that says nothing is left out. Of its environment there is only what the door
+// lets through.
+
+const (
+	processDir = "processes"
+	envLine    = "env_"
+)
+
+func encodeProcess(p snapshot.Process) []byte {
+	var b bytes.Buffer
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, strings.Map(printable, value))
+		}
+	}
+	var gpus []string
+	for _, g := range p.GPUs {
+		gpus = append(gpus, strconv.Itoa(g))
+	}
+	line("gpus", strings.Join(gpus, " "))
+	line("verbs", strings.Join(p.Verbs, " "))
+	if p.HasNCCL {
+		line("nccl", cmp.Or(p.NCCL, "unknown"))
+	}
+	if p.Plugin {
+		line("net_plugin", "1")
+	}
+	if p.LockedMemory != nil {
+		line("locked_memory", strconv.FormatUint(*p.LockedMemory, 10))
+	}
+	line("job", p.Job)
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		line(envLine+name, p.Env[name])
+	}
+	return b.Bytes()
+}
+
+// printable keeps a value on its line.
+func printable(r rune) rune {
+	if r < ' ' {
+		return ' '
+	}
+	return r
+}
+
+func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
+	p.Env = map[string]string{}
+	garbled := func(line string) (snapshot.Process, error) { return p, host.ErrGarbled(path, []byte(line)) }
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSuffix(line, "\n")
+		name, value, ok := strings.Cut(line, ": ")
+		if !ok {
+			return garbled(line)
+		}
+		switch name {
+		case "gpus":
+			for g := range strings.FieldsSeq(value) {
+				minor, err := strconv.Atoi(g)
+				if err != nil {
+					return garbled(line)
+				}
+				p.GPUs = append(p.GPUs, minor)
+			}
+		case "verbs":
+			p.Verbs = strings.Fields(value)
+		case "nccl":
+			if p.HasNCCL = true; value != "unknown" {
+				p.NCCL = value
+			}
+		case "net_plugin":
+			p.Plugin = value == "1"
+		case "locked_memory":
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return garbled(line)
+			}
+			p.LockedMemory = &n
+		case "job":
+			p.Job = value
+		default:
+			variable, ok := strings.CutPrefix(name, envLine)
+			if !ok {
+				return garbled(line)
+			}
+			p.Env[variable] = value
+		}
+	}
+	return p, nil
+}
+
+// Processes records an entry for each.
+func (r *Recorder) Processes(ctx context.Context) ([]snapshot.Process, bool, error) {
+	found, refused, err := r.inner.Processes.Processes(ctx)
+	if err != nil {
+		return found, refused, err
+	}
+	names := []string{}
+	for _, p := range found {
+		name := strconv.Itoa(p.PID)
+		r.answer(processDir+"/"+name, encodeProcess(p), nil)
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(names) > 0 || r.known(processDir) {
+		r.listed[processDir] = names
+	}
+	return found, refused, nil
+}
+
+// Processes gives the recorded ones.
+func (p *Player) Processes(context.Context) (found []snapshot.Process, refused bool, err error) {
+	names, err := p.List(processDir)
+	if err != nil {
+		if host.IsAbsent(err) {
+			err = nil
+		}
+		return nil, false, err
+	}
+	for _, name := range names {
+		path := processDir + "/" + name
+		b, err := p.Read(path, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		one, err := decodeProcess(path, b)
+		if err != nil {
+			return nil, false, err
+		}
+		if one.PID, err = strconv.Atoi(name); err != nil {
+			return nil, false, host.ErrGarbled(path, []byte(name))
+		}
+		found = append(found, one)
+	}
+	slices.SortFunc(found, func(a, b snapshot.Process) int { return cmp.Compare(a.PID, b.PID) })
+	return found, false, nil
+}

@@ -1,0 +1,86 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+type processes []snapshot.Process
+
+func (p processes) Processes(context.Context) ([]snapshot.Process, bool, error) { return p, false, nil }
+
+func TestProcessesRoundTrip(t *testing.T) {
+	memlock := uint64(65536)
+	want := []snapshot.Process{
+		{PID: 9, Verbs: []string{"uverbs1"}, Env: map[string]string{}},
+		{
+			PID: 100, GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
+			Env: map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
+		},
+		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Env: map[string]string{}},
+	}
+	src := &host.Host{Processes: processes(want)}
+	rec := NewRecorder(src)
+	if _, _, err := rec.Host().Processes.Processes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec.EndRound(0)
+	src.Processes = processes(want[1:])
+	if _, _, err := rec.Host().Processes.Processes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec.EndRound(15 * time.Second)
+	text, err := Format(rec.Archive(Meta{Time: time.Unix(0, 0)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Parse(text)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := Play(a, time.Unix(0, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for i, at := range p.Times() {
+		if err := p.Seek(at); err != nil {
+			t.Fatal(err)
+		}
+		got, refused, err := p.Host().Processes.Processes(t.Context())
+		if err != nil || refused || !reflect.DeepEqual(got, want[i:]) {
+			t.Errorf("round %d: %+v %v %v", i, got, refused, err)
+		}
+	}
+}
+
+func TestProcessesGarbled(t *testing.T) {
+	for _, text := range []string{"gpus: x\n", "nonsense\n", "locked_memory: -1\n", "other: 1\n"} {
+		if _, err := decodeProcess("processes/1", []byte(text)); !errors.Is(err, host.ErrMalformed) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if b := encodeProcess(snapshot.Process{Env: map[string]string{"NCCL_DEBUG": "a\nb: c"}}); strings.Count(string(b), "\n") != 1 {
+		t.Errorf("%q", b)
+	}
+}
+
+func FuzzDecodeProcess(f *testing.F) {
+	f.Add([]byte("gpus: 0 1\nverbs: uverbs0\nnccl: 2.22.3\nenv_NCCL_DEBUG: INFO\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := decodeProcess("processes/1", b)
+		if err != nil {
+			return
+		}
+		if _, err := decodeProcess("processes/1", encodeProcess(p)); err != nil {
+			t.Errorf("%+v: %v", p, err)
+		}
+	})
+}

@@ -1,0 +1,180 @@
+package gdr
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/pci"
+)
+
+const vendorNVIDIA = 0x10de
+
+// decision is what all pairs of a machine and a job have in common.
+type decision struct {
+	*Machine
+	job   Job
+	hcas  hcas
+	limit int
+	set   bool
+	none  Reason // why no NIC is eligible
+	gpus  int    // that NCCL can use
+
+	gpuAt []*pci.Fabric // by GPU; nil where it is not known where it is
+	nics  []nicFacts
+}
+
+// nicFacts is what is decided of a NIC whatever the GPU.
+type nicFacts struct {
+	at        *pci.Fabric // nil where it is not known where it is
+	eligible  bool
+	mechanism Mechanism
+	way       Verdict // of the mechanism
+}
+
+func newDecision(m *Machine, j Job) *decision {
+	d := &decision{Machine: m, job: j, hcas: j.Env.hcas(), none: NoActiveNIC}
+	d.limit, d.set = j.limit()
+	for i := range m.GPUs {
+		g := &m.GPUs[i]
+		if g.Vendor == vendorNVIDIA {
+			d.gpus++
+		}
+		d.gpuAt = append(d.gpuAt, d.place(g.Address, g.Place))
+	}
+	compute := slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Role == pci.Compute })
+	for i := range m.NICs {
+		n := &m.NICs[i]
+		ok := slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Active && d.hcas.allow(n.Device, p.Number) })
+		if len(d.hcas.list) > 0 {
+			d.none = NoChosenNIC
+		} else if compute {
+			ok = ok && n.Role == pci.Compute
+		}
+		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && n.Role != pci.NVLinkManagement}
+		f.mechanism, f.way = d.mechanism(n)
+		d.nics = append(d.nics, f)
+	}
+	return d
+}
+
+// pair judges a GPU and a NIC, whether or not the NIC is eligible.
+func (d *decision) pair(g, n int) Pair {
+	gpu, nic := &d.GPUs[g], &d.NICs[n]
+	facts := &d.nics[n]
+	p := Pair{GPU: g, NIC: n, Eligible: facts.eligible, Mechanism: facts.mechanism}
+	if at := d.gpuAt[g]; at != nil && facts.at != nil {
+		p.Distance = at.DistanceTo(*facts.at, gpu.Coupled)
+	}
+	if !d.Virtual {
+		p.SMI = pci.DistanceOf(gpu.Place, nic.Place)
+	}
+	p.Receive = d.receive(gpu, nic, p.Distance, facts.way)
+	p.Send = p.Receive
+	if p.Receive.State == Direct {
+		p.Send = d.send(gpu, p.Receive)
+	}
+	return p
+}
+
+// place is where NCCL takes a function to be: a topology file stands above the tree. Nil: that of a virtual machine tells nothing.
+func (d *decision) place(address string, p pci.Place) *pci.Fabric {
+	if d.Topology.has(address) {
+		f := d.Topology.places[address]
+		return &f
+	}
+	if d.Virtual {
+		return nil
+	}
+	f := p.Fabric(d.Bridges)
+	return &f
+}
+
+func nicAddress(n *NIC) string {
+	if len(n.Place.Chain) == 0 {
+		return ""
+	}
+	return n.Place.Chain[len(n.Place.Chain)-1]
+}
+
+// mechanism is the one that NCCL would use with a NIC, and what that comes to.
+func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
+	state, why := d.HasDMABUF(nic.Driver)
+	if d.job.Env.integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
+		state, why = Staging, DMABUFDisabled
+	}
+	peermem := d.seesPeermem(parseVersion(d.job.NCCL))
+	switch {
+	case state == Direct:
+		return DMABUF, Verdict{Direct, IsDirect}
+	case peermem && state == Staging:
+		return PeerMem, Verdict{Direct, IsDirect}
+	case peermem: // one of the two
+		return "", Verdict{Direct, IsDirect}
+	case state == Unknown:
+		return "", Verdict{Unknown, why}
+	case d.HasPeermem():
+		return None, Verdict{Staging, PeermemInvisible}
+	case d.Peermem.Supported != nil && *d.Peermem.Supported:
+		return None, Verdict{Staging, PeermemNotLoaded}
+	}
+	return None, Verdict{Staging, why}
+}
+
+// receive is the verdict on the NIC's writing into the GPU's memory. What makes the mechanism a matter of no account comes first: one
+// does not load a module for a GPU that no NIC is near.
+func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
+	supported, known := gpu.supportsGDR()
+	switch {
+	case gpu.Vendor != vendorNVIDIA:
+		return Verdict{Unknown, NotNVIDIA}
+	case !supported:
+		return Verdict{Staging, GPUUnsupported}
+	case d.job.Plugin:
+		return Verdict{Unknown, NetPlugin}
+	case nic.Driver == "efa":
+		return Verdict{Unknown, EFA}
+	case distance == "":
+		return Verdict{Unknown, VirtualTopology}
+	case level(distance) > d.limit:
+		return Verdict{Staging, d.tooFar(distance, gpu.Coupled)}
+	case !known:
+		return Verdict{Unknown, ModelUnknown}
+	case way.State != Direct:
+		return way
+	case distance == pci.P2C:
+		return Verdict{Direct, DirectCoupled}
+	case gpu.Coupled:
+		return Verdict{Direct, DirectForcedPCI}
+	}
+	return way
+}
+
+// tooFar says why a distance is beyond the limit.
+func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
+	switch {
+	case d.set && level(distance) <= level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
+		return LevelSet
+	case distance == pci.P2C:
+		return CoupledOff
+	case coupled:
+		return CoupledFar
+	case distance == pci.SYS:
+		return FarNode
+	}
+	return FarHostBridge
+}
+
+// send is the verdict on the NIC's reading of the GPU's memory, where writing is direct.
+func (d *decision) send(gpu *GPU, receive Verdict) Verdict {
+	read := d.job.Env.integer("NCCL_NET_GDR_READ", -2)
+	switch {
+	case read == 0:
+		return Verdict{Staging, ReadOff}
+	case read > 0 || !gpu.preAmpere() || d.gpus == 1:
+		return receive
+	case gpu.Linked == nil:
+		return Verdict{Unknown, LinksUnknown}
+	case !*gpu.Linked:
+		return Verdict{Staging, PreAmpere}
+	}
+	return receive
+}

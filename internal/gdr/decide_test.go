@@ -1,0 +1,246 @@
+package gdr
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/pci"
+)
+
+// plane is where a GPU and a NIC behind one switch are; each has a host bridge of its own.
+func plane(i, numa int) (gpu, nic pci.Place) {
+	bus := string("0123456789"[i])
+	up := "sys/devices/pci0000:" + bus + "0/0000:" + bus + "0:01.0/0000:" + bus + "1:00.0/"
+	return pci.PlaceOf(up+"0000:"+bus+"2:00.0/0000:"+bus+"3:00.0", numa), pci.PlaceOf(up+"0000:"+bus+"2:01.0/0000:"+bus+"4:00.0", numa)
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// hopper is a machine with two planes, one on each NUMA node, an open GPU driver and Linux 6.12.
+func hopper() *Machine {
+	m := &Machine{Kernel: "6.12.48+deb13-amd64", Driver: Driver{"570.133.20", ptr(true)}, DMABUF: ptr(true)}
+	for i := range 2 {
+		gpu, nic := plane(i+1, i)
+		m.GPUs = append(m.GPUs, GPU{
+			Index: string("01"[i]), Address: gpu.Chain[3], Place: gpu, Vendor: vendorNVIDIA, Device: 0x2330, Model: "NVIDIA H100 80GB HBM3", Compute: 90, Linked: ptr(true),
+		})
+		m.NICs = append(m.NICs, NIC{Device: "mlx5_" + string("01"[i]), Driver: "mlx5_core", Role: pci.Compute, Place: nic, Ports: []Port{{1, true}}})
+	}
+	return m
+}
+
+// grace is a machine whose GPUs and NICs hang on root ports of their own, the GPUs coupled to their CPUs.
+func grace() *Machine {
+	m := hopper()
+	for i := range 2 {
+		bus := string("12"[i])
+		m.GPUs[i].Place = pci.PlaceOf("sys/devices/pci000"+bus+":00/000"+bus+":00:00.0/000"+bus+":01:00.0", i)
+		m.GPUs[i].Coupled, m.GPUs[i].Device, m.GPUs[i].Model, m.GPUs[i].Compute = true, 0x2941, "NVIDIA GB200", 100
+		m.NICs[i].Place = pci.PlaceOf("sys/devices/pci001"+bus+":00/001"+bus+":00:00.0/001"+bus+":01:00.0", i)
+	}
+	return m
+}
+
+func env(pairs ...string) Env {
+	e := Env{}
+	for _, p := range pairs {
+		k, v, _ := strings.Cut(p, "=")
+		e[k] = v
+	}
+	return e
+}
+
+// cases are what becomes of the first GPU, by its best NIC.
+var cases = []struct {
+	name          string
+	base          func() *Machine
+	change        func(*Machine)
+	job           Job
+	nic           string // the best; empty: none
+	distance      pci.Distance
+	mechanism     Mechanism
+	send, receive State
+	reason        Reason // of the verdict that sums up
+}{
+	{"DMA-BUF behind one switch", hopper, nil, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"its own NIC is down: the other is too far", hopper, func(m *Machine) { m.NICs[0].Ports[0].Active = false }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
+	{"both NICs down", hopper, func(m *Machine) { m.NICs[0].Ports, m.NICs[1].Ports = nil, nil }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
+	{"a NIC for storage is near", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
+	{"no NIC is for computing", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.Other, pci.Unknown }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"what manages NVLink is no NIC", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.NVLinkManagement, pci.NVLinkManagement }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
+	{"another host bridge of the node", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{}, "mlx5_1", "PHB", DMABUF, Staging, Staging, FarHostBridge},
+	{"the same, told to", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: env("NCCL_NET_GDR_LEVEL=PHB")}, "mlx5_1", "PHB", DMABUF, Direct, Direct, IsDirect},
+
+	{"told to stay local", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=LOC")}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
+	{"told so by an old number", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=0")}, "mlx5_0", "PIX", DMABUF, Staging, Staging, LevelSet},
+	{"told to go far by an old number", hopper, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{Env: env("NCCL_NET_GDR_LEVEL=7")}, "mlx5_1", "SYS", DMABUF, Direct, Direct, IsDirect},
+	{"told nonsense", hopper, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=near")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"NCCL_IB_HCA takes the far one", hopper, nil, Job{Env: env("NCCL_IB_HCA==mlx5_1")}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
+	{"NCCL_IB_HCA takes none", hopper, nil, Job{Env: env("NCCL_IB_HCA=bnxt_re")}, "", "", "", Unknown, Unknown, NoChosenNIC},
+	{"NCCL_IB_HCA takes a NIC for storage", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{Env: env("NCCL_IB_HCA=mlx5_0:1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"reading is switched off", hopper, nil, Job{Env: env("NCCL_NET_GDR_READ=0")}, "mlx5_0", "PIX", DMABUF, Staging, Direct, ReadOff},
+
+	{"proprietary driver", hopper, func(m *Machine) { m.Driver.Open = ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverProprietary},
+	{"proprietary driver, MLNX_OFED without the module", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Supported = ptr(false), ptr(true) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemNotLoaded},
+	{"proprietary driver and peermem", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"both mechanisms", hopper, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"both, DMA-BUF switched off", hopper, func(m *Machine) { m.Peermem.Module = "nvidia_peermem" }, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"DMA-BUF switched off", hopper, nil, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
+	{"peermem, and NCCL 2.22 with a new MLNX_OFED", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{NCCL: "2.22.3"}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
+	{"peermem, and NCCL 2.23.4", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nvidia_peermem" }, Job{NCCL: "2.23.4"}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"peermem, and NCCL 2.22 with an old MLNX_OFED", hopper, func(m *Machine) {
+		m.Driver.Open, m.Peermem = ptr(false), Peermem{"nvidia_peermem", []string{"nv_mem"}, ptr(true)}
+	}, Job{NCCL: "2.22.3"}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"the older module without a list of clients", hopper, func(m *Machine) { m.Driver.Open, m.Peermem.Module = ptr(false), "nv_peer_mem" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, PeermemInvisible},
+	{"an old GPU driver", hopper, func(m *Machine) { m.Driver.Version = "470.256.02" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, DriverOld},
+	{"a kernel without DMA-BUF", hopper, func(m *Machine) { m.DMABUF = ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelOld},
+	{"a kernel that does not tell", hopper, func(m *Machine) { m.DMABUF, m.Kernel = nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
+	{"a kernel that does not tell, and peermem", hopper, func(m *Machine) { m.DMABUF, m.Kernel, m.Peermem.Module = nil, "", "nvidia_peermem" }, Job{}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
+	{"a new kernel that does not tell", hopper, func(m *Machine) { m.DMABUF = nil }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"a driver that does not tell", hopper, func(m *Machine) { m.Driver = Driver{} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, FlavourUnknown},
+	{"hfi1", hopper, func(m *Machine) { m.NICs[0].Driver = "hfi1" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, NICDriverLacks},
+	{"bnxt_en on 6.1", hopper, func(m *Machine) { m.NICs[0].Driver, m.Kernel = "bnxt_en", "6.1.0-37-amd64" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, NICDriverLacks},
+	{"bnxt_en on 6.8", hopper, func(m *Machine) { m.NICs[0].Driver, m.Kernel = "bnxt_en", "6.8.0-31-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, NICDriverUnknown},
+	{"bnxt_en on 6.12", hopper, func(m *Machine) { m.NICs[0].Driver = "bnxt_en" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+
+	{"GeForce", hopper, func(m *Machine) { m.GPUs[0].Model = "NVIDIA GeForce RTX 4090" }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
+	{"DGX Spark", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Device = "", 0x2e12 }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
+	{"a display controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Display = "", true }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, ModelUnknown},
+	{"a 3D controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model = "" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD", hopper, func(m *Machine) { m.GPUs[0].Vendor = 0x1002 }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NotNVIDIA},
+	{"V100 without NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Direct, PreAmpere},
+	{"V100 with NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute = 70 }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"V100 whose NVLinks are not told, known by its id", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Device, m.GPUs[0].Linked = 0, 0x1db6, nil }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Direct, LinksUnknown},
+	{"V100, told to", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{Env: env("NCCL_NET_GDR_READ=1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"a single T4", hopper, func(m *Machine) { m.GPUs = m.GPUs[:1]; m.GPUs[0].Compute, m.GPUs[0].Linked = 75, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+
+	{"a net plugin", hopper, nil, Job{Plugin: true}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NetPlugin},
+	{"EFA", hopper, func(m *Machine) { m.NICs[0].Driver, m.NICs[1].Driver = "efa", "efa" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, EFA},
+	{"a virtual machine", hopper, func(m *Machine) { m.Virtual = true }, Job{}, "mlx5_0", "", DMABUF, Unknown, Unknown, VirtualTopology},
+	{"a virtual machine with a topology file", hopper, func(m *Machine) { m.Virtual, m.Topology = true, virtualTopology() }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"one that leaves the NIC out", hopper, func(m *Machine) {
+		m.Virtual, m.Topology = true, virtualTopology()
+		delete(m.Topology.places, "0000:14:00.0")
+	}, Job{}, "mlx5_0", "", DMABUF, Unknown, Unknown, VirtualTopology},
+
+	{"Grace", grace, nil, Job{}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace, NCCL 2.25", grace, nil, Job{NCCL: "2.25.1"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, NCCL 2.25 cannot be told to", grace, nil, Job{NCCL: "2.25.1", Env: env("NCCL_NET_GDR_C2C=1")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, NCCL 2.26", grace, nil, Job{NCCL: "2.26.2"}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, NCCL 2.26 told to", grace, nil, Job{NCCL: "2.26.2", Env: env("NCCL_NET_GDR_C2C=1")}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace, NCCL 2.27", grace, nil, Job{NCCL: "2.27.3"}, "mlx5_0", "P2C", DMABUF, Direct, Direct, DirectCoupled},
+	{"Grace, switched off", grace, nil, Job{Env: env("NCCL_NET_GDR_C2C=0")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, CoupledOff},
+	{"Grace, a level below", grace, nil, Job{Env: env("NCCL_NET_GDR_LEVEL=PXB")}, "mlx5_0", "P2C", DMABUF, Staging, Staging, LevelSet},
+	{"Grace, the other one's NIC", grace, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, CoupledFar},
+	{"Grace, GPU and NIC behind one switch", hopper, func(m *Machine) { m.GPUs[0].Coupled = true }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, DirectForcedPCI},
+}
+
+func virtualTopology() *Topology {
+	t, err := ParseTopology(strings.NewReader(virtualXML))
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestDecide(t *testing.T) {
+	seen := map[Reason]bool{}
+	for _, c := range cases {
+		m := c.base()
+		if c.change != nil {
+			c.change(m)
+		}
+		r := m.Decide(c.job)
+		if len(r.Pairs) != len(m.GPUs)*len(m.NICs) || len(r.Best) != len(m.GPUs) {
+			t.Fatalf("%s: %d pairs, %d best", c.name, len(r.Pairs), len(r.Best))
+		}
+		b := r.Best[0]
+		nic := ""
+		if b.NIC >= 0 {
+			nic = m.NICs[b.NIC].Device
+		}
+		if got, want := (Pair{Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State}, Receive: Verdict{State: b.Receive.State}}),
+			(Pair{Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive}}); got != want || nic != c.nic {
+			t.Errorf("%s: %s %+v, want %s %+v", c.name, nic, got, c.nic, want)
+		}
+		if got := b.Verdict().Reason; got != c.reason {
+			t.Errorf("%s: %s, want %s", c.name, got, c.reason)
+		}
+		seen[c.reason] = true
+	}
+	for r := range advices {
+		if !seen[r] {
+			t.Errorf("%s: in no case", r)
+		}
+	}
+}
+
+// TestEqualNICsAreShared: two GPUs of one Grace processor take a NIC of it each.
+func TestEqualNICsAreShared(t *testing.T) {
+	m := grace()
+	for i := range 2 {
+		m.GPUs[i].Place.NUMA, m.NICs[i].Place.NUMA = 0, 0
+	}
+	if best := m.Decide(Job{}).Best; best[0].NIC != 0 || best[1].NIC != 1 {
+		t.Errorf("%+v", best)
+	}
+}
+
+// said is every reason in its words.
+var said = map[Reason]string{
+	IsDirect:        "the NIC reads and writes the GPU's memory itself",
+	DirectCoupled:   "the NIC reaches the GPU's memory through the CPU that the GPU is coupled to",
+	DirectForcedPCI: "the NIC reaches the GPU's memory over PCIe, though the GPU is coupled to its CPU",
+
+	PeermemNotLoaded:  "the kernel supports peer memory, but nvidia_peermem is not loaded, and DMA-BUF is not to be had: modprobe nvidia_peermem, and name it in /etc/modules-load.d; if it does not load, install the GPU driver again after MLNX_OFED",
+	PeermemInvisible:  "nvidia_peermem is loaded, but this NCCL looks for it in /sys/kernel/mm/memory_peers, which MLNX_OFED has no more since 24.04, and DMA-BUF is not to be had: use NCCL 2.23.4 or newer, or the open GPU kernel modules for DMA-BUF",
+	DriverProprietary: "the GPU driver's proprietary kernel modules export no DMA-BUF, and no peer memory module is loaded: install the open GPU kernel modules, or MLNX_OFED and nvidia_peermem",
+	DriverOld:         "the GPU driver is older than 515, before DMA-BUF, and no peer memory module is loaded: install a newer GPU driver with open kernel modules, or MLNX_OFED and nvidia_peermem",
+	KernelOld:         "the kernel's ib_core cannot register DMA-BUFs, and no peer memory module is loaded: run Linux 5.12 or newer, or install MLNX_OFED and nvidia_peermem",
+	NICDriverLacks:    "the NIC's driver cannot register DMA-BUFs, and no peer memory module is loaded: use a newer kernel, or the vendor's driver, if it has reg_user_mr_dmabuf",
+	DMABUFDisabled:    "NCCL_DMABUF_ENABLE=0 switches DMA-BUF off, and no peer memory module is loaded: take NCCL_DMABUF_ENABLE out of the job's environment and of nccl.conf",
+
+	GPUUnsupported: "this GPU has no GPUDirect RDMA: use a data center or professional GPU",
+	FarHostBridge:  "the nearest eligible NIC is behind another host bridge or root port than the GPU: put GPU and NIC behind one PCIe switch; NCCL_NET_GDR_LEVEL=PHB tries it all the same",
+	FarNode:        "the nearest eligible NIC belongs to another NUMA node than the GPU: put the NIC into a slot of the GPU's own socket, best behind the same PCIe switch",
+	CoupledOff:     "the way through the coupled CPU is used by NCCL 2.27 and newer, unless NCCL_NET_GDR_C2C=0: use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1",
+	CoupledFar:     "the nearest eligible NIC belongs to another CPU than the one that the GPU is coupled to: give the job a NIC of the GPU's own CPU: look at NCCL_IB_HCA and at ports that are down",
+	LevelSet:       "NCCL_NET_GDR_LEVEL allows less distance than there is: take NCCL_NET_GDR_LEVEL out of the job's environment and of nccl.conf, or raise it",
+	ReadOff:        "NCCL_NET_GDR_READ=0 makes sending go through host memory: take NCCL_NET_GDR_READ out of the job's environment and of nccl.conf",
+	PreAmpere:      "NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct: nothing is wrong; NCCL_NET_GDR_READ=1 tries it",
+
+	NoActiveNIC:      "no eligible NIC has an ACTIVE port: look at the NICs' links first",
+	NoChosenNIC:      "NCCL_IB_HCA leaves no NIC with an ACTIVE port: correct NCCL_IB_HCA; names are those of /sys/class/infiniband",
+	NotNVIDIA:        "the GPU is not NVIDIA's: NCCL does not run on it",
+	NetPlugin:        "a net plugin is loaded, which decides by itself: ask the plugin: NCCL_DEBUG=INFO",
+	EFA:              "EFA is used through a net plugin (OFI), which decides by itself: ask the plugin: NCCL_DEBUG=INFO",
+	VirtualTopology:  "the PCI tree of a virtual machine does not show distances, and there is no topology file for it: give NCCL_TOPO_FILE, or /var/run/nvidia-topologyd/virtualTopology.xml",
+	ModelUnknown:     "what model the GPU is cannot be read: load the GPU driver, and let the exporter read /proc/driver/nvidia",
+	FlavourUnknown:   "whether the GPU driver's kernel modules are the open ones cannot be read: let the exporter read /proc/driver/nvidia/version",
+	KernelUnknown:    "whether the kernel can register DMA-BUFs cannot be read: let the exporter read /proc/kallsyms",
+	NICDriverUnknown: "whether the NIC's driver can register DMA-BUFs is not known of this kernel: look for reg_user_mr_dmabuf in the driver's source",
+	LinksUnknown:     "the GPU is older than Ampere, and whether NVLink joins it to another cannot be read: let the exporter use NVML",
+}
+
+func TestReasonsInWords(t *testing.T) {
+	for r, want := range said {
+		got := r.Words()
+		if remedy := r.Remedy(); remedy != "" {
+			got += ": " + remedy
+		}
+		if got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", r, got, want)
+		}
+	}
+	if a, b := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(advices)); !slices.Equal(a, b) {
+		t.Errorf("reasons in words %q, reasons %q", a, b)
+	}
+	for r := range advices {
+		mends := slices.Contains([]Reason{PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled}, r)
+		if r.NoMechanism() != mends {
+			t.Errorf("%s: no mechanism: %v", r, !mends)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+// Package gdr says whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or by way of host memory: what the machine is able
+// to, what NCCL makes of it, and why. NCCL stages without an error, at a fraction of the bandwidth. It is pure: facts in, verdicts out.
+//
+// The decision is that of NCCL 2.30: ncclTopoCheckGdr in src/graph/paths.cc and the InfiniBand transport's properties.
+package gdr
+
+import (
+	"cmp"
+
+	"rdma_exporter/internal/pci"
+)
+
+// Machine is all that the decision rests on, but for the job.
+type Machine struct {
+	Virtual bool   // a virtual machine, whose PCI tree is made up
+	Kernel  string // release: 6.12.48+deb13-amd64
+	Driver  Driver // of the GPUs
+	Peermem Peermem
+	// DMABUF says whether ib_core can register DMA-BUFs: the symbol ib_umem_dmabuf_get in /proc/kallsyms. Nil: not known.
+	DMABUF   *bool
+	Bridges  map[string]pci.Bridge // models of switches by address
+	Topology *Topology             // NCCL's topology file; nil: none
+	GPUs     []GPU
+	NICs     []NIC
+}
+
+// Driver is the GPU driver.
+type Driver struct {
+	Version string // 570.133.20; empty where it is not known
+	Open    *bool  // the open kernel modules; nil where it is not known
+}
+
+// Peermem is the older mechanism: a module that lets ib_core of MLNX_OFED, or of a kernel with that patch, map GPU memory.
+type Peermem struct {
+	Module string // nvidia_peermem or nv_peer_mem, where one is loaded
+	// Clients are the names in /sys/kernel/mm/memory_peers, which MLNX_OFED has up to 23.10.
+	Clients []string
+	// Supported says whether ib_core has ib_register_peer_memory_client. Nil: not known.
+	Supported *bool
+}
+
+// GPU is one GPU.
+type GPU struct {
+	Index, UUID string
+	Address     string
+	Vendor      uint64 // PCI vendor
+	Device      uint64 // PCI device id
+	Model       string // NVIDIA H100 80GB HBM3; empty where it is not known
+	Display     bool   // a display controller, as opposed to a 3D one without outputs
+	Place       pci.Place
+	// Compute is the CUDA compute capability, ten times the major number and the minor one: 90; 0 where it is not known.
+	Compute int
+	Linked  *bool // to another GPU by NVLink; nil where it is not known
+	Coupled bool  // to its CPU by NVLink-C2C
+}
+
+// NIC is an RDMA device.
+type NIC struct {
+	Device string
+	Driver string // mlx5_core
+	Role   pci.Role
+	Place  pci.Place
+	Ports  []Port
+}
+
+// Port is a port of a NIC.
+type Port struct {
+	Number int
+	Active bool
+}
+
+// State is how data goes.
+type State string
+
+// The states.
+const (
+	Direct  State = "direct"
+	Staging State = "staging" // by way of host memory
+	Unknown State = "unknown"
+)
+
+// Verdict is a state with its reason.
+type Verdict struct {
+	State  State
+	Reason Reason
+}
+
+// Mechanism is by which way a NIC gets at the memory of GPUs.
+type Mechanism string
+
+// The mechanisms.
+const (
+	PeerMem Mechanism = "peermem"
+	DMABUF  Mechanism = "dmabuf"
+	None    Mechanism = "none"
+)
+
+// Pair is what becomes of data between a GPU and a NIC.
+type Pair struct {
+	GPU, NIC  int          // indices into Machine
+	SMI       pci.Distance // in nvidia-smi's words; empty where it is not known
+	Distance  pci.Distance // in NCCL's words; empty where it is not known
+	Mechanism Mechanism    // that NCCL would use; empty where it is not known
+	Eligible  bool         // NCCL would use this NIC: it is up and of the job's choice
+	Send      Verdict      // the NIC reads the GPU's memory
+	Receive   Verdict      // the NIC writes it
+}
+
+// Verdict sums a pair up: that of receiving, unless only sending is not direct.
+func (p Pair) Verdict() Verdict {
+	if p.Receive.State == Direct {
+		return p.Send
+	}
+	return p.Receive
+}
+
+// Result is what is decided of all pairs.
+type Result struct {
+	Pairs []Pair // by GPU, then by NIC
+	// Best is each GPU with its best eligible NIC. Where there is none, NIC is negative and the verdicts say why.
+	Best []Pair
+}
+
+// Decide judges every pair of GPU and NIC, and every GPU by its best eligible NIC.
+func (m *Machine) Decide(j Job) Result {
+	d := newDecision(m, j)
+	r := Result{Pairs: make([]Pair, 0, len(m.GPUs)*len(m.NICs)), Best: make([]Pair, 0, len(m.GPUs))}
+	used := make([]int, len(m.NICs)) // by GPUs before
+	for g := range m.GPUs {
+		best := Pair{GPU: g, NIC: -1}
+		for n := range m.NICs {
+			p := d.pair(g, n)
+			r.Pairs = append(r.Pairs, p)
+			if p.Eligible && (best.NIC < 0 || p.compare(best) > 0 || p.compare(best) == 0 && used[n] < used[best.NIC]) {
+				best = p
+			}
+		}
+		if best.NIC < 0 {
+			v := Verdict{Unknown, d.none}
+			best.Send, best.Receive = v, v
+		} else {
+			used[best.NIC]++
+		}
+		r.Best = append(r.Best, best)
+	}
+	return r
+}
+
+// compare is more than 0 if the pair is better: by what one has of it, receiving before sending, then by nearness. GPUs share equal NICs.
+func (p Pair) compare(o Pair) int {
+	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), level(o.Distance)-level(p.Distance))
+}
+
+// rank puts what is not known above what is known to be bad, so that it is not told as bad.
+func (s State) rank() int {
+	switch s {
+	case Direct:
+		return 2
+	case Unknown:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,64 @@
+package gdr
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+func TestHCAs(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		device string
+		port   int
+		want   bool
+	}{
+		{"", "mlx5_0", 1, true},
+		{"mlx5", "mlx5_0", 1, true},
+		{"mlx5_1", "mlx5_10", 1, true},
+		{"=mlx5_1", "mlx5_10", 1, false},
+		{"=mlx5_1", "mlx5_1", 2, true},
+		{"mlx5_0:1,mlx5_1:1", "mlx5_1", 2, false},
+		{"mlx5_0:1,mlx5_1:1", "mlx5_1", 1, true},
+		{"^mlx5_bond", "mlx5_bond_0", 1, false},
+		{"^mlx5_bond", "mlx5_0", 1, true},
+		{"^=mlx5_1", "mlx5_10", 1, true},
+		{"^=mlx5_1", "mlx5_1", 1, false},
+		{",", "mlx5_1", 1, true},
+	} {
+		if got := env("NCCL_IB_HCA="+c.text).hcas().allow(c.device, c.port); got != c.want {
+			t.Errorf("%q, %s:%d: %v, want %v", c.text, c.device, c.port, got, c.want)
+		}
+	}
+}
+
+func TestConf(t *testing.T) {
+	got := ParseConf("# NCCL_IB_HCA=no\nNCCL_IB_HCA=mlx5_0,mlx5_1\r\n\nNCCL_NET_GDR_LEVEL=PIX\nNCCL_NET_GDR_LEVEL=SYS\nnonsense\n")
+	if want := env("NCCL_IB_HCA=mlx5_0,mlx5_1", "NCCL_NET_GDR_LEVEL=PIX"); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if both := env("NCCL_NET_GDR_LEVEL=PHB").With(got); both["NCCL_NET_GDR_LEVEL"] != "PHB" || both["NCCL_IB_HCA"] == "" {
+		t.Errorf("%v", both)
+	}
+	if n := env("A=0x10", "B=ten").integer("B", 7) + env("A=0x10").integer("A", 0); n != 23 {
+		t.Errorf("%d", n)
+	}
+}
+
+func FuzzParseConf(f *testing.F) {
+	f.Add("NCCL_DEBUG=INFO\n#x\n=\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		Job{Env: ParseConf(text)}.limit()
+		ParseConf(text).hcas().allow("mlx5_0", 1)
+	})
+}
+
+func TestParseVersion(t *testing.T) {
+	for text, want := range map[string]version{
+		"6.12.48+deb13-amd64": {6, 12, 48}, "5.14.0-503.el9": {5, 14, 0}, "2.22.3": {2, 22, 3}, "7.3-rc1": {7, 3}, "": nil, "x": nil, "6.x": {6},
+	} {
+		if got := parseVersion(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}

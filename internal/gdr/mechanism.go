@@ -1,0 +1,124 @@
+package gdr
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// registers says in which kernels a driver has the op reg_user_mr_dmabuf (drivers/infiniband/hw): it is not there in the one and
+// is in the other; between them nobody has looked. Names are those of the PCI function's driver.
+var registers = map[string]struct{ not, has version }{
+	"ice": {version{6, 1}, version{6, 12}}, "i40e": {version{6, 1}, version{6, 12}}, "idpf": {version{6, 1}, version{6, 12}},
+	"bnxt_en": {version{6, 1}, version{6, 12}},
+	"ionic":   {version{6, 12}, version{7, 3}},
+	"mana":    {version{6, 12}, version{7, 3}},
+}
+
+// lacking are drivers that have it in no kernel.
+var lacking = []string{"mlx4_core", "hns3", "erdma", "qede", "hfi1", "cxgb4", "rxe", "siw"}
+
+// dmabufDriver is the first GPU driver whose memory can be exported: that of CUDA 11.7.
+const dmabufDriver = 515
+
+// HasPeermem says whether NICs can use the GPU driver's peer memory.
+func (m *Machine) HasPeermem() bool { return m.Peermem.Module != "" }
+
+// HasDMABUF says whether a NIC of a driver can use DMA-BUFs of GPUs, and why not or why it is not known.
+func (m *Machine) HasDMABUF(driver string) (State, Reason) {
+	kernel := parseVersion(m.Kernel)
+	supported := m.DMABUF
+	if supported == nil && kernel != nil && !kernel.before(version{6, 1}) {
+		yes := true
+		supported = &yes
+	}
+	gpu, told := driverMajor(m.Driver.Version)
+	switch {
+	case told && gpu < dmabufDriver:
+		return Staging, DriverOld
+	case m.Driver.Open != nil && !*m.Driver.Open:
+		return Staging, DriverProprietary
+	case supported != nil && !*supported:
+		return Staging, KernelOld
+	case m.Driver.Open == nil:
+		return Unknown, FlavourUnknown
+	case supported == nil:
+		return Unknown, KernelUnknown
+	}
+	if driver == "mlx5_core" { // it got both at once, in any kernel with backports
+		return Direct, IsDirect
+	}
+	span, listed := registers[driver]
+	kernel = kernel[:min(len(kernel), 2)]
+	switch {
+	case slices.Contains(lacking, driver), listed && kernel != nil && !span.not.before(kernel):
+		return Staging, NICDriverLacks
+	case listed && kernel != nil && !kernel.before(span.has):
+		return Direct, IsDirect
+	}
+	return Unknown, NICDriverUnknown
+}
+
+func driverMajor(text string) (int, bool) {
+	major, _, _ := strings.Cut(text, ".")
+	n, err := strconv.Atoi(major)
+	return n, err == nil
+}
+
+// seesPeermem says whether NCCL finds the peer memory module that is loaded (ncclIbGdrModuleLoaded, src/transport/net_ib). Since 2.23.4
+// it looks at the module itself, before at the list of clients that MLNX_OFED had; a version that is not known is a newer one.
+func (m *Machine) seesPeermem(v version) bool {
+	if m.Peermem.Module == "nvidia_peermem" && !v.before(version{2, 23, 4}) {
+		return true
+	}
+	return slices.ContainsFunc(m.Peermem.Clients, func(c string) bool { return c == "nv_mem" || c == "nv_mem_nc" || c == "nvidia-peermem" })
+}
+
+// supportsGDR says whether a model of GPU has GPUDirect RDMA: data center and professional ones. GB10 (DGX Spark) has not.
+func (g *GPU) supportsGDR() (supported, known bool) {
+	for _, lacks := range []string{"GeForce", "TITAN", "GB10"} {
+		for word := range strings.FieldsSeq(g.Model) {
+			if strings.EqualFold(word, lacks) {
+				return false, true
+			}
+		}
+	}
+	if g.Device == 0x2e12 { // GB10
+		return false, true
+	}
+	return true, g.Model != "" || !g.Display
+}
+
+// preAmpere says whether the GPU is of an architecture before Ampere, by its compute capability or else its device id: GA100 has
+// 0x2080 to 0x20ff, and all of 0x2200 and above is newer.
+func (g *GPU) preAmpere() bool {
+	if g.Compute != 0 {
+		return g.Compute < 80
+	}
+	return g.Device < 0x2080 || g.Device >= 0x2100 && g.Device < 0x2200
+}
+
+// version is numbers, the first the most significant; nil is not known.
+type version []int
+
+// before says whether v is older than o. What is not known is not.
+func (v version) before(o version) bool { return v != nil && slices.Compare(v, o) < 0 }
+
+// parseVersion reads the numbers that a text begins with: 6.12.48+deb13, 2.22.3.
+func parseVersion(text string) (v version) {
+	for part := range strings.SplitSeq(text, ".") {
+		end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		number := part
+		if end >= 0 {
+			number = part[:end]
+		}
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return v
+		}
+		if v = append(v, n); end >= 0 {
+			return v
+		}
+	}
+	return v
+}

@@ -1,0 +1,102 @@
+package gdr
+
+import (
+	"maps"
+	"slices"
+)
+
+// Reason says why data goes as it does.
+type Reason string
+
+// The reasons. Those of direct ways come first, then those why there is no mechanism, then the others of staging, then those of what
+// cannot be known.
+const (
+	IsDirect        Reason = "direct"
+	DirectCoupled   Reason = "direct_c2c"
+	DirectForcedPCI Reason = "direct_pcie_mapping"
+
+	PeermemNotLoaded  Reason = "peermem_not_loaded"
+	PeermemInvisible  Reason = "peermem_invisible_to_nccl"
+	DriverProprietary Reason = "gpu_driver_proprietary"
+	DriverOld         Reason = "gpu_driver_without_dmabuf"
+	KernelOld         Reason = "kernel_without_dmabuf"
+	NICDriverLacks    Reason = "nic_driver_without_dmabuf"
+	DMABUFDisabled    Reason = "dmabuf_disabled"
+
+	GPUUnsupported Reason = "gpu_unsupported"
+	FarHostBridge  Reason = "beyond_host_bridge"
+	FarNode        Reason = "other_numa_node"
+	CoupledOff     Reason = "c2c_not_used"
+	CoupledFar     Reason = "other_cpu"
+	LevelSet       Reason = "gdr_level_set"
+	ReadOff        Reason = "gdr_read_disabled"
+	PreAmpere      Reason = "pre_ampere_send"
+
+	NoActiveNIC      Reason = "no_active_nic"
+	NoChosenNIC      Reason = "no_chosen_nic"
+	NotNVIDIA        Reason = "gpu_not_nvidia"
+	NetPlugin        Reason = "net_plugin"
+	EFA              Reason = "efa"
+	VirtualTopology  Reason = "vm_topology"
+	ModelUnknown     Reason = "gpu_model_unknown"
+	FlavourUnknown   Reason = "gpu_driver_unknown"
+	KernelUnknown    Reason = "kernel_unknown"
+	NICDriverUnknown Reason = "nic_driver_unknown"
+	LinksUnknown     Reason = "nvlink_unknown"
+)
+
+// advice is a reason in words, and what to do.
+type advice struct{ words, remedy string }
+
+var advices = map[Reason]advice{
+	IsDirect:        {"the NIC reads and writes the GPU's memory itself", ""},
+	DirectCoupled:   {"the NIC reaches the GPU's memory through the CPU that the GPU is coupled to", ""},
+	DirectForcedPCI: {"the NIC reaches the GPU's memory over PCIe, though the GPU is coupled to its CPU", ""},
+
+	PeermemNotLoaded:  {"the kernel supports peer memory, but nvidia_peermem is not loaded, and DMA-BUF is not to be had", "modprobe nvidia_peermem, and name it in /etc/modules-load.d; if it does not load, install the GPU driver again after MLNX_OFED"},
+	PeermemInvisible:  {"nvidia_peermem is loaded, but this NCCL looks for it in /sys/kernel/mm/memory_peers, which MLNX_OFED has no more since 24.04, and DMA-BUF is not to be had", "use NCCL 2.23.4 or newer, or the open GPU kernel modules for DMA-BUF"},
+	DriverProprietary: {"the GPU driver's proprietary kernel modules export no DMA-BUF, and no peer memory module is loaded", "install the open GPU kernel modules, or MLNX_OFED and nvidia_peermem"},
+	DriverOld:         {"the GPU driver is older than 515, before DMA-BUF, and no peer memory module is loaded", "install a newer GPU driver with open kernel modules, or MLNX_OFED and nvidia_peermem"},
+	KernelOld:         {"the kernel's ib_core cannot register DMA-BUFs, and no peer memory module is loaded", "run Linux 5.12 or newer, or install MLNX_OFED and nvidia_peermem"},
+	NICDriverLacks:    {"the NIC's driver cannot register DMA-BUFs, and no peer memory module is loaded", "use a newer kernel, or the vendor's driver, if it has reg_user_mr_dmabuf"},
+	DMABUFDisabled:    {"NCCL_DMABUF_ENABLE=0 switches DMA-BUF off, and no peer memory module is loaded", "take NCCL_DMABUF_ENABLE out of the job's environment and of nccl.conf"},
+
+	GPUUnsupported: {"this GPU has no GPUDirect RDMA", "use a data center or professional GPU"},
+	FarHostBridge:  {"the nearest eligible NIC is behind another host bridge or root port than the GPU", "put GPU and NIC behind one PCIe switch; NCCL_NET_GDR_LEVEL=PHB tries it all the same"},
+	FarNode:        {"the nearest eligible NIC belongs to another NUMA node than the GPU", "put the NIC into a slot of the GPU's own socket, best behind the same PCIe switch"},
+	CoupledOff:     {"the way through the coupled CPU is used by NCCL 2.27 and newer, unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
+	CoupledFar:     {"the nearest eligible NIC belongs to another CPU than the one that the GPU is coupled to", "give the job a NIC of the GPU's own CPU: look at NCCL_IB_HCA and at ports that are down"},
+	LevelSet:       {"NCCL_NET_GDR_LEVEL allows less distance than there is", "take NCCL_NET_GDR_LEVEL out of the job's environment and of nccl.conf, or raise it"},
+	ReadOff:        {"NCCL_NET_GDR_READ=0 makes sending go through host memory", "take NCCL_NET_GDR_READ out of the job's environment and of nccl.conf"},
+	PreAmpere:      {"NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct", "nothing is wrong; NCCL_NET_GDR_READ=1 tries it"},
+
+	NoActiveNIC:      {"no eligible NIC has an ACTIVE port", "look at the NICs' links first"},
+	NoChosenNIC:      {"NCCL_IB_HCA leaves no NIC with an ACTIVE port", "correct NCCL_IB_HCA; names are those of /sys/class/infiniband"},
+	NotNVIDIA:        {"the GPU is not NVIDIA's: NCCL does not run on it", ""},
+	NetPlugin:        {"a net plugin is loaded, which decides by itself", "ask the plugin: NCCL_DEBUG=INFO"},
+	EFA:              {"EFA is used through a net plugin (OFI), which decides by itself", "ask the plugin: NCCL_DEBUG=INFO"},
+	VirtualTopology:  {"the PCI tree of a virtual machine does not show distances, and there is no topology file for it", "give NCCL_TOPO_FILE, or /var/run/nvidia-topologyd/virtualTopology.xml"},
+	ModelUnknown:     {"what model the GPU is cannot be read", "load the GPU driver, and let the exporter read /proc/driver/nvidia"},
+	FlavourUnknown:   {"whether the GPU driver's kernel modules are the open ones cannot be read", "let the exporter read /proc/driver/nvidia/version"},
+	KernelUnknown:    {"whether the kernel can register DMA-BUFs cannot be read", "let the exporter read /proc/kallsyms"},
+	NICDriverUnknown: {"whether the NIC's driver can register DMA-BUFs is not known of this kernel", "look for reg_user_mr_dmabuf in the driver's source"},
+	LinksUnknown:     {"the GPU is older than Ampere, and whether NVLink joins it to another cannot be read", "let the exporter use NVML"},
+}
+
+// Reasons are all of them, by name.
+func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
+
+// Words is the reason as a sentence without its full stop.
+func (r Reason) Words() string { return advices[r].words }
+
+// Remedy says what to do, empty where there is nothing to do.
+func (r Reason) Remedy() string { return advices[r].remedy }
+
+// NoMechanism says that there is no way for a NIC to get at the memory of the GPU, which somebody can change.
+func (r Reason) NoMechanism() bool {
+	switch r {
+	case PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,379 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	// nvidiactl is there while the driver is loaded. Without it the library would run nvidia-modprobe.
+	nvidiactl = "/dev/nvidiactl"
+	// nvmlOpenTime is what initialising gets: without persistence the driver wakes every GPU, seconds each.
+	nvmlOpenTime = 60 * time.Second
+	// nvmlGPUTime is what the calls for one GPU get together.
+	nvmlGPUTime = 5 * time.Second
+	// A library that fails, or has lost a GPU, is initialised again after nvmlFirstPause, then twice that, up to nvmlLastPause.
+	nvmlFirstPause = time.Minute
+	nvmlLastPause  = 15 * time.Minute
+	// nvmlEventTime is how long a wait for events takes, and letting go of the driver with it.
+	nvmlEventTime = 500 * time.Millisecond
+)
+
+// errReleased is the error while NVML is let go of.
+var errReleased = fmt.Errorf("NVML is released on request: %w", syscall.EBUSY)
+
+// nvmlDoor is the way to NVML. One thread makes all calls but the waits for events, so that a call that does not return costs that
+// thread only: no other call is made until it does.
+type nvmlDoor struct {
+	load    func() (nvmlLibrary, error)
+	control string // nvidiactl
+	now     func() time.Time
+	lanes   *Lanes
+	jobs    chan func()
+	start   sync.Once
+	inside  atomic.Value // string: what is being asked
+
+	mu       sync.Mutex
+	lib      nvmlLibrary
+	session  *nvmlSession // nil while NVML is not initialised
+	failed   error        // of the last attempt
+	pause    time.Duration
+	retryAt  time.Time // when it may be initialised again
+	released time.Time // until when nothing may be held
+	watch    bool
+	xids     map[string]*xidCount // by UUID
+}
+
+// nvmlSession is between Init and Shutdown.
+type nvmlSession struct {
+	nvml  snapshot.NVML // without GPUs
+	seats []*nvmlSeat   // nil for a GPU that gave no handle
+	errs  []error       // of those that gave none
+	quit  chan struct{} // closed when it is about to end
+	heard chan struct{} // closed when nobody waits for its events any more; nil if nobody did
+}
+
+func newNVMLDoor(load func() (nvmlLibrary, error), control string) *nvmlDoor {
+	return &nvmlDoor{load: load, control: control, now: time.Now, lanes: NewLanes(), jobs: make(chan func()), xids: map[string]*xidCount{}}
+}
+
+// do runs f on the thread of NVML and waits for it until d has passed or ctx ends. The error wraps ErrStuck if it has not returned,
+// or one before it has not. What a late f gives must not be looked at.
+func (n *nvmlDoor) do(ctx context.Context, d time.Duration, what string, f func()) error {
+	n.start.Do(func() {
+		go func() {
+			runtime.LockOSThread()
+			for job := range n.jobs {
+				job()
+			}
+		}()
+	})
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	err := n.lanes.Do(ctx, "NVML", func() {
+		done := make(chan struct{})
+		n.jobs <- func() {
+			defer close(done)
+			n.inside.Store(what)
+			f()
+		}
+		<-done
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", n.inside.Load(), err)
+	}
+	return nil
+}
+
+// ReadGPUs reads the GPUs one after the other. One that does not answer in time ends the reading.
+func (n *nvmlDoor) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
+	s, err := n.open(ctx)
+	if err != nil {
+		return snapshot.NVML{}, nil, err
+	}
+	out, errs := s.nvml, append([]error{}, s.errs...)
+	for i, seat := range s.seats {
+		if seat == nil {
+			continue
+		}
+		g, failed, err := n.readGPU(ctx, s, seat, full)
+		if err != nil {
+			return out, append(errs, err), nil
+		}
+		for _, err := range failed {
+			errs = append(errs, fmt.Errorf("GPU %d (%s): %w", i, seat.identity.PCIAddress, err))
+		}
+		dead := nvmlDead(failed)
+		if dead == nil {
+			n.countXIDs(&g)
+			out.GPUs = append(out.GPUs, g)
+		}
+		if errors.Is(dead, nvmlUninitialized) {
+			break
+		}
+	}
+	n.judge(ctx, s, errs)
+	return out, errs, nil
+}
+
+func (n *nvmlDoor) readGPU(ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool) (g snapshot.GPU, failed []error, err error) {
+	err = n.do(ctx, nvmlGPUTime, fmt.Sprintf("figures of GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
+		if !n.current(s) {
+			failed = []error{nvmlUninitialized}
+			return
+		}
+		g, failed = seat.read(full)
+	})
+	if err != nil { // f may still be at it
+		return snapshot.GPU{}, nil, err
+	}
+	return g, failed, nil
+}
+
+// current says whether a session has not ended. On the thread of NVML it stays so.
+func (n *nvmlDoor) current(s *nvmlSession) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.session == s
+}
+
+// judge ends a session that has lost a GPU or was ended by somebody else, so that the next reading begins another one.
+func (n *nvmlDoor) judge(ctx context.Context, s *nvmlSession, errs []error) {
+	dead := nvmlDead(errs)
+	n.mu.Lock()
+	switch {
+	case dead == nil:
+		n.pause, n.retryAt = 0, time.Time{}
+	case n.retryAt.IsZero():
+		n.backOff(dead)
+	}
+	over := errors.Is(dead, nvmlUninitialized) || dead != nil && !n.now().Before(n.retryAt)
+	n.mu.Unlock()
+	if over {
+		_ = n.close(ctx, s) // its error is that of the next reading
+	}
+}
+
+// backOff notes an error after which NVML is left alone for longer each time; n.mu is held.
+func (n *nvmlDoor) backOff(err error) {
+	n.pause = min(max(2*n.pause, nvmlFirstPause), nvmlLastPause)
+	n.failed, n.retryAt = err, n.now().Add(n.pause)
+}
+
+// open initialises NVML if it is not, and may be. What could not be let go of when it was asked for is let go of here.
+func (n *nvmlDoor) open(ctx context.Context) (*nvmlSession, error) {
+	n.mu.Lock()
+	s, failed, retryAt, released := n.session, n.failed, n.retryAt, n.released.After(n.now())
+	n.mu.Unlock()
+	switch {
+	case released && s != nil:
+		return nil, errors.Join(errReleased, n.close(ctx, s))
+	case released:
+		return nil, errReleased
+	case s != nil:
+		return s, nil
+	}
+	if _, err := os.Stat(n.control); err != nil {
+		return nil, &Error{"look at", n.control, errors.Unwrap(err)}
+	}
+	if n.now().Before(retryAt) {
+		return nil, failed
+	}
+	if err := n.do(ctx, nvmlOpenTime, "nvmlInit", n.begin); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session == nil {
+		return nil, n.failed
+	}
+	return n.session, nil
+}
+
+// begin initialises NVML, on its thread. It may come late: its result is in the door.
+func (n *nvmlDoor) begin() {
+	s, err := n.beginSession()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.backOff(err)
+		return
+	}
+	n.session, n.failed, n.retryAt = s, nil, time.Time{}
+	if dead := nvmlDead(s.errs); dead != nil {
+		n.backOff(dead)
+	}
+}
+
+func (n *nvmlDoor) beginSession() (*nvmlSession, error) {
+	if n.lib == nil {
+		lib, err := n.load()
+		if err != nil {
+			return nil, err
+		}
+		n.lib = lib
+	}
+	if err := n.lib.Init(); err != nil {
+		return nil, explained(err)
+	}
+	s := &nvmlSession{quit: make(chan struct{})}
+	r := nvmlReading{}
+	var err error
+	s.nvml.Driver, err = n.lib.DriverVersion()
+	r.keep(err)
+	cuda, err := n.lib.CUDAVersion()
+	if r.keep(err) {
+		s.nvml.CUDA = cudaVersion(cuda)
+	}
+	count, err := n.lib.Count()
+	if err != nil {
+		return nil, errors.Join(err, n.lib.Shutdown())
+	}
+	for i := range count {
+		device, err := n.lib.Device(i)
+		if err != nil {
+			s.seats, s.errs = append(s.seats, nil), append(s.errs, fmt.Errorf("GPU %d: %w", i, err))
+			continue
+		}
+		at, errs := seat(i, device)
+		s.seats, s.errs = append(s.seats, at), append(s.errs, errs...)
+	}
+	s.errs = append(s.errs, r.errs...)
+	return s, nil
+}
+
+// explained adds the remedy to errors that do not tell it.
+func explained(err error) error {
+	switch {
+	case errors.Is(err, nvmlReturn(18)):
+		return fmt.Errorf("%w: the driver was replaced under the library that is loaded: restart the exporter", err)
+	case errors.Is(err, nvmlLibraryNotFound):
+		return fmt.Errorf("%w: in a container, let the NVIDIA runtime put it there (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
+	}
+	return err
+}
+
+// close ends a session and lets go of all that it holds.
+func (n *nvmlDoor) close(ctx context.Context, s *nvmlSession) error {
+	n.mu.Lock()
+	if n.session != s || s == nil {
+		n.mu.Unlock()
+		return nil
+	}
+	select {
+	case <-s.quit:
+	default:
+		close(s.quit)
+	}
+	heard := s.heard
+	n.mu.Unlock()
+	if heard != nil {
+		wait, cancel := context.WithTimeout(ctx, nvmlEventTime+nvmlGPUTime)
+		defer cancel()
+		select {
+		case <-heard:
+		case <-wait.Done():
+			return fmt.Errorf("nvmlEventSetWait: %w", ErrStuck)
+		}
+	}
+	var err error
+	if stuck := n.do(ctx, nvmlOpenTime, "nvmlShutdown", func() { err = n.end(s) }); stuck != nil {
+		return stuck
+	}
+	return err
+}
+
+// end ends a session, on the thread of NVML.
+func (n *nvmlDoor) end(s *nvmlSession) error {
+	if !n.current(s) {
+		return nil
+	}
+	err := n.lib.Shutdown()
+	if errors.Is(err, nvmlUninitialized) {
+		err = nil
+	}
+	if err == nil {
+		n.mu.Lock()
+		n.session = nil
+		n.mu.Unlock()
+	}
+	return err
+}
+
+// ReleaseGPUs shuts NVML down for a time, and looks whether the process holds a device of the driver after that.
+func (n *nvmlDoor) ReleaseGPUs(ctx context.Context, d time.Duration) error {
+	n.mu.Lock()
+	n.released = time.Time{}
+	if d > 0 {
+		n.released = n.now().Add(d)
+	}
+	n.pause, n.retryAt = 0, time.Time{}
+	n.mu.Unlock()
+	if d <= 0 {
+		return nil
+	}
+	var s *nvmlSession
+	if err := n.do(ctx, nvmlOpenTime, "waiting for NVML", func() { // which may be about to be initialised
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		s = n.session
+	}); err != nil {
+		return err
+	}
+	if err := n.close(ctx, s); err != nil {
+		return err
+	}
+	if held := heldDevices(); len(held) > 0 {
+		return fmt.Errorf("NVML is shut down, but %s is still open: %w", strings.Join(held, ", "), syscall.EBUSY)
+	}
+	return nil
+}
+
+// GPUsReleased is for how long NVML is released yet.
+func (n *nvmlDoor) GPUsReleased() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return max(0, n.released.Sub(n.now()))
+}
+
+// heldDevices are the devices of the NVIDIA driver that this process has open.
+func heldDevices() (held []string) {
+	const fds = "/proc/self/fd"
+	entries, err := os.ReadDir(fds)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if to, err := os.Readlink(fds + "/" + e.Name()); err == nil && strings.HasPrefix(to, "/dev/nvidia") {
+			held = append(held, to)
+		}
+	}
+	return held
+}
+
+// NoNVML answers as a machine without an NVIDIA driver.
+type NoNVML struct{}
+
+// ReadGPUs answers ENOENT.
+func (NoNVML) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
+	return snapshot.NVML{}, nil, &Error{"look at", nvidiactl, syscall.ENOENT}
+}
+
+// WatchGPUs has nothing to listen to.
+func (NoNVML) WatchGPUs(context.Context) error { return nil }
+
+// ReleaseGPUs holds nothing.
+func (NoNVML) ReleaseGPUs(context.Context, time.Duration) error { return nil }
+
+// GPUsReleased is never.
+func (NoNVML) GPUsReleased() time.Duration { return 0 }

@@ -1,0 +1,578 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// fakeNVML is a library with GPUs. It fails the test that calls it when it is not initialised.
+type fakeNVML struct {
+	t    testing.TB
+	mu   sync.Mutex
+	gpus []*fakeGPU
+
+	initErr       error
+	inits, events int
+	open          bool
+	ended         bool          // by somebody else: all answer UNINITIALIZED
+	slowInit      time.Duration // that Init takes
+	slowWait      time.Duration // that a wait for events takes, whatever it is given
+	shutdownErr   error
+	xids          chan fakeXID
+}
+
+type fakeXID struct {
+	uuid string
+	code uint64
+}
+
+// fakeGPU answers what a Hopper GPU does, save what is set.
+type fakeGPU struct {
+	lib      *fakeNVML
+	index    int
+	missing  map[string]error // by function; "*" of all
+	fields   map[uint32]error
+	blocked  chan struct{} // calls return when it is closed; nil: at once
+	inside   chan struct{} // gets something when a call begins to block
+	byCall   bool          // states of links are told by the function only
+	down     int           // links that are down
+	links    uint64
+	noEvents bool
+}
+
+func (f *fakeNVML) ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.open {
+		f.t.Error("called without being initialised: that ends the process")
+	}
+	if f.ended {
+		return nvmlError("any", uint32(nvmlUninitialized))
+	}
+	return nil
+}
+
+func (f *fakeNVML) Init() error {
+	time.Sleep(f.slowInit)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.inits++
+	f.open, f.ended = f.initErr == nil, false
+	return f.initErr
+}
+
+func (f *fakeNVML) Shutdown() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.open || f.events > 0 {
+		f.t.Errorf("shut down while open is %v with %d sets of events", f.open, f.events)
+	}
+	if f.shutdownErr == nil {
+		f.open = false
+	}
+	return f.shutdownErr
+}
+
+func (f *fakeNVML) DriverVersion() (string, error) { return "580.95.05", f.ready() }
+func (f *fakeNVML) CUDAVersion() (int, error)      { return 13000, f.ready() }
+func (f *fakeNVML) Count() (int, error)            { return len(f.gpus), f.ready() }
+
+func (f *fakeNVML) Device(i int) (nvmlDevice, error) {
+	if err := f.gpus[i].missing["handle"]; err != nil {
+		return nil, err
+	}
+	return f.gpus[i], f.ready()
+}
+
+func (f *fakeNVML) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
+	if err := f.ready(); err != nil {
+		return nil, nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events++
+	registered := make([]bool, len(devices))
+	for i, d := range devices {
+		registered[i] = !d.(*fakeGPU).noEvents
+	}
+	return f, registered, nil
+}
+
+func (f *fakeNVML) Wait(d time.Duration) (string, uint64, error) {
+	if err := f.ready(); err != nil {
+		return "", 0, err
+	}
+	select {
+	case x := <-f.xids:
+		return x.uuid, x.code, nil
+	case <-time.After(max(d, f.slowWait)):
+		return "", 0, nvmlTimeout
+	}
+}
+
+func (f *fakeNVML) Free() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.events--
+	return nil
+}
+
+// call is one of the library's: it may block, and fail.
+func (g *fakeGPU) call(function string) error {
+	if err := g.lib.ready(); err != nil {
+		return err
+	}
+	if g.blocked != nil {
+		select {
+		case g.inside <- struct{}{}:
+		default:
+		}
+		<-g.blocked
+	}
+	if err := g.missing["*"]; err != nil {
+		return &Error{"ask", function, err}
+	}
+	if err := g.missing[function]; err != nil {
+		return &Error{"ask", function, err}
+	}
+	return nil
+}
+
+func (g *fakeGPU) Text(function string) (string, error) {
+	return map[string]string{
+		"nvmlDeviceGetUUID": fmt.Sprintf("GPU-%d", g.index), "nvmlDeviceGetPciInfo": fmt.Sprintf("00000000:%02X:00.0", 0x1b+g.index),
+		"nvmlDeviceGetName": "NVIDIA H200", "nvmlDeviceGetSerial": fmt.Sprint(1650000000000 + g.index),
+	}[function], g.call(function)
+}
+
+func (g *fakeGPU) Numbers(function string) ([]uint64, error) {
+	return map[string][]uint64{
+		"nvmlDeviceGetCudaComputeCapability": {9, 0}, "nvmlDeviceGetCurrPcieLinkGeneration": {5}, "nvmlDeviceGetMaxPcieLinkGeneration": {5},
+		"nvmlDeviceGetCurrPcieLinkWidth": {16}, "nvmlDeviceGetMaxPcieLinkWidth": {16}, "nvmlDeviceGetTemperature": {41},
+		"nvmlDeviceGetPowerUsage": {71250}, "nvmlDeviceGetUtilizationRates": {50, 10}, "nvmlDeviceGetMemoryInfo_v2": {1 << 30, 4 << 30},
+		"nvmlDeviceGetMemoryInfo": {2 << 30, 4 << 30}, "nvmlDeviceGetBAR1MemoryInfo": {1 << 20, 8 << 30},
+		"nvmlDeviceGetCurrentClocksEventReasons": {4}, "nvmlDeviceGetCurrentClocksThrottleReasons": {8}, "nvmlDeviceGetRemappedRows": {1, 2, 1, 0},
+	}[function], g.call(function)
+}
+
+func (g *fakeGPU) Fields(fields []nvmlField) error {
+	for i := range fields {
+		f := &fields[i]
+		f.Value = uint64(f.ID)
+		f.Err = g.fields[f.ID]
+		switch {
+		case f.ID == 91:
+			f.Value = g.links
+		case f.ID == nvmlLinkState && g.byCall:
+			f.Err = nvmlReturn(3)
+		case f.ID == nvmlLinkState && f.Scope == 0 && g.down == 0:
+			f.Value = nvmlLinkSleeps
+		case f.ID == nvmlLinkState:
+			f.Value = 1
+			if int(f.Scope) < g.down {
+				f.Value = 3 // up, and no traffic
+			}
+		}
+	}
+	return g.call("nvmlDeviceGetFieldValues")
+}
+
+func (g *fakeGPU) NVLinkActive(link int) (bool, error) {
+	return link >= g.down, g.call("nvmlDeviceGetNvLinkState")
+}
+
+func (g *fakeGPU) Fabric() (snapshot.GPUFabric, error) {
+	return snapshot.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
+}
+
+// door is one to a library with some GPUs, on a machine with a driver.
+func door(t testing.TB, gpus int) (*nvmlDoor, *fakeNVML) {
+	t.Helper()
+	lib := &fakeNVML{t: t, xids: make(chan fakeXID)}
+	for i := range gpus {
+		lib.gpus = append(lib.gpus, &fakeGPU{lib: lib, index: i, links: 18, missing: map[string]error{}, fields: map[uint32]error{}})
+	}
+	dir := t.TempDir()
+	put(t, dir, "nvidiactl", "")
+	n := newNVMLDoor(func() (nvmlLibrary, error) { return lib, nil }, filepath.Join(dir, "nvidiactl"))
+	t.Cleanup(n.stop)
+	return n, lib
+}
+
+func (n *nvmlDoor) stop() { close(n.jobs) }
+
+// readGPUsOf is a reading that has to succeed.
+func readGPUsOf(t testing.TB, n *nvmlDoor) (snapshot.NVML, []error) {
+	t.Helper()
+	v, errs, err := n.ReadGPUs(t.Context(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v, errs
+}
+
+func indexes(v snapshot.NVML) (out []int) {
+	for _, g := range v.GPUs {
+		out = append(out, g.Index)
+	}
+	return out
+}
+
+func TestNothingIsLoadedWithoutTheDriver(t *testing.T) {
+	n := newNVMLDoor(func() (nvmlLibrary, error) {
+		t.Error("the library is loaded")
+		return nil, syscall.ENOSYS
+	}, filepath.Join(t.TempDir(), "nvidiactl"))
+	for range 3 {
+		if _, _, err := n.ReadGPUs(t.Context(), true); !IsAbsent(err) {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestFiguresOfAGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 2)
+		lib.gpus[1].down, lib.gpus[1].byCall = 2, true
+		v, errs := readGPUsOf(t, n)
+		if len(errs) > 0 || v.Driver != "580.95.05" || v.CUDA != "13.0" || len(v.GPUs) != 2 {
+			t.Fatalf("%+v %v", v, errs)
+		}
+		g := v.GPUs[0]
+		if g.UUID != "GPU-0" || g.PCIAddress != "0000:1b:00.0" || g.Model != "NVIDIA H200" || g.Serial != "1650000000000" || g.Capability != "9.0" {
+			t.Errorf("%+v", g)
+		}
+		for what, pair := range map[string]struct {
+			have *uint64
+			want uint64
+		}{
+			"width": {g.PCIeWidth, 16}, "replays": {g.PCIeReplays, 94}, "transmit": {g.PCIeTransmit, 197}, "links": {g.NVLinks, 18},
+			"up": {g.NVLinksUp, 18}, "NVLink transmit": {g.NVLinkTransmit, 138 * 1024}, "recovery": {g.RecoveryAction, 230},
+			"memory": {g.MemoryUsed, 1 << 30}, "throttle": {g.Throttle, 4}, "up of the other": {v.GPUs[1].NVLinksUp, 16},
+		} {
+			if pair.have == nil || *pair.have != pair.want {
+				t.Errorf("%s: %v, want %d", what, pair.have, pair.want)
+			}
+		}
+		if *g.Power != 71.25 || *g.Utilization != 0.5 || *g.Temperature != 41 || *g.RemappedRows != (snapshot.RemappedRows{Correctable: 1, Uncorrectable: 2, Pending: true}) {
+			t.Errorf("%+v", g)
+		}
+		if g.XIDs != nil {
+			t.Error("XID errors are counted, and nobody listens")
+		}
+	})
+}
+
+// TestMissingFunctions: what a library lacks, or a GPU does not support, is absent, and no fault.
+func TestMissingFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		g := lib.gpus[0]
+		for _, f := range []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetRemappedRows"} {
+			g.missing[f] = nvmlFunctionNotFound
+		}
+		g.missing["nvmlDeviceGetPowerUsage"] = nvmlReturn(3)
+		g.fields[197], g.fields[230], g.fields[38] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3)
+		v, errs := readGPUsOf(t, n)
+		if len(errs) > 0 || len(v.GPUs) != 1 {
+			t.Fatalf("%+v %v", v, errs)
+		}
+		got := v.GPUs[0]
+		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.RecoveryAction != nil {
+			t.Errorf("%+v", got)
+		}
+		if *got.MemoryUsed != 2<<30 || *got.Throttle != 8 || *got.PCIeReplays != 94 {
+			t.Errorf("what came before a function is not read: %+v", got)
+		}
+	})
+}
+
+func TestGPUWithoutNVLinks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.gpus[0].links = 0
+		v, errs := readGPUsOf(t, n)
+		if g := v.GPUs[0]; len(errs) > 0 || g.NVLinksUp != nil || g.NVLinkTransmit != nil || g.NVLinkErrors != nil {
+			t.Errorf("%+v %v", g, errs)
+		}
+	})
+}
+
+// TestPermissionCostsAFigure: it is told, with the GPU that it is of.
+func TestPermissionCostsAFigure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 2)
+		lib.gpus[1].missing["nvmlDeviceGetSerial"] = nvmlReturn(4)
+		v, errs := readGPUsOf(t, n)
+		if len(v.GPUs) != 2 || len(errs) != 1 || ReasonOf(errs[0]) != Permission {
+			t.Errorf("%v %v", v, errs)
+		}
+	})
+}
+
+// TestStuckCall: a call that does not return costs the rest of the reading; no other is made until it does, nor waited for.
+func TestStuckCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 3)
+		readGPUsOf(t, n)
+		g := lib.gpus[1]
+		g.blocked, g.inside = make(chan struct{}), make(chan struct{}, 10)
+		start := time.Now()
+		v, errs := readGPUsOf(t, n)
+		if took := time.Since(start); took != nvmlGPUTime || fmt.Sprint(indexes(v)) != "[0]" || len(errs) != 1 || ReasonOf(errs[0]) != Stuck ||
+			!strings.Contains(errs[0].Error(), "GPU 1 (0000:1c:00.0)") {
+			t.Fatalf("%v: %v %v", took, indexes(v), errs)
+		}
+		for range 3 {
+			start := time.Now()
+			if v, errs := readGPUsOf(t, n); time.Since(start) != 0 || len(v.GPUs) != 0 || len(errs) != 1 || ReasonOf(errs[0]) != Stuck {
+				t.Errorf("%v: %v %v", time.Since(start), v, errs)
+			}
+		}
+		if err := n.ReleaseGPUs(t.Context(), time.Hour); !errors.Is(err, ErrStuck) {
+			t.Errorf("released while a call is inside: %v", err)
+		}
+		if err := n.ReleaseGPUs(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		if len(g.inside) != 1 {
+			t.Errorf("%d calls, want one", len(g.inside))
+		}
+		close(g.blocked)
+		synctest.Wait()
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 3 || len(errs) > 0 {
+			t.Errorf("after it has returned: %v %v", indexes(v), errs)
+		}
+	})
+}
+
+// TestLostGPU: the others are read on; it is looked for again after a while, and then after longer ones.
+func TestLostGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 3)
+		readGPUsOf(t, n)
+		lib.gpus[1].missing["*"] = nvmlGPUIsLost
+		for range 4 * 60 { // an hour
+			v, errs := readGPUsOf(t, n)
+			if fmt.Sprint(indexes(v)) != "[0 2]" || len(errs) == 0 || ReasonOf(errs[0]) != Gone {
+				t.Fatalf("%v %v", indexes(v), errs)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if lib.inits < 4 || lib.inits > 8 {
+			t.Errorf("initialised %d times in an hour", lib.inits)
+		}
+		delete(lib.gpus[1].missing, "*")
+		time.Sleep(nvmlLastPause)
+		readGPUsOf(t, n)
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 3 || len(errs) > 0 {
+			t.Errorf("after it has come back: %v %v", indexes(v), errs)
+		}
+	})
+}
+
+// TestGPUWithoutHandle: a GPU that the driver cannot open is told in each reading.
+func TestGPUWithoutHandle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 2)
+		lib.gpus[0].missing["handle"] = nvmlGPUIsLost
+		for range 100 {
+			if v, errs := readGPUsOf(t, n); fmt.Sprint(indexes(v)) != "[1]" || len(errs) != 1 {
+				t.Fatalf("%v %v", indexes(v), errs)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if lib.inits < 2 || lib.inits > 6 {
+			t.Errorf("initialised %d times in 25 minutes", lib.inits)
+		}
+	})
+}
+
+// TestEndedBySomebodyElse: UNINITIALIZED in the middle costs that reading.
+func TestEndedBySomebodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 2)
+		readGPUsOf(t, n)
+		lib.mu.Lock()
+		lib.ended = true
+		lib.mu.Unlock()
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 0 || len(errs) == 0 {
+			t.Errorf("%v %v", indexes(v), errs)
+		}
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, nvmlUninitialized) {
+			t.Errorf("tried again at once: %v", err)
+		}
+		time.Sleep(nvmlFirstPause)
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 2 || len(errs) > 0 {
+			t.Errorf("%v %v", indexes(v), errs)
+		}
+	})
+}
+
+// TestInitFails: it is not tried again in each reading, and says what to do.
+func TestInitFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.initErr = nvmlError("nvmlInit", 18)
+		for range 4 * 60 {
+			if _, _, err := n.ReadGPUs(t.Context(), true); err == nil || !strings.Contains(err.Error(), "restart the exporter") {
+				t.Fatal(err)
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if lib.inits < 4 || lib.inits > 8 {
+			t.Errorf("initialised %d times in an hour", lib.inits)
+		}
+	})
+}
+
+// TestSlowInit: waking GPUs takes long; it is not begun twice, and its late result counts.
+func TestSlowInit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.slowInit = nvmlOpenTime + 30*time.Second
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), "nvmlInit") {
+			t.Error(err)
+		}
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) {
+			t.Error(err)
+		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if v, _ := readGPUsOf(t, n); len(v.GPUs) != 1 || lib.inits != 1 {
+			t.Errorf("%v, initialised %d times", indexes(v), lib.inits)
+		}
+	})
+}
+
+// TestReleaseWhileGPUsAreRead: a reading that is under way ends, nothing is called after the library is shut down.
+func TestReleaseWhileGPUsAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 3)
+		readGPUsOf(t, n)
+		lib.gpus[1].blocked, lib.gpus[1].inside = make(chan struct{}), make(chan struct{}, 10)
+		var reading sync.WaitGroup
+		reading.Go(func() { readGPUsOf(t, n) })
+		synctest.Wait()
+		reading.Go(func() {
+			if err := n.ReleaseGPUs(t.Context(), time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		close(lib.gpus[1].blocked)
+		reading.Wait()
+		if lib.open {
+			t.Error("it is still open")
+		}
+		if left := n.GPUsReleased(); left != time.Hour {
+			t.Errorf("released for %v", left)
+		}
+		time.Sleep(time.Hour)
+		lib.gpus[1].blocked = nil
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 3 || len(errs) > 0 {
+			t.Errorf("after the release: %v %v", indexes(v), errs)
+		}
+	})
+}
+
+// TestReleaseThatFails is told, and made good as soon as that can be.
+func TestReleaseThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		readGPUsOf(t, n)
+		lib.shutdownErr = nvmlReturn(999)
+		if err := n.ReleaseGPUs(t.Context(), time.Hour); err == nil {
+			t.Error("no error")
+		}
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, syscall.EBUSY) || !lib.open {
+			t.Error(err)
+		}
+		lib.shutdownErr = nil
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, syscall.EBUSY) || lib.open {
+			t.Error(err)
+		}
+	})
+}
+
+// TestXIDErrors are counted by GPU while somebody listens, through a release too.
+func TestXIDErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 3)
+		lib.gpus[2].noEvents = true
+		ctx, cancel := context.WithCancel(t.Context())
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			if err := n.WatchGPUs(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		readGPUsOf(t, n)
+		time.Sleep(2 * nvmlWatchPause)
+		for _, x := range []fakeXID{{"GPU-1", 31}, {"GPU-1", 79}} {
+			lib.xids <- x
+		}
+		synctest.Wait()
+		check := func(when string) {
+			t.Helper()
+			v, _ := readGPUsOf(t, n)
+			if g := v.GPUs[0]; g.XIDs == nil || *g.XIDs != 0 || g.LastXID != nil {
+				t.Errorf("%s: GPU 0: %v %v", when, g.XIDs, g.LastXID)
+			}
+			if g := v.GPUs[1]; g.XIDs == nil || *g.XIDs != 2 || g.LastXID == nil || *g.LastXID != 79 {
+				t.Errorf("%s: GPU 1: %v %v", when, g.XIDs, g.LastXID)
+			}
+			if v.GPUs[2].XIDs != nil {
+				t.Errorf("%s: a GPU without such events has a count", when)
+			}
+		}
+		check("at once")
+		if err := n.ReleaseGPUs(ctx, time.Minute); err != nil || lib.open {
+			t.Errorf("%v, open %v", err, lib.open)
+		}
+		time.Sleep(time.Minute)
+		check("after a release")
+		time.Sleep(2 * nvmlWatchPause)
+		if lib.events != 1 {
+			t.Errorf("%d sets of events", lib.events)
+		}
+		cancel()
+		watch.Wait()
+		if lib.events != 0 {
+			t.Error("the set of events is not freed")
+		}
+	})
+}
+
+// TestStuckWaitForEvents: the library is not shut down under it.
+func TestStuckWaitForEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.slowWait = time.Hour
+		ctx, cancel := context.WithCancel(t.Context())
+		var watch sync.WaitGroup
+		watch.Go(func() { _ = n.WatchGPUs(ctx) })
+		readGPUsOf(t, n)
+		time.Sleep(2 * nvmlWatchPause)
+		if err := n.ReleaseGPUs(t.Context(), 2*time.Hour); !errors.Is(err, ErrStuck) || !lib.open {
+			t.Errorf("%v, open %v", err, lib.open)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, syscall.EBUSY) || lib.open {
+			t.Errorf("%v, open %v", err, lib.open)
+		}
+		cancel()
+		watch.Wait()
+	})
+}

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lines goes through the file in pieces, so that its length does not matter. A line longer than the buffer is none that is looked for.
+func (t *tree) Lines(p string, words []string) ([]byte, error) {
+	fd, err := t.open(p, 0)
+	if err != nil {
+		return nil, &Error{"read", p, err}
+	}
+	defer unix.Close(fd)
+	var out []byte
+	for r := bufio.NewReaderSize(descriptor(fd), 64<<10); ; {
+		line, err := r.ReadSlice('\n')
+		if slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(line, []byte(w)) }) && len(out)+len(line) <= MaxFile {
+			out = append(out, line...)
+		}
+		switch {
+		case err == io.EOF:
+			return out, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return nil, &Error{"read", p, err}
+		}
+	}
+}
+
+// descriptor reads on from where it is.
+type descriptor int
+
+func (d descriptor) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(d), b)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, io.EOF
+		}
+		return n, nil
+	}
+}

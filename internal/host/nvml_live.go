@@ -1,0 +1,303 @@
+//go:build cgo && linux
+
+package host
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/dl"
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// nvmlName is the library of the driver.
+const nvmlName = "libnvidia-ml.so.1"
+
+// nvmlClient calls the library through go-nvml, whose functions are bound when they are first called: one that the library lacks
+// ends the process. So each is looked up before.
+type nvmlClient struct {
+	path    string
+	lib     nvml.Interface
+	symbols map[string]bool // looked up before
+}
+
+func newNVML() (nvmlLibrary, error) { return openNVML(nvmlName), nil }
+
+func openNVML(path string) *nvmlClient { return &nvmlClient{path: path} }
+
+// Init loads the library and initialises it.
+func (c *nvmlClient) Init() error {
+	if err := c.complete(); err != nil {
+		return err
+	}
+	c.lib, c.symbols = nvml.New(nvml.WithLibraryPath(c.path)), map[string]bool{}
+	return nvmlError("nvmlInit", uint32(c.lib.Init()))
+}
+
+// complete says whether the library is there and has what Init and Shutdown call.
+func (c *nvmlClient) complete() error {
+	l := dl.New(c.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL)
+	if err := l.Open(); err != nil {
+		return fmt.Errorf("%w: %w", nvmlError("nvmlInit", uint32(nvmlLibraryNotFound)), err)
+	}
+	for _, name := range []string{"nvmlInit_v2", "nvmlShutdown"} {
+		if l.Lookup(name) != nil {
+			return errors.Join(nvmlError(name, uint32(nvmlFunctionNotFound)), l.Close())
+		}
+	}
+	return l.Close()
+}
+
+// Shutdown closes what the library holds.
+func (c *nvmlClient) Shutdown() error { return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown())) }
+
+// has says whether the library has a function; the error of those that it lacks.
+func (c *nvmlClient) has(symbol string) error {
+	there, known := c.symbols[symbol]
+	if !known {
+		there = c.lib.Extensions().LookupSymbol(symbol) == nil
+		c.symbols[symbol] = there
+	}
+	if !there {
+		return nvmlError(symbol, uint32(nvmlFunctionNotFound))
+	}
+	return nil
+}
+
+// nvmlCall calls a function that the library has to have.
+func nvmlCall[T any](c *nvmlClient, symbol string, f func() (T, nvml.Return)) (T, error) {
+	if err := c.has(symbol); err != nil {
+		var none T
+		return none, err
+	}
+	v, r := f()
+	return v, nvmlError(symbol, uint32(r))
+}
+
+// DriverVersion is nvmlSystemGetDriverVersion.
+func (c *nvmlClient) DriverVersion() (string, error) {
+	return nvmlCall(c, "nvmlSystemGetDriverVersion", func() (string, nvml.Return) { return c.lib.SystemGetDriverVersion() })
+}
+
+// CUDAVersion is nvmlSystemGetCudaDriverVersion_v2.
+func (c *nvmlClient) CUDAVersion() (int, error) {
+	return nvmlCall(c, "nvmlSystemGetCudaDriverVersion_v2", func() (int, nvml.Return) { return c.lib.SystemGetCudaDriverVersion_v2() })
+}
+
+// Count is nvmlDeviceGetCount.
+func (c *nvmlClient) Count() (int, error) {
+	return nvmlCall(c, "nvmlDeviceGetCount_v2", func() (int, nvml.Return) { return c.lib.DeviceGetCount() })
+}
+
+// Device is nvmlDeviceGetHandleByIndex.
+func (c *nvmlClient) Device(index int) (nvmlDevice, error) {
+	d, err := nvmlCall(c, "nvmlDeviceGetHandleByIndex_v2", func() (nvml.Device, nvml.Return) { return c.lib.DeviceGetHandleByIndex(index) })
+	if err != nil {
+		return nil, err
+	}
+	return nvmlGPU{c, d}, nil
+}
+
+// nvmlGPU is a device of a client.
+type nvmlGPU struct {
+	c *nvmlClient
+	d nvml.Device
+}
+
+// nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and its call.
+var nvmlTexts = map[string]struct {
+	symbol string
+	get    func(nvml.Device) (string, nvml.Return)
+}{
+	"nvmlDeviceGetUUID":    {"nvmlDeviceGetUUID", nvml.Device.GetUUID},
+	"nvmlDeviceGetName":    {"nvmlDeviceGetName", nvml.Device.GetName},
+	"nvmlDeviceGetSerial":  {"nvmlDeviceGetSerial", nvml.Device.GetSerial},
+	"nvmlDeviceGetPciInfo": {"nvmlDeviceGetPciInfo_v3", nvmlBusID},
+}
+
+var nvmlFigures = map[string]struct {
+	symbol string
+	get    func(nvml.Device) ([]uint64, nvml.Return)
+}{
+	"nvmlDeviceGetCudaComputeCapability":        {"nvmlDeviceGetCudaComputeCapability", nvmlCapability},
+	"nvmlDeviceGetCurrPcieLinkGeneration":       {"nvmlDeviceGetCurrPcieLinkGeneration", nvmlOne(nvml.Device.GetCurrPcieLinkGeneration)},
+	"nvmlDeviceGetMaxPcieLinkGeneration":        {"nvmlDeviceGetMaxPcieLinkGeneration", nvmlOne(nvml.Device.GetMaxPcieLinkGeneration)},
+	"nvmlDeviceGetCurrPcieLinkWidth":            {"nvmlDeviceGetCurrPcieLinkWidth", nvmlOne(nvml.Device.GetCurrPcieLinkWidth)},
+	"nvmlDeviceGetMaxPcieLinkWidth":             {"nvmlDeviceGetMaxPcieLinkWidth", nvmlOne(nvml.Device.GetMaxPcieLinkWidth)},
+	"nvmlDeviceGetPcieReplayCounter":            {"nvmlDeviceGetPcieReplayCounter", nvmlOne(nvml.Device.GetPcieReplayCounter)},
+	"nvmlDeviceGetTemperature":                  {"nvmlDeviceGetTemperature", nvmlTemperature},
+	"nvmlDeviceGetPowerUsage":                   {"nvmlDeviceGetPowerUsage", nvmlOne(nvml.Device.GetPowerUsage)},
+	"nvmlDeviceGetUtilizationRates":             {"nvmlDeviceGetUtilizationRates", nvmlUtilization},
+	"nvmlDeviceGetMemoryInfo_v2":                {"nvmlDeviceGetMemoryInfo_v2", nvmlMemory2},
+	"nvmlDeviceGetMemoryInfo":                   {"nvmlDeviceGetMemoryInfo", nvmlMemory},
+	"nvmlDeviceGetBAR1MemoryInfo":               {"nvmlDeviceGetBAR1MemoryInfo", nvmlBAR1},
+	"nvmlDeviceGetCurrentClocksEventReasons":    {"nvmlDeviceGetCurrentClocksEventReasons", nvmlOne(nvml.Device.GetCurrentClocksEventReasons)},
+	"nvmlDeviceGetCurrentClocksThrottleReasons": {"nvmlDeviceGetCurrentClocksThrottleReasons", nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons)},
+	"nvmlDeviceGetRemappedRows":                 {"nvmlDeviceGetRemappedRows", nvmlRemappedRows},
+}
+
+func nvmlOne[N int | uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
+	return func(d nvml.Device) ([]uint64, nvml.Return) {
+		n, r := get(d)
+		return []uint64{uint64(n)}, r
+	}
+}
+
+func nvmlBusID(d nvml.Device) (string, nvml.Return) {
+	p, r := d.GetPciInfo()
+	var b strings.Builder
+	for _, c := range p.BusId {
+		if c == 0 {
+			break
+		}
+		b.WriteByte(byte(c))
+	}
+	return b.String(), r
+}
+
+func nvmlCapability(d nvml.Device) ([]uint64, nvml.Return) {
+	major, minor, r := d.GetCudaComputeCapability()
+	return []uint64{uint64(major), uint64(minor)}, r
+}
+
+func nvmlTemperature(d nvml.Device) ([]uint64, nvml.Return) {
+	n, r := d.GetTemperature(nvml.TEMPERATURE_GPU)
+	return []uint64{uint64(n)}, r
+}
+
+func nvmlUtilization(d nvml.Device) ([]uint64, nvml.Return) {
+	u, r := d.GetUtilizationRates()
+	return []uint64{uint64(u.Gpu), uint64(u.Memory)}, r
+}
+
+func nvmlMemory2(d nvml.Device) ([]uint64, nvml.Return) {
+	m, r := d.GetMemoryInfo_v2()
+	return []uint64{m.Used, m.Total}, r
+}
+
+func nvmlMemory(d nvml.Device) ([]uint64, nvml.Return) {
+	m, r := d.GetMemoryInfo()
+	return []uint64{m.Used, m.Total}, r
+}
+
+func nvmlBAR1(d nvml.Device) ([]uint64, nvml.Return) {
+	m, r := d.GetBAR1MemoryInfo()
+	return []uint64{m.Bar1Used, m.Bar1Total}, r
+}
+
+func nvmlRemappedRows(d nvml.Device) ([]uint64, nvml.Return) {
+	correctable, uncorrectable, pending, failed, r := d.GetRemappedRows()
+	return []uint64{uint64(correctable), uint64(uncorrectable), nvmlBit(pending), nvmlBit(failed)}, r
+}
+
+func nvmlBit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Text calls a function of nvmlTexts.
+func (g nvmlGPU) Text(function string) (string, error) {
+	f := nvmlTexts[function]
+	return nvmlCall(g.c, f.symbol, func() (string, nvml.Return) { return f.get(g.d) })
+}
+
+// Numbers calls a function of nvmlFigures.
+func (g nvmlGPU) Numbers(function string) ([]uint64, error) {
+	f := nvmlFigures[function]
+	return nvmlCall(g.c, f.symbol, func() ([]uint64, nvml.Return) { return f.get(g.d) })
+}
+
+// Fields is nvmlDeviceGetFieldValues.
+func (g nvmlGPU) Fields(fields []nvmlField) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	values := make([]nvml.FieldValue, len(fields))
+	for i, f := range fields {
+		values[i].FieldId, values[i].ScopeId = f.ID, f.Scope
+	}
+	const symbol = "nvmlDeviceGetFieldValues"
+	if _, err := nvmlCall(g.c, symbol, func() (struct{}, nvml.Return) { return struct{}{}, g.d.GetFieldValues(values) }); err != nil {
+		return err
+	}
+	for i, v := range values {
+		f := &fields[i]
+		ok := false
+		if f.Err = nvmlError(fmt.Sprintf("%s(%d)", symbol, f.ID), v.NvmlReturn); f.Err == nil {
+			if f.Value, ok = nvmlNumber(v.ValueType, v.Value); !ok {
+				f.Err = &Error{"ask", fmt.Sprintf("%s(%d)", symbol, f.ID), ErrMalformed}
+			}
+		}
+	}
+	return nil
+}
+
+// NVLinkActive is nvmlDeviceGetNvLinkState.
+func (g nvmlGPU) NVLinkActive(link int) (bool, error) {
+	s, err := nvmlCall(g.c, "nvmlDeviceGetNvLinkState", func() (nvml.EnableState, nvml.Return) { return g.d.GetNvLinkState(link) })
+	return s == nvml.FEATURE_ENABLED, err
+}
+
+// Fabric is nvmlDeviceGetGpuFabricInfoV, or what came before it.
+func (g nvmlGPU) Fabric() (snapshot.GPUFabric, error) {
+	const symbol = "nvmlDeviceGetGpuFabricInfoV"
+	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) { return g.d.GetGpuFabricInfoV().V3() }); err == nil {
+		health, summary := uint64(v.HealthMask), uint64(v.HealthSummary)
+		return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, &summary), nil
+	}
+	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v2, nvml.Return) { return g.d.GetGpuFabricInfoV().V2() }); err == nil {
+		health := uint64(v.HealthMask)
+		return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, &health, nil), nil
+	}
+	v, err := nvmlCall(g.c, "nvmlDeviceGetGpuFabricInfo", func() (nvml.GpuFabricInfo, nvml.Return) { return g.d.GetGpuFabricInfo() })
+	return fabric(v.State, v.Status, v.ClusterUuid, v.CliqueId, nil, nil), err
+}
+
+func fabric(state uint8, status uint32, cluster [16]uint8, clique uint32, health, summary *uint64) snapshot.GPUFabric {
+	f := snapshot.GPUFabric{State: uint64(state), Status: uint64(status), Clique: uint64(clique), Health: health, Summary: summary}
+	if cluster != [16]uint8{} {
+		f.Cluster = fmt.Sprintf("%x-%x-%x-%x-%x", cluster[:4], cluster[4:6], cluster[6:8], cluster[8:10], cluster[10:])
+	}
+	return f
+}
+
+// Events is nvmlEventSetCreate and nvmlDeviceRegisterEvents.
+func (c *nvmlClient) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
+	for _, symbol := range []string{"nvmlEventSetCreate", "nvmlEventSetWait_v2", "nvmlEventSetFree", "nvmlDeviceRegisterEvents", "nvmlDeviceGetUUID"} {
+		if err := c.has(symbol); err != nil {
+			return nil, nil, err
+		}
+	}
+	set, r := c.lib.EventSetCreate()
+	if r != nvml.SUCCESS {
+		return nil, nil, nvmlError("nvmlEventSetCreate", uint32(r))
+	}
+	registered := make([]bool, len(devices))
+	for i, d := range devices {
+		if g, ok := d.(nvmlGPU); ok {
+			registered[i] = g.d.RegisterEvents(nvml.EventTypeXidCriticalError, set) == nvml.SUCCESS
+		}
+	}
+	return nvmlEventSet{set}, registered, nil
+}
+
+type nvmlEventSet struct{ set nvml.EventSet }
+
+// Wait is nvmlEventSetWait.
+func (s nvmlEventSet) Wait(d time.Duration) (string, uint64, error) {
+	e, r := s.set.Wait(uint32(d.Milliseconds()))
+	if r != nvml.SUCCESS {
+		return "", 0, nvmlError("nvmlEventSetWait", uint32(r))
+	}
+	uuid, r := e.Device.GetUUID()
+	return uuid, e.EventData, nvmlError("nvmlDeviceGetUUID", uint32(r))
+}
+
+// Free is nvmlEventSetFree.
+func (s nvmlEventSet) Free() error { return nvmlError("nvmlEventSetFree", uint32(s.set.Free())) }

@@ -1,0 +1,68 @@
+//go:build cgo && linux
+
+package host
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestHalfPresentLibrary: of a library of an old driver, which lacks most functions, what is there is read; the rest is absent, and
+// the process lives. It is a real library, loaded by the real client: a call of a function that is not there ends the process.
+func TestHalfPresentLibrary(t *testing.T) {
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "libnvidia-ml.so.1")
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	put(t, dir, "nvidiactl", "")
+	n := newNVMLDoor(func() (nvmlLibrary, error) { return openNVML(lib), nil }, filepath.Join(dir, "nvidiactl"))
+	go func() { _ = n.WatchGPUs(t.Context()) }()
+	for range 2 { // it is initialised again after a release
+		v, errs, err := n.ReadGPUs(t.Context(), true)
+		if err != nil || len(errs) > 0 {
+			t.Fatal(err, errs)
+		}
+		if v.Driver != "450.80.02" || v.CUDA != "" || len(v.GPUs) != 1 {
+			t.Fatalf("%+v", v)
+		}
+		g := v.GPUs[0]
+		if g.UUID != "GPU-00000000-1111-2222-3333-444444444444" || g.PCIAddress != "0000:3b:00.0" || g.Model != "" || g.Fabric != nil ||
+			g.NVLinksUp != nil || g.PCIeReplays != nil || g.MemoryUsed != nil || g.XIDs != nil {
+			t.Errorf("%+v", g)
+		}
+		if g.PCIeWidth == nil || *g.PCIeWidth != 16 || g.Temperature == nil || *g.Temperature != 41 || g.Throttle == nil || *g.Throttle != 4 {
+			t.Errorf("%+v", g)
+		}
+		if err := n.ReleaseGPUs(t.Context(), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, errReleased) {
+			t.Fatal(err)
+		}
+		if err := n.ReleaseGPUs(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLibraryThatCannotBeUsed: without the library, or with one that is not NVML, nothing is called.
+func TestLibraryThatCannotBeUsed(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "nvidiactl", "")
+	other := filepath.Join(dir, "other.so")
+	put(t, dir, "empty.c", "")
+	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", other, filepath.Join(dir, "empty.c")).CombinedOutput(); err != nil {
+		t.Fatalf("cc: %v\n%s", err, out)
+	}
+	for path, want := range map[string]error{filepath.Join(dir, "none.so"): nvmlLibraryNotFound, other: nvmlFunctionNotFound} {
+		n := newNVMLDoor(func() (nvmlLibrary, error) { return openNVML(path), nil }, filepath.Join(dir, "nvidiactl"))
+		_, _, err := n.ReadGPUs(t.Context(), true)
+		if !errors.Is(err, want) || IsAbsent(err) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package host
+
+import (
+	"errors"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// nvmlSeat is a GPU between Init and Shutdown. It belongs to the thread of NVML.
+type nvmlSeat struct {
+	device   nvmlDevice
+	identity snapshot.GPU // what does not change
+	links    int          // NVLinks that it has
+}
+
+// nvmlReading collects the figures of one GPU, and what cost it one.
+type nvmlReading struct {
+	*snapshot.GPU
+	device nvmlDevice
+	errs   []error
+}
+
+// keep notes an error, unless the driver or the GPU just does not have the thing.
+func (r *nvmlReading) keep(err error) bool {
+	if err != nil && ReasonOf(err) != Unsupported {
+		r.errs = append(r.errs, err)
+	}
+	return err == nil
+}
+
+func (r *nvmlReading) text(function string) string {
+	s, err := r.device.Text(function)
+	if !r.keep(err) {
+		return ""
+	}
+	return s
+}
+
+// numbers is what the first of some functions tells that the library has; nil of none.
+func (r *nvmlReading) numbers(functions ...string) []uint64 {
+	for i, f := range functions {
+		n, err := r.device.Numbers(f)
+		if i < len(functions)-1 && errors.Is(err, nvmlFunctionNotFound) {
+			continue
+		}
+		if r.keep(err) {
+			return n
+		}
+		return nil
+	}
+	return nil
+}
+
+func (r *nvmlReading) number(functions ...string) *uint64 {
+	if n := r.numbers(functions...); n != nil {
+		return &n[0]
+	}
+	return nil
+}
+
+// seat reads what does not change of a GPU.
+func seat(index int, device nvmlDevice) (*nvmlSeat, []error) {
+	s := &nvmlSeat{device: device, identity: snapshot.GPU{Index: index}}
+	r := nvmlReading{GPU: &s.identity, device: device}
+	r.UUID = r.text("nvmlDeviceGetUUID")
+	r.PCIAddress = pciAddress(r.text("nvmlDeviceGetPciInfo"))
+	r.Model = r.text("nvmlDeviceGetName")
+	r.Serial = r.text("nvmlDeviceGetSerial")
+	if n := r.numbers("nvmlDeviceGetCudaComputeCapability"); n != nil {
+		r.Capability = computeCapability(n)
+	}
+	r.PCIeMaxGeneration = r.number("nvmlDeviceGetMaxPcieLinkGeneration")
+	r.PCIeMaxWidth = r.number("nvmlDeviceGetMaxPcieLinkWidth")
+	s.countLinks(&r)
+	return s, r.errs
+}
+
+// nvmlMaxLinks bounds the number of NVLinks: NVML_NVLINK_MAX_LINKS is 18, a few times that is left for what is to come.
+const nvmlMaxLinks = 72
+
+// countLinks asks how many NVLinks, and how many links to a Grace processor, the GPU has.
+func (s *nvmlSeat) countLinks(r *nvmlReading) {
+	fields := []nvmlField{{ID: 91}, {ID: 170}} // NVLINK_LINK_COUNT, C2C_LINK_COUNT
+	if !r.keep(s.device.Fields(fields)) {
+		return
+	}
+	for i, to := range []**uint64{&r.NVLinks, &r.C2CLinks} {
+		if r.keep(fields[i].Err) {
+			*to = &fields[i].Value
+		}
+	}
+	if r.NVLinks != nil {
+		s.links = int(min(*r.NVLinks, nvmlMaxLinks))
+	}
+}
+
+// read reads the figures of a GPU. A GPU that is lost is not asked any further.
+func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
+	g := s.identity
+	r := nvmlReading{GPU: &g, device: s.device}
+	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric} {
+		if part(&r); nvmlDead(r.errs) != nil {
+			return g, r.errs
+		}
+	}
+	if full {
+		readRest(&r)
+	}
+	return g, r.errs
+}
+
+// nvmlDead is the error after which a GPU, or the library, answers nothing until it is initialised again.
+func nvmlDead(errs []error) error {
+	for _, err := range errs {
+		if errors.Is(err, nvmlGPUIsLost) || errors.Is(err, nvmlUninitialized) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *nvmlSeat) readPCIe(r *nvmlReading) {
+	r.PCIeGeneration = r.number("nvmlDeviceGetCurrPcieLinkGeneration")
+	r.PCIeWidth = r.number("nvmlDeviceGetCurrPcieLinkWidth")
+}
+
+// nvmlFields are the figures that field values give, with the scale to their unit.
+var nvmlFields = []struct {
+	id, scope uint32
+	scale     uint64
+	to        func(*snapshot.GPU) **uint64
+}{
+	{94, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeReplays }},                   // PCIE_REPLAY_COUNTER
+	{197, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeTransmit }},                 // PCIE_COUNT_TX_BYTES
+	{198, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeReceive }},                  // PCIE_COUNT_RX_BYTES
+	{230, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.RecoveryAction }},               // GET_GPU_RECOVERY_ACTION
+	{138, nvmlAllLinks, 1024, func(g *snapshot.GPU) **uint64 { return &g.NVLinkTransmit }}, // NVLINK_THROUGHPUT_DATA_TX, KiB
+	{139, nvmlAllLinks, 1024, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
+}
+
+// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: to Hopper, then from Blackwell on.
+var nvmlLinkErrors = []struct {
+	kind      string
+	id, scope uint32
+}{
+	{"crc_flit", 38, 0},                    // NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL
+	{"crc_data", 45, 0},                    // NVLINK_CRC_DATA_ERROR_COUNT_TOTAL
+	{"replay", 52, 0},                      // NVLINK_REPLAY_ERROR_COUNT_TOTAL
+	{"recovery", 59, 0},                    // NVLINK_RECOVERY_ERROR_COUNT_TOTAL
+	{"receive", 208, nvmlAllLinks},         // NVLINK_COUNT_RCV_ERRORS
+	{"recovery_failed", 214, nvmlAllLinks}, // NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS
+}
+
+// nvmlLinkState is NVLINK_GET_STATE, by link, and of NVML_NVLINK_STATE_* those of a link that carries traffic.
+const (
+	nvmlLinkState  = 165
+	nvmlLinkActive = 1
+	nvmlLinkSleeps = 2
+)
+
+// fields are the field values that are asked for, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
+func (s *nvmlSeat) fields() []nvmlField {
+	out := make([]nvmlField, 0, len(nvmlFields)+len(nvmlLinkErrors)+s.links)
+	for _, f := range nvmlFields {
+		out = append(out, nvmlField{ID: f.id, Scope: f.scope})
+	}
+	if s.links == 0 {
+		return out
+	}
+	for _, e := range nvmlLinkErrors {
+		out = append(out, nvmlField{ID: e.id, Scope: e.scope})
+	}
+	for i := range s.links {
+		out = append(out, nvmlField{ID: nvmlLinkState, Scope: uint32(i)})
+	}
+	return out
+}
+
+func (s *nvmlSeat) readFields(r *nvmlReading) {
+	fields := s.fields()
+	if !r.keep(s.device.Fields(fields)) {
+		return
+	}
+	for i, f := range nvmlFields {
+		if r.keep(fields[i].Err) {
+			n := fields[i].Value * f.scale
+			*f.to(r.GPU) = &n
+		}
+	}
+	if s.links == 0 { // what a GPU without NVLinks says of them means nothing
+		r.NVLinkTransmit, r.NVLinkReceive = nil, nil
+		return
+	}
+	fields = fields[len(nvmlFields):]
+	for i, e := range nvmlLinkErrors {
+		if r.keep(fields[i].Err) {
+			r.NVLinkErrors = append(r.NVLinkErrors, snapshot.Stat{Name: e.kind, Value: fields[i].Value})
+		}
+	}
+	r.NVLinksUp = linksUp(r, fields[len(nvmlLinkErrors):])
+}
+
+// linksUp counts the active ones; nil where a state is not told.
+func linksUp(r *nvmlReading, states []nvmlField) *uint64 {
+	up := uint64(0)
+	for _, f := range states {
+		if !r.keep(f.Err) {
+			return nil
+		}
+		if f.Value == nvmlLinkActive || f.Value == nvmlLinkSleeps {
+			up++
+		}
+	}
+	return &up
+}
+
+// readNVLinks counts the NVLinks that are up where the driver has no field value for that.
+func (s *nvmlSeat) readNVLinks(r *nvmlReading) {
+	if s.links == 0 || r.NVLinksUp != nil {
+		return
+	}
+	up := uint64(0)
+	for i := range s.links {
+		active, err := s.device.NVLinkActive(i)
+		if !r.keep(err) {
+			return
+		}
+		if active {
+			up++
+		}
+	}
+	r.NVLinksUp = &up
+}
+
+// readFabric leaves out the GPUs that can be on no fabric.
+func readFabric(r *nvmlReading) {
+	f, err := r.device.Fabric()
+	if r.keep(err) && f.State != 0 {
+		r.Fabric = &f
+	}
+}
+
+// readRest reads what is not of the fabric.
+func readRest(r *nvmlReading) {
+	if t := r.number("nvmlDeviceGetTemperature"); t != nil {
+		celsius := float64(*t)
+		r.Temperature = &celsius
+	}
+	if p := r.number("nvmlDeviceGetPowerUsage"); p != nil {
+		watts := float64(*p) / 1000
+		r.Power = &watts
+	}
+	if u := r.number("nvmlDeviceGetUtilizationRates"); u != nil {
+		share := float64(*u) / 100
+		r.Utilization = &share
+	}
+	if m := r.numbers("nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"); m != nil {
+		r.MemoryUsed, r.MemoryTotal = &m[0], &m[1]
+	}
+	if m := r.numbers("nvmlDeviceGetBAR1MemoryInfo"); m != nil {
+		r.BAR1Used, r.BAR1Total = &m[0], &m[1]
+	}
+	r.Throttle = r.number("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+	if n := r.numbers("nvmlDeviceGetRemappedRows"); n != nil {
+		r.RemappedRows = &snapshot.RemappedRows{Correctable: n[0], Uncorrectable: n[1], Pending: n[2] != 0, Failed: n[3] != 0}
+	}
+}

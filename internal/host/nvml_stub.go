@@ -1,0 +1,13 @@
+//go:build !cgo || !linux
+
+package host
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// newNVML has no library to offer: loading one takes cgo.
+func newNVML() (nvmlLibrary, error) {
+	return nil, fmt.Errorf("GPUs are here, but this program is built without cgo and cannot load libnvidia-ml.so.1: use a build with cgo: %w", syscall.EOPNOTSUPP)
+}

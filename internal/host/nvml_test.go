@@ -1,0 +1,67 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"syscall"
+	"testing"
+)
+
+func TestPCIAddress(t *testing.T) {
+	for busID, want := range map[string]string{
+		"00000000:1B:00.0": "0000:1b:00.0", "00000009:01:00.0": "0009:01:00.0", "00010000:01:00.0": "10000:01:00.0", "0000:3B:00.0": "0000:3b:00.0", "": "",
+	} {
+		if got := pciAddress(busID); got != want {
+			t.Errorf("%q: %q, want %q", busID, got, want)
+		}
+	}
+}
+
+func TestNVMLNumber(t *testing.T) {
+	word := func(n uint64) (b [8]byte) {
+		binary.NativeEndian.PutUint64(b[:], n)
+		return b
+	}
+	short := word(0)
+	binary.NativeEndian.PutUint32(short[:], math.MaxUint32)
+	for _, c := range []struct {
+		kind uint32
+		v    [8]byte
+		want uint64
+		ok   bool
+	}{
+		{0, word(math.Float64bits(2.5)), 2, true},
+		{0, word(math.Float64bits(-1)), 0, false},
+		{0, word(math.Float64bits(math.NaN())), 0, false},
+		{1, short, math.MaxUint32, true},
+		{2, word(1 << 40), 1 << 40, true},
+		{3, word(math.MaxUint64), math.MaxUint64, true},
+		{4, word(7), 7, true},
+		{4, word(math.MaxUint64), 0, false},
+		{5, short, 0, false},
+		{6, short, math.MaxUint16, true},
+		{7, word(1), 0, false},
+	} {
+		if got, ok := nvmlNumber(c.kind, c.v); ok != c.ok || ok && got != c.want {
+			t.Errorf("type %d of %x: %d %v, want %d %v", c.kind, c.v, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+func TestReasonsOfNVML(t *testing.T) {
+	for code, want := range map[uint32]Reason{
+		2: Unsupported, 3: Unsupported, 13: Unsupported, 25: Unsupported, 4: Permission, 17: Permission, 9: Absent, 15: Gone, 16: Gone,
+		1: IO, 10: IO, 12: IO, 18: IO, 999: IO, 12345: IO,
+	} {
+		if got := ReasonOf(nvmlError("f", code)); got != want {
+			t.Errorf("%d: %s, want %s", code, got, want)
+		}
+	}
+	if err := nvmlError("f", 15); err.Error() != "ask f: NVML_ERROR_GPU_IS_LOST" || !errors.Is(err, nvmlGPUIsLost) || !errors.Is(err, syscall.ENODEV) {
+		t.Error(err)
+	}
+	if err := nvmlError("f", 0); err != nil {
+		t.Error(err)
+	}
+}

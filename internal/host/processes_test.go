@@ -1,0 +1,139 @@
+package host
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// processTree is a tree of /proc with processes: what each has open, and its files.
+type processTree struct {
+	t   *testing.T
+	dir string
+}
+
+func (p processTree) process(pid int, open []string, files map[string]string) {
+	dir := filepath.Join(p.dir, "proc", fmt.Sprint(pid))
+	if err := os.MkdirAll(filepath.Join(dir, "fd"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	for i, target := range open {
+		if err := os.Symlink(target, filepath.Join(dir, "fd", fmt.Sprint(i))); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func newProcessTree(t *testing.T) (processTree, *processTable) {
+	p := processTree{t, t.TempDir()}
+	for _, d := range []string{"sys", "proc/self"} {
+		if err := os.MkdirAll(filepath.Join(p.dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tr, err := openTree(Paths{RootFS: p.dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tr.close() })
+	return p, newProcessTable(tr)
+}
+
+const (
+	ncclMaps = "7f00-7f10 r-xp 00000000 fd:00 123 /usr/lib/python3/nvidia/nccl/lib/libnccl.so.2.22.3\n7f10-7f20 r--p 00000000 fd:00 124 /usr/lib/libc.so.6\n"
+	limits   = "Limit                     Soft Limit           Hard Limit           Units\nMax locked memory         8388608              unlimited            bytes\n"
+	stat     = "42 (python (x)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10"
+)
+
+func TestProcesses(t *testing.T) {
+	p, table := newProcessTree(t)
+	devices := []string{"/dev/nvidia3", "/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/infiniband/uverbs2", "/dev/infiniband/uverbs0", "socket:[1]", "/dev/null"}
+	p.process(42, devices, map[string]string{
+		"maps": ncclMaps, "limits": limits, "stat": stat, "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
+		"environ": "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
+	})
+	p.process(43, []string{"/dev/infiniband/uverbs0"}, map[string]string{"limits": "Max locked memory         unlimited            unlimited            bytes\n", "maps": ncclMaps, "cgroup": "0::/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice\n"})
+	p.process(44, []string{"/dev/nvidia0", "/dev/infiniband/rdma_cm"}, nil)
+	p.process(45, nil, nil)
+	memlock := uint64(8388608)
+	want := []snapshot.Process{
+		{
+			PID: 42, GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77",
+			Env: map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
+		},
+		{PID: 43, Verbs: []string{"uverbs0"}, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
+	}
+	got, refused, err := table.Processes(t.Context())
+	if err != nil || refused || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v %v %v\nwant %+v", got, refused, err, want)
+	}
+	if err := os.RemoveAll(filepath.Join(p.dir, "proc", "42")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := table.Processes(t.Context()); len(got) != 1 || got[0].PID != 43 || err != nil || len(table.lib) != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
+
+// TestProcessesGoOn: what takes too long is gone on with at the next look, and what was found stays.
+func TestProcessesGoOn(t *testing.T) {
+	p, table := newProcessTree(t)
+	for pid := 10; pid < 14; pid++ {
+		p.process(pid, []string{"/dev/infiniband/uverbs0"}, nil)
+	}
+	var clock time.Time
+	table.now = func() time.Time { // two processes a look
+		clock = clock.Add(scanTime / 2)
+		return clock
+	}
+	for look, want := range []int{2, 4, 4, 4} {
+		if got, _, err := table.Processes(t.Context()); len(got) != want || err != nil {
+			t.Errorf("look %d: %+v %v", look, got, err)
+		}
+	}
+}
+
+func TestMapped(t *testing.T) {
+	for _, c := range []struct {
+		text, version string
+		nccl, plugin  bool
+	}{
+		{ncclMaps, "2.22.3", true, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false},
+		{"", "", false, false},
+	} {
+		version, nccl, plugin := mapped([]byte(c.text))
+		if version != c.version || nccl != c.nccl || plugin != c.plugin {
+			t.Errorf("%q: %q %v %v", c.text, version, nccl, plugin)
+		}
+	}
+	if got := startOf([]byte(stat)); got != "987654" {
+		t.Errorf("start %q", got)
+	}
+	if got := startOf(nil); got != "" {
+		t.Errorf("start %q", got)
+	}
+}
+
+func FuzzProcessFiles(f *testing.F) {
+	f.Add([]byte(stat), []byte(ncclMaps))
+	f.Add([]byte(limits), []byte("A=1\x00NCCL_DEBUG=INFO\x00"))
+	f.Fuzz(func(_ *testing.T, a, b []byte) {
+		startOf(a)
+		mapped(b)
+		lockedMemory(a)
+		jobOf(environment(b), a)
+	})
+}

@@ -1,0 +1,88 @@
+package pci
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// space is configuration space of a function: the PCIe capability behind one of power management, ACS behind AER.
+func space(devctl uint16, acs int) []byte {
+	b := make([]byte, 4096)
+	b[firstCapability] = 0x40
+	b[0x40], b[0x41] = 0x01, 0x60
+	b[0x60], b[0x61] = capPCIe, 0
+	binary.LittleEndian.PutUint16(b[0x68:], devctl)
+	binary.LittleEndian.PutUint32(b[0x100:], 0x0001|2<<16|0x150<<20)
+	if acs >= 0 {
+		binary.LittleEndian.PutUint32(b[0x150:], extCapACS|1<<16)
+		binary.LittleEndian.PutUint16(b[0x156:], uint16(acs))
+	}
+	return b
+}
+
+func TestParseConfig(t *testing.T) {
+	whole := space(0x5937, 0x1d)
+	circle := space(0x5937, -1)
+	circle[0x61], circle[0x60] = 0x40, 0x11
+	short := space(0x2910, -1)[:256]
+	loop := space(0x2910, -1)
+	binary.LittleEndian.PutUint32(loop[0x150:], 0x0002|1<<16|0x100<<20)
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want Config
+		ok   bool
+	}{
+		{"a port with redirection", whole, Config{256, 4096, true, true, true}, true},
+		{"a port without", space(0x2920, 0x11), Config{256, 512, false, true, false}, true},
+		{"egress control", space(0x2920, 0x20), Config{256, 512, false, true, true}, true},
+		{"no ACS", space(0x2910, -1), Config{128, 512, true, false, false}, true},
+		{"no extended space", short, Config{128, 512, true, false, false}, true},
+		{"without privileges", whole[:64], Config{}, false},
+		{"nothing", nil, Config{}, false},
+		{"a list in a circle", circle, Config{}, false},
+		{"extended ones in a circle", loop, Config{128, 512, true, false, false}, true},
+		{"cut off", whole[:0x69], Config{}, false},
+	} {
+		got, ok := ParseConfig(c.b)
+		if got != c.want || ok != c.ok {
+			t.Errorf("%s: %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
+		}
+	}
+	gone := make([]byte, 4096)
+	for i := range gone {
+		gone[i] = 0xff
+	}
+	if got, ok := ParseConfig(gone); ok {
+		t.Errorf("off the bus: %+v", got)
+	}
+}
+
+func TestWithoutSerial(t *testing.T) {
+	b := space(0x5937, 0x1d)
+	binary.LittleEndian.PutUint32(b[0x100:], extCapSerial|1<<16|0x150<<20)
+	binary.LittleEndian.PutUint64(b[0x104:], 0xb83fd2030050a1c0)
+	out := WithoutSerial(b)
+	if got := binary.LittleEndian.Uint64(out[0x104:]); got != 0 {
+		t.Errorf("%x is left", got)
+	}
+	if c, ok := ParseConfig(out); !ok || !c.Redirect || b[0x104] == 0 {
+		t.Errorf("%+v %v, and what was given: %x", c, ok, b[0x104:0x10c])
+	}
+	if got := WithoutSerial(b[:64]); len(got) != 64 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add(space(0x5937, 0x1d))
+	f.Add(space(0x2910, -1)[:256])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		WithoutSerial(b)
+		c, ok := ParseConfig(b)
+		if !ok && c != (Config{}) {
+			t.Errorf("%+v of what cannot be read", c)
+		}
+	})
+}

@@ -1,0 +1,149 @@
+package pci
+
+import (
+	"slices"
+	"strings"
+)
+
+// Place is where a function sits in the tree.
+type Place struct {
+	Root  string   // directory of the host bridge: pci0000:15
+	Chain []string // functions from the root port down to the function itself
+	NUMA  int      // numa_node; negative where it is not known
+}
+
+// PlaceOf reads a path below /sys/devices. The chain begins below the last directory that is no function: another domain behind an
+// Intel VMD is a host bridge of its own.
+func PlaceOf(path string, numa int) Place {
+	p := Place{NUMA: numa}
+	for part := range strings.SplitSeq(path, "/") {
+		switch {
+		case IsAddress(part):
+			p.Chain = append(p.Chain, part)
+		case strings.HasPrefix(part, "pci"):
+			p.Root, p.Chain = part, nil
+		}
+	}
+	return p
+}
+
+// Bridged says whether a bridge stands above the function. Virtual machines show functions on a bus without one, which tells nothing
+// of where the real ones are.
+func (p Place) Bridged() bool { return len(p.Chain) > 1 }
+
+// Distance is how far two functions are apart.
+type Distance string
+
+// The distances, in the words of nvidia-smi topo -m and of NCCL (src/graph/topo.h), nearest first. NODE is nvidia-smi's, P2C NCCL's.
+const (
+	PIX  Distance = "PIX"  // through one switch
+	PXB  Distance = "PXB"  // through several switches, and no host bridge
+	P2C  Distance = "P2C"  // through the CPU, to which the GPU is coupled by NVLink-C2C
+	PHB  Distance = "PHB"  // through a host bridge
+	NODE Distance = "NODE" // through host bridges of one NUMA node
+	SYS  Distance = "SYS"  // from one NUMA node to another
+)
+
+// DistanceOf names the distance of two functions as nvidia-smi does.
+func DistanceOf(a, b Place) Distance {
+	common := shared(a, b)
+	switch {
+	case common > 0 && common >= max(len(a.Chain), len(b.Chain))-2: // the last two of a chain are the port of a switch and the function
+		return PIX
+	case common > 0:
+		return PXB
+	case a.Root == b.Root:
+		return PHB
+	case a.NUMA >= 0 && a.NUMA == b.NUMA:
+		return NODE
+	}
+	return SYS
+}
+
+// shared counts the functions above both.
+func shared(a, b Place) int {
+	n := 0
+	for a.Root == b.Root && n < min(len(a.Chain), len(b.Chain)) && a.Chain[n] == b.Chain[n] {
+		n++
+	}
+	return n
+}
+
+// Between are the bridges that peer to peer traffic of two functions goes through, below what they have in common; none where that is no bridge.
+func Between(a, b Place) []string {
+	n := shared(a, b)
+	if n == 0 {
+		return nil
+	}
+	var out []string
+	for _, p := range []Place{a, b} {
+		if n < len(p.Chain) {
+			out = append(out, p.Chain[n:len(p.Chain)-1]...)
+		}
+	}
+	return out
+}
+
+// Bridge is what tells the model of a switch: vendor, device, subsystem_vendor and subsystem_device.
+type Bridge struct {
+	Vendor, Device, SubVendor, SubDevice uint64
+}
+
+// Fabric is a function as NCCL sees it: the switches above it, nearest first, and its NUMA node.
+type Fabric struct {
+	Switches []string
+	NUMA     int
+}
+
+// Fabric goes up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions for each switch, so that the root port
+// is none where it has a switch or a device below it. A NUMA node that is not known is taken for 0, there as well. Models tells of
+// bridges; nil knows none.
+func (p Place) Fabric(models map[string]Bridge) Fabric {
+	f := Fabric{NUMA: max(0, p.NUMA)}
+	for i := len(p.Chain) - 3; i >= 0; i -= 2 {
+		f.Switches = append(f.Switches, p.Chain[i])
+	}
+	f.Switches = flat(f.Switches, models)
+	return f
+}
+
+// flat leaves out the lower halves of Broadcom switches that show as two levels (ncclTopoFlattenBcmSwitches, src/graph/topo.cc).
+func flat(switches []string, models map[string]Bridge) []string {
+	var out []string
+	for i, s := range switches {
+		if i+1 < len(switches) && (len(out) == i) && generation(models[s], 1) != 0 && generation(models[s], 1) == generation(models[switches[i+1]], 0) {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// generation is that of a Broadcom PEX switch, 0 of others; those of Gen5 say in their subsystem at which level they stand.
+func generation(b Bridge, level uint64) int {
+	switch {
+	case b.Vendor != 0x1000 || b.SubVendor != 0x1000:
+		return 0
+	case b.Device == 0xc010 && b.SubDevice&0xf000 == 0xa000:
+		return 4
+	case b.Device == 0xc030 && b.SubDevice&0xf000 == level<<12:
+		return 5
+	}
+	return 0
+}
+
+// DistanceTo names the distance of a GPU and a NIC as NCCL does (ncclTopoSetPaths, src/graph/paths.cc). A GPU that is coupled to its CPU
+// (c2c) reaches the NICs of that CPU through it.
+func (f Fabric) DistanceTo(nic Fabric, c2c bool) Distance {
+	switch {
+	case len(f.Switches) > 0 && len(nic.Switches) > 0 && f.Switches[0] == nic.Switches[0]:
+		return PIX
+	case slices.ContainsFunc(f.Switches, func(s string) bool { return slices.Contains(nic.Switches, s) }):
+		return PXB
+	case f.NUMA != nic.NUMA:
+		return SYS
+	case c2c:
+		return P2C
+	}
+	return PHB
+}

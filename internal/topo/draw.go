@@ -1,0 +1,245 @@
+package topo
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"rdma_exporter/internal/pci"
+)
+
+// Signs of a pair in the matrix. A pair whose NIC is not eligible has its sign in parentheses.
+var signs = []struct{ sign, words string }{
+	{"+", "direct"}, {"~", "received directly, sent through host memory"}, {"-", "through host memory"}, {"?", "cannot be told"},
+}
+
+func (p Pair) sign() string {
+	switch {
+	case p.Receive == "direct" && p.Send == "direct":
+		return "+"
+	case p.Receive == "direct" && p.Send == "staging":
+		return "~"
+	case p.Receive == "staging":
+		return "-"
+	}
+	return "?"
+}
+
+// Draw writes the machine for a terminal.
+func (m *Machine) Draw(to io.Writer) error {
+	w := bufio.NewWriter(to)
+	m.head(w)
+	ids, cpus := m.numas()
+	for _, id := range ids {
+		name := "NUMA node " + strconv.Itoa(id)
+		if id < 0 {
+			name = "NUMA node not told"
+		}
+		if cpus[id] != "" {
+			name += ", CPUs " + cpus[id]
+		}
+		fmt.Fprintf(w, "\n%s\n", name)
+		var all []branch
+		for _, root := range m.roots(id) {
+			all = append(all, m.branches(root)...)
+		}
+		m.tree(w, all, "  ")
+	}
+	if len(m.Pairs) > 0 {
+		m.matrix(w)
+	}
+	m.verdicts(w)
+	return w.Flush()
+}
+
+func (m *Machine) head(w io.Writer) {
+	kind := ""
+	if m.Virtual {
+		kind = " (virtual machine)"
+	}
+	fmt.Fprintf(w, "%s%s: %s, %s\n", cmp.Or(m.Host, "this host"), kind, count(len(m.GPUs), "GPU"), count(len(m.NICs), "RDMA device"))
+	if len(m.GPUs) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "GPU driver %s, peer memory module %s, judged for %s\n",
+		strings.TrimSpace(cmp.Or(m.Driver, "not known")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), strings.TrimSpace("NCCL "+cmp.Or(m.NCCL, "as it is today")))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// tree writes branches, each below the others.
+func (m *Machine) tree(w io.Writer, branches []branch, indent string) {
+	for i, b := range branches {
+		here, below := "├─ ", "│  "
+		if i == len(branches)-1 {
+			here, below = "└─ ", "   "
+		}
+		var way []string
+		for _, n := range b.run {
+			way = append(way, m.short(n.Address))
+		}
+		last := b.run[len(b.run)-1]
+		fmt.Fprintf(w, "%s%s%s%s\n", indent, here, strings.Join(way, " ─ "), m.label(last, b))
+		for _, mark := range m.marks(last.Address) {
+			fmt.Fprintf(w, "%s%s  !! %s\n", indent, below, mark)
+		}
+		m.tree(w, b.next, indent+below)
+	}
+}
+
+// label says what the function at the end of a branch is, and how its link runs.
+func (m *Machine) label(n Node, b branch) string {
+	var parts []string
+	if len(b.next) > 0 {
+		parts = append(parts, "switch")
+		if !pci.IsAddress(n.Parent) {
+			parts[0] = "root port"
+		}
+	}
+	for _, g := range m.GPUs {
+		if g.Address == n.Address {
+			parts = append(parts, strings.TrimSpace("GPU "+g.Index+" "+g.Model))
+			if g.Coupled {
+				parts = append(parts, "NVLink-C2C")
+			}
+		}
+	}
+	for _, d := range m.NICs {
+		if d.Address != n.Address {
+			continue
+		}
+		state := "no ACTIVE port"
+		if d.Active {
+			state = gigabits(d.Rate)
+		}
+		parts = append(parts, d.Device, state, d.Role)
+		if d.Available != 0 {
+			parts = append(parts, "PCIe "+gigabits(d.Available))
+		}
+	}
+	if n.Width != 0 {
+		parts = append(parts, fmt.Sprintf("x%d %s", n.Width, transfers(n.Speed)))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "  " + strings.Join(parts, ", ")
+}
+
+func (m *Machine) marks(address string) (out []string) {
+	for _, g := range m.GPUs {
+		if g.Address == address {
+			out = append(out, g.Marks...)
+		}
+	}
+	for _, d := range m.NICs {
+		if d.Address == address {
+			out = append(out, d.Marks...)
+		}
+	}
+	return out
+}
+
+// matrix writes distances as nvidia-smi names them, or NCCL where a topology file alone tells them.
+func (m *Machine) matrix(w io.Writer) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	row := []string{""}
+	for _, n := range m.NICs {
+		row = append(row, n.Device)
+	}
+	fmt.Fprintln(t, strings.Join(row, "\t"))
+	seen := map[string]bool{}
+	for g := range m.GPUs {
+		row := []string{"GPU " + m.GPUs[g].Index}
+		for _, p := range m.Pairs[g*len(m.NICs) : (g+1)*len(m.NICs)] {
+			sign := p.sign()
+			seen[sign] = true
+			if !p.Eligible {
+				sign = "(" + sign + ")"
+				seen["("] = true
+			}
+			row = append(row, cmp.Or(p.Topology, p.Distance, "–")+" "+sign)
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	t.Flush()
+	var legend []string
+	for _, s := range signs {
+		if seen[s.sign] {
+			legend = append(legend, s.sign+" "+s.words)
+		}
+	}
+	if seen["("] {
+		legend = append(legend, "in parentheses: NCCL would not use the NIC")
+	}
+	fmt.Fprintln(w, strings.Join(legend, "; "))
+}
+
+// verdicts writes what becomes of each GPU; those of one kind together.
+func (m *Machine) verdicts(w io.Writer) {
+	var reasons []string
+	for _, g := range m.GPUs {
+		if !slices.Contains(reasons, g.Reason) {
+			reasons = append(reasons, g.Reason)
+		}
+	}
+	for _, r := range reasons {
+		var which []string
+		var first GPU
+		for _, g := range m.GPUs {
+			if g.Reason != r {
+				continue
+			}
+			if which == nil {
+				first = g
+			}
+			name := "GPU " + g.Index
+			if g.Best != nil {
+				name += " " + g.Best.Device
+			}
+			which = append(which, name)
+		}
+		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, r)
+		if first.Best != nil && first.Best.Receive == "direct" && first.Best.Mechanism != "" {
+			fmt.Fprintf(w, ", by %s", first.Best.Mechanism)
+		}
+		fmt.Fprintln(w)
+		for _, p := range m.Processes {
+			if p.PID == first.Judged {
+				fmt.Fprintf(w, "  Judged for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "of a version that cannot be read"), p.PID, strings.TrimRight(", "+p.Job, ", "))
+			}
+		}
+		if first.Remedy != "" {
+			fmt.Fprintf(w, "  To do: %s\n", first.Remedy)
+		}
+	}
+}
+
+func narrow(p pci.Pair) string {
+	return fmt.Sprintf("link %s - %s is x%d %s, both ends can x%d %s", p.Upper, p.Lower, p.Width, transfers(p.Speed), p.MaxWidth, transfers(p.MaxSpeed))
+}
+
+func limits(n *NIC, have float64) string {
+	s := fmt.Sprintf("PCIe carries %s of the ports' %s, limited by %s", gigabits(have), gigabits(n.Rate), n.LimitedBy)
+	if have != n.Available {
+		s += ", the other functions of the wire included"
+	}
+	return s
+}
+
+func gigabits(bits float64) string { return strconv.FormatFloat(bits/1e9, 'f', 0, 64) + " Gb/s" }
+
+func transfers(perSecond float64) string {
+	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
+}

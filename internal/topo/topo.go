@@ -1,0 +1,269 @@
+// Package topo shows a machine to a person: where GPUs and NICs sit in the PCI tree, how far they are from each other, what of them goes
+// directly, and what is narrower than it ought to be.
+package topo
+
+import (
+	"cmp"
+	"slices"
+
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Machine is what is shown, and the JSON.
+type Machine struct {
+	Host      string    `json:"host"`
+	Virtual   bool      `json:"virtual"`
+	Driver    string    `json:"gpu_driver,omitempty"`
+	Flavour   string    `json:"gpu_driver_flavour,omitempty"`
+	Peermem   string    `json:"peer_memory_module,omitempty"`
+	NCCL      string    `json:"nccl_version,omitempty"` // that was judged; a current one where it is empty
+	GPUs      []GPU     `json:"gpus"`
+	NICs      []NIC     `json:"nics"`
+	Pairs     []Pair    `json:"pairs"`
+	Functions []Node    `json:"functions"` // by address
+	Processes []Process `json:"processes,omitempty"`
+}
+
+// Node is a function of the tree.
+type Node struct {
+	Address string `json:"pci_address"`
+	Parent  string `json:"parent"` // the function above it, or the directory of its host bridge
+	NUMA    int    `json:"numa_node"`
+	CPUs    string `json:"cpus,omitempty"`
+	// The link: of the way down for root ports and downstream ports, of the way up for all others. 0: not told.
+	Speed    float64 `json:"transfers_per_second,omitempty"`
+	Width    uint64  `json:"lanes,omitempty"`
+	MaxSpeed float64 `json:"max_transfers_per_second,omitempty"`
+	MaxWidth uint64  `json:"max_lanes,omitempty"`
+	Redirect bool    `json:"acs_redirect,omitempty"` // of what GPU and NIC exchange
+}
+
+// GPU is one GPU.
+type GPU struct {
+	Index   string   `json:"gpu"`
+	UUID    string   `json:"uuid,omitempty"`
+	Address string   `json:"pci_address"`
+	Model   string   `json:"model,omitempty"`
+	NUMA    int      `json:"numa_node"`
+	Coupled bool     `json:"c2c"`
+	IOMMU   string   `json:"iommu_group_type,omitempty"`
+	Best    *Pair    `json:"best,omitempty"` // by its best eligible NIC; absent where there is none
+	Reason  string   `json:"reason"`
+	Words   string   `json:"explanation"`
+	Remedy  string   `json:"remedy,omitempty"`
+	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
+	// Judged is the process that it was judged for; 0: none.
+	Judged int `json:"judged_for_pid,omitempty"`
+}
+
+// Process holds an RDMA device.
+type Process struct {
+	PID          int               `json:"pid"`
+	Job          string            `json:"job,omitempty"`
+	GPUs         []int             `json:"gpu_minors,omitempty"`
+	Verbs        []string          `json:"rdma_nodes"`
+	NCCL         string            `json:"nccl_version,omitempty"`
+	Plugin       bool              `json:"net_plugin,omitempty"`
+	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
+	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
+}
+
+// NIC is an RDMA device.
+type NIC struct {
+	Device          string   `json:"device"`
+	Address         string   `json:"pci_address"`
+	Role            string   `json:"role"`
+	NUMA            int      `json:"numa_node"`
+	Active          bool     `json:"active"`
+	Rate            float64  `json:"port_bits_per_second,omitempty"` // of its ACTIVE ports together
+	Available       float64  `json:"pcie_available_bits_per_second,omitempty"`
+	Capable         float64  `json:"pcie_capable_bits_per_second,omitempty"`
+	LimitedBy       string   `json:"pcie_limited_by,omitempty"`
+	MaxPayload      int      `json:"max_payload_bytes,omitempty"`
+	MaxReadRequest  int      `json:"max_read_request_bytes,omitempty"`
+	RelaxedOrdering *bool    `json:"relaxed_ordering,omitempty"`
+	Redirect        *bool    `json:"acs_redirect,omitempty"`
+	IOMMU           string   `json:"iommu_group_type,omitempty"`
+	DMABUF          *bool    `json:"dmabuf,omitempty"`
+	Marks           []string `json:"marks,omitempty"` // what is narrow on its way, or in the way
+}
+
+// Pair is a GPU and a NIC.
+type Pair struct {
+	GPU       string `json:"gpu"`
+	Device    string `json:"device"`
+	Topology  string `json:"distance,omitempty"`      // nvidia-smi topo -m
+	Distance  string `json:"nccl_distance,omitempty"` // NCCL
+	Mechanism string `json:"mechanism,omitempty"`
+	Eligible  bool   `json:"eligible"`
+	Send      string `json:"send"`
+	Receive   string `json:"receive"`
+	Reason    string `json:"reason"`
+	Words     string `json:"explanation"`
+	Remedy    string `json:"remedy,omitempty"`
+}
+
+// New makes a picture of a node. Sections that were not read leave gaps.
+func New(host string, n *snapshot.Node) *Machine {
+	m := &Machine{Host: host, GPUs: []GPU{}, NICs: []NIC{}, Pairs: []Pair{}, Functions: []Node{}}
+	d := n.GDR
+	if d == nil {
+		return m
+	}
+	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
+	tree := &nodes{m: map[string]*Node{}}
+	paths := map[string][]pci.Hop{}
+	if n.PCIe != nil {
+		for i := range n.PCIe.Devices {
+			paths[n.PCIe.Devices[i].Device] = hopsOf(n.PCIe.Devices[i].Hops)
+		}
+	}
+	order := nearby(d.NICs)
+	for _, i := range order {
+		nic := &d.NICs[i]
+		tree.add(nic.Root, nic.Path, paths[nic.Device], nic.NUMA, nic.CPUs)
+		m.NICs = append(m.NICs, nicOf(nic, paths[nic.Device]))
+	}
+	m.ports(n.InfiniBand)
+	for i := range d.GPUs {
+		g := &d.GPUs[i]
+		hops := hopsOf(g.Hops)
+		tree.add(g.Root, addresses(hops), hops, g.NUMA, "")
+		m.GPUs = append(m.GPUs, m.gpuOf(d, g, hops))
+	}
+	for g := range d.GPUs {
+		for _, i := range order {
+			m.Pairs = append(m.Pairs, pairOf(d, d.Pairs[g*len(d.NICs)+i]))
+		}
+	}
+	for i := range d.NICs {
+		for _, at := range d.NICs[i].RedirectAt {
+			if n := tree.m[at]; n != nil {
+				n.Redirect = true
+			}
+		}
+	}
+	m.Functions = tree.sorted()
+	for _, p := range d.Processes {
+		m.Processes = append(m.Processes, Process{p.PID, p.Job, p.GPUs, p.Verbs, p.NCCL, p.Plugin, p.LockedMemory, p.Env})
+	}
+	return m
+}
+
+// nearby are the indices of devices in the order of their NUMA nodes and addresses, in which GPUs are as well.
+func nearby(nics []snapshot.GDRNIC) []int {
+	order := make([]int, len(nics))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(nics[a].NUMA, nics[b].NUMA), cmp.Compare(nics[a].PCIAddress, nics[b].PCIAddress))
+	})
+	return order
+}
+
+func hopsOf(hops []snapshot.PCIeHop) (out []pci.Hop) {
+	for _, h := range hops {
+		out = append(out, pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}})
+	}
+	return out
+}
+
+func addresses(hops []pci.Hop) (out []string) {
+	for _, h := range hops {
+		out = append(out, h.Address)
+	}
+	return out
+}
+
+func pairOf(d *snapshot.GDR, p snapshot.GDRPair) Pair {
+	return Pair{
+		GPU: d.GPUs[p.GPU].Index, Device: d.NICs[p.NIC].Device, Topology: p.Topology, Distance: p.Distance, Mechanism: p.Mechanism,
+		Eligible: p.Eligible, Send: p.Send, Receive: p.Receive, Reason: p.Reason, Words: p.Words, Remedy: p.Remedy,
+	}
+}
+
+func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU {
+	out := GPU{
+		Index: g.Index, UUID: g.UUID, Address: g.PCIAddress, Model: g.Model, NUMA: g.NUMA, Coupled: g.Coupled, IOMMU: g.IOMMU,
+		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
+	}
+	if g.Best.NIC >= 0 {
+		best := pairOf(d, g.Best)
+		out.Best = &best
+	}
+	if g.Process != nil {
+		out.Judged = g.Process.PID
+	}
+	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is
+		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
+			out.Marks = append(out.Marks, narrow(p))
+		}
+	}
+	return out
+}
+
+func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
+	out := NIC{
+		Device: nic.Device, Address: nic.PCIAddress, Role: nic.Role, NUMA: nic.NUMA, Active: nic.Active, Redirect: nic.Redirect, IOMMU: nic.IOMMU, DMABUF: nic.DMABUF,
+	}
+	if s := nic.Settings; s != nil {
+		out.MaxPayload, out.MaxReadRequest, out.RelaxedOrdering = s.MaxPayload, s.MaxReadRequest, &s.RelaxedOrdering
+	}
+	if len(hops) > 1 {
+		out.Capable = pci.Capable(hops[len(hops)-1])
+		out.Available, out.LimitedBy, _ = pci.Available(hops)
+	}
+	for _, p := range pci.Pairs(hops) {
+		if p.MaxWidth != 0 && p.Width < p.MaxWidth || p.MaxSpeed != 0 && p.Speed < p.MaxSpeed {
+			out.Marks = append(out.Marks, narrow(p))
+		}
+	}
+	for _, at := range nic.RedirectAt {
+		out.Marks = append(out.Marks, "ACS redirects at "+at)
+	}
+	return out
+}
+
+// ports sums up the ACTIVE ports of each device, and marks those whose PCIe links carry less. Functions that show one wire carry it
+// together.
+func (m *Machine) ports(ib *snapshot.InfiniBand) {
+	if ib == nil {
+		return
+	}
+	available, wires := map[string]float64{}, map[string]string{} // by wire; by device
+	for i := range ib.Devices {
+		d := &ib.Devices[i]
+		nic := slices.IndexFunc(m.NICs, func(n NIC) bool { return n.Device == d.Name })
+		if nic < 0 {
+			continue
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			if p.State != nil && *p.State == 4 && p.Rate != nil {
+				m.NICs[nic].Rate += *p.Rate
+			}
+			if w := wireOf(p); w != "" && wires[d.Name] == "" {
+				wires[d.Name] = w
+				available[w] += m.NICs[nic].Available
+			}
+		}
+	}
+	for i := range m.NICs {
+		n := &m.NICs[i]
+		have := cmp.Or(available[wires[n.Device]], n.Available)
+		if n.Available != 0 && have < n.Rate {
+			n.Marks = append(n.Marks, limits(n, have))
+		}
+	}
+}
+
+func wireOf(p *snapshot.Port) string {
+	for i := range p.Netdev {
+		if p.Netdev[i].Wire != "" && !p.Netdev[i].Member {
+			return p.Netdev[i].Wire
+		}
+	}
+	return p.Wire
+}

@@ -1,0 +1,96 @@
+package topo
+
+import (
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+func u(v uint64) *uint64   { return &v }
+func f(v float64) *float64 { return &v }
+
+func hop(address string, speed float64, width, maxWidth uint64) snapshot.PCIeHop {
+	return snapshot.PCIeHop{Address: address, Speed: speed * 1e9, MaxSpeed: 32e9, Width: width, MaxWidth: maxWidth}
+}
+
+// nested has a switch below another: a NIC on the upper, a GPU on the lower one, whose link is narrow.
+func nested() *snapshot.Node {
+	up := []snapshot.PCIeHop{hop("0000:15:01.0", 32, 16, 16), hop("0000:16:00.0", 32, 16, 16)}
+	nic := append(up[:2:2], hop("0000:17:00.0", 32, 16, 16), hop("0000:18:00.0", 32, 16, 16))
+	gpu := append(up[:2:2], hop("0000:17:01.0", 32, 16, 16), hop("0000:19:00.0", 32, 16, 16), hop("0000:1a:00.0", 2.5, 8, 16), hop("0000:1b:00.0", 2.5, 8, 16))
+	pair := snapshot.GDRPair{Topology: "PXB", Distance: "PXB", Mechanism: "peermem", Eligible: true, Send: "staging", Receive: "direct", Reason: "pre_ampere_send", Words: "words", Remedy: "remedy"}
+	return &snapshot.Node{
+		PCIe: &snapshot.PCIe{Devices: []snapshot.PCIePath{{Device: "mlx5_0", Hops: nic}}},
+		GDR: &snapshot.GDR{
+			Driver: "535.183.06", Flavour: "proprietary", Peermem: "nvidia_peermem", NCCL: "2.22.3",
+			NICs: []snapshot.GDRNIC{{
+				Device: "mlx5_0", PCIAddress: "0000:18:00.0", Role: "compute", Root: "pci0000:15", CPUs: "0-31", Active: true, RedirectAt: []string{"0000:17:01.0"},
+				Path: []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"},
+			}},
+			GPUs:  []snapshot.GDRGPU{{Index: "0", PCIAddress: "0000:1b:00.0", Model: "Tesla V100-SXM2-32GB", Root: "pci0000:15", Hops: gpu, Best: pair}},
+			Pairs: []snapshot.GDRPair{pair},
+		},
+		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{
+			{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: f(400e9), Netdev: []snapshot.Netdev{{Name: "e0", Wire: "w"}}}, {Number: 2, State: u(4), Rate: f(400e9)}}},
+			{Name: "rxe0", Ports: []snapshot.Port{{Number: 1, State: u(4), Rate: f(1e9)}}},
+		}},
+	}
+}
+
+func TestDraw(t *testing.T) {
+	const want = `gpu-1: 1 GPU, 1 RDMA device
+GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, judged for NCCL 2.22.3
+
+NUMA node 0, CPUs 0-31
+  └─ 15:01.0 ─ 16:00.0  switch, x16 32 GT/s
+     ├─ 17:00.0 ─ 18:00.0  mlx5_0, 800 Gb/s, compute, PCIe 504 Gb/s, x16 32 GT/s
+     │    !! ACS redirects at 0000:17:01.0
+     │    !! PCIe carries 504 Gb/s of the ports' 800 Gb/s, limited by 0000:15:01.0
+     └─ 17:01.0 ─ 19:00.0 ─ 1a:00.0 ─ 1b:00.0  GPU 0 Tesla V100-SXM2-32GB, x8 2.5 GT/s
+          !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends can x16 32 GT/s
+
+       mlx5_0
+GPU 0  PXB ~
+~ received directly, sent through host memory
+
+GPU 0 mlx5_0
+  words (pre_ampere_send), by peermem
+  To do: remedy
+`
+	var b strings.Builder
+	m := New("gpu-1", nested())
+	if err := m.Draw(&b); err != nil || b.String() != want {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	for _, n := range m.Functions {
+		if n.Redirect != (n.Address == "0000:17:01.0") {
+			t.Errorf("%+v", n)
+		}
+	}
+}
+
+// TestWireOfTwoFunctions: functions that show one wire carry it together.
+func TestWireOfTwoFunctions(t *testing.T) {
+	n := nested()
+	n.GDR.GPUs, n.GDR.Pairs = nil, nil
+	n.GDR.NICs = append(n.GDR.NICs, n.GDR.NICs[0])
+	n.GDR.NICs[1].Device, n.GDR.NICs[1].PCIAddress = "mlx5_1", "0000:28:00.0"
+	n.PCIe.Devices = append(n.PCIe.Devices, n.PCIe.Devices[0])
+	n.PCIe.Devices[1].Device = "mlx5_1"
+	second := n.InfiniBand.Devices[0]
+	second.Name = "mlx5_1"
+	n.InfiniBand.Devices = append(n.InfiniBand.Devices, second)
+	for _, nic := range New("gpu-1", n).NICs {
+		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirects at 0000:17:01.0" {
+			t.Errorf("%s: %q", nic.Device, nic.Marks)
+		}
+	}
+}
+
+func TestNothingRead(t *testing.T) {
+	var b strings.Builder
+	if err := New("", &snapshot.Node{}).Draw(&b); err != nil || b.String() != "this host: 0 GPUs, 0 RDMA devices\n" {
+		t.Errorf("%v %q", err, b.String())
+	}
+}

@@ -1,0 +1,225 @@
+//go:build gpu
+
+// Package gpu compares what the exporter says of GPUs with what nvidia-smi says of them in the same minute, on a machine that has
+// some: make gpu-proof. It needs no Go there: compile it, and carry it to the machine beside the exporter.
+package gpu
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exporter is a running one.
+type exporter struct {
+	url string
+	pid int
+}
+
+// program is the exporter under test: RDMA_EXPORTER, else beside this test.
+func program(t *testing.T) string {
+	t.Helper()
+	if p := os.Getenv("RDMA_EXPORTER"); p != "" {
+		return p
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(filepath.Dir(self), "rdma_exporter")
+}
+
+// out is a file for a person to read: below OUT, if that is set.
+func out(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	dir := os.Getenv("OUT")
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	p := filepath.Join(dir, name)
+	if err := os.WriteFile(p, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var address = regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):([0-9]+)`)
+
+// serve starts the exporter on a free port.
+func serve(t *testing.T, args ...string) *exporter {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + t.TempDir()}, args...)...)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the exporter ended with: %v", err)
+		}
+	})
+	port := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(log)
+		for lines.Scan() {
+			fmt.Fprintln(os.Stderr, "exporter:", lines.Text())
+			if m := address.FindStringSubmatch(lines.Text()); m != nil {
+				select {
+				case port <- m[1]:
+				default:
+				}
+			}
+		}
+	}()
+	select {
+	case p := <-port:
+		return &exporter{"http://127.0.0.1:" + p, cmd.Process.Pid}
+	case <-time.After(time.Minute):
+		t.Fatal("the exporter does not listen after a minute")
+		return nil
+	}
+}
+
+// ask makes a request and returns its status and text.
+func (e *exporter) ask(t *testing.T, method, path string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, e.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+// metrics are the samples of a scrape by their text.
+type metrics map[string]float64
+
+func (e *exporter) scrape(t *testing.T) metrics {
+	t.Helper()
+	code, text := e.ask(t, "GET", "/metrics")
+	if code != http.StatusOK {
+		t.Fatalf("status %d: %s", code, text)
+	}
+	return parse(t, text)
+}
+
+func parse(t *testing.T, text string) metrics {
+	t.Helper()
+	m := metrics{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		i := strings.LastIndexByte(line, ' ')
+		if i < 0 || line[0] == '#' {
+			continue
+		}
+		v, err := strconv.ParseFloat(line[i+1:], 64)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		m[line[:i]] = v
+	}
+	return m
+}
+
+// family lists the series of a metric.
+func (m metrics) family(name string) (series []string) {
+	for s := range m {
+		if s == name || strings.HasPrefix(s, name+"{") {
+			series = append(series, s)
+		}
+	}
+	return series
+}
+
+// wait scrapes until a condition holds.
+func (e *exporter) wait(t *testing.T, what string, holds func(metrics) bool) metrics {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; {
+		m := e.scrape(t)
+		if holds(m) {
+			return m
+		}
+		if time.Now().After(end) {
+			t.Fatalf("two minutes without: %s", what)
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+}
+
+// held are the devices of the driver that the exporter has open.
+func (e *exporter) held(t *testing.T) (devices []string) {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", e.pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if to, err := os.Readlink(filepath.Join(dir, entry.Name())); err == nil && strings.HasPrefix(to, "/dev/nvidia") {
+			devices = append(devices, to)
+		}
+	}
+	return devices
+}
+
+// status is a line of /proc/PID/status.
+func (e *exporter) status(t *testing.T, key string) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, key+":"); ok {
+			return strings.TrimSpace(v)
+		}
+	}
+	return ""
+}
+
+// children is how often the exporter's ended children faulted a page: 0 of a process that never had one. proc_pid_stat(5), cminflt.
+func (e *exporter) children(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	return fields[8]
+}
+
+func command(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	b, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return b
+}

@@ -1,0 +1,269 @@
+//go:build gpu
+
+package gpu
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// compared are the metrics with the places of nvidia-smi -q -x that say the same. A figure that moves may differ by share, or by
+// slack, between two readings of the same second.
+var compared = []struct {
+	metric       string
+	labels       string // beside gpu and UUID
+	share, slack float64
+	paths        []string
+}{
+	{"rdma_gpu_pcie_generation", "", 0, 0, []string{"pci/pci_gpu_link_info/pcie_gen/current_link_gen"}},
+	{"rdma_gpu_pcie_max_generation", "", 0, 0, []string{"pci/pci_gpu_link_info/pcie_gen/max_link_gen"}},
+	{"rdma_gpu_pcie_width_lanes", "", 0, 0, []string{"pci/pci_gpu_link_info/link_widths/current_link_width"}},
+	{"rdma_gpu_pcie_max_width_lanes", "", 0, 0, []string{"pci/pci_gpu_link_info/link_widths/max_link_width"}},
+	{"rdma_gpu_pcie_replays_total", "", 0, 0, []string{"pci/replay_counter"}},
+	{"rdma_gpu_temperature_celsius", "", 0, 3, []string{"temperature/gpu_temp"}},
+	{"rdma_gpu_power_watts", "", 0.15, 10, []string{"gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw"}},
+	{"rdma_gpu_utilization_ratio", "", 0, 0.1, []string{"utilization/gpu_util"}},
+	{"rdma_gpu_memory_total_bytes", "", 0, 1 << 20, []string{"fb_memory_usage/total"}},
+	{"rdma_gpu_memory_used_bytes", "", 0, 16 << 20, []string{"fb_memory_usage/used"}},
+	{"rdma_gpu_bar1_total_bytes", "", 0, 1 << 20, []string{"bar1_memory_usage/total"}},
+	{"rdma_gpu_bar1_used_bytes", "", 0, 4 << 20, []string{"bar1_memory_usage/used"}},
+	{"rdma_gpu_throttle", `,reason="sw_power_cap"`, 0, 0, reason("sw_power_cap")},
+	{"rdma_gpu_throttle", `,reason="hw_slowdown"`, 0, 0, reason("hw_slowdown")},
+	{"rdma_gpu_throttle", `,reason="sync_boost"`, 0, 0, reason("sync_boost")},
+	{"rdma_gpu_throttle", `,reason="sw_thermal"`, 0, 0, reason("sw_thermal_slowdown")},
+	{"rdma_gpu_throttle", `,reason="hw_thermal"`, 0, 0, reason("hw_thermal_slowdown")},
+	{"rdma_gpu_throttle", `,reason="hw_power_brake"`, 0, 0, reason("hw_power_brake_slowdown")},
+	{"rdma_gpu_remapped_rows", `,error="correctable"`, 0, 0, []string{"remapped_rows/remapped_row_corr"}},
+	{"rdma_gpu_remapped_rows", `,error="uncorrectable"`, 0, 0, []string{"remapped_rows/remapped_row_unc"}},
+	{"rdma_gpu_row_remapping", `,state="pending"`, 0, 0, []string{"remapped_rows/remapped_row_pending"}},
+	{"rdma_gpu_row_remapping", `,state="failed"`, 0, 0, []string{"remapped_rows/remapped_row_failure"}},
+	{"rdma_gpu_recovery_action_id", "", 0, 0, []string{"gpu_recovery_action"}},
+}
+
+func reason(name string) []string {
+	return []string{"clocks_event_reasons/clocks_event_reason_" + name, "clocks_throttle_reasons/clocks_throttle_reason_" + name}
+}
+
+// linkErrors are the kinds of errors on NVLinks in the words of nvidia-smi.
+var linkErrors = map[string]string{"replay": "Replay Errors", "recovery": "Recovery Errors"}
+
+// table is what was compared, for a person to read.
+type table struct {
+	t *testing.T
+	b bytes.Buffer
+}
+
+func (c *table) row(figure, ours, theirs, verdict string) {
+	fmt.Fprintf(&c.b, "| %s | %s | %s | %s |\n", figure, ours, theirs, verdict)
+	if strings.HasPrefix(verdict, "differs") {
+		c.t.Errorf("%s: %s here, %s there", figure, ours, theirs)
+	}
+}
+
+// compare judges a value that either side may lack.
+func (c *table) compare(figure string, ours float64, have bool, theirs float64, there bool, share, slack float64) {
+	text := func(v float64, ok bool) string {
+		if !ok {
+			return "absent"
+		}
+		return fmt.Sprintf("%.10g", v)
+	}
+	verdict := "equal"
+	switch d := math.Abs(ours - theirs); {
+	case have != there:
+		verdict = "differs: one side has none"
+	case !have:
+		verdict = "both absent"
+	case d == 0:
+	case d <= slack || d <= share*math.Abs(theirs):
+		verdict = fmt.Sprintf("within tolerance (%.3g)", d)
+	default:
+		verdict = "differs"
+	}
+	c.row(figure, text(ours, have), text(theirs, there), verdict)
+}
+
+func TestFiguresEqualThoseOfNvidiaSMI(t *testing.T) {
+	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
+	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
+	time.Sleep(2 * time.Second)
+	gpus, host, raw := smi(t)
+	m := e.scrape(t)
+	out(t, "nvidia-smi.xml", raw)
+	c := &table{t: t}
+	fmt.Fprintf(&c.b, "driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n", host["driver_version"], host["cuda_version"], len(gpus))
+	if _, ok := m[fmt.Sprintf("rdma_gpu_driver_info{version=%q,cuda_version=%q}", host["driver_version"], host["cuda_version"])]; !ok {
+		t.Errorf("driver %s, CUDA %s is not in %v", host["driver_version"], host["cuda_version"], m.family("rdma_gpu_driver_info"))
+	}
+	if have := len(m.family("rdma_gpu_info")); have != len(gpus) {
+		t.Errorf("%d GPUs here, %d there", have, len(gpus))
+	}
+	for i, g := range gpus {
+		compareGPU(t, c, m, i, g)
+	}
+	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, time in NVML %v s in %v readings\n", e.status(t, "VmRSS"), e.children(t),
+		m[`rdma_scrape_source_seconds_total{source="nvml",lock="device"}`], m[`rdma_scrape_source_requests_total{source="nvml",lock="device"}`])
+	out(t, "compare.md", c.b.Bytes())
+	fmt.Println(c.b.String())
+	if e.children(t) != "0" {
+		t.Error("the exporter, or the library in it, has run another program")
+	}
+	var own strings.Builder
+	for s, v := range m {
+		if strings.HasPrefix(s, "rdma_gpu") || strings.HasPrefix(s, "rdma_scrape") {
+			fmt.Fprintf(&own, "%s %v\n", s, v)
+		}
+	}
+	out(t, "metrics.txt", []byte(own.String()))
+}
+
+func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
+	t.Helper()
+	id := fmt.Sprintf("gpu=%q,UUID=%q", fmt.Sprint(index), g["uuid"])
+	infos := 0
+	for _, s := range m.family("rdma_gpu_info") {
+		if strings.Contains(s, id) {
+			infos++
+			c.identity(s, index, "model", g["product_name"])
+			c.identity(s, index, "pci_bus_id", strings.ToLower(strings.TrimPrefix(g["pci/pci_bus_id"], "0000")))
+			if g["serial"] != "N/A" {
+				c.identity(s, index, "serial_number", g["serial"])
+			}
+		}
+	}
+	if infos != 1 {
+		t.Errorf("GPU %d: %d series of rdma_gpu_info", index, infos)
+	}
+	for _, x := range compared {
+		theirs, path, there := g.first(x.paths...)
+		ours, have := m[x.metric+"{"+id+x.labels+"}"]
+		c.compare(fmt.Sprintf("%d %s%s (%s)", index, x.metric, x.labels, path), ours, have, theirs, there, x.share, x.slack)
+	}
+	links, up := nvlinks(t, g["uuid"])
+	ours, have := m["rdma_gpu_nvlinks{"+id+"}"]
+	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks (nvidia-smi nvlink -s)", index), ours, have && ours > 0, float64(links), links > 0, 0, 0)
+	ours, have = m["rdma_gpu_nvlinks_up{"+id+"}"]
+	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks_up (nvidia-smi nvlink -s)", index), ours, have, float64(up), links > 0, 0, 0)
+	theirs := nvlinkErrors(t, g["uuid"])
+	for kind, words := range linkErrors {
+		ours, have := m["rdma_gpu_nvlink_errors_total{"+id+",error=\""+kind+"\"}"]
+		v, there := theirs[words]
+		c.compare(fmt.Sprintf("%d rdma_gpu_nvlink_errors_total %s (nvidia-smi nvlink -e)", index, kind), ours, have, v, there, 0, 0)
+	}
+	state := "absent"
+	for _, s := range []string{"completed", "degraded", "pending"} {
+		if m["rdma_gpu_fabric_state{"+id+",state=\""+s+"\"}"] == 1 {
+			state = s
+		}
+	}
+	c.row(fmt.Sprintf("%d rdma_gpu_fabric_state", index), state, g["fabric/state"]+" / "+g["fabric/status"], "for a person to judge")
+}
+
+// identity compares a label without showing what names one machine.
+func (c *table) identity(series string, index int, label, want string) {
+	verdict := "equal"
+	if !strings.Contains(series, fmt.Sprintf("%s=%q", label, want)) {
+		verdict = "differs"
+		c.t.Errorf("%s: %s is to be %q", series, label, want)
+	}
+	c.row(fmt.Sprintf("%d rdma_gpu_info %s", index, label), "", "", verdict)
+}
+
+// TestReleaseLetsGo: no descriptor of the driver is open while the GPUs are released, and they come back.
+func TestReleaseLetsGo(t *testing.T) {
+	e := serve(t, "--collector.gpu.interval=1s")
+	info := func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 }
+	e.wait(t, "rdma_gpu_info", info)
+	before := e.held(t)
+	if len(before) == 0 {
+		t.Fatal("no device of the driver is open: the test shows nothing")
+	}
+	for range 3 {
+		start := time.Now()
+		if code, text := e.ask(t, "POST", "/-/gpu/release?for=10m"); code != http.StatusOK {
+			t.Fatalf("status %d: %s", code, text)
+		}
+		t.Logf("released after %v; %d devices were open", time.Since(start), len(before))
+		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			if held := e.held(t); len(held) > 0 {
+				t.Fatalf("released, and still open: %v", held)
+			}
+		}
+		m := e.scrape(t)
+		if info(m) || len(m.family("rdma_gpu_released_seconds")) != 1 {
+			t.Errorf("released: %v %v", m.family("rdma_gpu_info"), m.family("rdma_gpu_released_seconds"))
+		}
+		if code, text := e.ask(t, "POST", "/-/gpu/release?for=0s"); code != http.StatusOK {
+			t.Fatalf("status %d: %s", code, text)
+		}
+		e.wait(t, "rdma_gpu_info after the release", info)
+		if len(m.family("rdma_gpu_xid_events_total")) > 0 {
+			e.wait(t, "XID counts after the release", func(m metrics) bool { return len(m.family("rdma_gpu_xid_events_total")) > 0 })
+		}
+	}
+	for _, bad := range []string{"", "?for=", "?for=soon", "?for=-1s", "?for=48h"} {
+		if code, _ := e.ask(t, "POST", "/-/gpu/release"+bad); code != http.StatusBadRequest {
+			t.Errorf("release%s: status %d", bad, code)
+		}
+	}
+}
+
+// TestXIDErrorsAreListenedFor: an error cannot be made without harm; that its events are registered for can be seen.
+func TestXIDErrorsAreListenedFor(t *testing.T) {
+	e := serve(t, "--collector.gpu.interval=1s")
+	m := e.wait(t, "rdma_gpu_xid_events_total", func(m metrics) bool { return len(m.family("rdma_gpu_xid_events_total")) > 0 })
+	if len(m.family("rdma_gpu_xid_events_total")) != len(m.family("rdma_gpu_info")) {
+		t.Errorf("%v", m.family("rdma_gpu_xid_events_total"))
+	}
+}
+
+// TestCaptureIsPlayed: a capture without names and addresses has the same GPUs.
+func TestCaptureIsPlayed(t *testing.T) {
+	gpus, _, _ := smi(t)
+	archive := filepath.Join(t.TempDir(), "gpu.txtar")
+	run := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), program(t), args...)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+	}
+	run("capture", "-o", archive, "--anonymise", "--for=30s", "--every=15s", "--state.dir="+t.TempDir())
+	b, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out(t, "h200-vm.txtar", b)
+	for i, g := range gpus {
+		for _, private := range []string{g["uuid"], strings.TrimPrefix(g["uuid"], "GPU-"), g["serial"]} {
+			if len(private) > 4 && bytes.Contains(b, []byte(private)) {
+				t.Errorf("the capture has the UUID or the serial number of GPU %d", i)
+			}
+		}
+	}
+	e := serve(t, "--replay="+archive, "--collector.gpu.mode=full")
+	m := e.scrape(t)
+	if have := len(m.family("rdma_gpu_info")); have != len(gpus) {
+		t.Errorf("the replay has %d GPUs, the machine %d", have, len(gpus))
+	}
+	for i, g := range gpus {
+		want, _, _ := g.first("fb_memory_usage/total")
+		have := 0.0
+		for _, s := range m.family("rdma_gpu_memory_total_bytes") {
+			if strings.Contains(s, fmt.Sprintf("gpu=%q", fmt.Sprint(i))) {
+				have = m[s]
+			}
+		}
+		if math.Abs(have-want) > 1<<20 {
+			t.Errorf("memory of GPU %d: %v in the replay, %v on the machine", i, have, want)
+		}
+	}
+}

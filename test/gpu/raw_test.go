@@ -1,0 +1,46 @@
+//go:build gpu && cgo
+
+package gpu
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// TestRawFieldValues writes down what the driver answers for every field value that the exporter may ask for: how it is typed, whether
+// it is summed up over links, and what the fabric says. It is for a person who reads the tables in internal/host.
+func TestRawFieldValues(t *testing.T) {
+	if r := nvml.Init(); r != nvml.SUCCESS {
+		t.Fatal(r)
+	}
+	defer nvml.Shutdown()
+	var b bytes.Buffer
+	count, r := nvml.DeviceGetCount()
+	if r != nvml.SUCCESS {
+		t.Fatal(r)
+	}
+	for i := range count {
+		d, r := nvml.DeviceGetHandleByIndex(i)
+		if r != nvml.SUCCESS {
+			t.Fatal(r)
+		}
+		fmt.Fprintf(&b, "GPU %d\n", i)
+		for _, scope := range []uint32{0, 0xffffffff} {
+			for _, ids := range [][2]uint32{{38, 38}, {45, 45}, {52, 52}, {59, 59}, {91, 91}, {94, 94}, {138, 141}, {147, 147}, {160, 183}, {197, 222}, {226, 230}} {
+				for id := ids[0]; id <= ids[1]; id++ {
+					v := []nvml.FieldValue{{FieldId: id, ScopeId: scope}}
+					r := d.GetFieldValues(v)
+					fmt.Fprintf(&b, "  field %d scope %#x: return %d, its own %d, type %d, value %x, latency %d us\n", id, scope, r, v[0].NvmlReturn, v[0].ValueType, v[0].Value, v[0].LatencyUsec)
+				}
+			}
+		}
+		v3, r3 := d.GetGpuFabricInfoV().V3()
+		v2, r2 := d.GetGpuFabricInfoV().V2()
+		fmt.Fprintf(&b, "  fabric V3: return %d, state %d, status %d, health %#x, summary %d, clique %d, a cluster %v; V2: return %d, state %d, health %#x\n",
+			r3, v3.State, v3.Status, v3.HealthMask, v3.HealthSummary, v3.CliqueId, v3.ClusterUuid != [16]uint8{}, r2, v2.State, v2.HealthMask)
+	}
+	out(t, "raw.txt", b.Bytes())
+}

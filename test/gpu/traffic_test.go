@@ -1,0 +1,110 @@
+//go:build gpu
+
+package gpu
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// copies moves 20 GiB each from the host to GPU 0, back, and to GPU 1, if there is one.
+const copies = `
+import torch, time
+n = 1 << 30
+host = torch.empty(n, dtype=torch.uint8).pin_memory()
+gpu = torch.empty(n, dtype=torch.uint8, device="cuda:0")
+two = torch.cuda.device_count() > 1
+other = torch.empty(n, dtype=torch.uint8, device="cuda:1") if two else None
+torch.cuda.synchronize()
+print("ready", int(two), int(two and torch.cuda.can_device_access_peer(0, 1)), flush=True)
+input()
+for name, to, source in (("in", gpu, host), ("out", host, gpu)) + ((("peer", other, gpu),) if two else ()):
+    start = time.time()
+    for _ in range(20):
+        to.copy_(source, non_blocking=True)
+    torch.cuda.synchronize()
+    print(name, 20 * n, time.time() - start, flush=True)
+    input()
+`
+
+// TestTrafficIsCounted: what a program copies over PCIe and NVLink, the counters show.
+func TestTrafficIsCounted(t *testing.T) {
+	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
+	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", copies)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var report bytes.Buffer
+	line := func() (words []string) {
+		b := make([]byte, 256)
+		n, err := said.Read(b)
+		if err != nil {
+			t.Fatalf("the program that copies ended: %v", err)
+		}
+		return strings.Fields(string(b[:n]))
+	}
+	first := line()
+	moved := map[string]float64{}
+	before := totals(t, e)
+	phases := []string{"in", "out"}
+	if first[1] == "1" {
+		phases = append(phases, "peer")
+	}
+	for range phases {
+		fmt.Fprintln(in)
+		words := line()
+		time.Sleep(2500 * time.Millisecond) // two readings
+		after := totals(t, e)
+		fmt.Fprintf(&report, "%s: %s bytes in %s s (devices %s, peer access %s)\n", words[0], words[1], words[2], first[1], first[2])
+		for name, v := range after {
+			fmt.Fprintf(&report, "  %s rose by %.0f\n", name, v-before[name])
+			moved[words[0]+" "+name] = v - before[name]
+		}
+		before = after
+	}
+	fmt.Fprintln(in)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	out(t, "traffic.txt", report.Bytes())
+	fmt.Println(report.String())
+	const want = 20 << 30
+	for what, series := range map[string]string{"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0"} {
+		if v, ok := moved[what+" "+series]; ok && (v < want || v > 1.5*want) {
+			t.Errorf("%s: %s rose by %.0f for %d", what, series, v, want)
+		}
+	}
+	if v, ok := moved["peer rdma_gpu_nvlink_transmit_bytes_total 0"]; ok && first[2] == "1" && (v < want || v > 1.5*want) {
+		t.Errorf("NVLinks of GPU 0 have sent %.0f for %d", v, want)
+	}
+}
+
+// totals are the byte counters by metric and GPU.
+func totals(t *testing.T, e *exporter) map[string]float64 {
+	t.Helper()
+	m, sums := e.scrape(t), map[string]float64{}
+	for _, name := range []string{"pcie_transmit", "pcie_receive", "nvlink_transmit", "nvlink_receive"} {
+		metric := "rdma_gpu_" + name + "_bytes_total"
+		for _, s := range m.family(metric) {
+			for gpu := range 8 {
+				if strings.Contains(s, fmt.Sprintf("gpu=%q", fmt.Sprint(gpu))) {
+					sums[fmt.Sprintf("%s %d", metric, gpu)] = m[s]
+				}
+			}
+		}
+	}
+	return sums
+}
