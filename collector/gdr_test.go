@@ -177,7 +177,9 @@ func TestGDRSection(t *testing.T) {
 
 // TestGPUOfVirtualMachine: a GPU without a port above it, as cloud-hypervisor and Firecracker show it, or below one of QEMU's.
 func TestGPUOfVirtualMachine(t *testing.T) {
-	gpu := func(dir string) string { return files(dir+"/vendor", "0x10de", dir+"/device", "0x2335", dir+"/class", "0x030200", dir+"/numa_node", "-1") }
+	gpu := func(dir string) string {
+		return files(dir+"/vendor", "0x10de", dir+"/device", "0x2335", dir+"/class", "0x030200", dir+"/numa_node", "-1")
+	}
 	const flat, below = "sys/devices/pci0000:00/0000:00:06.0", "sys/devices/pci0000:00/0000:00:03.0/0000:01:00.0"
 	port := func(vendor string) string { return files("sys/bus/pci/devices/0000:00:03.0/vendor", vendor) }
 	for _, c := range []struct {
