@@ -175,6 +175,27 @@ func TestGDRSection(t *testing.T) {
 	}
 }
 
+// TestGPUOfVirtualMachine: a GPU without a port above it, as cloud-hypervisor and Firecracker show it, or below one of QEMU's.
+func TestGPUOfVirtualMachine(t *testing.T) {
+	gpu := func(dir string) string {
+		return files(dir+"/vendor", "0x10de", dir+"/device", "0x2335", dir+"/class", "0x030200", dir+"/numa_node", "-1")
+	}
+	const flat, below = "sys/devices/pci0000:00/0000:00:06.0", "sys/devices/pci0000:00/0000:00:03.0/0000:01:00.0"
+	port := func(vendor string) string { return files("sys/bus/pci/devices/0000:00:03.0/vendor", vendor) }
+	for _, c := range []struct {
+		name, dir, entries string
+		want               bool
+	}{
+		{"flat", flat, gpu(flat), true},
+		{"QEMU", below, gpu(below) + port("0x1b36"), true},
+		{"Intel", below, gpu(below) + port("0x8086"), false},
+	} {
+		if got := readerOf(t, c.entries).gdrGPU(c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
+			t.Errorf("%s: %v, %+v", c.name, got.emulated, got.GPU)
+		}
+	}
+}
+
 func TestGDRCannotRead(t *testing.T) {
 	unprivileged := strings.ReplaceAll(board(true, ""), config(true), config(true)[:4*33])
 	unprivileged = strings.ReplaceAll(unprivileged, config(false), config(false)[:4*33])

@@ -84,7 +84,7 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 		}
 	}
 	g.Coupled = pci.Coupled(r.optional(dir+"/vendor"), root)
-	g.emulated = !g.Place.Bridged() || pci.Emulated(root)
+	g.emulated = pci.Emulated(root) || !g.Place.Bridged() // a real GPU has a port above it
 	return g
 }
 

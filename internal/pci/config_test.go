@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"testing"
 )
@@ -55,6 +56,19 @@ func TestParseConfig(t *testing.T) {
 	}
 	if got, ok := ParseConfig(gone); ok {
 		t.Errorf("off the bus: %+v", got)
+	}
+}
+
+// h200 is the beginning of the configuration space of an NVIDIA H200: power management, MSI, then PCI Express at 0x60.
+const h200 = "3hA1I0YFEAChAAIDAAAAAAwAAAJAEAAADAAAAAAQAAAMAAAAQBAAAAAAAADeEL8YAAAAAEAAAAAAAAAA/wEAAAFIEwAIAAAABWCIAwAAAAAAAAAAAAAAAAAAAAAAAAAAELACACGALBE0UQAABXlF"
+
+func TestParseConfigOfH200(t *testing.T) {
+	b, err := base64.StdEncoding.DecodeString(h200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, ok := ParseConfig(b); !ok || got != (Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) {
+		t.Errorf("%+v %v", got, ok)
 	}
 }
 

@@ -66,8 +66,11 @@ func (m *Machine) head(w io.Writer) {
 	if len(m.GPUs) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "GPU driver %s, peer memory module %s, judged for %s\n",
-		strings.TrimSpace(cmp.Or(m.Driver, "not known")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), strings.TrimSpace("NCCL "+cmp.Or(m.NCCL, "as it is today")))
+	asked := ""
+	if m.NCCL != "" {
+		asked = ", judged for NCCL " + m.NCCL
+	}
+	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n", strings.TrimSpace(cmp.Or(m.Driver, "not known")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), asked)
 }
 
 func count(n int, what string) string {
