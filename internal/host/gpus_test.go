@@ -48,6 +48,7 @@ type fakeGPU struct {
 	down     int           // links that are down
 	links    uint64
 	noEvents bool
+	narrow   bool // traffic is counted in 32 bits
 }
 
 func (f *fakeNVML) ready() error {
@@ -170,6 +171,7 @@ func (g *fakeGPU) Fields(fields []nvmlField) error {
 		f := &fields[i]
 		f.Value = uint64(f.ID)
 		f.Err = g.fields[f.ID]
+		f.Narrow = f.ID == 94 || g.narrow && (f.ID == 197 || f.ID == 198)
 		switch {
 		case f.ID == 91:
 			f.Value = g.links
@@ -282,14 +284,18 @@ func TestMissingFunctions(t *testing.T) {
 			g.missing[f] = nvmlFunctionNotFound
 		}
 		g.missing["nvmlDeviceGetPowerUsage"] = nvmlReturn(3)
-		g.fields[197], g.fields[230], g.fields[38] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3)
+		g.fields[197], g.fields[230], g.fields[38], g.fields[161] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3), nvmlReturn(3)
+		g.narrow = true
 		v, errs := readGPUsOf(t, n)
 		if len(errs) > 0 || len(v.GPUs) != 1 {
 			t.Fatalf("%+v %v", v, errs)
 		}
 		got := v.GPUs[0]
-		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.RecoveryAction != nil {
+		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.PCIeReceive != nil || got.RecoveryAction != nil {
 			t.Errorf("%+v", got)
+		}
+		if e := fmt.Sprint(got.NVLinkErrors); e != "[{recovery 162} {crc 163} {crc_data 45} {replay 52} {receive 208} {recovery_failed 214}]" {
+			t.Error(e)
 		}
 		if *got.MemoryUsed != 2<<30 || *got.Throttle != 8 || *got.PCIeReplays != 94 {
 			t.Errorf("what came before a function is not read: %+v", got)

@@ -44,6 +44,7 @@ type nvmlEvents interface {
 type nvmlField struct {
 	ID, Scope uint32 // NVML_FI_DEV_*; number of a link, or nvmlAllLinks
 	Value     uint64
+	Narrow    bool // it has 32 bits
 	Err       error
 }
 

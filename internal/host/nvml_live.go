@@ -230,6 +230,7 @@ func (g nvmlGPU) Fields(fields []nvmlField) error {
 		f := &fields[i]
 		ok := false
 		if f.Err = nvmlError(fmt.Sprintf("%s(%d)", symbol, f.ID), v.NvmlReturn); f.Err == nil {
+			f.Narrow = v.ValueType == uint32(nvml.VALUE_TYPE_UNSIGNED_INT)
 			if f.Value, ok = nvmlNumber(v.ValueType, v.Value); !ok {
 				f.Err = &Error{"ask", fmt.Sprintf("%s(%d)", symbol, f.ID), ErrMalformed}
 			}

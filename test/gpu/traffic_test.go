@@ -31,6 +31,53 @@ for name, to, source in (("in", gpu, host), ("out", host, gpu)) + ((("peer", oth
     input()
 `
 
+// busy fills 8 GiB of each GPU and multiplies matrices until its input ends.
+const busy = `
+import sys, threading, torch
+def work(i):
+    keep = torch.empty(8 << 30, dtype=torch.uint8, device=i)
+    a = torch.randn(8192, 8192, dtype=torch.bfloat16, device=i)
+    while not done.is_set():
+        for _ in range(20): a @ a
+        torch.cuda.synchronize(i)
+done = threading.Event()
+threads = [threading.Thread(target=work, args=(i,)) for i in range(torch.cuda.device_count())]
+[t.start() for t in threads]
+print("ready", flush=True)
+sys.stdin.read()
+done.set()
+[t.join() for t in threads]
+`
+
+// compute keeps all GPUs busy until stop is called.
+func compute(t *testing.T) (stop func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", busy)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := said.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(8 * time.Second)
+	return func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestTrafficIsCounted: what a program copies over PCIe and NVLink, the counters show.
 func TestTrafficIsCounted(t *testing.T) {
 	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
@@ -64,8 +111,10 @@ func TestTrafficIsCounted(t *testing.T) {
 		phases = append(phases, "peer")
 	}
 	for range phases {
+		began := profile(t)
 		fmt.Fprintln(in)
 		words := line()
+		fmt.Fprint(&report, began())
 		time.Sleep(2500 * time.Millisecond) // two readings
 		after := totals(t, e)
 		fmt.Fprintf(&report, "%s: %s bytes in %s s (devices %s, peer access %s)\n", words[0], words[1], words[2], first[1], first[2])
@@ -100,7 +149,7 @@ func totals(t *testing.T, e *exporter) map[string]float64 {
 		metric := "rdma_gpu_" + name + "_bytes_total"
 		for _, s := range m.family(metric) {
 			for gpu := range 8 {
-				if strings.Contains(s, fmt.Sprintf("gpu=%q", fmt.Sprint(gpu))) {
+				if strings.Contains(s, is("gpu", fmt.Sprint(gpu))) {
 					sums[fmt.Sprintf("%s %d", metric, gpu)] = m[s]
 				}
 			}
