@@ -63,6 +63,13 @@ func (f *fakeNVML) ready() error {
 	return nil
 }
 
+// sets is how many sets of events there are.
+func (f *fakeNVML) sets() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.events
+}
+
 func (f *fakeNVML) Init() error {
 	time.Sleep(f.slowInit)
 	f.mu.Lock()
@@ -549,12 +556,12 @@ func TestXIDErrors(t *testing.T) {
 		time.Sleep(time.Minute)
 		check("after a release")
 		time.Sleep(2 * nvmlWatchPause)
-		if lib.events != 1 {
-			t.Errorf("%d sets of events", lib.events)
+		if n := lib.sets(); n != 1 {
+			t.Errorf("%d sets of events", n)
 		}
 		cancel()
 		watch.Wait()
-		if lib.events != 0 {
+		if lib.sets() != 0 {
 			t.Error("the set of events is not freed")
 		}
 	})
