@@ -200,6 +200,10 @@ func (g *fakeGPU) NVLinkActive(link int) (bool, error) {
 	return link >= g.down, g.call("nvmlDeviceGetNvLinkState")
 }
 
+func (g *fakeGPU) Traffic() (uint64, uint64, error) {
+	return 1000, 2000, g.call("nvmlGpmSampleGet")
+}
+
 func (g *fakeGPU) Fabric() (snapshot.GPUFabric, error) {
 	return snapshot.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
 }
@@ -292,7 +296,7 @@ func TestMissingFunctions(t *testing.T) {
 		}
 		g.missing["nvmlDeviceGetPowerUsage"] = nvmlReturn(3)
 		g.fields[197], g.fields[230], g.fields[38], g.fields[161] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3), nvmlReturn(3)
-		g.narrow = true
+		g.narrow, g.missing["nvmlGpmSampleGet"] = true, nvmlFunctionNotFound
 		v, errs := readGPUsOf(t, n)
 		if len(errs) > 0 || len(v.GPUs) != 1 {
 			t.Fatalf("%+v %v", v, errs)
@@ -317,6 +321,27 @@ func TestGPUWithoutNVLinks(t *testing.T) {
 		v, errs := readGPUsOf(t, n)
 		if g := v.GPUs[0]; len(errs) > 0 || g.NVLinksUp != nil || g.NVLinkTransmit != nil || g.NVLinkErrors != nil {
 			t.Errorf("%+v %v", g, errs)
+		}
+	})
+}
+
+// TestTrafficIsMeasured where the driver counts it in too few bits, and not asked for outside full mode.
+func TestTrafficIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.gpus[0].narrow = true
+		for i := uint64(1); i <= 3; i++ {
+			v, errs := readGPUsOf(t, n)
+			if g := v.GPUs[0]; len(errs) > 0 || *g.PCIeTransmit != 1000*i || *g.PCIeReceive != 2000*i {
+				t.Errorf("%+v %v", g, errs)
+			}
+			if v, _, err := n.ReadGPUs(t.Context(), false); err != nil || v.GPUs[0].PCIeTransmit != nil {
+				t.Errorf("fabric mode: %+v %v", v, err)
+			}
+		}
+		lib.gpus[0].missing["nvmlGpmSampleGet"] = nvmlNotSupported
+		if v, errs := readGPUsOf(t, n); len(errs) > 0 || v.GPUs[0].PCIeTransmit != nil || v.GPUs[0].PCIeReceive != nil {
+			t.Errorf("%+v %v", v, errs)
 		}
 	})
 }

@@ -12,6 +12,8 @@ type nvmlSeat struct {
 	device   nvmlDevice
 	identity snapshot.GPU // what does not change
 	links    int          // NVLinks that it has
+	// What went over PCIe since NVML was initialised, where the driver does not count it.
+	transmitted, received uint64
 }
 
 // nvmlReading collects the figures of one GPU, and what cost it one.
@@ -106,6 +108,7 @@ func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	}
 	if full {
 		readRest(&r)
+		s.readTraffic(&r)
 	}
 	return g, r.errs
 }
@@ -244,6 +247,20 @@ func readFabric(r *nvmlReading) {
 	if r.keep(err) && f.State != 0 {
 		r.Fabric = &f
 	}
+}
+
+// readTraffic adds up what the performance monitor has measured, where the driver does not count in 64 bits.
+func (s *nvmlSeat) readTraffic(r *nvmlReading) {
+	if r.PCIeTransmit != nil && r.PCIeReceive != nil {
+		return
+	}
+	transmitted, received, err := s.device.Traffic()
+	if !r.keep(err) {
+		return
+	}
+	s.transmitted, s.received = s.transmitted+transmitted, s.received+received
+	transmitted, received = s.transmitted, s.received
+	r.PCIeTransmit, r.PCIeReceive = &transmitted, &received
 }
 
 // readRest reads what is not of the fabric.

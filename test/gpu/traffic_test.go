@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// copies moves 20 GiB each from the host to GPU 0, back, and to GPU 1, if there is one.
+// copies moves 200 GiB each from the host to GPU 0, back, and to GPU 1, if there is one.
 const copies = `
 import torch, time
 n = 1 << 30
@@ -24,10 +24,10 @@ print("ready", int(two), int(two and torch.cuda.can_device_access_peer(0, 1)), f
 input()
 for name, to, source in (("in", gpu, host), ("out", host, gpu)) + ((("peer", other, gpu),) if two else ()):
     start = time.time()
-    for _ in range(20):
+    for _ in range(200):
         to.copy_(source, non_blocking=True)
     torch.cuda.synchronize()
-    print(name, 20 * n, time.time() - start, flush=True)
+    print(name, 200 * n, time.time() - start, flush=True)
     input()
 `
 
@@ -130,13 +130,13 @@ func TestTrafficIsCounted(t *testing.T) {
 	}
 	out(t, "traffic.txt", report.Bytes())
 	fmt.Println(report.String())
-	const want = 20 << 30
+	const want = 200 << 30
 	for what, series := range map[string]string{"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0"} {
-		if v, ok := moved[what+" "+series]; ok && (v < want || v > 1.5*want) {
+		if v, ok := moved[what+" "+series]; !ok || v < 0.95*want || v > 1.2*want { // packets have heads
 			t.Errorf("%s: %s rose by %.0f for %d", what, series, v, want)
 		}
 	}
-	if v, ok := moved["peer rdma_gpu_nvlink_transmit_bytes_total 0"]; ok && first[2] == "1" && (v < want || v > 1.5*want) {
+	if v := moved["peer rdma_gpu_nvlink_transmit_bytes_total 0"]; first[2] == "1" && (v < want || v > 1.01*want) {
 		t.Errorf("NVLinks of GPU 0 have sent %.0f for %d", v, want)
 	}
 }
