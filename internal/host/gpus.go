@@ -50,7 +50,6 @@ type nvmlDoor struct {
 	pause    time.Duration
 	retryAt  time.Time // when it may be initialised again
 	released time.Time // until when nothing may be held
-	watch    bool
 	xids     map[string]*xidCount // by UUID
 }
 
