@@ -19,6 +19,8 @@ const (
 	// moduleShare bounds the wall time of the readings in the background: the next one of a module comes after that many times what the
 	// last one took. Each byte comes over a slow bus while rtnl is held.
 	moduleShare = 400
+	// moduleLeast is the same of a device whose budget is spent: a tenth of it is taken whether there is any left.
+	moduleLeast = 1000
 	// keptReadings is for how many intervals the readings of a module are served that cannot be read any more.
 	keptReadings = 3
 )
@@ -146,7 +148,8 @@ func (c *transceivers) look(r *reader, g *cage) {
 	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
 		seen.kept = keptReadings * wait
 	}
-	g.next = r.h.Now().Add(wait)
+	g.looked = r.h.Now()
+	g.next = g.looked.Add(wait)
 	if c.background() { // not in step with those of other hosts
 		g.next = g.next.Add(rand.N(wait/10 + 1))
 	}
@@ -184,11 +187,10 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 			continue
 		}
 		r := &reader{ctx: ctx, h: h, device: g.device, since: time.Now()}
-		// What takes less than a tenth of the device's budget is read whether any is left.
-		if g.took <= c.ModuleInterval/1000 || r.deferrable() {
+		if left := g.looked.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
 			c.look(r, g)
 		} else {
-			g.next = h.Now().Add(c.ModuleInterval)
+			g.next = r.now().Add(min(left, c.ModuleInterval))
 		}
 		r.end()
 		if ctx.Err() != nil {

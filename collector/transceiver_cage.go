@@ -22,6 +22,7 @@ type cage struct {
 	link       cageLink
 	pages      transceiver.Pages
 	began      time.Time     // when pages was begun
+	looked     time.Time     // the last time
 	next       time.Time     // when to look again
 	took       time.Duration // the requests of the last look, in the kernel
 	quarantine quarantine

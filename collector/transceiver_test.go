@@ -299,6 +299,30 @@ func TestReadingsGrowOld(t *testing.T) {
 	})
 }
 
+// TestModulesKeepTheirShare: a slow module takes a quarter of a percent of the time, and a tenth where the device's budget is spent.
+func TestModulesKeepTheirShare(t *testing.T) {
+	for spent, share := range map[bool]float64{false: 0.0025, true: 0.001} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
+			r.bus.takes = 50 * time.Millisecond
+			defer r.start()()
+			r.round()
+			const length = 4 * time.Hour
+			for start := time.Now(); time.Since(start) < length; time.Sleep(15 * time.Second) {
+				if spent {
+					r.h.Budget.Spend("mlx5_0", time.Second)
+				}
+				if _, text := r.round(); sample(text, "temperature_celsius") != "60" && time.Since(start) > time.Minute {
+					t.Fatalf("after %s:\n%s", time.Since(start), text)
+				}
+			}
+			if took := float64(len(r.bus.taken())) * r.bus.takes.Seconds() / length.Seconds(); took > 1.05*share || took < share/2 {
+				t.Errorf("budget spent: %v: %.3f %% of the time", spent, 100*took)
+			}
+		})
+	}
+}
+
 func failing(err error) func(transceiver.Ref) error {
 	return func(transceiver.Ref) error { return err }
 }

@@ -181,3 +181,24 @@ func TestBar(t *testing.T) {
 		}
 	}
 }
+
+// TestCaptureOfModules: a capture has what was read of the modules, and is the same when it is captured again.
+func TestCaptureOfModules(t *testing.T) {
+	dir := t.TempDir()
+	first, again := filepath.Join(dir, "first.txtar"), filepath.Join(dir, "again.txtar")
+	for _, step := range [][2]string{{opticsFile(t), first}, {first, again}} {
+		if code, _, errs := command(t, "capture", "--replay", step[0], "-o", step[1]); code != exitOK {
+			t.Fatal(errs)
+		}
+	}
+	a, err := os.ReadFile(first)
+	must(t, err)
+	b, err := os.ReadFile(again)
+	must(t, err)
+	if !strings.Contains(string(a), "-- ethtool/enp24s0np0/eeprom/50-11-0 --") {
+		t.Error("the module is not in the capture")
+	}
+	if string(a) != string(b) {
+		t.Errorf("the captures differ:\n%s", firstDifference(b, a))
+	}
+}
