@@ -48,8 +48,8 @@ type nvmlDoor struct {
 	session  *nvmlSession // nil while NVML is not initialised
 	failed   error        // of the last attempt
 	pause    time.Duration
-	retryAt  time.Time // when it may be initialised again
-	released time.Time // until when nothing may be held
+	retryAt  time.Time            // when it may be initialised again
+	released time.Time            // until when nothing may be held
 	xids     map[string]*xidCount // by UUID
 }
 
