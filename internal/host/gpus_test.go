@@ -349,6 +349,18 @@ func TestXIDErrors(t *testing.T) {
 			}
 		}
 		check("at once")
+		lib.mu.Lock()
+		lib.waitErr = nvmlGPUIsLost
+		lib.mu.Unlock()
+		time.Sleep(nvmlFirstPause / 2)
+		if lib.sets() != 0 {
+			t.Error("the set whose wait failed is not freed")
+		}
+		check("while nobody waits")
+		time.Sleep(nvmlFirstPause)
+		if lib.sets() != 1 {
+			t.Error("nobody listens after a wait that failed")
+		}
 		if err := n.ReleaseGPUs(ctx, time.Minute); err != nil || lib.open {
 			t.Errorf("%v, open %v", err, lib.open)
 		}

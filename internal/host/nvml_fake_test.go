@@ -23,6 +23,7 @@ type fakeNVML struct {
 	slowInit      time.Duration // that Init takes
 	slowWait      time.Duration // that a wait for events takes, whatever it is given
 	shutdownErr   error
+	waitErr       error // of the next wait
 	xids          chan fakeXID
 }
 
@@ -114,6 +115,13 @@ func (f *fakeNVML) Events(devices []nvmlDevice) (nvmlEvents, []bool, error) {
 func (f *fakeNVML) Wait(d time.Duration) (string, uint64, error) {
 	if err := f.ready(); err != nil {
 		return "", 0, err
+	}
+	f.mu.Lock()
+	failed := f.waitErr
+	f.waitErr = nil
+	f.mu.Unlock()
+	if failed != nil {
+		return "", 0, failed
 	}
 	select {
 	case x := <-f.xids:
