@@ -42,9 +42,9 @@ var (
 	}
 	gpuNVLinkErrors = &Desc{
 		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
-		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc_flit, crc_data, receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
+		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
 		Labels: gpuLabels("error"),
-		Source: "NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
+		Source: "NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
 	}
 	gpuFabricState = &Desc{
 		Name: "rdma_gpu_fabric_state", Beside: "rdma_gpu_nvlinks_up", Type: gauge, Scope: scopeGPU,
@@ -98,10 +98,10 @@ var gpuFigures = []gpuFigure{
 		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
 	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", true, "Most PCIe lanes that GPU and slot can. Full mode only.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
-	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", true, "Bytes that a GPU has sent over PCIe. Full mode only.",
-		"NVML_FI_DEV_PCIE_COUNT_TX_BYTES", func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
-	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", true, "Bytes that a GPU has received over PCIe. Full mode only.",
-		"NVML_FI_DEV_PCIE_COUNT_RX_BYTES", func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
+	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", true, "Bytes that a GPU has sent over PCIe, overhead of packets included, since the exporter reads it. Full mode only. Measured by the driver's performance monitor (Hopper and later): its counter has 32 bits, which wrap in a tenth of a second.",
+		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
+	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", true, "Bytes that a GPU has received over PCIe, overhead of packets included, since the exporter reads it. Full mode only. Measured as those that it has sent.",
+		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
 	gpuUint("rdma_gpu_pcie_replays_total", counter, "", true, "Packets that a GPU has sent again over PCIe. Full mode only.",
 		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
 	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks that a GPU has, those that lead nowhere among them. Full mode only.",

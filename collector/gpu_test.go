@@ -24,17 +24,23 @@ type fakeGPUs struct {
 	nvml     snapshot.NVML
 	errs     []error
 	err      error
-	takes    time.Duration // a reading
+	takes    atomic.Int64 // nanoseconds, a reading
 	released time.Duration
 	watchErr error
 	reads    atomic.Int64
 	full     atomic.Bool
 }
 
+func slowGPUs(takes time.Duration) *fakeGPUs {
+	f := &fakeGPUs{}
+	f.takes.Store(int64(takes))
+	return f
+}
+
 func (f *fakeGPUs) ReadGPUs(_ context.Context, full bool) (snapshot.NVML, []error, error) {
 	f.reads.Add(1)
 	f.full.Store(full)
-	time.Sleep(f.takes)
+	time.Sleep(time.Duration(f.takes.Load()))
 	return f.nvml, f.errs, f.err
 }
 
@@ -167,7 +173,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"released", &fakeGPUs{err: syscall.EBUSY, released: time.Minute}, "[]", 1, false},
 		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 7, false},
 		{"a call that does not return", &fakeGPUs{nvml: snapshot.NVML{Driver: "1"}, errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
-		{"a reading that does not return", &fakeGPUs{takes: time.Minute}, "[stuck]", 0, true},
+		{"a reading that does not return", slowGPUs(time.Minute), "[stuck]", 0, true},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -210,7 +216,7 @@ func TestGPUHidden(t *testing.T) {
 // TestGPUsAreReadOnceInARound: by all collectors that want them.
 func TestGPUsAreReadOnceInARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeGPUs{takes: 50 * time.Millisecond}
+		f := slowGPUs(50 * time.Millisecond)
 		_, h, g := gpuRounds(t, Options{}, f)
 		for range 2 {
 			before := f.reads.Load()
@@ -234,7 +240,8 @@ func TestGPUsAreReadOnceInARound(t *testing.T) {
 // TestGPUsAreReadInTheBackground: a round never waits for NVML, and says how old its figures are.
 func TestGPUsAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, takes: 2 * time.Second}
+		f := slowGPUs(2 * time.Second)
+		f.nvml = snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}
 		c, h, _ := gpuRounds(t, Options{GPUInterval: 15 * time.Second}, f, "0000:1b:00.0")
 		ctx, cancel := context.WithCancel(t.Context())
 		var run sync.WaitGroup
@@ -258,7 +265,7 @@ func TestGPUsAreReadInTheBackground(t *testing.T) {
 		if s := quick(); !slices.Contains(s, "rdma_gpu_reading_age_seconds 3") {
 			t.Errorf("%q", s)
 		}
-		f.takes = time.Hour
+		f.takes.Store(int64(time.Hour))
 		time.Sleep(30 * time.Second)
 		quick()
 		time.Sleep(20 * time.Minute)

@@ -41,14 +41,28 @@ func nvmlSystemLines(v *snapshot.NVML) []nvmlLine {
 
 func nvmlGPULines(g *snapshot.GPU) []nvmlLine {
 	out := []nvmlLine{
-		{"uuid", &g.UUID}, {"pci_address", &g.PCIAddress}, {"model", &g.Model}, {"serial", &g.Serial}, {"compute_capability", &g.Capability},
-		{"pcie_generation", &g.PCIeGeneration}, {"pcie_max_generation", &g.PCIeMaxGeneration},
-		{"pcie_width", &g.PCIeWidth}, {"pcie_max_width", &g.PCIeMaxWidth},
-		{"nvlinks", &g.NVLinks}, {"nvlinks_up", &g.NVLinksUp}, {"c2c_links", &g.C2CLinks},
-		{"last_xid", &g.LastXID}, {"recovery_action", &g.RecoveryAction},
-		{"temperature", &g.Temperature}, {"power", &g.Power}, {"utilization", &g.Utilization},
-		{"memory_used", &g.MemoryUsed}, {"memory_total", &g.MemoryTotal},
-		{"bar1_used", &g.BAR1Used}, {"bar1_total", &g.BAR1Total}, {"throttle", &g.Throttle},
+		{"uuid", &g.UUID},
+		{"pci_address", &g.PCIAddress},
+		{"model", &g.Model},
+		{"serial", &g.Serial},
+		{"compute_capability", &g.Capability},
+		{"pcie_generation", &g.PCIeGeneration},
+		{"pcie_max_generation", &g.PCIeMaxGeneration},
+		{"pcie_width", &g.PCIeWidth},
+		{"pcie_max_width", &g.PCIeMaxWidth},
+		{"nvlinks", &g.NVLinks},
+		{"nvlinks_up", &g.NVLinksUp},
+		{"c2c_links", &g.C2CLinks},
+		{"last_xid", &g.LastXID},
+		{"recovery_action", &g.RecoveryAction},
+		{"temperature", &g.Temperature},
+		{"power", &g.Power},
+		{"utilization", &g.Utilization},
+		{"memory_used", &g.MemoryUsed},
+		{"memory_total", &g.MemoryTotal},
+		{"bar1_used", &g.BAR1Used},
+		{"bar1_total", &g.BAR1Total},
+		{"throttle", &g.Throttle},
 	}
 	for _, c := range nvmlCounters(g) {
 		out = append(out, nvmlLine{c.name, c.value})
@@ -70,15 +84,21 @@ func nvmlCounters(g *snapshot.GPU) []field {
 
 func nvmlFabricLines(f *snapshot.GPUFabric) []nvmlLine {
 	return []nvmlLine{
-		{nvmlFabricLine + "state", &f.State}, {nvmlFabricLine + "status", &f.Status}, {nvmlFabricLine + "health", &f.Health},
-		{nvmlFabricLine + "summary", &f.Summary}, {nvmlFabricLine + "cluster", &f.Cluster}, {nvmlFabricLine + "clique", &f.Clique},
+		{nvmlFabricLine + "state", &f.State},
+		{nvmlFabricLine + "status", &f.Status},
+		{nvmlFabricLine + "health", &f.Health},
+		{nvmlFabricLine + "summary", &f.Summary},
+		{nvmlFabricLine + "cluster", &f.Cluster},
+		{nvmlFabricLine + "clique", &f.Clique},
 	}
 }
 
 func nvmlRowsLines(r *snapshot.RemappedRows) []nvmlLine {
 	return []nvmlLine{
-		{nvmlRowsLine + "correctable", &r.Correctable}, {nvmlRowsLine + "uncorrectable", &r.Uncorrectable},
-		{nvmlRowsLine + "pending", &r.Pending}, {nvmlRowsLine + "failed", &r.Failed},
+		{nvmlRowsLine + "correctable", &r.Correctable},
+		{nvmlRowsLine + "uncorrectable", &r.Uncorrectable},
+		{nvmlRowsLine + "pending", &r.Pending},
+		{nvmlRowsLine + "failed", &r.Failed},
 	}
 }
 

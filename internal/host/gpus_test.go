@@ -48,6 +48,7 @@ type fakeGPU struct {
 	down     int           // links that are down
 	links    uint64
 	noEvents bool
+	narrow   bool // traffic is counted in 32 bits
 }
 
 func (f *fakeNVML) ready() error {
@@ -60,6 +61,13 @@ func (f *fakeNVML) ready() error {
 		return nvmlError("any", uint32(nvmlUninitialized))
 	}
 	return nil
+}
+
+// sets is how many sets of events there are.
+func (f *fakeNVML) sets() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.events
 }
 
 func (f *fakeNVML) Init() error {
@@ -170,6 +178,7 @@ func (g *fakeGPU) Fields(fields []nvmlField) error {
 		f := &fields[i]
 		f.Value = uint64(f.ID)
 		f.Err = g.fields[f.ID]
+		f.Narrow = f.ID == 94 || g.narrow && (f.ID == 197 || f.ID == 198)
 		switch {
 		case f.ID == 91:
 			f.Value = g.links
@@ -189,6 +198,10 @@ func (g *fakeGPU) Fields(fields []nvmlField) error {
 
 func (g *fakeGPU) NVLinkActive(link int) (bool, error) {
 	return link >= g.down, g.call("nvmlDeviceGetNvLinkState")
+}
+
+func (g *fakeGPU) Traffic() (uint64, uint64, error) {
+	return 1000, 2000, g.call("nvmlGpmSampleGet")
 }
 
 func (g *fakeGPU) Fabric() (snapshot.GPUFabric, error) {
@@ -282,14 +295,18 @@ func TestMissingFunctions(t *testing.T) {
 			g.missing[f] = nvmlFunctionNotFound
 		}
 		g.missing["nvmlDeviceGetPowerUsage"] = nvmlReturn(3)
-		g.fields[197], g.fields[230], g.fields[38] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3)
+		g.fields[197], g.fields[230], g.fields[38], g.fields[161] = nvmlReturn(3), nvmlReturn(2), nvmlReturn(3), nvmlReturn(3)
+		g.narrow, g.missing["nvmlGpmSampleGet"] = true, nvmlFunctionNotFound
 		v, errs := readGPUsOf(t, n)
 		if len(errs) > 0 || len(v.GPUs) != 1 {
 			t.Fatalf("%+v %v", v, errs)
 		}
 		got := v.GPUs[0]
-		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.RecoveryAction != nil {
+		if got.Fabric != nil || got.RemappedRows != nil || got.Power != nil || got.PCIeTransmit != nil || got.PCIeReceive != nil || got.RecoveryAction != nil {
 			t.Errorf("%+v", got)
+		}
+		if e := fmt.Sprint(got.NVLinkErrors); e != "[{recovery 162} {crc 163} {crc_data 45} {replay 52} {receive 208} {recovery_failed 214}]" {
+			t.Error(e)
 		}
 		if *got.MemoryUsed != 2<<30 || *got.Throttle != 8 || *got.PCIeReplays != 94 {
 			t.Errorf("what came before a function is not read: %+v", got)
@@ -304,6 +321,27 @@ func TestGPUWithoutNVLinks(t *testing.T) {
 		v, errs := readGPUsOf(t, n)
 		if g := v.GPUs[0]; len(errs) > 0 || g.NVLinksUp != nil || g.NVLinkTransmit != nil || g.NVLinkErrors != nil {
 			t.Errorf("%+v %v", g, errs)
+		}
+	})
+}
+
+// TestTrafficIsMeasured where the driver counts it in too few bits, and not asked for outside full mode.
+func TestTrafficIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 1)
+		lib.gpus[0].narrow = true
+		for i := uint64(1); i <= 3; i++ {
+			v, errs := readGPUsOf(t, n)
+			if g := v.GPUs[0]; len(errs) > 0 || *g.PCIeTransmit != 1000*i || *g.PCIeReceive != 2000*i {
+				t.Errorf("%+v %v", g, errs)
+			}
+			if v, _, err := n.ReadGPUs(t.Context(), false); err != nil || v.GPUs[0].PCIeTransmit != nil {
+				t.Errorf("fabric mode: %+v %v", v, err)
+			}
+		}
+		lib.gpus[0].missing["nvmlGpmSampleGet"] = nvmlNotSupported
+		if v, errs := readGPUsOf(t, n); len(errs) > 0 || v.GPUs[0].PCIeTransmit != nil || v.GPUs[0].PCIeReceive != nil {
+			t.Errorf("%+v %v", v, errs)
 		}
 	})
 }
@@ -543,12 +581,12 @@ func TestXIDErrors(t *testing.T) {
 		time.Sleep(time.Minute)
 		check("after a release")
 		time.Sleep(2 * nvmlWatchPause)
-		if lib.events != 1 {
-			t.Errorf("%d sets of events", lib.events)
+		if n := lib.sets(); n != 1 {
+			t.Errorf("%d sets of events", n)
 		}
 		cancel()
 		watch.Wait()
-		if lib.events != 0 {
+		if lib.sets() != 0 {
 			t.Error("the set of events is not freed")
 		}
 	})

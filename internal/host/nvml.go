@@ -31,6 +31,8 @@ type nvmlDevice interface {
 	Fields(fields []nvmlField) error           // nvmlDeviceGetFieldValues
 	NVLinkActive(link int) (bool, error)
 	Fabric() (snapshot.GPUFabric, error)
+	// Traffic is the bytes that went over PCIe since the call before, as the driver's performance monitor has measured; 0 at first.
+	Traffic() (transmitted, received uint64, err error)
 }
 
 // nvmlEvents is a set of events.
@@ -44,6 +46,7 @@ type nvmlEvents interface {
 type nvmlField struct {
 	ID, Scope uint32 // NVML_FI_DEV_*; number of a link, or nvmlAllLinks
 	Value     uint64
+	Narrow    bool // it has 32 bits
 	Err       error
 }
 
@@ -55,6 +58,7 @@ type nvmlReturn uint32
 
 const (
 	nvmlUninitialized    nvmlReturn = 1
+	nvmlNotSupported     nvmlReturn = 3
 	nvmlTimeout          nvmlReturn = 10
 	nvmlLibraryNotFound  nvmlReturn = 12
 	nvmlFunctionNotFound nvmlReturn = 13
@@ -68,7 +72,7 @@ var nvmlReturns = map[nvmlReturn]struct {
 }{
 	nvmlUninitialized:    {"UNINITIALIZED", syscall.ENOTCONN},
 	2:                    {"INVALID_ARGUMENT", syscall.EOPNOTSUPP}, // of a field that the driver does not know
-	3:                    {"NOT_SUPPORTED", syscall.EOPNOTSUPP},
+	nvmlNotSupported:     {"NOT_SUPPORTED", syscall.EOPNOTSUPP},
 	4:                    {"NO_PERMISSION", syscall.EPERM},
 	6:                    {"NOT_FOUND", syscall.ENODEV},
 	9:                    {"DRIVER_NOT_LOADED", syscall.ENOENT},

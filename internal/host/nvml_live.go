@@ -20,9 +20,10 @@ const nvmlName = "libnvidia-ml.so.1"
 // nvmlClient calls the library through go-nvml, whose functions are bound when they are first called: one that the library lacks
 // ends the process. So each is looked up before.
 type nvmlClient struct {
-	path    string
-	lib     nvml.Interface
-	symbols map[string]bool // looked up before
+	path     string
+	lib      nvml.Interface
+	symbols  map[string]bool // looked up before
+	monitors []*nvmlGPM      // that hold memory of the library
 }
 
 func newNVML() (nvmlLibrary, error) { return openNVML(nvmlName), nil }
@@ -53,7 +54,10 @@ func (c *nvmlClient) complete() error {
 }
 
 // Shutdown closes what the library holds.
-func (c *nvmlClient) Shutdown() error { return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown())) }
+func (c *nvmlClient) Shutdown() error {
+	c.freeSamples()
+	return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown()))
+}
 
 // has says whether the library has a function; the error of those that it lacks.
 func (c *nvmlClient) has(symbol string) error {
@@ -99,13 +103,14 @@ func (c *nvmlClient) Device(index int) (nvmlDevice, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nvmlGPU{c, d}, nil
+	return nvmlGPU{c, d, &nvmlGPM{}}, nil
 }
 
 // nvmlGPU is a device of a client.
 type nvmlGPU struct {
-	c *nvmlClient
-	d nvml.Device
+	c   *nvmlClient
+	d   nvml.Device
+	gpm *nvmlGPM
 }
 
 // nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and its call.
@@ -230,6 +235,7 @@ func (g nvmlGPU) Fields(fields []nvmlField) error {
 		f := &fields[i]
 		ok := false
 		if f.Err = nvmlError(fmt.Sprintf("%s(%d)", symbol, f.ID), v.NvmlReturn); f.Err == nil {
+			f.Narrow = v.ValueType == uint32(nvml.VALUE_TYPE_UNSIGNED_INT)
 			if f.Value, ok = nvmlNumber(v.ValueType, v.Value); !ok {
 				f.Err = &Error{"ask", fmt.Sprintf("%s(%d)", symbol, f.ID), ErrMalformed}
 			}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"slices"
 
 	"rdma_exporter/internal/snapshot"
 )
@@ -11,6 +12,8 @@ type nvmlSeat struct {
 	device   nvmlDevice
 	identity snapshot.GPU // what does not change
 	links    int          // NVLinks that it has
+	// What went over PCIe since NVML was initialised, where the driver does not count it.
+	transmitted, received uint64
 }
 
 // nvmlReading collects the figures of one GPU, and what cost it one.
@@ -105,6 +108,7 @@ func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	}
 	if full {
 		readRest(&r)
+		s.readTraffic(&r)
 	}
 	return g, r.errs
 }
@@ -128,21 +132,26 @@ func (s *nvmlSeat) readPCIe(r *nvmlReading) {
 var nvmlFields = []struct {
 	id, scope uint32
 	scale     uint64
+	wide      bool // 32 bits are too few: they wrap many times between two readings
 	to        func(*snapshot.GPU) **uint64
 }{
-	{94, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeReplays }},                   // PCIE_REPLAY_COUNTER
-	{197, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeTransmit }},                 // PCIE_COUNT_TX_BYTES
-	{198, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.PCIeReceive }},                  // PCIE_COUNT_RX_BYTES
-	{230, 0, 1, func(g *snapshot.GPU) **uint64 { return &g.RecoveryAction }},               // GET_GPU_RECOVERY_ACTION
-	{138, nvmlAllLinks, 1024, func(g *snapshot.GPU) **uint64 { return &g.NVLinkTransmit }}, // NVLINK_THROUGHPUT_DATA_TX, KiB
-	{139, nvmlAllLinks, 1024, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
+	{94, 0, 1, false, func(g *snapshot.GPU) **uint64 { return &g.PCIeReplays }},                  // PCIE_REPLAY_COUNTER
+	{197, 0, 1, true, func(g *snapshot.GPU) **uint64 { return &g.PCIeTransmit }},                 // PCIE_COUNT_TX_BYTES
+	{198, 0, 1, true, func(g *snapshot.GPU) **uint64 { return &g.PCIeReceive }},                  // PCIE_COUNT_RX_BYTES
+	{230, 0, 1, false, func(g *snapshot.GPU) **uint64 { return &g.RecoveryAction }},              // GET_GPU_RECOVERY_ACTION
+	{138, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkTransmit }}, // NVLINK_THROUGHPUT_DATA_TX, KiB
+	{139, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
 }
 
-// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: to Hopper, then from Blackwell on.
+// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, of what came before it, and of Blackwell. Of two for
+// one kind the first stands that the GPU has.
 var nvmlLinkErrors = []struct {
 	kind      string
 	id, scope uint32
 }{
+	{"replay", 161, nvmlAllLinks},          // NVLINK_ERROR_DL_REPLAY
+	{"recovery", 162, nvmlAllLinks},        // NVLINK_ERROR_DL_RECOVERY
+	{"crc", 163, nvmlAllLinks},             // NVLINK_ERROR_DL_CRC
 	{"crc_flit", 38, 0},                    // NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL
 	{"crc_data", 45, 0},                    // NVLINK_CRC_DATA_ERROR_COUNT_TOTAL
 	{"replay", 52, 0},                      // NVLINK_REPLAY_ERROR_COUNT_TOTAL
@@ -182,7 +191,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 		return
 	}
 	for i, f := range nvmlFields {
-		if r.keep(fields[i].Err) {
+		if r.keep(fields[i].Err) && !(f.wide && fields[i].Narrow) {
 			n := fields[i].Value * f.scale
 			*f.to(r.GPU) = &n
 		}
@@ -193,7 +202,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	}
 	fields = fields[len(nvmlFields):]
 	for i, e := range nvmlLinkErrors {
-		if r.keep(fields[i].Err) {
+		if known := slices.ContainsFunc(r.NVLinkErrors, func(s snapshot.Stat) bool { return s.Name == e.kind }); !known && r.keep(fields[i].Err) {
 			r.NVLinkErrors = append(r.NVLinkErrors, snapshot.Stat{Name: e.kind, Value: fields[i].Value})
 		}
 	}
@@ -238,6 +247,20 @@ func readFabric(r *nvmlReading) {
 	if r.keep(err) && f.State != 0 {
 		r.Fabric = &f
 	}
+}
+
+// readTraffic adds up what the performance monitor has measured, where the driver does not count in 64 bits.
+func (s *nvmlSeat) readTraffic(r *nvmlReading) {
+	if r.PCIeTransmit != nil && r.PCIeReceive != nil {
+		return
+	}
+	transmitted, received, err := s.device.Traffic()
+	if !r.keep(err) {
+		return
+	}
+	s.transmitted, s.received = s.transmitted+transmitted, s.received+received
+	transmitted, received = s.transmitted, s.received
+	r.PCIeTransmit, r.PCIeReceive = &transmitted, &received
 }
 
 // readRest reads what is not of the fabric.

@@ -39,7 +39,7 @@ type GPU struct {
 
 	PCIeGeneration, PCIeMaxGeneration *uint64 // nvmlDeviceGet{Curr,Max}PcieLinkGeneration; an idle GPU is at 1
 	PCIeWidth, PCIeMaxWidth           *uint64 // lanes: nvmlDeviceGet{Curr,Max}PcieLinkWidth
-	PCIeTransmit, PCIeReceive         *uint64 // bytes: NVML_FI_DEV_PCIE_COUNT_{TX,RX}_BYTES, which wrap
+	PCIeTransmit, PCIeReceive         *uint64 // bytes: NVML_GPM_METRIC_PCIE_{TX,RX}_PER_SEC, added up
 	PCIeReplays                       *uint64 // NVML_FI_DEV_PCIE_REPLAY_COUNTER
 
 	NVLinks                       *uint64 // NVML_FI_DEV_NVLINK_LINK_COUNT: those that the GPU has

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -60,7 +61,8 @@ var address = regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):([0-9]+)`)
 // serve starts the exporter on a free port.
 func serve(t *testing.T, args ...string) *exporter {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + t.TempDir()}, args...)...)
+	ctx := context.WithoutCancel(t.Context()) // it is interrupted below, after the test has ended
+	cmd := exec.CommandContext(ctx, program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + t.TempDir()}, args...)...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +120,22 @@ func (e *exporter) ask(t *testing.T, method, path string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// metrics are the samples of a scrape by their text.
+// metrics are the samples of a scrape, by their names with the labels in order: see series.
 type metrics map[string]float64
+
+var label = regexp.MustCompile(`[A-Za-z_]+="(?:[^"\\]|\\.)*"`)
+
+// series is a name with labels in the order of their names.
+func series(name string, labels ...string) string {
+	slices.Sort(labels)
+	if len(labels) == 0 {
+		return name
+	}
+	return name + "{" + strings.Join(labels, ",") + "}"
+}
+
+// is is a label.
+func is(name, value string) string { return fmt.Sprintf("%s=%q", name, value) }
 
 func (e *exporter) scrape(t *testing.T) metrics {
 	t.Helper()
@@ -143,19 +159,20 @@ func parse(t *testing.T, text string) metrics {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		m[line[:i]] = v
+		name, _, _ := strings.Cut(line[:i], "{")
+		m[series(name, label.FindAllString(line[:i], -1)...)] = v
 	}
 	return m
 }
 
 // family lists the series of a metric.
-func (m metrics) family(name string) (series []string) {
+func (m metrics) family(name string) (all []string) {
 	for s := range m {
 		if s == name || strings.HasPrefix(s, name+"{") {
-			series = append(series, s)
+			all = append(all, s)
 		}
 	}
-	return series
+	return all
 }
 
 // wait scrapes until a condition holds.

@@ -19,7 +19,7 @@ import (
 // slack, between two readings of the same second.
 var compared = []struct {
 	metric       string
-	labels       string // beside gpu and UUID
+	label        string // beside gpu and UUID
 	share, slack float64
 	paths        []string
 }{
@@ -29,22 +29,22 @@ var compared = []struct {
 	{"rdma_gpu_pcie_max_width_lanes", "", 0, 0, []string{"pci/pci_gpu_link_info/link_widths/max_link_width"}},
 	{"rdma_gpu_pcie_replays_total", "", 0, 0, []string{"pci/replay_counter"}},
 	{"rdma_gpu_temperature_celsius", "", 0, 3, []string{"temperature/gpu_temp"}},
-	{"rdma_gpu_power_watts", "", 0.15, 10, []string{"gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw"}},
+	{"rdma_gpu_power_watts", "", 0.2, 15, []string{"gpu_power_readings/instant_power_draw", "gpu_power_readings/power_draw", "power_readings/power_draw"}},
 	{"rdma_gpu_utilization_ratio", "", 0, 0.1, []string{"utilization/gpu_util"}},
 	{"rdma_gpu_memory_total_bytes", "", 0, 1 << 20, []string{"fb_memory_usage/total"}},
 	{"rdma_gpu_memory_used_bytes", "", 0, 16 << 20, []string{"fb_memory_usage/used"}},
 	{"rdma_gpu_bar1_total_bytes", "", 0, 1 << 20, []string{"bar1_memory_usage/total"}},
 	{"rdma_gpu_bar1_used_bytes", "", 0, 4 << 20, []string{"bar1_memory_usage/used"}},
-	{"rdma_gpu_throttle", `,reason="sw_power_cap"`, 0, 0, reason("sw_power_cap")},
-	{"rdma_gpu_throttle", `,reason="hw_slowdown"`, 0, 0, reason("hw_slowdown")},
-	{"rdma_gpu_throttle", `,reason="sync_boost"`, 0, 0, reason("sync_boost")},
-	{"rdma_gpu_throttle", `,reason="sw_thermal"`, 0, 0, reason("sw_thermal_slowdown")},
-	{"rdma_gpu_throttle", `,reason="hw_thermal"`, 0, 0, reason("hw_thermal_slowdown")},
-	{"rdma_gpu_throttle", `,reason="hw_power_brake"`, 0, 0, reason("hw_power_brake_slowdown")},
-	{"rdma_gpu_remapped_rows", `,error="correctable"`, 0, 0, []string{"remapped_rows/remapped_row_corr"}},
-	{"rdma_gpu_remapped_rows", `,error="uncorrectable"`, 0, 0, []string{"remapped_rows/remapped_row_unc"}},
-	{"rdma_gpu_row_remapping", `,state="pending"`, 0, 0, []string{"remapped_rows/remapped_row_pending"}},
-	{"rdma_gpu_row_remapping", `,state="failed"`, 0, 0, []string{"remapped_rows/remapped_row_failure"}},
+	{"rdma_gpu_throttle", is("reason", "sw_power_cap"), 0, 0, reason("sw_power_cap")},
+	{"rdma_gpu_throttle", is("reason", "hw_slowdown"), 0, 0, reason("hw_slowdown")},
+	{"rdma_gpu_throttle", is("reason", "sync_boost"), 0, 0, reason("sync_boost")},
+	{"rdma_gpu_throttle", is("reason", "sw_thermal"), 0, 0, reason("sw_thermal_slowdown")},
+	{"rdma_gpu_throttle", is("reason", "hw_thermal"), 0, 0, reason("hw_thermal_slowdown")},
+	{"rdma_gpu_throttle", is("reason", "hw_power_brake"), 0, 0, reason("hw_power_brake_slowdown")},
+	{"rdma_gpu_remapped_rows", is("error", "correctable"), 0, 0, []string{"remapped_rows/remapped_row_corr"}},
+	{"rdma_gpu_remapped_rows", is("error", "uncorrectable"), 0, 0, []string{"remapped_rows/remapped_row_unc"}},
+	{"rdma_gpu_row_remapping", is("state", "pending"), 0, 0, []string{"remapped_rows/remapped_row_pending"}},
+	{"rdma_gpu_row_remapping", is("state", "failed"), 0, 0, []string{"remapped_rows/remapped_row_failure"}},
 	{"rdma_gpu_recovery_action_id", "", 0, 0, []string{"gpu_recovery_action"}},
 }
 
@@ -53,7 +53,7 @@ func reason(name string) []string {
 }
 
 // linkErrors are the kinds of errors on NVLinks in the words of nvidia-smi.
-var linkErrors = map[string]string{"replay": "Replay Errors", "recovery": "Recovery Errors"}
+var linkErrors = map[string]string{"replay": "Replay Errors", "recovery": "Recovery Errors", "crc": "CRC Errors"}
 
 // table is what was compared, for a person to read.
 type table struct {
@@ -91,16 +91,27 @@ func (c *table) compare(figure string, ours float64, have bool, theirs float64, 
 	c.row(figure, text(ours, have), text(theirs, there), verdict)
 }
 
+// TestFiguresEqualThoseOfNvidiaSMI on GPUs that idle, and on GPUs that compute.
 func TestFiguresEqualThoseOfNvidiaSMI(t *testing.T) {
 	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
 	time.Sleep(2 * time.Second)
+	t.Run("idle", func(t *testing.T) { compareFigures(t, e, "idle") })
+	stop := compute(t)
+	t.Run("busy", func(t *testing.T) { compareFigures(t, e, "busy") })
+	stop()
+	if e.children(t) != "0" {
+		t.Error("the exporter, or the library in it, has run another program")
+	}
+}
+
+func compareFigures(t *testing.T, e *exporter, when string) {
 	gpus, host, raw := smi(t)
 	m := e.scrape(t)
-	out(t, "nvidia-smi.xml", raw)
+	out(t, "nvidia-smi-"+when+".xml", raw)
 	c := &table{t: t}
-	fmt.Fprintf(&c.b, "driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n", host["driver_version"], host["cuda_version"], len(gpus))
-	if _, ok := m[fmt.Sprintf("rdma_gpu_driver_info{version=%q,cuda_version=%q}", host["driver_version"], host["cuda_version"])]; !ok {
+	fmt.Fprintf(&c.b, "%s: driver %s, CUDA %s, %d GPUs\n\n| figure | exporter | nvidia-smi | |\n|---|---|---|---|\n", when, host["driver_version"], host["cuda_version"], len(gpus))
+	if _, ok := m[series("rdma_gpu_driver_info", is("version", host["driver_version"]), is("cuda_version", host["cuda_version"]))]; !ok {
 		t.Errorf("driver %s, CUDA %s is not in %v", host["driver_version"], host["cuda_version"], m.family("rdma_gpu_driver_info"))
 	}
 	if have := len(m.family("rdma_gpu_info")); have != len(gpus) {
@@ -109,28 +120,21 @@ func TestFiguresEqualThoseOfNvidiaSMI(t *testing.T) {
 	for i, g := range gpus {
 		compareGPU(t, c, m, i, g)
 	}
-	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, time in NVML %v s in %v readings\n", e.status(t, "VmRSS"), e.children(t),
-		m[`rdma_scrape_source_seconds_total{source="nvml",lock="device"}`], m[`rdma_scrape_source_requests_total{source="nvml",lock="device"}`])
-	out(t, "compare.md", c.b.Bytes())
+	nvml := func(name string) float64 { return m[series(name, is("source", "nvml"), is("lock", "device"))] }
+	fmt.Fprintf(&c.b, "\nmemory of the exporter %s, page faults of children %s, %v s in NVML for %v readings\n", e.status(t, "VmRSS"), e.children(t),
+		nvml("rdma_scrape_source_seconds_total"), nvml("rdma_scrape_source_requests_total"))
+	out(t, "compare-"+when+".md", c.b.Bytes())
 	fmt.Println(c.b.String())
-	if e.children(t) != "0" {
-		t.Error("the exporter, or the library in it, has run another program")
-	}
-	var own strings.Builder
-	for s, v := range m {
-		if strings.HasPrefix(s, "rdma_gpu") || strings.HasPrefix(s, "rdma_scrape") {
-			fmt.Fprintf(&own, "%s %v\n", s, v)
-		}
-	}
-	out(t, "metrics.txt", []byte(own.String()))
 }
 
 func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 	t.Helper()
-	id := fmt.Sprintf("gpu=%q,UUID=%q", fmt.Sprint(index), g["uuid"])
+	id := func(name string, more ...string) string {
+		return series(name, append(more, is("gpu", fmt.Sprint(index)), is("UUID", g["uuid"]))...)
+	}
 	infos := 0
 	for _, s := range m.family("rdma_gpu_info") {
-		if strings.Contains(s, id) {
+		if strings.Contains(s, is("UUID", g["uuid"])) && strings.Contains(s, is("gpu", fmt.Sprint(index))) {
 			infos++
 			c.identity(s, index, "model", g["product_name"])
 			c.identity(s, index, "pci_bus_id", strings.ToLower(strings.TrimPrefix(g["pci/pci_bus_id"], "0000")))
@@ -144,27 +148,35 @@ func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 	}
 	for _, x := range compared {
 		theirs, path, there := g.first(x.paths...)
-		ours, have := m[x.metric+"{"+id+x.labels+"}"]
-		c.compare(fmt.Sprintf("%d %s%s (%s)", index, x.metric, x.labels, path), ours, have, theirs, there, x.share, x.slack)
+		var labels []string
+		if x.label != "" {
+			labels = []string{x.label}
+		}
+		ours, have := m[id(x.metric, labels...)]
+		c.compare(fmt.Sprintf("%d %s %s (%s)", index, x.metric, x.label, path), ours, have, theirs, there, x.share, x.slack)
 	}
 	links, up := nvlinks(t, g["uuid"])
-	ours, have := m["rdma_gpu_nvlinks{"+id+"}"]
+	ours, have := m[id("rdma_gpu_nvlinks")]
 	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks (nvidia-smi nvlink -s)", index), ours, have && ours > 0, float64(links), links > 0, 0, 0)
-	ours, have = m["rdma_gpu_nvlinks_up{"+id+"}"]
+	ours, have = m[id("rdma_gpu_nvlinks_up")]
 	c.compare(fmt.Sprintf("%d rdma_gpu_nvlinks_up (nvidia-smi nvlink -s)", index), ours, have, float64(up), links > 0, 0, 0)
 	theirs := nvlinkErrors(t, g["uuid"])
 	for kind, words := range linkErrors {
-		ours, have := m["rdma_gpu_nvlink_errors_total{"+id+",error=\""+kind+"\"}"]
+		ours, have := m[id("rdma_gpu_nvlink_errors_total", is("error", kind))]
 		v, there := theirs[words]
 		c.compare(fmt.Sprintf("%d rdma_gpu_nvlink_errors_total %s (nvidia-smi nvlink -e)", index, kind), ours, have, v, there, 0, 0)
 	}
 	state := "absent"
 	for _, s := range []string{"completed", "degraded", "pending"} {
-		if m["rdma_gpu_fabric_state{"+id+",state=\""+s+"\"}"] == 1 {
+		if m[id("rdma_gpu_fabric_state", is("state", s))] == 1 {
 			state = s
 		}
 	}
-	c.row(fmt.Sprintf("%d rdma_gpu_fabric_state", index), state, g["fabric/state"]+" / "+g["fabric/status"], "for a person to judge")
+	verdict := "equal"
+	if known := map[string]string{"Completed / Success": "completed", "Not Started / N/A": "pending", "In Progress / N/A": "pending", "N/A / N/A": "absent"}; known[g["fabric/state"]+" / "+g["fabric/status"]] != state {
+		verdict = "differs"
+	}
+	c.row(fmt.Sprintf("%d rdma_gpu_fabric_state", index), state, g["fabric/state"]+" / "+g["fabric/status"], verdict)
 }
 
 // identity compares a label without showing what names one machine.

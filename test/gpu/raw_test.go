@@ -6,9 +6,49 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
+
+// profile begins a measurement of the traffic of GPU 0 by the driver's performance monitor (GPM), and tells the result.
+func profile(t *testing.T) (end func() string) {
+	t.Helper()
+	none := func() string { return "  performance monitor: not to be had\n" }
+	if r := nvml.Init(); r != nvml.SUCCESS {
+		t.Fatal(r)
+	}
+	d, r := nvml.DeviceGetHandleByIndex(0)
+	if r != nvml.SUCCESS {
+		t.Fatal(r)
+	}
+	first, r1 := nvml.GpmSampleAlloc()
+	second, r2 := nvml.GpmSampleAlloc()
+	if r1 != nvml.SUCCESS || r2 != nvml.SUCCESS {
+		return none
+	}
+	if first.Get(d) != nvml.SUCCESS {
+		return none
+	}
+	start := time.Now()
+	return func() string {
+		r := second.Get(d)
+		took := time.Since(start)
+		get := nvml.GpmMetricsGetType{Version: nvml.GPM_METRICS_GET_VERSION, NumMetrics: 4, Sample1: first, Sample2: second}
+		for i, id := range []nvml.GpmMetricId{nvml.GPM_METRIC_PCIE_TX_PER_SEC, nvml.GPM_METRIC_PCIE_RX_PER_SEC, nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC, nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC} {
+			get.Metrics[i].MetricId = uint32(id)
+		}
+		r2 := nvml.GpmMetricsGet(&get)
+		text := fmt.Sprintf("  performance monitor: sample %d, metrics %d, in %v:", r, r2, took)
+		for i, name := range []string{"PCIe transmit", "PCIe receive", "NVLink transmit", "NVLink receive"} {
+			m := get.Metrics[i]
+			text += fmt.Sprintf(" %s %.3f MiB/s (%.0f bytes, return %d)", name, m.Value, m.Value*took.Seconds()*(1<<20), m.NvmlReturn)
+		}
+		first.Free()
+		second.Free()
+		return text + "\n"
+	}
+}
 
 // TestRawFieldValues writes down what the driver answers for every field value that the exporter may ask for: how it is typed, whether
 // it is summed up over links, and what the fabric says. It is for a person who reads the tables in internal/host.
