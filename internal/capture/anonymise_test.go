@@ -162,6 +162,12 @@ func TestNothingOfAFixturesAddressesIsLeftOfAllMachines(t *testing.T) {
 		host := a.Meta.Hostname
 		Anonymise(a)
 		got := format(t, a)
+		if host == HostPseudonym { // a real machine's, anonymised when it was taken
+			if got != text {
+				t.Error("what is anonymised changes again")
+			}
+			return
+		}
 		if host != "" && strings.Contains(got, host) {
 			t.Errorf("the host name %q is left", host)
 		}
