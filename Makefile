@@ -48,7 +48,7 @@ update: ## write generated files and goldens again; read the diff
 check: $(BIN)/promtool ## linters, promtool, generated files
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... && $(GO) vet -tags bench ./test/...
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
@@ -71,8 +71,9 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 e2e: ## tests on real kernels: this one, in namespaces, and one in a virtual machine; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m -v ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
 	test/kernel/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
 
 .PHONY: gpu-proof
 gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvidia-smi

@@ -55,7 +55,7 @@ func firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]b
 
 // faulty are the fixtures that are to fire, and what on which device, port and member of a bond. All others are healthy and silent.
 var faulty = map[string][]string{
-	"demo": {"critical RDMAPortDown mlx5_5/1", "info RDMACounterSaturated mlx5_2/1", "warning RDMALinkErrors mlx5_2/1"},
+	"demo": {"critical RDMAPFCStormSource mlx5_8/1/enp39s0np0", "critical RDMAPortDown mlx5_5/1", "info RDMACounterSaturated mlx5_2/1", "warning RDMALinkErrors mlx5_2/1"},
 	"hgx-h200-roce-storm": {
 		"critical RDMAPFCStormSource mlx5_3/1/enp94s0np0", "critical RDMAPFCStormVictim mlx5_4/1/enp154s0np0",
 		"info RDMAPFCStormVictim mlx5_0/1/enp24s0np0", "info RDMAPFCStormVictim mlx5_2/1/enp79s0np0",

@@ -13,9 +13,6 @@ import (
 
 // ethtool netlink numbers of module EEPROMs (since Linux 5.13). The kernel answers in the name of drivers that know no pages but the
 // ioctl's flat image, as far as that reaches: SFF modules (net/ethtool/eeprom.c).
-//
-// The ioctl itself (ETHTOOL_GMODULEEEPROM) is not used on older kernels: it has no CMIS, and the library in use asks for the whole image
-// with it, which clears the module's latched flags.
 const (
 	ethtoolMsgModuleEEPROMGet = 31
 
@@ -37,6 +34,13 @@ func (c *ethtoolClient) ModuleEEPROM(_ context.Context, netdev string, ref trans
 	name := EEPROMName(netdev, ref)
 	if !ref.Valid() {
 		return nil, &Error{"ask", name, unix.EINVAL}
+	}
+	if !c.family.has(ethtoolFamily, ethtoolMsgModuleEEPROMGet) {
+		b, err := moduleByIoctl(netdev, ref)
+		if err != nil {
+			return nil, &Error{"ask", name, err}
+		}
+		return b, nil
 	}
 	msg, err := c.ask(ethtoolMsgModuleEEPROMGet, netdev, 0, moduleEEPROMRequest(ref)...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -11,6 +12,7 @@ import (
 type genlFamily struct {
 	mu     sync.Mutex
 	number uint16
+	ops    []netlink.GenlOp
 }
 
 func (g *genlFamily) id(name string) (uint16, error) {
@@ -21,7 +23,15 @@ func (g *genlFamily) id(name string) (uint16, error) {
 		if err != nil {
 			return 0, err
 		}
-		g.number = f.ID
+		g.number, g.ops = f.ID, f.Ops
 	}
 	return g.number, nil
+}
+
+// has says whether the kernel knows a command of the family.
+func (g *genlFamily) has(name string, command uint32) bool {
+	if _, err := g.id(name); err != nil {
+		return false
+	}
+	return slices.ContainsFunc(g.ops, func(o netlink.GenlOp) bool { return o.ID == command })
 }

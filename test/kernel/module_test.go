@@ -71,6 +71,15 @@ func testModule(t *testing.T, g *guest) {
 	g.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
 	g.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
+	test, err := os.ReadFile(os.Getenv("RDMA_HOST_TEST"))
+	if err != nil {
+		t.Fatalf("%v: make e2e builds it", err)
+	}
+	if err := os.WriteFile(filepath.Join(g.share, "host.test"), test, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g.must(t, "RDMA_MODULE_NETDEV=ens0f0np0 "+shareMount+"/host.test -test.run ByIoctlInGuest")
+
 	const busy, io = 16, 5 // EBUSY, EIO
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
 	g.expectWithin(t, 3*patience, samples{state("busy"): 1})
