@@ -38,7 +38,7 @@ func Anonymise(a *Archive) {
 				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
 				e.Data = v.Public().Bytes()
 			case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
-				e.Data = pci.WithoutSerial(e.Data)
+				e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
 			case e.Kind == File && isEEPROM(e.Path):
 				e.Data = p.module(e.Path, e.Data)
 			case e.Kind == File && isGPU(e.Path):
