@@ -41,7 +41,7 @@ func allDescs() (out []*Desc) {
 
 var (
 	legacyName  = regexp.MustCompile(`^rdma_[a-z0-9_]+[a-z0-9]$`)
-	legacyLabel = regexp.MustCompile(`^([a-z][a-z_]*|UUID)$`) // UUID is what the DCGM exporter calls it
+	legacyLabel = regexp.MustCompile(`^(?:[a-z][a-z_]*|UUID)$`) // UUID is the DCGM exporter's
 )
 
 func TestDescs(t *testing.T) {

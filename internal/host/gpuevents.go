@@ -29,7 +29,10 @@ func (n *nvmlDoor) WatchGPUs(ctx context.Context) error {
 		n.mu.Unlock()
 		if s != nil && s != heard {
 			heard = s
-			n.listen(ctx, s)
+			if n.listen(ctx, s) != nil { // a GPU was lost: another set, without it
+				heard = nil
+				pause(ctx, nvmlFirstPause)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -39,14 +42,23 @@ func (n *nvmlDoor) WatchGPUs(ctx context.Context) error {
 	}
 }
 
-// listen counts the events of a session until it ends. One whose GPUs have no events, or whose wait fails, is left alone.
-func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) {
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// listen counts the events of a session until it ends, or a wait fails. A session whose GPUs have no events is left alone.
+func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) (err error) {
 	heard := make(chan struct{})
 	n.mu.Lock()
 	select {
 	case <-s.quit:
 		n.mu.Unlock()
-		return
+		return nil
 	default:
 		s.heard = heard
 	}
@@ -54,22 +66,23 @@ func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) {
 	go func() {
 		runtime.LockOSThread() // and end with it: the thread is used for nothing else
 		defer close(heard)
-		n.hear(ctx, s)
+		err = n.hear(ctx, s)
 	}()
 	<-heard
+	return err
 }
 
 // hear makes a set of events, waits for them, and frees it.
-func (n *nvmlDoor) hear(ctx context.Context, s *nvmlSession) {
+func (n *nvmlDoor) hear(ctx context.Context, s *nvmlSession) error {
 	var events nvmlEvents
 	if n.do(ctx, nvmlGPUTime, "nvmlDeviceRegisterEvents", func() { events = n.register(s) }) != nil || events == nil {
-		return
+		return nil
 	}
 	for ctx.Err() == nil {
 		select {
 		case <-s.quit:
 			_ = events.Free()
-			return
+			return nil
 		default:
 		}
 		uuid, xid, err := events.Wait(nvmlEventTime)
@@ -77,12 +90,12 @@ func (n *nvmlDoor) hear(ctx context.Context, s *nvmlSession) {
 		case err == nil:
 			n.noteXID(uuid, xid)
 		case !errors.Is(err, nvmlTimeout):
-			n.forgetXIDs() // what would be counted from here on is not known
 			_ = events.Free()
-			return
+			return err
 		}
 	}
 	_ = events.Free()
+	return nil
 }
 
 // register makes the set, on the thread of NVML, and begins to count for the GPUs that have such events.
@@ -119,12 +132,6 @@ func (n *nvmlDoor) noteXID(uuid string, xid uint64) {
 	}
 	n.xids[uuid].events++
 	n.xids[uuid].last = &xid
-}
-
-func (n *nvmlDoor) forgetXIDs() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	clear(n.xids)
 }
 
 // countXIDs puts what was counted into a reading.

@@ -1,0 +1,172 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// judge ends a session that has lost a GPU or was ended by somebody else, so that the next reading begins another one.
+func (n *nvmlDoor) judge(ctx context.Context, s *nvmlSession, errs []error) {
+	dead := nvmlDead(errs)
+	n.mu.Lock()
+	switch {
+	case dead == nil:
+		n.pause, n.retryAt = 0, time.Time{}
+	case n.retryAt.IsZero():
+		n.backOff(dead)
+	}
+	over := errors.Is(dead, nvmlUninitialized) || dead != nil && !n.now().Before(n.retryAt)
+	n.mu.Unlock()
+	if over {
+		_ = n.close(ctx, s) // its error is that of the next reading
+	}
+}
+
+// backOff notes an error after which NVML is left alone for longer each time; n.mu is held.
+func (n *nvmlDoor) backOff(err error) {
+	n.pause = min(max(2*n.pause, nvmlFirstPause), nvmlLastPause)
+	n.failed, n.retryAt = err, n.now().Add(n.pause)
+}
+
+// open initialises NVML if it is not, and may be. What could not be let go of when it was asked for is let go of here.
+func (n *nvmlDoor) open(ctx context.Context) (*nvmlSession, error) {
+	n.mu.Lock()
+	s, failed, retryAt, released := n.session, n.failed, n.retryAt, n.released.After(n.now())
+	n.mu.Unlock()
+	switch {
+	case released && s != nil:
+		return nil, errors.Join(errReleased, n.close(ctx, s))
+	case released:
+		return nil, errReleased
+	case s != nil:
+		return s, nil
+	}
+	if _, err := os.Stat(n.control); err != nil {
+		return nil, &Error{"look at", n.control, errors.Unwrap(err)}
+	}
+	if n.now().Before(retryAt) {
+		return nil, failed
+	}
+	if err := n.do(ctx, nvmlOpenTime, "nvmlInit", n.begin); err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session == nil {
+		return nil, n.failed
+	}
+	return n.session, nil
+}
+
+// begin initialises NVML, on its thread. It may come late: its result is in the door.
+func (n *nvmlDoor) begin() {
+	s, err := n.beginSession()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err != nil {
+		n.backOff(err)
+		return
+	}
+	n.session, n.failed, n.retryAt = s, nil, time.Time{}
+	if dead := nvmlDead(s.errs); dead != nil {
+		n.backOff(dead)
+	}
+}
+
+func (n *nvmlDoor) beginSession() (*nvmlSession, error) {
+	if n.lib == nil {
+		lib, err := n.load()
+		if err != nil {
+			return nil, err
+		}
+		n.lib = lib
+	}
+	if err := n.lib.Init(); err != nil {
+		return nil, explained(err)
+	}
+	s := &nvmlSession{quit: make(chan struct{})}
+	r := nvmlReading{}
+	var err error
+	s.nvml.Driver, err = n.lib.DriverVersion()
+	r.keep(err)
+	cuda, err := n.lib.CUDAVersion()
+	if r.keep(err) {
+		s.nvml.CUDA = cudaVersion(cuda)
+	}
+	count, err := n.lib.Count()
+	if err != nil {
+		return nil, errors.Join(err, n.lib.Shutdown())
+	}
+	for i := range count {
+		device, err := n.lib.Device(i)
+		if err != nil {
+			s.seats, s.errs = append(s.seats, nil), append(s.errs, fmt.Errorf("GPU %d: %w", i, err))
+			continue
+		}
+		at, errs := seat(i, device)
+		s.seats, s.errs = append(s.seats, at), append(s.errs, errs...)
+	}
+	s.errs = append(s.errs, r.errs...)
+	return s, nil
+}
+
+// explained adds the remedy to errors that do not tell it.
+func explained(err error) error {
+	switch {
+	case errors.Is(err, nvmlReturn(18)):
+		return fmt.Errorf("%w: the driver was replaced under the library that is loaded: restart the exporter", err)
+	case errors.Is(err, nvmlLibraryNotFound):
+		return fmt.Errorf("%w: in a container, let the NVIDIA runtime put it there (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
+	}
+	return err
+}
+
+// close ends a session and lets go of all that it holds.
+func (n *nvmlDoor) close(ctx context.Context, s *nvmlSession) error {
+	n.mu.Lock()
+	if n.session != s || s == nil {
+		n.mu.Unlock()
+		return nil
+	}
+	select {
+	case <-s.quit:
+	default:
+		close(s.quit)
+	}
+	heard := s.heard
+	n.mu.Unlock()
+	if heard != nil {
+		wait, cancel := context.WithTimeout(ctx, nvmlEventTime+nvmlGPUTime)
+		defer cancel()
+		select {
+		case <-heard:
+		case <-wait.Done():
+			return fmt.Errorf("nvmlEventSetWait: %w", ErrStuck)
+		}
+	}
+	var err error
+	if stuck := n.do(ctx, nvmlOpenTime, "nvmlShutdown", func() { err = n.end(s) }); stuck != nil {
+		return stuck
+	}
+	return err
+}
+
+// end ends a session, on the thread of NVML.
+func (n *nvmlDoor) end(s *nvmlSession) error {
+	if !n.current(s) {
+		return nil
+	}
+	err := n.lib.Shutdown()
+	if errors.Is(err, nvmlUninitialized) {
+		err = nil
+	}
+	if err == nil {
+		n.mu.Lock()
+		n.session = nil
+		n.mu.Unlock()
+	}
+	return err
+}
