@@ -67,11 +67,13 @@ func (g *gpuReadings) run(ctx context.Context, h *host.Host) error {
 func (g *gpuReadings) read(ctx context.Context, h *host.Host) *gpuReading {
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()
-	h.Meter.Begin(host.SourceNVML, host.SourceNVML.Lock(), 1)
 	start := time.Now()
 	r := &gpuReading{}
 	r.nvml, r.errs, r.err = h.GPUs.ReadGPUs(ctx, g.full)
-	h.Meter.Spend(host.SourceNVML, host.SourceNVML.Lock(), time.Since(start))
+	if r.err == nil { // else nothing was asked
+		h.Meter.Begin(host.SourceNVML, host.SourceNVML.Lock(), 1)
+		h.Meter.Spend(host.SourceNVML, host.SourceNVML.Lock(), time.Since(start))
+	}
 	r.at = h.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()

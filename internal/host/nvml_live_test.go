@@ -3,19 +3,24 @@
 package host
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
+// compiler is cgo's.
+func compiler() string { return cmp.Or(os.Getenv("CC"), "gcc") }
+
 // TestHalfPresentLibrary: of a library of an old driver, which lacks most functions, what is there is read; the rest is absent, and
 // the process lives. It is a real library, loaded by the real client: a call of a function that is not there ends the process.
 func TestHalfPresentLibrary(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "libnvidia-ml.so.1")
-	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	put(t, dir, "nvidiactl", "")
@@ -55,7 +60,7 @@ func TestLibraryThatCannotBeUsed(t *testing.T) {
 	put(t, dir, "nvidiactl", "")
 	other := filepath.Join(dir, "other.so")
 	put(t, dir, "empty.c", "")
-	if out, err := exec.CommandContext(t.Context(), "cc", "-shared", "-fPIC", "-o", other, filepath.Join(dir, "empty.c")).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", other, filepath.Join(dir, "empty.c")).CombinedOutput(); err != nil {
 		t.Fatalf("cc: %v\n%s", err, out)
 	}
 	for path, want := range map[string]error{filepath.Join(dir, "none.so"): nvmlLibraryNotFound, other: nvmlFunctionNotFound} {
