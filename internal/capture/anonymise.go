@@ -15,7 +15,7 @@ import (
 // GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
 // neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
-// machine gives the same pseudonyms. So do UUIDs and serial numbers of GPUs. Of vital product data the product stays. A configuration file has to be reduced by
+// machine gives the same pseudonyms. So do UUIDs and serial numbers of GPUs. Of a process's settings those stay that name no host, user or file. Of vital product data the product stays. A configuration file has to be reduced by
 // site.OfHost before.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
@@ -38,7 +38,9 @@ func Anonymise(a *Archive) {
 				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
 				e.Data = v.Public().Bytes()
 			case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
-				e.Data = pci.WithoutSerial(e.Data)
+				e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
+			case e.Kind == File && strings.HasPrefix(e.Path, processDir+"/"):
+				e.Data = []byte(p.content(string(publicProcess(e.Data))))
 			case e.Kind == File && isEEPROM(e.Path):
 				e.Data = p.module(e.Path, e.Data)
 			case e.Kind == File && isGPU(e.Path):

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,6 +103,21 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 		}
 	}
 	return p, nil
+}
+
+// plainSetting is a value that names neither a host nor a file.
+var plainSetting = regexp.MustCompile(`^[A-Za-z0-9_,:=^+-]*$`)
+
+// publicProcess leaves out settings that may name hosts, users or files.
+func publicProcess(data []byte) []byte {
+	p, err := decodeProcess(processDir, data)
+	if err != nil {
+		return nil
+	}
+	maps.DeleteFunc(p.Env, func(name, value string) bool {
+		return !plainSetting.MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
+	})
+	return encodeProcess(p)
 }
 
 // Processes records an entry for each.

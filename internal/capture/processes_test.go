@@ -72,6 +72,16 @@ func TestProcessesGarbled(t *testing.T) {
 	}
 }
 
+func TestAnonymiseProcess(t *testing.T) {
+	a := &Archive{Meta: Meta{Hostname: "gpu-1"}, Rounds: []Round{{Entries: []Entry{{Path: "processes/7", Data: []byte(
+		"verbs: uverbs0\nenv_NCCL_COMM_ID: gpu-9:5000\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nenv_NCCL_TOPO_FILE: /home/ann/topo.xml\nenv_NCCL_X: 10.0.0.9\n",
+	)}}}}}
+	Anonymise(a)
+	if got, want := string(a.Rounds[0].Entries[0].Data), "verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func FuzzDecodeProcess(f *testing.F) {
 	f.Add([]byte("gpus: 0 1\nverbs: uverbs0\nnccl: 2.22.3\nenv_NCCL_DEBUG: INFO\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
