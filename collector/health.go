@@ -13,7 +13,7 @@ import (
 var (
 	healthState = &Desc{
 		Name: "rdma_device_health_state", Type: gauge, Scope: scopeDevice,
-		Help:   "State of a health reporter of the device's driver, 1 for the one that it is in: healthy, or error from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
+		Help:   "Whether a health reporter of the device's driver is in a state: error, from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
 		Labels: []string{"device", "reporter", "state"},
 		Source: "devlink HEALTH_REPORTER_GET, state",
 	}
@@ -24,18 +24,15 @@ var (
 		Source: "devlink HEALTH_REPORTER_GET, error count",
 	}
 	healthRecoveries = &Desc{
-		Name: "rdma_device_health_recoveries_total", Type: counter, Scope: scopeDevice,
-		Help:   "Recoveries of a health reporter that succeeded. Fewer than errors: some were not recovered, or need no recovery.",
+		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
+		Help:   "Recoveries of a health reporter that succeeded, absent while it has had no errors. Fewer than those: some were not recovered, or need no recovery.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, recover count",
 	}
 )
 
-// States of a health reporter, enum devlink_health_reporter_state.
-const (
-	healthHealthy = 0
-	healthError   = 1
-)
+// healthError is the last state of a health reporter, enum devlink_health_reporter_state.
+const healthError = 1 // 0 is healthy
 
 // health keeps which devlink device an RDMA device is on.
 type health struct {
@@ -176,11 +173,12 @@ func emitHealth(n *snapshot.Node, s Sink) {
 		return
 	}
 	for _, h := range n.Health.Reporters {
-		if h.State != nil {
-			s.Emit(healthState, boolValue(*h.State == healthHealthy), h.Device, h.Name, "healthy")
-			s.Emit(healthState, boolValue(*h.State == healthError), h.Device, h.Name, "error")
+		if h.State != nil && *h.State <= healthError {
+			s.Emit(healthState, float64(*h.State), h.Device, h.Name, "error")
 		}
 		emitUint(s, healthErrors, h.Errors, h.Device, h.Name)
-		emitUint(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+		if h.Errors == nil || *h.Errors > 0 {
+			emitUint(s, healthRecoveries, h.Recoveries, h.Device, h.Name)
+		}
 	}
 }

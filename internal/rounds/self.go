@@ -53,8 +53,8 @@ var (
 		Help: "Wall time inside reads of a device that have returned.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	overBudget = &exposition.Desc{
-		Name: "rdma_scrape_over_budget", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether reads of a device took more than 1 % of the time, or those of the host more than 3 %. Then what can wait, facts that change with the link or the configuration only, keeps its last values.", Labels: []string{"device"}, Source: "the exporter",
+		Name: "rdma_scrape_over_budget", Beside: "rdma_scrape_device_seconds_total", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "1 where reads of a device took more than 1 % of the time, or those of the host (no device) more than 3 %; absent otherwise. Then what can wait, facts that change with the link or the configuration only, keeps its last values.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	rtnlBackOff = &exposition.Desc{
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -161,7 +161,9 @@ func (s *Scheduler) devices(results []*result) {
 	}
 	for i, spent := range s.Host.Budget.Spent(s.names...) {
 		s.self.Emit(deviceSeconds, seconds(spent.Total), s.names[i])
-		s.self.Emit(overBudget, number(spent.Over), s.names[i])
+		if spent.Over {
+			s.self.Emit(overBudget, 1, s.names[i])
+		}
 	}
 }
 
