@@ -16,10 +16,10 @@ type Lanes struct {
 type lane struct {
 	turn chan struct{} // holds one token while nobody is inside
 	mu   sync.Mutex
-	late bool // whoever is inside has outlived its deadline: waiting for the turn is in vain
+	late chan struct{} // closed while whoever is inside has outlived its deadline: waiting for the turn is in vain
 }
 
-func (ln *lane) isLate() bool {
+func (ln *lane) lateness() <-chan struct{} {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	return ln.late
@@ -47,11 +47,10 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	select {
 	case <-ln.turn:
 	default:
-		if ln.isLate() {
-			return fmt.Errorf("%s: %w", name, ErrStuck)
-		}
 		select {
 		case <-ln.turn:
+		case <-ln.lateness():
+			return fmt.Errorf("%s: %w", name, ErrStuck)
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w: its turn did not come in time", name, ErrStuck)
 		}
@@ -60,7 +59,11 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	go func() {
 		defer func() {
 			ln.mu.Lock()
-			ln.late = false
+			select {
+			case <-ln.late:
+				ln.late = make(chan struct{})
+			default:
+			}
 			close(done)
 			ln.mu.Unlock()
 			ln.turn <- struct{}{}
@@ -78,7 +81,7 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	case <-done: // both were ready: it is not stuck
 		return nil
 	default:
-		ln.late = true
+		close(ln.late)
 		return fmt.Errorf("%s: %w: no answer in time", name, ErrStuck)
 	}
 }
@@ -88,7 +91,7 @@ func (l *Lanes) get(name string) *lane {
 	defer l.mu.Unlock()
 	ln := l.lanes[name]
 	if ln == nil {
-		ln = &lane{turn: make(chan struct{}, 1)}
+		ln = &lane{turn: make(chan struct{}, 1), late: make(chan struct{})}
 		ln.turn <- struct{}{}
 		l.lanes[name] = ln
 	}

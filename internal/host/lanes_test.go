@@ -118,10 +118,31 @@ func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			_ = lanes.Do(ctx, "a", func() { time.Sleep(time.Second) })
 			synctest.Wait()
-			if lanes.get("a").isLate() {
+			select {
+			case <-lanes.get("a").lateness():
 				t.Fatal("the lane is free and late")
+			default:
 			}
 			cancel()
+		}
+	})
+}
+
+// Who waits for a turn goes when whoever is inside turns out to be late, and not after a time of its own.
+func TestWaitingEndsWithLateness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lanes := NewLanes()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		go func() { _ = lanes.Do(ctx, "a", func() { time.Sleep(5 * time.Second) }) }()
+		time.Sleep(700 * time.Millisecond)
+		start := time.Now()
+		if err := lanes.Do(t.Context(), "a", func() {}); !errors.Is(err, ErrStuck) || time.Since(start) != 300*time.Millisecond {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+		time.Sleep(5 * time.Second)
+		if err := lanes.Do(t.Context(), "a", func() {}); err != nil {
+			t.Error(err)
 		}
 	})
 }
