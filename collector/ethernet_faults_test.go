@@ -38,16 +38,19 @@ func TestSamplingEndsWithRefusals(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
 		defer r.sampled()()
 		for paused := uint64(0); paused < 4e6; paused += 1e6 {
+			synctest.Wait()
 			r.driver.stats = []host.Stat{{Name: "tx_prio3_pause", Value: 1}, {Name: "tx_prio3_pause_duration", Value: paused}}
 			r.round()
 			time.Sleep(15 * time.Second)
 		}
+		synctest.Wait()
 		before := r.driver.asked
 		r.driver.err = eio("eth0")
 		for range 60 {
 			r.round()
 			time.Sleep(15 * time.Second)
 		}
+		synctest.Wait()
 		if n := r.driver.asked - before; n > 4 {
 			t.Errorf("asked %d times more", n)
 		}
@@ -69,6 +72,7 @@ func TestFirstStormIsSampled(t *testing.T) {
 				if i == 4 {
 					paused = 5e6
 				}
+				synctest.Wait()
 				r.driver.stats = []host.Stat{{Name: names[0], Value: paused}, {Name: names[1], Value: paused}, {Name: "pfc_pri4_tx_duration_us"}}
 				n = r.round()
 				time.Sleep(15 * time.Second)

@@ -45,6 +45,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		return
 	}
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
+	section.GPUs = slices.Clone(r.nvml.GPUs) // others have the reading as well
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: r.stuck()})
 	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
 	if r.err == nil {
@@ -56,7 +57,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 
 // issues are the errors of a reading. A machine without NVIDIA driver, and NVML released on request, are none.
 func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
-	for _, err := range append(r.errs, r.err) {
+	for _, err := range append(slices.Clone(r.errs), r.err) {
 		if err == nil || released || r.err != nil && host.IsAbsent(err) {
 			continue
 		}
