@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	guestPort  = "10879"
-	repository = "../.."
+	guestPort   = "10879"
+	modulesPort = "10880"
+	repository  = "../.."
 	// What the kernel says before the backtrace of a fault.
 	kernelFaults = `BUG:|WARNING:|Oops|general protection fault|Call Trace|blocked for more than`
 	panics       = `panic:|fatal error:|SIGSEGV|goroutine \d+ \[`
@@ -51,7 +52,6 @@ func TestKernel(t *testing.T) {
 		{"counters", testCounters},
 		{"rate and width", testRate},
 		{"priority flow control", testPFC},
-		{"module in the cage", testModule},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"ports down and up", testDownAndUp},
 		{"losses between scrapes", testLosses},
@@ -60,6 +60,7 @@ func TestKernel(t *testing.T) {
 		{"device renamed", testRename},
 		{"device unbound from its driver", testUnbind},
 		{"statistics of the netdev", testNetdev},
+		{"module in the cage", testModule},
 		{"device that refuses all", testRefusingDevice},
 		{"driver unloaded", testUnload},
 		{"rtnl is asked for again", testBackOffEnds},
@@ -447,7 +448,7 @@ func (g *guest) startExporter(t *testing.T, binary string) {
 	// A program cannot be run from every 9p mount.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
 	// With a reading for each scrape, more of them meet a device that goes.
-	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --transceiver.interval=15s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --transceiver.interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 }
 
 // number is what a file of the guest holds.

@@ -46,6 +46,12 @@ func (g *guest) plug(t *testing.T, name string) {
 
 // testModule has the kernel show modules by MODULE_EEPROM_GET: one of CMIS, one of SFF-8636 after a change of the carrier, and errors.
 func testModule(t *testing.T, g *guest) {
+	// An exporter of its own, which nobody scrapes all the time: in an emulated machine that spends what reads of a device may take.
+	g.must(t, "/tmp/rdma_exporter --transceiver.interval=5s --collector.disable-defaults --collector.transceiver --web.listen-address=:"+modulesPort+
+		" >"+shareMount+"/modules.log 2>&1 & echo $! >/tmp/modules.pid")
+	defer g.must(t, "kill $(cat /tmp/modules.pid)")
+	modules := *g
+	modules.url = g.modules
 	const at = `device="mlx5_1",%snetdev="ens0f0np0",port="1"%s}`
 	name := func(metric, before, after string) string {
 		return "rdma_transceiver_" + metric + "{" + fmt.Sprintf(at, before, after)
@@ -58,7 +64,7 @@ func testModule(t *testing.T, g *guest) {
 	}
 	g.plug(t, "osfp-2xdr4")
 	carrier()
-	g.expectWithin(t, 3*patience, samples{
+	modules.expectWithin(t, 3*patience, samples{
 		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60, name("voltage_volts", "", ""): 3.2652,
 		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
 		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 75, name("lane_active", `lane="5",`, ""): 0,
@@ -68,8 +74,8 @@ func testModule(t *testing.T, g *guest) {
 	}
 	g.plug(t, "qsfp28-sr4")
 	carrier()
-	g.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
-	g.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
+	modules.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
+	modules.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
 	test, err := os.ReadFile(os.Getenv("RDMA_HOST_TEST"))
 	if err != nil {
@@ -82,10 +88,10 @@ func testModule(t *testing.T, g *guest) {
 
 	const busy, io = 16, 5 // EBUSY, EIO
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": busy})
-	g.expectWithin(t, 3*patience, samples{state("busy"): 1})
+	modules.expectWithin(t, 3*patience, samples{state("busy"): 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
-	g.expectWithin(t, 3*patience, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
+	modules.expectWithin(t, 3*patience, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
 	carrier()
-	g.expectWithin(t, 3*patience, samples{state("present"): 1})
+	modules.expectWithin(t, 3*patience, samples{state("present"): 1})
 }

@@ -28,6 +28,7 @@ const (
 // guest is the running virtual machine.
 type guest struct {
 	url     string // of the guest's exporter, from here
+	modules string // of the one that reads modules
 	share   string // folder that the guest has as shareMount
 	conn    net.Conn
 	replies *bufio.Reader
@@ -52,12 +53,12 @@ func boot(t *testing.T, images string) *guest {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	address := freeAddress(t)
+	address, modules := freeAddress(t), freeAddress(t)
 
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine does not outlive a test that is killed.
-	qemu := exec.Command("timeout", append([]string{"600", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, share)...)...)
+	qemu := exec.Command("timeout", append([]string{"600", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func boot(t *testing.T, images string) *guest {
 	if err != nil {
 		t.Fatal("qemu did not start")
 	}
-	g := &guest{url: "http://" + address, share: share, conn: conn, replies: bufio.NewReader(conn)}
+	g := &guest{url: "http://" + address, modules: "http://" + modules, share: share, conn: conn, replies: bufio.NewReader(conn)}
 	if _, err := g.reply("ready", bootTime); err != nil {
 		t.Fatalf("no guest after %v: %v", bootTime, err)
 	}
@@ -96,7 +97,7 @@ func boot(t *testing.T, images string) *guest {
 	return g
 }
 
-func qemuArgs(images, console, control, address, share string) []string {
+func qemuArgs(images, console, control, address, modules, share string) []string {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -104,7 +105,7 @@ func qemuArgs(images, console, control, address, share string) []string {
 		"-append", "console=ttyS0 loglevel=5 panic=-1 mitigations=off",
 		"-serial", "file:" + console,
 		"-chardev", "socket,id=control,path=" + control, "-serial", "chardev:control",
-		"-netdev", "user,id=net,hostfwd=tcp:" + address + "-:" + guestPort,
+		"-netdev", "user,id=net,hostfwd=tcp:" + address + "-:" + guestPort + ",hostfwd=tcp:" + modules + "-:" + modulesPort,
 		"-device", "virtio-net-pci,netdev=net,romfile=",
 		"-virtfs", "local,path=" + share + ",mount_tag=share,security_model=none",
 	}
