@@ -16,13 +16,13 @@ import (
 )
 
 type topoConfig struct {
-	output string
-	env    []string
-	nccl   string
+	json bool
+	env  []string
+	nccl string
 }
 
 func (p *topoConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("output", "text, or json.").Default("text").EnumVar(&p.output, "text", "json")
+	a.Flag("json", "JSON instead of a drawing.").BoolVar(&p.json)
 	a.Flag("nccl-env", "A setting of NCCL to judge for, instead of those of /etc/nccl.conf: NCCL_NET_GDR_LEVEL=PHB. Can be given again.").PlaceHolder("NAME=VALUE").StringsVar(&p.env)
 	a.Flag("nccl-version", "The version of NCCL to judge for; a current one if it is not given.").PlaceHolder("2.27.3").StringVar(&p.nccl)
 }
@@ -59,7 +59,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 		return usage(errors.New("the PCI tree could not be read in time: try --collect.timeout=30s"))
 	}
 	m := topo.New(seen.Host, &seen.Node)
-	if p.output == "json" {
+	if p.json {
 		err = printJSON(stdout, m)
 	} else {
 		err = m.Draw(stdout)

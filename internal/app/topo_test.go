@@ -26,7 +26,7 @@ func TestTopo(t *testing.T) {
 			golden(t, "topo/"+name+".txt", drawn(t, name))
 		})
 	}
-	golden(t, "topo/acs-on.json", drawn(t, "acs-on", "--output=json"))
+	golden(t, "topo/acs-on.json", drawn(t, "acs-on", "--json"))
 }
 
 // TestTopoWhatIf: another NCCL and other settings make another verdict.
@@ -44,7 +44,7 @@ func TestTopoWhatIf(t *testing.T) {
 		{"acs-on", []string{"--nccl-env=NCCL_NET_GDR_READ=0"}, "gdr_read_disabled"},
 	} {
 		var m topo.Machine
-		if err := json.Unmarshal(drawn(t, c.machine, append(c.args, "--output=json")...), &m); err != nil {
+		if err := json.Unmarshal(drawn(t, c.machine, append(c.args, "--json")...), &m); err != nil {
 			t.Fatal(err)
 		}
 		reasons := ""

@@ -53,6 +53,7 @@ func TestKernel(t *testing.T) {
 		{"rate and width", testRate},
 		{"priority flow control", testPFC},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
+		{"without privileges", testUnprivileged},
 		{"ports down and up", testDownAndUp},
 		{"losses between scrapes", testLosses},
 		{"ethtool call that holds rtnl", testEthtoolStall},

@@ -1,0 +1,44 @@
+//go:build e2e
+
+package kernel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// needsPrivileges are the series that a user of no rights cannot have, with what they need.
+var needsPrivileges = []string{
+	"rdma_device_pcie_settings_info{", // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
+}
+
+// testUnprivileged has nobody run an exporter: what needs no capability is all there, and what needs one is said.
+func testUnprivileged(t *testing.T, g *guest) {
+	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --web.listen-address=:"+modulesPort+
+		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
+	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
+	own := func(key string) bool { // of the exporter itself, or of its process
+		return !strings.HasPrefix(key, "rdma_") || strings.HasPrefix(key, "rdma_scrape_") || strings.HasPrefix(key, "rdma_exporter_") || strings.HasPrefix(key, "rdma_state_")
+	}
+	eventually(t, func() error {
+		root, err := scrape(t.Context(), g.url)
+		if err != nil {
+			return err
+		}
+		nobody, err := scrape(t.Context(), g.modules)
+		if err != nil {
+			return err
+		}
+		for key := range root {
+			if _, there := nobody[key]; !there && !own(key) && !slices.ContainsFunc(needsPrivileges, func(p string) bool { return strings.HasPrefix(key, p) }) {
+				return fmt.Errorf("nobody has no %s", key)
+			}
+		}
+		if d := nobody.diff(samples{`rdma_scrape_permission_denied{source="module_eeprom"}`: 1}); d != "" {
+			return fmt.Errorf("%s", d)
+		}
+		return nil
+	})
+}
