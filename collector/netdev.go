@@ -61,11 +61,15 @@ type portNetdev struct {
 	name, driver string
 }
 
+// tellsOfWires are drivers whose virtual functions tell of the port behind them: nobody else does, for mana has no other functions.
+var tellsOfWires = map[string]bool{"mana": true}
+
 // wireNetdevs finds the netdevs of a device that are those of a wire. Virtual functions and sub-functions show the wire of their
 // physical function, if anything: theirs are left out, as are those of functions that manage NVLink switches. Ports are there a moment
 // after the device: not whole is one without, to be looked at again in the next round.
 func (o *Options) wireNetdevs(r *reader, device string) (out []portNetdev, whole bool) {
-	if kind, _ := r.function(classDir + "/" + device); kind != snapshot.Physical || o.nvlink.manages(r, device) {
+	kind, function := r.function(classDir + "/" + device)
+	if kind != snapshot.Physical && !(kind == snapshot.Virtual && tellsOfWires[r.driver(function)]) || o.nvlink.manages(r, device) {
 		return nil, true
 	}
 	numbers := r.ports(device)
