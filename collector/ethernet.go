@@ -125,7 +125,7 @@ func (c *ethernet) learn(r *reader, name string, st *ethState) {
 }
 
 // dir names the requests for a netdev, as captures do.
-func (nd *ethNetdev) dir() string { return "ethtool/" + nd.name }
+func (nd *ethNetdev) dir() string { return ethtoolDir(nd.name) }
 
 // release lets what failed be asked again when the carrier has come or gone.
 func (nd *ethNetdev) release(r *reader) {

@@ -142,7 +142,7 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 // show notes the priorities that have counted something, and those with PFC where the driver lists no others.
 func (st *wireState) show(counts []snapshot.WireCount) {
 	for i := range counts {
-		if c := &counts[i]; c.Index >= 0 && c.What != snapshot.LaneErrors && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && showsEnabled[st.driver]) {
+		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && showsEnabled[st.driver]) {
 			st.shown |= 1 << c.Index
 		}
 	}

@@ -35,9 +35,7 @@ type Wire struct {
 }
 
 // Tells says whether a count is told of.
-func (w *Wire) Tells(c *WireCount) bool {
-	return c.Index < 0 || c.What == LaneErrors || w.Shown&(1<<c.Index) != 0
-}
+func (w *Wire) Tells(c *WireCount) bool { return !c.ByPriority() || w.Shown&(1<<c.Index) != 0 }
 
 // WireCount is one value.
 type WireCount struct {
@@ -46,6 +44,9 @@ type WireCount struct {
 	Index int    // priority or lane; -1 where What has none, or the driver counts all together
 	Value float64
 }
+
+// ByPriority says whether the index is a priority.
+func (c *WireCount) ByPriority() bool { return c.Index >= 0 && c.What != LaneErrors }
 
 // Has says whether the driver counts something. A nil reading has nothing.
 func (w *Wire) Has(what WireWhat, label string) bool {
