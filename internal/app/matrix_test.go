@@ -68,7 +68,7 @@ var faulty = map[string][]string{
 	"congested":         {"info RDMACongestion mlx5_0/1"},
 	"notification-off":  {"warning RDMACongestionNotificationOff mlx5_1/1/enp64s0np0"},
 	"retransmissions":   {"warning RDMARetransmissions mlx5_0/1"},
-	"connections-lost":  {"info RDMARNRRetriesExceeded mlx5_2/1", "warning RDMARetriesExceeded mlx5_1/1"},
+	"connections-lost":  {"info RDMAReceiverNotReady mlx5_2/1", "warning RDMARetriesExceeded mlx5_1/1"},
 	"firmware-health":   {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":       {"warning RDMALinkErrors mlx5_0/1"},
 	"fec-uncorrectable": {"warning RDMALinkErrors mlx5_1/1"},
@@ -115,7 +115,7 @@ var faulty = map[string][]string{
 	"optics-lane-imbalance": {"info RDMATransceiverLaneImbalance mlx5_0/1/enp24s0np0"},
 	"optics-ageing":         {"warning RDMATransceiverBias mlx5_1/1/enp64s0np0"},
 	"optics-readings": {
-		"info RDMATransceiverPower mlx5_1/1/enp64s0np0", "warning RDMATransceiverPower mlx5_0/1/enp24s0np0",
+		"info RDMATransceiverPowerLow mlx5_1/1/enp64s0np0", "warning RDMATransceiverPowerLow mlx5_0/1/enp24s0np0",
 		"warning RDMATransceiverVoltage mlx5_2/1/enp79s0np0",
 	},
 	"optics-fault":                  {"critical RDMAPortDown mlx5_0/1", "warning RDMATransceiverFault mlx5_0/1/enp24s0np0"},
