@@ -72,6 +72,8 @@ var faulty = map[string][]string{
 	"firmware-health":   {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":       {"warning RDMALinkErrors mlx5_0/1"},
 	"fec-uncorrectable": {"warning RDMALinkErrors mlx5_1/1"},
+	"transmit-discards": {"warning RDMATransmitDiscards mlx5_0/1"},
+	"plane-lost":        {"warning RDMAPlaneDegraded mlx5_1"},
 	"flapping":          {"warning RDMALinkFlapping mlx5_0/1"},
 	"short-flaps":       {"warning RDMALinkFlapping mlx5_1/1"},
 	"sm-changing":       {"warning RDMASubnetManagerChanging"},
@@ -115,7 +117,8 @@ var faulty = map[string][]string{
 	"optics-lane-imbalance": {"info RDMATransceiverLaneImbalance mlx5_0/1/enp24s0np0"},
 	"optics-ageing":         {"warning RDMATransceiverBias mlx5_1/1/enp64s0np0"},
 	"optics-readings": {
-		"info RDMATransceiverPowerLow mlx5_1/1/enp64s0np0", "warning RDMATransceiverPowerLow mlx5_0/1/enp24s0np0",
+		"info RDMATransceiverPowerLow mlx5_1/1/enp64s0np0", "warning RDMATransceiverPowerHigh mlx5_1/1/enp64s0np0",
+		"warning RDMATransceiverPowerLow mlx5_0/1/enp24s0np0",
 		"warning RDMATransceiverVoltage mlx5_2/1/enp79s0np0",
 	},
 	"optics-fault":                  {"critical RDMAPortDown mlx5_0/1", "warning RDMATransceiverFault mlx5_0/1/enp24s0np0"},
