@@ -120,11 +120,11 @@ func TestGPUModes(t *testing.T) {
 		`rdma_gpu_info{UUID="GPU-0",gpu="0",model="NVIDIA H200",pci_bus_id="0000:1b:00.0"} 1`,
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="recovery",gpu="0"} 2`,
 		`rdma_gpu_nvlinks_up{UUID="GPU-0",gpu="0"} 17`,
+		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
 		`rdma_gpu_xid_events_total{UUID="GPU-0",gpu="0"} 0`,
 	}
 	more := []string{
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="replay",gpu="0"} 1`,
-		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
 		`rdma_gpu_power_watts{UUID="GPU-0",gpu="0"} 612.5`,
 		`rdma_gpu_remapped_rows{UUID="GPU-0",error="correctable",gpu="0"} 3`,
 		`rdma_gpu_row_remapping{UUID="GPU-0",gpu="0",state="pending"} 1`,
@@ -171,7 +171,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"a library that cannot be used", &fakeGPUs{err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &fakeGPUs{err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
 		{"released", &fakeGPUs{err: syscall.EBUSY, released: time.Minute}, "[]", 1, false},
-		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 7, false},
+		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
 		{"a call that does not return", &fakeGPUs{nvml: snapshot.NVML{Driver: "1"}, errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", slowGPUs(time.Minute), "[stuck]", 0, true},
 	} {

@@ -224,9 +224,10 @@ type DeviceCounters struct {
 
 // PortCounters is hw_counters of one port.
 type PortCounters struct {
-	Number  int
-	Traffic bool // counters/ of the port tells its traffic
-	Stats   []Stat
+	Number     int
+	Traffic    bool // counters/ of the port tells its traffic
+	InfiniBand bool // the link layer: there is no RoCE here
+	Stats      []Stat
 }
 
 // Modules is the software below the devices.
