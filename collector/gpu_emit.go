@@ -40,6 +40,12 @@ var (
 		Labels: gpuLabels("pci_bus_id", "model", "serial_number", "numa_node"),
 		Source: "nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
 	}
+	gpuIgnored = &Desc{
+		Name: "rdma_gpu_ignored", Beside: "rdma_gpu_info", Type: gauge, Scope: scopeGPU,
+		Help:   "A GPU whose faults raise no alert, because --config.file says so; always 1, absent for others. Told of GPUs that NVML has shown.",
+		Labels: gpuLabels(),
+		Source: "--config.file",
+	}
 	gpuNVLinkErrors = &Desc{
 		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
 		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
@@ -143,7 +149,7 @@ func gpuUint(name string, kind exposition.Type, unit string, full bool, help, so
 }
 
 func gpuDescs() []*Desc {
-	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuHidden, gpuInfo, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
+	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
 	for _, f := range gpuFigures {
 		out = append(out, f.Desc)
 	}
@@ -171,6 +177,9 @@ var throttleReasons = []struct {
 func emitGPUs(n *snapshot.Node, s Sink) {
 	if n.GPUs == nil {
 		return
+	}
+	for _, g := range n.GPUs.Ignored {
+		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
 	if n.GPUs.Released != nil {
 		s.Emit(gpuReleased, n.GPUs.Released.Seconds())

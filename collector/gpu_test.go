@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -210,6 +211,33 @@ func TestGPUHidden(t *testing.T) {
 		if strings.HasPrefix(s, "rdma_gpu_hidden") && strings.Contains(s, "1b:00.0") {
 			t.Error(s)
 		}
+	}
+}
+
+// TestGPUIgnored: what the operator says of a GPU holds while it does not answer, and while none is held.
+func TestGPUIgnored(t *testing.T) {
+	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0), h200(1)}}}
+	conf, err := site.Parse([]byte("ignore: [match: {gpu: GPU-1}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var store site.Store
+	store.Replace(conf)
+	c, h, g := gpuRounds(t, Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
+	for _, change := range []func(){func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = time.Minute }} {
+		change()
+		g.last = nil
+		_, samples := collect(t, c, h)
+		var got []string
+		for _, s := range samples {
+			if strings.HasPrefix(s, "rdma_gpu_ignored") {
+				got = append(got, s)
+			}
+		}
+		if want := []string{`rdma_gpu_ignored{UUID="GPU-1",gpu="1"} 1`}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+		f.nvml.GPUs = f.nvml.GPUs[:1]
 	}
 }
 
