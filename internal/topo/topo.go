@@ -112,6 +112,9 @@ func New(host string, n *snapshot.Node) *Machine {
 		return m
 	}
 	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
+	if n.GPUs != nil {
+		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)
+	}
 	tree := &nodes{m: map[string]*Node{}}
 	paths := map[string][]pci.Hop{}
 	if n.PCIe != nil {
