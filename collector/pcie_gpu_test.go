@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"rdma_exporter/internal/snapshot"
 )
@@ -70,4 +72,20 @@ func TestLinksOfGPUs(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+// TestStuckGPU: NVML that does not return costs no device its links.
+func TestStuckGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := machine(t, pcieTree(""))
+		h.GPUs, h.Now = slowGPUs(time.Minute), time.Now
+		o := Options{fabric: &fabric{}, gpus: &gpuReadings{}}
+		o.fabric.begin()
+		o.fabric.tell(nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
+		n, samples := collect(t, newPCIe(o), h)
+		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) || slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
+			t.Errorf("%+v %q", n.Devices, samples)
+		}
+		time.Sleep(2 * time.Minute)
+	})
 }
