@@ -116,18 +116,16 @@ func rocePriorities() []panel {
 			bits("transmit"), bits("receive")),
 		{
 			title: "Flow control", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
-			text: "Ports by whether a priority has PFC, of the priorities that are told. One priority that is lossless on some hosts and not on others is a mistake of configuration.",
-			queries: []query{
-				{expr: "count by (priority) (" + maxBy(perPriority, devices.of("rdma_port_pfc_enabled")) + " == 1)"},
-				{expr: "count by (priority) (" + maxBy(perPriority, devices.of("rdma_port_pfc_enabled")) + " == 0)"},
-			},
-			columns: []column{{from: "priority", title: "Priority"}, {from: "A", title: "Ports"}, {from: "B", title: "Ports without"}},
+			text: "Ports by the priority that has PFC; none: ports on which no priority has it. All compute ports of a lossless fleet ought to have the same one.",
+			queries: []query{{expr: countBy("priority", maxBy(perPriority, devices.of("rdma_port_pfc_enabled"))+" == 1") + " or " +
+				`label_replace(count(` + maxBy(perWire, devices.of("rdma_port_pfc_enabled_priorities")) + ` == 0), "priority", "none", "", "")`}},
+			columns: []column{{from: "priority", title: "Priority"}, {from: "A", title: "Ports"}},
 		},
 		{
 			title: "Configuration", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
 			text: "Ports by what gives a packet its priority, and who configures it. All compute ports of a fleet ought to be in one row.",
 			queries: []query{
-				{expr: "count by (trust, dcbx) (" + maxBy(perWire+", trust, dcbx", devices.of("rdma_port_qos_info")) + ")"},
+				{expr: countBy("trust, dcbx", maxBy(perWire+", trust, dcbx", devices.of("rdma_port_qos_info")))},
 			},
 			columns: []column{{from: "trust", title: "Trust"}, {from: "dcbx", title: "DCBX"}, {from: "A", title: "Ports"}},
 		},
