@@ -86,7 +86,7 @@ func fabricLinks() []panel {
 			queries: []query{{state + " and on (" + perPort + ") bottomk(50, " + maxBy(perPort, lost) + ")", portName}},
 		},
 		{
-			title: "Links below their rate", unit: "bps", width: 16, height: 9, view: table, sort: "Rate", noValue: "–",
+			title: "Slow links and the evidence", unit: "bps", width: 16, height: 9, view: table, sort: "Rate", noValue: "–",
 			text: "ACTIVE links that are slower than they ought to be, with the evidence for what is expected of them. What a device is capable of is evidence " +
 				"only where there is no other, and raises no alert. Fewer lanes than expected point at a cable or a module, all lanes at a lower speed at the other end.",
 			queries: []query{
@@ -103,7 +103,7 @@ func fabricLinks() []panel {
 			},
 		},
 		{
-			title: "Hosts that do not answer", unit: "none", width: 8, height: 9, view: table, sort: "Host", noValue: "–",
+			title: "Targets that do not answer", unit: "none", width: 8, height: 9, view: table, sort: "Host", noValue: "–",
 			text:    "Targets of the chosen jobs whose exporter does not answer now. What other panels show of them is from before.",
 			queries: []query{{expr: maxBy(perHost, hosts.of("up")+" == 0")}},
 			columns: []column{instance, cluster, job, {from: "A", title: ""}},

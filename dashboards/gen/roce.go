@@ -7,7 +7,7 @@ func roce() board {
 		text:      "Who pauses whom on RoCE, on which priorities, and what ECN, CNPs and discards say of it.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{
-			{"Source or victim", rocePauses()},
+			{"Pauses", rocePauses()},
 			{"Storms shorter than a scrape", roceStorms()},
 			{"ECN and CNP", roceNotification()},
 			{"Priorities", rocePriorities()},
