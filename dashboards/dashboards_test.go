@@ -166,8 +166,8 @@ func TestPanelsExplainThemselves(t *testing.T) {
 					t.Errorf("%s: %s: two queries %s", name, p.Title, q.RefID)
 				}
 				refs[q.RefID] = true
-				if q.Instant != (p.Type == "table") || (q.Format == "table") != (p.Type == "table") {
-					t.Errorf("%s: %s: %s: a table is of the last moment, all others over time", name, p.Title, q.RefID)
+				if now := p.Type == "table" || p.Type == "stat"; q.Instant != now || (q.Format == "table") != (p.Type == "table") {
+					t.Errorf("%s: %s: %s: a table and a number are of this moment, all others over time", name, p.Title, q.RefID)
 				}
 				if q.LegendFormat == "" && p.Type != "table" && p.Type != "stat" {
 					t.Errorf("%s: %s: %s: no legend", name, p.Title, q.RefID)

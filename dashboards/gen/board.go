@@ -12,7 +12,7 @@ type board struct {
 	text      string
 	from      string // how far back it looks at first
 	variables []dashboard.VariableModel
-	events    scope // whose alerts are marked in its graphs
+	events    string // alerts that are marked in its graphs
 	rows      []row
 }
 
@@ -35,7 +35,7 @@ func (b board) build() (dashboard.Dashboard, error) {
 	d.SchemaVersion = 39 // Grafana 10.4; later ones migrate it
 	d.Links = []dashboard.DashboardLink{others}
 	d.Templating.List = b.variables
-	d.Annotations.List = []dashboard.AnnotationQuery{b.events.events()}
+	d.Annotations.List = []dashboard.AnnotationQuery{marks(b.events)}
 	d.Panels, err = b.layout()
 	return d, err
 }
@@ -73,11 +73,11 @@ var others = dashboard.DashboardLink{
 	IncludeVars: true, KeepTime: true,
 }
 
-// events marks when alerts fire, with a way to the host.
-func (s scope) events() dashboard.AnnotationQuery {
+// marks shows when alerts fire, with a way to the host.
+func marks(alerts string) dashboard.AnnotationQuery {
 	return dashboard.AnnotationQuery{
 		Name: "Alerts", Enable: true, IconColor: warning, Datasource: &source,
-		Expr:        cog.ToPtr(s.alerts(`alertstate="firing"`, `severity=~"critical|warning"`)),
+		Expr:        &alerts,
 		Step:        cog.ToPtr("60s"),
 		TitleFormat: cog.ToPtr("{{alertname}}"),
 		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-instance={{instance}}">{{instance}}</a> {{device}} {{port}} {{gpu}}`),

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/cog"
 // for each port.
 func fabric() board {
 	return board{
-		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", events: hosts,
+		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", events: hosts.firing("critical"),
 		text:      "What is wrong with the RDMA fabric now, on all hosts.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
@@ -29,14 +29,13 @@ var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 an
 
 func fabricCounts() []panel {
 	alerts := func(severity string) string {
-		return orZero(hosts.alerts(`alertstate="firing"`, `severity="`+severity+`"`), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
+		return orZero(hosts.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
 	count := func(title, text, expr, colour string) panel {
-		p := panel{
+		return panel{
 			title: title, text: text, unit: "none", width: 4, height: 4, view: number, queries: []query{{expr: expr}},
 			colours: thresholds(good, step{1, colour}), noValue: "not known",
 		}
-		return p
 	}
 	return []panel{
 		count("Critical alerts", "Critical alerts of the product that are firing. Not known where the rules are not loaded: RDMAWatchdog, which always fires, is not there either.",
@@ -145,7 +144,7 @@ func fabricHardware() []panel {
 	indirect := top(200, countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
 	all := indirect + " * 0 + on (" + perHost + ") group_left () " + countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
 	return []panel{
-		coolest(hosts, 12, 10, instance),
+		nearestAlarm(hosts, 12, 10, instance),
 		{
 			title: "Hosts with GPUs that are not direct", unit: "none", width: 12, height: 10, view: table, sort: "GPUs", noValue: "–",
 			text: "Hosts with GPUs whose data does not go to a NIC directly, or of which that cannot be told, by reason; docs/gpudirect.md has the reasons in words and what to do. " +

@@ -3,7 +3,7 @@ package main
 // gpudirect shows for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
-		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", events: hosts,
+		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", events: hosts.firing("critical|warning"),
 		text:      "Whether data of each GPU goes to its NIC directly, why not, and what jobs use.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
@@ -15,15 +15,17 @@ func gpudirect() board {
 	}
 }
 
-// verdicts lists each GPU with its best NIC. Those that are not direct come first.
+// verdicts lists GPUs with their best NIC: first those that nobody can tell of, then those that are not direct.
 func verdicts(s scope, width, height uint32, where column) panel {
-	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info"))
+	judged, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
+	worst := bottom(400, judged+" or -1 * "+known)
+	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" + perGPU + ") " + worst
 	goes := func(direction string) string {
-		return info + " * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
+		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
 		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends",
-		text: "Each GPU with its best eligible NIC: how far it is in NCCL's words (PIX and PXB share a PCIe switch), by which mechanism NCCL would use it, whether data goes directly " +
+		text: "GPUs with their best eligible NIC, the 400 that are worst off: how far it is in NCCL's words (PIX and PXB share a PCIe switch), by which mechanism NCCL would use it, whether data goes directly " +
 			"or through host memory, and the reason; docs/gpudirect.md has the reasons in words and what to do. An empty verdict is one that cannot be told.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{

@@ -3,11 +3,11 @@ package main
 // optics shows modules near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "RDMA / Optics", from: "now-30d", events: devices,
+		name: "optics", title: "RDMA / Optics", from: "now-30d", events: devices.firing("critical|warning"),
 		text:      "Modules and cables: how far from their limits, how even their lanes, how they age.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{
-			{"Temperature", []panel{coolest(devices, 12, 10, instance), opticsMargins()}},
+			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance), opticsMargins()}},
 			{"Lanes", opticsLanes()},
 			{"Ageing", opticsAgeing()},
 			{"Parts", opticsParts()},
@@ -15,14 +15,17 @@ func optics() board {
 	}
 }
 
+// weeks is how many points a line over weeks has: lanes are so many that a point for each pixel is more than Prometheus gives out.
+const weeks = 150
+
 // margin is how far a module is from its own alarm.
 func margin(s scope) string {
 	return maxBy(perWire, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
 		maxBy(perWire, s.of("rdma_transceiver_temperature_celsius"))
 }
 
-// coolest lists the modules with the least margin, which are not always the hottest.
-func coolest(s scope, width, height uint32, where column) panel {
+// nearestAlarm lists the modules with the least margin, which are not always the hottest.
+func nearestAlarm(s scope, width, height uint32, where column) panel {
 	least := bottom(20, margin(s))
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perWire + ") " + least }
 	return panel{
@@ -43,7 +46,7 @@ func coolest(s scope, width, height uint32, where column) panel {
 func opticsMargins() panel {
 	p := graph("Least temperature margin", "The module's own alarm threshold less its temperature, of the ten modules that are nearest to it at each moment. At 0 it alarms.", "celsius", 12,
 		query{bottom(10, margin(devices)), portName})
-	p.height, p.link, p.colours = 10, true, thresholds("transparent", step{0, bad}, step{5, "transparent"})
+	p.height, p.link, p.points, p.colours = 10, true, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
 }
 
@@ -55,7 +58,7 @@ func spread(metric string) string {
 func opticsLanes() []panel {
 	lanes := func(title, text, expr string) panel {
 		p := graph(title, text, "dBm", 8, query{expr, portName})
-		p.link = true
+		p.link, p.points = true, weeks
 		return p
 	}
 	received := lanes("Spread of power received", "Difference in dB between the strongest and the weakest lane that a module receives, the ten widest. "+
@@ -89,10 +92,12 @@ func opticsAgeing() []panel {
 		}
 	}
 	half := func(title, text, unit, metric string) panel {
-		return graph(title, text, unit, 12,
+		p := graph(title, text, unit, 12,
 			query{"quantile by (part_number) (0.5, " + byPart(metric) + ")", "median {{part_number}}"},
 			query{"max by (part_number) (" + byPart(metric) + ")", "most {{part_number}}"},
 			query{"min by (part_number) (" + byPart(metric) + ")", "least {{part_number}}"})
+		p.points = weeks
+		return p
 	}
 	return []panel{
 		aged("Bias that rose most", "Change of a laser's bias current from the beginning of what is shown to now, the 20 largest. A laser that needs a third more for the same light nears its end. "+

@@ -28,6 +28,7 @@ type panel struct {
 	columns []column // of a table, in their order
 	sort    string   // title of the column that a table is sorted by, largest first; a leading minus: smallest first
 	link    bool     // series lead to the dashboard of their host
+	points  float64  // most points of a line; 0: as many as there are pixels
 }
 
 // query is an expression with the legend of its series.
@@ -66,6 +67,9 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	}
 	if p.noValue != "" {
 		f.NoValue = &p.noValue
+	}
+	if p.points > 0 {
+		out.MaxDataPoints = &p.points
 	}
 	if p.link {
 		f.Links = []dashboard.DashboardLink{toHost("${__field.labels.job}", "${__field.labels.instance}")}

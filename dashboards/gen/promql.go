@@ -85,3 +85,8 @@ func perMillion(labels, expr, packets string) string {
 func (s scope) alerts(more ...string) string {
 	return s.of("ALERTS", append([]string{`alertname=~"RDMA.+",alertname!="RDMAWatchdog"`}, more...)...)
 }
+
+// firing are those that somebody has to do something about.
+func (s scope) firing(severities string) string {
+	return s.alerts(`alertstate="firing"`, `severity=~"`+severities+`"`)
+}

@@ -9,7 +9,7 @@ import (
 var datasource = dashboard.VariableModel{
 	Type: dashboard.VariableTypeDatasource, Name: "datasource", Label: cog.ToPtr("Data source"),
 	Query: &dashboard.StringOrMap{String: cog.ToPtr("prometheus")}, Refresh: cog.ToPtr(dashboard.VariableRefreshOnDashboardLoad),
-	Hide: cog.ToPtr(dashboard.VariableHideDontHide), Current: &dashboard.VariableOption{},
+	Hide: cog.ToPtr(dashboard.VariableHideDontHide),
 }
 
 // choice is a variable with the values of a label.
@@ -25,7 +25,7 @@ func (c choice) variable() dashboard.VariableModel {
 		Type: dashboard.VariableTypeQuery, Name: c.name, Label: &c.label, Description: &c.text, Datasource: &source,
 		Definition: &c.query, Query: &dashboard.StringOrMap{Map: map[string]any{"query": c.query, "refId": "StandardVariableQuery"}},
 		Refresh: cog.ToPtr(dashboard.VariableRefreshOnTimeRangeChanged), Sort: cog.ToPtr(dashboard.VariableSortNaturalAsc),
-		Hide: cog.ToPtr(dashboard.VariableHideDontHide), Multi: cog.ToPtr(!c.one), IncludeAll: cog.ToPtr(!c.one), Current: &dashboard.VariableOption{},
+		Hide: cog.ToPtr(dashboard.VariableHideDontHide), Multi: cog.ToPtr(!c.one), IncludeAll: cog.ToPtr(!c.one),
 	}
 	if !c.one {
 		all := func(s string) dashboard.StringOrArrayOfString {

@@ -36,7 +36,7 @@ var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(
 		ShowValue(common.VisibilityModeAuto).MergeValues(true).RowHeight(0.8).LineWidth(0).FillOpacity(80).
 		AlignValue(common.TimelineValueAlignmentLeft).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
-		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle)).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
 		Thresholds(builtThresholds{thresholds(neutral)})
 }}
@@ -46,10 +46,10 @@ type builtThresholds struct{ t *dashboard.ThresholdsConfig }
 
 func (b builtThresholds) Build() (dashboard.ThresholdsConfig, error) { return *b.t, nil }
 
-// number is one value now, with its past behind it.
-var number = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(panel) cog.Builder[dashboard.Panel] {
+// number is one value now. It has no past: a value that is gone would be shown as the last one.
+var number = view{format: prometheus.PromQueryFormatTimeSeries, instant: true, builder: func(panel) cog.Builder[dashboard.Panel] {
 	return stat.NewPanelBuilder().
-		GraphMode(common.BigValueGraphModeArea).ColorMode(common.BigValueColorModeValue).
+		GraphMode(common.BigValueGraphModeNone).Orientation(common.VizOrientationAuto).ColorMode(common.BigValueColorModeValue).
 		TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
