@@ -43,6 +43,7 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) test ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
+	cd dashboards/gen && $(GO) run .
 
 .PHONY: check
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
@@ -53,6 +54,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amt
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
+	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
@@ -70,10 +72,12 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests on real kernels: this one, in namespaces, and one in a virtual machine; installs Debian packages, needs root for that
+e2e: ## tests on real kernels, this one in namespaces and one in a virtual machine, and with a real Prometheus; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m -v ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
+	test/dashboards/packages.sh $(BIN)/prometheus
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e PROMETHEUS=$(CURDIR)/$(BIN)/prometheus/usr/bin/prometheus $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/dashboards
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
 

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 the classic model is the one that Grafana 10, 11 and 12 read
+
 package main
 
 import (

@@ -65,9 +65,16 @@ func alertTable(s scope, height uint32, where column) panel {
 		queries: []query{{expr: maxBy(perAlert, rank)}, {expr: maxBy(perAlert, since)}},
 		columns: []column{
 			{from: "A", title: "Severity", words: severities, width: 90},
-			{from: "alertname", title: "Alert", width: 240}, where, hca, portOf, netdev, {from: "priority", title: "Priority", width: 70},
-			{from: "direction", title: "Direction"}, gpu, {from: "lane", title: "Lane", width: 60}, hidden("UUID"),
-			{from: "alertstate", title: "State", words: alertStates}, {from: "B", title: "Since", unit: "dateTimeFromNow"}, cluster, job,
+			{from: "alertname", title: "Alert", width: 240},
+			where, hca, portOf, netdev,
+			{from: "priority", title: "Priority", width: 70},
+			{from: "direction", title: "Direction"},
+			gpu,
+			{from: "lane", title: "Lane", width: 60},
+			hidden("UUID"),
+			{from: "alertstate", title: "State", words: alertStates},
+			{from: "B", title: "Since", unit: "dateTimeFromNow"},
+			cluster, job,
 		},
 	}
 }
@@ -85,7 +92,7 @@ func fabricLinks() []panel {
 			queries: []query{{state + " and on (" + perPort + ") bottomk(50, " + maxBy(perPort, lost) + ")", portName}},
 		},
 		{
-			title: "Slow links and the evidence", unit: "bps", width: 16, height: 9, view: table, sort: "Rate", noValue: "–",
+			title: "Slow links and the evidence", unit: "bps", width: 16, height: 9, view: table, sort: "-Rate", noValue: "–",
 			text: "ACTIVE links that are slower than they ought to be, with the evidence for what is expected of them. What a device is capable of is evidence " +
 				"only where there is no other, and raises no alert. Fewer lanes than expected point at a cable or a module, all lanes at a lower speed at the other end.",
 			queries: []query{
@@ -96,8 +103,12 @@ func fabricLinks() []panel {
 				{expr: of(maxBy(perPort, hosts.of("rdma_port_expected_width_lanes")))},
 			},
 			columns: []column{
-				instance, hca, portOf, {from: "A", title: "Rate", unit: "bps"}, {from: "B", title: "Expected", unit: "bps"},
-				{from: "source", title: "Evidence", words: sources}, {from: "D", title: "Lanes", unit: "none"}, {from: "E", title: "Lanes expected", unit: "none"},
+				instance, hca, portOf,
+				{from: "A", title: "Rate", unit: "bps"},
+				{from: "B", title: "Expected", unit: "bps"},
+				{from: "source", title: "Evidence", words: sources},
+				{from: "D", title: "Lanes", unit: "none"},
+				{from: "E", title: "Lanes expected", unit: "none"},
 				hidden("C"), cluster, job,
 			},
 		},

@@ -29,8 +29,13 @@ func verdicts(s scope, width, height uint32, where column) panel {
 			"or through host memory, and the reason; docs/gpudirect.md has the reasons in words and what to do. An empty verdict is one that cannot be told.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
-			where, gpu, uuid, {from: "device", title: "Best NIC"}, {from: "distance", title: "Distance"}, {from: "mechanism", title: "Mechanism"},
-			{from: "A", title: "Sends", words: direct}, {from: "B", title: "Receives", words: direct}, {from: "reason", title: "Reason"},
+			where, gpu, uuid,
+			{from: "device", title: "Best NIC"},
+			{from: "distance", title: "Distance"},
+			{from: "mechanism", title: "Mechanism"},
+			{from: "A", title: "Sends", words: direct},
+			{from: "B", title: "Receives", words: direct},
+			{from: "reason", title: "Reason"},
 			hidden("C"), cluster, job,
 		},
 	}
@@ -95,8 +100,13 @@ func gpuSettings() panel {
 			"All NICs of a fleet ought to be in one row; what is empty cannot be read.",
 		queries: []query{{expr: countBy(labels, maxBy(perDevice+", "+labels, hosts.of("rdma_device_pcie_settings_info")))}},
 		columns: []column{
-			{from: "max_payload", title: "Payload", unit: "none"}, {from: "max_read_request", title: "Read request"}, {from: "relaxed_ordering", title: "Relaxed ordering"},
-			{from: "acs_redirect", title: "ACS redirects"}, {from: "iommu", title: "IOMMU"}, {from: "virtual", title: "Virtual machine"}, {from: "A", title: "Devices"},
+			{from: "max_payload", title: "Payload", unit: "none"},
+			{from: "max_read_request", title: "Read request"},
+			{from: "relaxed_ordering", title: "Relaxed ordering"},
+			{from: "acs_redirect", title: "ACS redirects"},
+			{from: "iommu", title: "IOMMU"},
+			{from: "virtual", title: "Virtual machine"},
+			{from: "A", title: "Devices"},
 		},
 	}
 }

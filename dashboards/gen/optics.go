@@ -32,13 +32,17 @@ func nearestAlarm(s scope, width, height uint32, where column) panel {
 		title: "Modules nearest to their alarm", unit: "celsius", width: width, height: height, view: table, sort: "-Margin", noValue: "–",
 		text: "Margin: the module's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Modules without thresholds are not here.",
 		queries: []query{
-			{expr: least}, {expr: of(perWire, s.of("rdma_transceiver_temperature_celsius"))},
+			{expr: least},
+			{expr: of(perWire, s.of("rdma_transceiver_temperature_celsius"))},
 			{expr: of(perWire+", vendor, part_number", s.of("rdma_transceiver_info"))},
 		},
 		columns: []column{
 			{from: "A", title: "Margin", unit: "celsius", colours: []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}, width: 90},
-			{from: "B", title: "Temperature", unit: "celsius", width: 110}, where, hca, portOf, netdev,
-			{from: "vendor", title: "Vendor"}, {from: "part_number", title: "Part"}, hidden("C"), cluster, job,
+			{from: "B", title: "Temperature", unit: "celsius", width: 110},
+			where, hca, portOf, netdev,
+			{from: "vendor", title: "Vendor"},
+			{from: "part_number", title: "Part"},
+			hidden("C"), cluster, job,
 		},
 	}
 }
@@ -68,8 +72,8 @@ func opticsLanes() []panel {
 	received.unit, sent.unit = "dB", "dB"
 	return []panel{
 		received, sent,
-		lanes("Weakest power received", "Power that a lane receives, the ten weakest. −40 dBm is no light, also on lanes that are not in use.",
-			bottom(10, maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm")))+" > -40"),
+		lanes("Weakest power received", "Power that a lane receives, the ten weakest. Lanes without any light, −40 dBm, are left out: there may be nothing to receive.",
+			bottom(10, maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm"))+" > -40")),
 	}
 }
 
@@ -122,11 +126,14 @@ func opticsParts() []panel {
 			title: "Modules and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number",
 			text: "What is plugged in, by vendor and part number, with its hottest module, the least margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
 			queries: []query{
-				{expr: countBy("vendor, part_number", info)}, worst("max", maxBy(perWire, devices.of("rdma_transceiver_temperature_celsius"))),
+				{expr: countBy("vendor, part_number", info)},
+				worst("max", maxBy(perWire, devices.of("rdma_transceiver_temperature_celsius"))),
 				worst("min", margin(devices)), worst("max", spread("rdma_transceiver_receive_power_dbm")),
 			},
 			columns: []column{
-				{from: "vendor", title: "Vendor"}, {from: "part_number", title: "Part"}, {from: "A", title: "Number"},
+				{from: "vendor", title: "Vendor"},
+				{from: "part_number", title: "Part"},
+				{from: "A", title: "Number"},
 				{from: "B", title: "Hottest", unit: "celsius"},
 				{from: "C", title: "Least margin", unit: "celsius", colours: []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}},
 				{from: "D", title: "Widest spread", unit: "dB"},

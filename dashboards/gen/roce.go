@@ -50,13 +50,19 @@ func rocePauses() []panel {
 				"A port that is both may only pass on what it suffers. A source that receives next to nothing is broken, or what is behind it hangs; one that receives is slow. " +
 				"Drivers that count no time of pauses are not here: see pause frames of the host.",
 			queries: []query{
-				{expr: of("(" + verdict + ")")}, {expr: of(paused("transmit"))}, {expr: of(paused("receive"))},
+				{expr: of("(" + verdict + ")")},
+				{expr: of(paused("transmit"))},
+				{expr: of(paused("receive"))},
 				{expr: of("(" + received() + ")")},
 			},
 			columns: []column{
-				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 90}, instance, hca, portOf, netdev, {from: "priority", title: "Priority", width: 70},
-				{from: "B", title: "Pauses its switch", unit: "percentunit"}, {from: "C", title: "Is paused", unit: "percentunit"},
-				{from: "D", title: "Receives, of its rate", unit: "percentunit"}, cluster, job,
+				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 90},
+				instance, hca, portOf, netdev,
+				{from: "priority", title: "Priority", width: 70},
+				{from: "B", title: "Pauses its switch", unit: "percentunit"},
+				{from: "C", title: "Is paused", unit: "percentunit"},
+				{from: "D", title: "Receives, of its rate", unit: "percentunit"},
+				cluster, job,
 			},
 		},
 		sources, victims,
@@ -109,7 +115,8 @@ func roceNotification() []panel {
 
 func rocePriorities() []panel {
 	bits := func(direction string) query {
-		return query{"8 * " + sumBy("priority", devices.rate("rdma_port_priority_bytes_total", `direction="`+direction+`"`)) + " > 0", direction + " priority {{priority}}"}
+		bytes := devices.rate("rdma_port_priority_bytes_total", `direction="`+direction+`"`)
+		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perWire+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
 	}
 	return []panel{
 		graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities that have flow control.", "bps", 8,

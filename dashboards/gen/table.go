@@ -37,7 +37,8 @@ func hidden(from string) column { return column{from: from} }
 
 // table shows the values of now, one row for each set of labels that its queries have in common.
 var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
-	b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).Filterable(true)
+	b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).Filterable(true).
+		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"}))
 	if len(p.queries) > 1 {
 		b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
 	}

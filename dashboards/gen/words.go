@@ -52,8 +52,13 @@ var portStates = []word{
 
 // physicalStates are those of the InfiniBand specification, PortInfo.PortPhysicalState.
 var physicalStates = []word{
-	{"1", "Sleep", neutral}, {"2", "Polling", warning}, {"3", "Disabled", bad}, {"4", "Training", warning}, {"5", "LinkUp", good},
-	{"6", "LinkErrorRecovery", warning}, {"7", "PhyTest", notice},
+	{"1", "Sleep", neutral},
+	{"2", "Polling", warning},
+	{"3", "Disabled", bad},
+	{"4", "Training", warning},
+	{"5", "LinkUp", good},
+	{"6", "LinkErrorRecovery", warning},
+	{"7", "PhyTest", notice},
 }
 
 var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}
@@ -62,10 +67,11 @@ var alertStates = []word{{"firing", "firing", bad}, {"pending", "not for long en
 
 var direct = []word{{"1", "direct", good}, {"0", "host memory", warning}}
 
-var yesNo = []word{{"1", "yes", good}, {"0", "no", warning}}
-
 // sources are where an expected rate or width comes from.
 var sources = []word{
-	{"pin", "pin of the operator", neutral}, {"link_modes", "link modes of both ends", neutral}, {"siblings", "siblings on this host", neutral},
-	{"high_water_mark", "what the port itself once had", neutral}, {"capability", "what the device is capable of", neutral},
+	{"pin", "pin of the operator", neutral},
+	{"link_modes", "link modes of both ends", neutral},
+	{"siblings", "siblings on this host", neutral},
+	{"high_water_mark", "what the port itself once had", neutral},
+	{"capability", "what the device is capable of", neutral},
 }

@@ -70,7 +70,7 @@ func TestQueriesHaveData(t *testing.T) {
 	for len(left) > 0 && time.Since(began) < patience {
 		time.Sleep(2 * time.Second) // a real server scrapes meanwhile
 		left = slices.DeleteFunc(left, func(q question) bool { return p.answers(q, hosts, began) })
-		t.Logf("%s: %d queries without data", time.Since(began).Round(time.Second), len(left))
+		t.Logf("%s: %d queries without data, the first of them %s", time.Since(began).Round(time.Second), len(left), left[0].name)
 		if !slices.ContainsFunc(left, func(q question) bool { return empty[q.name] == "" }) {
 			break
 		}

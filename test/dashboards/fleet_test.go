@@ -24,11 +24,30 @@ const step = 4 * time.Second
 
 // fleet are the machines that are played, chosen so that each panel has something to show.
 var fleet = []struct{ fixture, cluster string }{
-	{"hgx-h200-roce-storm", "east"}, {"slow-receiver", "east"}, {"lossless-discards", "east"}, {"watchdog-fired", "east"}, {"congested", "east"},
-	{"dgx-h100-ib", ""}, {"port-down", ""}, {"downshift-all", ""}, {"link-errors", ""}, {"fec-uncorrectable", ""},
-	{"pcie-errors", ""}, {"retransmissions", ""}, {"connections-lost", ""}, {"ib-backpressure", ""},
-	{"optics-zoo", ""}, {"optics-ageing", ""}, {"optics-fault", ""}, {"gdr-ok-live", ""}, {"no-peermem-no-dmabuf", ""}, {"locked-memory-low", ""},
-	{"idle-gpu-gen1-ok", ""}, {"global-pause", ""}, {"odd-files", ""}, {"transmit-discards", ""},
+	{"hgx-h200-roce-storm", "east"},
+	{"slow-receiver", "east"},
+	{"lossless-discards", "east"},
+	{"watchdog-fired", "east"},
+	{"congested", "east"},
+	{"dgx-h100-ib", ""},
+	{"port-down", ""},
+	{"downshift-all", ""},
+	{"link-errors", ""},
+	{"fec-uncorrectable", ""},
+	{"pcie-errors", ""},
+	{"retransmissions", ""},
+	{"connections-lost", ""},
+	{"ib-backpressure", ""},
+	{"optics-zoo", ""},
+	{"optics-ageing", ""},
+	{"optics-fault", ""},
+	{"gdr-ok-live", ""},
+	{"no-peermem-no-dmabuf", ""},
+	{"locked-memory-low", ""},
+	{"idle-gpu-gen1-ok", ""},
+	{"global-pause", ""},
+	{"odd-files", ""},
+	{"transmit-discards", ""},
 }
 
 // target is what Prometheus scrapes.
