@@ -16,7 +16,7 @@ import (
 func strict(data []byte) error {
 	var d dashboard.Dashboard
 	err := d.UnmarshalJSONStrict(data)
-	if none := (cog.BuildErrors)(nil); errors.As(err, &none) && len(none) == 0 { // an error of no errors
+	if none := cog.BuildErrors(nil); errors.As(err, &none) && len(none) == 0 { // an error of no errors
 		err = nil
 	}
 	return errors.Join(err, d.Validate())
