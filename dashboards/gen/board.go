@@ -13,6 +13,7 @@ type board struct {
 	title     string
 	text      string
 	from      string // how far back it looks at first
+	refresh   string // how often
 	variables []dashboard.VariableModel
 	events    string // alerts that are marked in its graphs
 	rows      []row
@@ -29,7 +30,7 @@ const grid = 24
 func (b board) build() (dashboard.Dashboard, error) {
 	d, err := dashboard.NewDashboardBuilder(b.title).
 		Uid("rdma-"+b.name).Description(b.text).Tags([]string{"rdma"}).Timezone("browser").Editable().
-		Tooltip(dashboard.DashboardCursorSyncCrosshair).Time(b.from, "now").Refresh("1m").
+		Tooltip(dashboard.DashboardCursorSyncCrosshair).Time(b.from, "now").Refresh(b.refresh).
 		Build()
 	if err != nil {
 		return d, err

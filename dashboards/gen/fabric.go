@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/cog"
 // for each port.
 func fabric() board {
 	return board{
-		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", events: hosts.firing("critical"),
+		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.firing("critical"),
 		text:      "What is wrong with the RDMA fabric now, on all hosts.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
@@ -18,6 +18,10 @@ func fabric() board {
 		},
 	}
 }
+
+// few is how many points a line has that is picked from those of all ports, at each of which Prometheus has to sort them. Rates are
+// taken over the time between two points: none of it is missed.
+const few = 150
 
 // shortRates are the links that run below the rate that they ought to have, by both.
 var shortRates = maxBy(perPort, hosts.of("rdma_port_rate_bytes_per_second")) +
@@ -80,7 +84,6 @@ func alertTable(s scope, height uint32, where column) panel {
 }
 
 func fabricLinks() []panel {
-	state := maxBy(perPort, hosts.of("rdma_port_state_id"))
 	lost := "(min_over_time(" + hosts.of("rdma_port_state_id") + "[$__range] @ end()) != 4 and max_over_time(" + hosts.of("rdma_port_was_active") + "[$__range] @ end()) == 1)"
 	of := func(expr string) string { return expr + " and on (" + perPort + ") (" + shortRates + ")" }
 	info := func(metric string) string { return of(maxBy(perPort+", source", hosts.of(metric))) }
@@ -89,7 +92,7 @@ func fabricLinks() []panel {
 			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, link: true, noValue: "none",
 			text: "State over time of the ports that were in another state than ACTIVE at some time that is shown, and that the exporter has seen ACTIVE; 50 of them at most. " +
 				"A gap is a time of which nothing is known: the exporter did not answer, or could not read the port.",
-			queries: []query{{state + " and on (" + perPort + ") bottomk(50, " + maxBy(perPort, lost) + ")", portName}},
+			queries: []query{{maxBy(perPort, hosts.of("rdma_port_state_id")+" and on ("+perPort+") bottomk(50, "+maxBy(perPort, lost)+")"), portName}},
 		},
 		{
 			title: "Slow links and the evidence", unit: "bps", width: 16, height: 9, view: table, sort: "-Rate", noValue: "–",
@@ -137,13 +140,13 @@ func fabricCongestion() []panel {
 				"Many at once are victims of something elsewhere.",
 		},
 		{
-			title: "Congestion notifications", unit: "short", width: 12, height: 9, view: lines, link: true,
+			title: "Congestion notifications", unit: "short", width: 12, height: 9, view: lines, link: true, points: few,
 			text: "CNPs that a host's RDMA ports were told to slow down by, for each million packets that they sent; the ten most. RDMACongestion looks at a port from 1 %, 10000 per million, on. " +
 				"Hosts that send fewer than 1000 packets a second are left out.",
 			queries: []query{{top(10, perMillion(perHost, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total")), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},
 		},
 		{
-			title: "Retransmissions", unit: "short", width: 12, height: 9, view: lines, link: true,
+			title: "Retransmissions", unit: "short", width: 12, height: 9, view: lines, link: true, points: few,
 			text: "Events that made a host's RDMA ports send again (sequence and implied NAKs, time-outs, adaptive retransmissions), for each million packets sent; the ten most. " +
 				"RDMARetransmissions looks at a port from 100 per million on.",
 			queries: []query{{top(10, perMillion(perHost, hosts.sumOf(perHost, retransmissions...), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},

@@ -3,7 +3,7 @@ package main
 // gpudirect shows for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
-		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", events: hosts.firing("critical|warning"),
+		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m", events: hosts.firing("critical|warning"),
 		text:      "Whether data of each GPU goes to its NIC directly, why not, and what jobs use.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
@@ -88,7 +88,7 @@ func gpuDCGM() []panel {
 		query{top(10, indirect), gpuName})
 	all := graph("Work of GPUs", "Share of the time in which a GPU worked, of all chosen hosts: median and most."+optional, "percent", 12,
 		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "most"})
-	work.link = true
+	work.link, work.points, all.points = true, few, few
 	return []panel{work, all}
 }
 

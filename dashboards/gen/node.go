@@ -3,7 +3,7 @@ package main
 // node shows one host: its ports, what they carry and lose, and what is behind them.
 func node() board {
 	return board{
-		name: "node", title: "RDMA / Node", from: "now-3h", events: host.firing("critical|warning"),
+		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.firing("critical|warning"),
 		text:      "The RDMA ports of one host, from the link to the GPU.",
 		variables: variables(clusters, jobs, oneHost, hcas(host)),
 		rows: []row{

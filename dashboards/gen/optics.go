@@ -3,7 +3,7 @@ package main
 // optics shows modules near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "RDMA / Optics", from: "now-30d", events: devices.firing("critical|warning"),
+		name: "optics", title: "RDMA / Optics", from: "now-30d", refresh: "15m", events: devices.firing("critical|warning"),
 		text:      "Modules and cables: how far from their limits, how even their lanes, how they age.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{
@@ -15,8 +15,8 @@ func optics() board {
 	}
 }
 
-// weeks is how many points a line over weeks has: lanes are so many that a point for each pixel is more than Prometheus gives out.
-const weeks = 150
+// weeks is how many points a line over weeks has, one for half a day of a month: a fleet has tens of thousands of lanes.
+const weeks = 60
 
 // margin is how far a module is from its own alarm.
 func margin(s scope) string {
@@ -72,8 +72,8 @@ func opticsLanes() []panel {
 	received.unit, sent.unit = "dB", "dB"
 	return []panel{
 		received, sent,
-		lanes("Weakest power received", "Power that a lane receives, the ten weakest. Lanes without any light, −40 dBm, are left out: there may be nothing to receive.",
-			bottom(10, maxBy(perLane, devices.of("rdma_transceiver_receive_power_dbm"))+" > -40")),
+		lanes("Weakest power received", "Power that the weakest lane of a module receives, the ten weakest modules. Lanes without any light, −40 dBm, are left out: there may be nothing to receive.",
+			bottom(10, minBy(perWire, devices.of("rdma_transceiver_receive_power_dbm")+" > -40"))),
 	}
 }
 
@@ -82,9 +82,9 @@ func since(metric string) string {
 	return maxBy(perLane, devices.of(metric)) + " - " + maxBy(perLane, devices.of(metric)+" offset $__range")
 }
 
-// byPart are readings of lanes with the part number of their module.
-func byPart(metric string) string {
-	return maxBy(perLane, devices.of(metric)) + " * on (" + perWire + ") group_left (part_number) " + maxBy(perWire+", part_number", devices.of("rdma_transceiver_info"))
+// byPart are readings of modules, one of each, with their part numbers.
+func byPart(reading string) string {
+	return reading + " * on (" + perWire + ") group_left (part_number) " + maxBy(perWire+", part_number", devices.of("rdma_transceiver_info"))
 }
 
 func opticsAgeing() []panel {
@@ -97,9 +97,9 @@ func opticsAgeing() []panel {
 	}
 	half := func(title, text, unit, metric string) panel {
 		p := graph(title, text, unit, 12,
-			query{"quantile by (part_number) (0.5, " + byPart(metric) + ")", "median {{part_number}}"},
-			query{"max by (part_number) (" + byPart(metric) + ")", "most {{part_number}}"},
-			query{"min by (part_number) (" + byPart(metric) + ")", "least {{part_number}}"})
+			query{"quantile by (part_number) (0.5, " + byPart("avg by ("+perWire+") ("+devices.of(metric)+")") + ")", "median {{part_number}}"},
+			query{"max by (part_number) (" + byPart(maxBy(perWire, devices.of(metric))) + ")", "most {{part_number}}"},
+			query{"min by (part_number) (" + byPart(minBy(perWire, devices.of(metric))) + ")", "least {{part_number}}"})
 		p.points = weeks
 		return p
 	}
@@ -108,8 +108,8 @@ func opticsAgeing() []panel {
 			"Choose weeks at the top; empty where Prometheus keeps less.", "percentunit", top(20, bias), "Change"),
 		aged("Received power that fell most", "Change of the power received, in dB, from the beginning of what is shown to now, the 20 largest losses. 3 dB is half of the light. "+
 			"Choose weeks at the top; empty where Prometheus keeps less.", "dB", bottom(20, since("rdma_transceiver_receive_power_dbm")), "-Change"),
-		half("Bias by part", "Bias current of all lanes of each kind of module: median, most, least. A median that climbs over weeks is ageing, a most that leaves it behind a single module.", "amp", "rdma_transceiver_bias_amperes"),
-		half("Power sent by part", "Power of all lasers of each kind of module: median, most, least. It holds while the bias can make up for ageing, and falls at the end.", "dBm", "rdma_transceiver_transmit_power_dbm"),
+		half("Bias by part", "Bias current of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. A median that climbs over weeks is ageing, a most that leaves it behind a single module.", "amp", "rdma_transceiver_bias_amperes"),
+		half("Power sent by part", "Power of the lasers of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. It holds while the bias can make up for ageing, and falls at the end.", "dBm", "rdma_transceiver_transmit_power_dbm"),
 	}
 }
 

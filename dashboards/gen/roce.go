@@ -3,7 +3,7 @@ package main
 // roce says who holds the lossless fabric up, and what congestion control does about it.
 func roce() board {
 	return board{
-		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", events: devices.firing("critical|warning"),
+		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m", events: devices.firing("critical|warning"),
 		text:      "Who pauses whom on RoCE, on which priorities, and what ECN, CNPs and discards say of it.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{
@@ -41,7 +41,7 @@ func rocePauses() []panel {
 	victims := graph("Ports that their switch pauses", "Share of the time in which the switch paused a port (PFC received), the ten worst. Something behind the switch does not take what it is sent.", "percentunit", 12,
 		query{top(10, paused("receive")+" > 0"), priorityName})
 	for _, p := range []*panel{&sources, &victims} {
-		p.max, p.link = share, true
+		p.max, p.link, p.points = share, true, few
 	}
 	return []panel{
 		{
@@ -87,7 +87,7 @@ func roceStorms() []panel {
 		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
 	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten worst. RDMAPFCShortStorms looks at it from 5 % on.", "percentunit", 8,
 		query{top(10, "("+stalled+") > 0"), priorityName + " {{direction}}"})
-	stalls.link = true
+	stalls.link, stalls.points = true, few
 	return []panel{
 		heat("Samples by the time that ports paused", "Samples a second by the share of their second or so in which a port paused its switch. A storm of seconds, which the average of a scrape hides, is a dark spot at the top. "+
 			"Ports are sampled for ten minutes after a pause.", "transmit"),
@@ -100,7 +100,7 @@ func roceNotification() []panel {
 	permille := func(title, text, counter, packets string) panel {
 		p := graph(title, text, "short", 8,
 			query{top(10, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
-		p.link = true
+		p.link, p.points = true, few
 		return p
 	}
 	return []panel{
@@ -142,7 +142,7 @@ func rocePriorities() []panel {
 func roceDiscards() []panel {
 	counted := func(title, text string, width uint32, queries ...query) panel {
 		p := graph(title, text, "short", width, queries...)
-		p.link = true
+		p.link, p.points = true, few
 		return p
 	}
 	of := func(labels, metric string) string { return top(10, sumBy(labels, devices.increase(metric))+" > 0") }
