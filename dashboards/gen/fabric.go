@@ -140,13 +140,13 @@ func fabricCongestion() []panel {
 				"Many at once are victims of something elsewhere.",
 		},
 		{
-			title: "Congestion notifications", unit: "short", width: 12, height: 9, view: lines, link: true, points: few,
+			title: "Congestion notifications", unit: "ppm", width: 12, height: 9, view: lines, link: true, points: few,
 			text: "CNPs that a host's RDMA ports were told to slow down by, for each million packets that they sent; the ten most. RDMACongestion looks at a port from 1 %, 10000 per million, on. " +
 				"Hosts that send fewer than 1000 packets a second are left out.",
 			queries: []query{{top(10, perMillion(perHost, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total")), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},
 		},
 		{
-			title: "Retransmissions", unit: "short", width: 12, height: 9, view: lines, link: true, points: few,
+			title: "Retransmissions", unit: "ppm", width: 12, height: 9, view: lines, link: true, points: few,
 			text: "Events that made a host's RDMA ports send again (sequence and implied NAKs, time-outs, adaptive retransmissions), for each million packets sent; the ten most. " +
 				"RDMARetransmissions looks at a port from 100 per million on.",
 			queries: []query{{top(10, perMillion(perHost, hosts.sumOf(perHost, retransmissions...), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},

@@ -24,6 +24,9 @@ func margin(s scope) string {
 		maxBy(perWire, s.of("rdma_transceiver_temperature_celsius"))
 }
 
+// nearness colours a margin: below 0 the module alarms.
+var nearness = []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}
+
 // nearestAlarm lists the modules with the least margin, which are not always the hottest.
 func nearestAlarm(s scope, width, height uint32, where column) panel {
 	least := bottom(20, margin(s))
@@ -37,7 +40,7 @@ func nearestAlarm(s scope, width, height uint32, where column) panel {
 			{expr: of(perWire+", vendor, part_number", s.of("rdma_transceiver_info"))},
 		},
 		columns: []column{
-			{from: "A", title: "Margin", unit: "celsius", colours: []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}, width: 90},
+			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
 			{from: "B", title: "Temperature", unit: "celsius", width: 110},
 			where, hca, portOf, netdev,
 			{from: "vendor", title: "Vendor"},
@@ -47,6 +50,7 @@ func nearestAlarm(s scope, width, height uint32, where column) panel {
 	}
 }
 
+// opticsMargins draws them over time.
 func opticsMargins() panel {
 	p := graph("Least temperature margin", "The module's own alarm threshold less its temperature, of the ten modules that are nearest to it at each moment. At 0 it alarms.", "celsius", 12,
 		query{bottom(10, margin(devices)), portName})
@@ -135,7 +139,7 @@ func opticsParts() []panel {
 				{from: "part_number", title: "Part"},
 				{from: "A", title: "Number"},
 				{from: "B", title: "Hottest", unit: "celsius"},
-				{from: "C", title: "Least margin", unit: "celsius", colours: []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}},
+				{from: "C", title: "Least margin", unit: "celsius", colours: nearness},
 				{from: "D", title: "Widest spread", unit: "dB"},
 			},
 		},

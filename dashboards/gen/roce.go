@@ -80,7 +80,7 @@ func roceStorms() []panel {
 	samples := func(d string) query {
 		return query{sumBy("le", devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", direction(d))), "{{le}}"}
 	}
-	heat := func(title, text, d string) panel {
+	histogram := func(title, text, d string) panel {
 		return panel{title: title, text: text, unit: "short", width: 8, height: 9, view: buckets, queries: []query{samples(d)}, noValue: "no samples"}
 	}
 	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +
@@ -89,26 +89,26 @@ func roceStorms() []panel {
 		query{top(10, "("+stalled+") > 0"), priorityName + " {{direction}}"})
 	stalls.link, stalls.points = true, few
 	return []panel{
-		heat("Samples by the time that ports paused", "Samples a second by the share of their second or so in which a port paused its switch. A storm of seconds, which the average of a scrape hides, is a dark spot at the top. "+
+		histogram("Samples by the time that ports paused", "Samples a second by the share of their second or so in which a port paused its switch. A storm of seconds, which the average of a scrape hides, is a dark spot at the top. "+
 			"Ports are sampled for ten minutes after a pause.", "transmit"),
-		heat("Samples by the time that ports were paused", "Samples a second by the share of their second or so in which a port was paused by its switch.", "receive"),
+		histogram("Samples by the time that ports were paused", "Samples a second by the share of their second or so in which a port was paused by its switch.", "receive"),
 		stalls,
 	}
 }
 
 func roceNotification() []panel {
-	permille := func(title, text, counter, packets string) panel {
-		p := graph(title, text, "short", 8,
+	ppm := func(title, text, counter, packets string) panel {
+		p := graph(title, text, "ppm", 8,
 			query{top(10, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
 		p.link, p.points = true, few
 		return p
 	}
 	return []panel{
-		permille("ECN marks received", "Packets that a switch had marked on their way, for each million packets received, the ten most. Where marks are many and CNPs few, notification is off.",
+		ppm("ECN marks received", "Packets that a switch had marked on their way, for each million packets received, the ten most. Where marks are many and CNPs few, notification is off.",
 			"rdma_port_ecn_marked_packets_total", "rdma_port_receive_packets_total"),
-		permille("CNPs sent", "Notifications that a port answered marked packets with, for each million packets received, the ten most: it is where the congestion ends.",
+		ppm("CNPs sent", "Notifications that a port answered marked packets with, for each million packets received, the ten most: it is where the congestion ends.",
 			"rdma_port_cnp_sent_total", "rdma_port_receive_packets_total"),
-		permille("CNPs handled", "Notifications on which a port slowed down, for each million packets sent, the ten most: it sends into congestion. RDMACongestion looks at it from 10000 per million on.",
+		ppm("CNPs handled", "Notifications on which a port slowed down, for each million packets sent, the ten most: it sends into congestion. RDMACongestion looks at it from 10000 per million on.",
 			"rdma_port_cnp_handled_total", "rdma_port_transmit_packets_total"),
 	}
 }
