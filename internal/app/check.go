@@ -1,14 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -77,7 +74,6 @@ type judge struct {
 	rounds *rounds.Scheduler
 	engine *alerting.Engine
 	host   string
-	folder string
 }
 
 func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
@@ -85,19 +81,14 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp(capture.Scratch(), "rdma_exporter-check-")
+	j := &judge{m: m, rounds: sched, host: new(alertingConfig).instanceOf(m, nil)}
+	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: j.host, Logger: log, Beside: beside()})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
-	}
-	j := &judge{m: m, rounds: sched, host: cmp.Or(m.hostname(), "unknown") + ":10879", folder: folder}
-	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log, Beside: beside()})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
+		return nil, fmt.Errorf("cannot judge: %w", err)
 	}
 	return j, nil
 }
 
-// hostname is empty where the machine does not tell it.
 // beside tells of metrics that are absent where there is nothing to tell.
 func beside() map[string]string {
 	out := map[string]string{}
@@ -113,6 +104,7 @@ func beside() map[string]string {
 	return out
 }
 
+// hostname is empty where the machine does not tell it.
 func (m *machine) hostname() string {
 	if m.player == nil {
 		return m.firstLine("proc/sys/kernel/hostname")
@@ -133,4 +125,4 @@ func (j *judge) report(err error) check.Report {
 	return check.New(check.Input{Host: j.host, From: from, To: to, Alerts: j.engine.Alerts(), Rules: j.engine.Rules(), Err: err})
 }
 
-func (j *judge) close() error { return errors.Join(j.engine.Close(), os.RemoveAll(j.folder)) }
+func (j *judge) close() error { return j.engine.Close() }

@@ -131,7 +131,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current, State: keeper.current,
+		Config: c.site.current, State: keeper.current, Alerting: d.current,
 	})
 	if d != nil {
 		d.rounds = sched

@@ -35,6 +35,8 @@ type Options struct {
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
 	State func() (FileState, bool)
+	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
+	Alerting func() (AlertingState, bool)
 }
 
 // FileState is how a file of the exporter was read or written.
