@@ -108,6 +108,28 @@ func (d *daemon) round(ctx context.Context, young time.Duration) {
 	d.failed = err != nil
 }
 
+// hasFiles says whether there is anything to read again.
+func (d *daemon) hasFiles() bool {
+	return d != nil && (len(d.config.ruleFiles) > 0 || d.config.httpFile != "")
+}
+
+// prepare reads rule files and how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
+func (d *daemon) prepare() (apply func(), err error) {
+	if d == nil {
+		return func() {}, nil
+	}
+	files, names, err := readRules(d.config.ruleFiles)
+	if err != nil {
+		return nil, err
+	}
+	applyRules, err := d.engine.Prepare(files, names)
+	if err != nil || d.notifier == nil {
+		return applyRules, err
+	}
+	applyNotifier, err := d.notifier.Prepare()
+	return func() { applyRules(); applyNotifier() }, err
+}
+
 // close ends what there is. Rounds have ended.
 func (d *daemon) close() {
 	if d.notifier != nil {

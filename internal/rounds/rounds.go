@@ -31,7 +31,7 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics on collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
+	// Config says how the last reading of the configuration files went; false, or nil: there is no such file.
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
 	State func() (FileState, bool)
