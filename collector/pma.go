@@ -21,7 +21,7 @@ const wordBytes = 4
 func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{
 		file: file, scale: scale, bits: bits,
-		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file},
+		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file, Asks: host.SourcePMA.Name()},
 	}
 }
 
