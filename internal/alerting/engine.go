@@ -56,6 +56,7 @@ type Options struct {
 	Interval       time.Duration // expected time between rounds, 15 s when zero
 	Retention      time.Duration // history kept, 2 h when zero
 	Logger         *slog.Logger
+	Notifier       *Notifier // gets what fires and what resolves; nil: nobody does
 	// Beside names, for metrics that are absent where there is nothing to tell, one that is there if they could be.
 	Beside map[string]string
 }
@@ -121,14 +122,18 @@ func New(opts Options) (*Engine, error) {
 	if e.db, err = openStore(opts, e.logger, e.registry); err != nil {
 		return nil, err
 	}
+	notify := func(context.Context, string, ...*rules.Alert) {}
+	if opts.Notifier != nil {
+		notify = opts.Notifier.notify
+	}
 	manager := rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
 		QueryFunc:            rules.EngineQueryFunc(e.engine, e.db),
-		NotifyFunc:           func(context.Context, string, ...*rules.Alert) {},
+		NotifyFunc:           notify,
 		Appendable:           e.db,
 		Queryable:            e.db,
-		Logger:               e.logger,
+		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round
 		Registerer:           e.registry,
 		OutageTolerance:      outageTolerance,
 		ForGracePeriod:       forGracePeriod,

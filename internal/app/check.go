@@ -18,7 +18,6 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
 )
@@ -126,14 +125,7 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	if err := j.m.seek(t); err != nil {
 		return err
 	}
-	p, err := j.rounds.Collect(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := j.engine.Append(t, exposition.DTO(p.Families)); err != nil {
-		return err
-	}
-	return j.engine.Eval(ctx, t)
+	return judgeRound(ctx, j.rounds, j.engine, 0)
 }
 
 func (j *judge) report(err error) check.Report {

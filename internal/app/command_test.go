@@ -44,6 +44,8 @@ func TestBadInput(t *testing.T) {
 	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_fil: x}\n"), 0o644))
 	badConfig := filepath.Join(dir, "config.txtar")
 	must(t, os.WriteFile(badConfig, []byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- exporter/config.yml --\nx\n"), 0o644))
+	badRules := filepath.Join(dir, "bad.rules.yml")
+	must(t, os.WriteFile(badRules, []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]\n"), 0o644))
 	before, err := os.ReadDir(dir)
 	must(t, err)
 	for _, c := range []struct {
@@ -73,6 +75,16 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--collect.min-interval=-1s"}, "--collect.min-interval"},
 		{[]string{"--pfc.sample-interval=100ms"}, "--pfc.sample-interval"},
 		{[]string{"--transceiver.interval=1s"}, "--transceiver.interval"},
+		{[]string{"--replay=demo", "--alerting.interval=0s"}, "--alerting.interval"},
+		{[]string{"--replay=demo", "--alerting.interval=5m"}, "--alerting.interval"},
+		{[]string{"--replay=demo", "--alerting.job="}, "--alerting.job"},
+		{[]string{"--replay=demo", "--alerting.external-labels=a-b=c"}, "--alerting.external-labels: a-b=c"},
+		{[]string{"--replay=demo", "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: the label is there twice"},
+		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=am:9093"}, "am:9093: has to be http"},
+		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a file"},
+		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
+		{[]string{"--replay=demo", "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: file does not exist"},
+		{[]string{"--replay=demo", "--alerting.rule-files=" + badRules}, badRules + ": "},
 		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
 		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},
 		{[]string{"--web.external-url=example.org"}, "--web.external-url"},

@@ -83,6 +83,7 @@ type result struct {
 // Picture is the node as a request sees it.
 type Picture struct {
 	At       time.Time
+	Read     time.Time // when the latest of its collections began; At if there is none
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
 	Blind    blind.Report        // of a picture of all collectors
@@ -126,6 +127,11 @@ func (s *Scheduler) Check(names []string) error {
 
 // Collect returns the picture of the named collectors, of all if none is named, by the deadline of ctx or after Timeout.
 func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, error) {
+	return s.CollectWithin(ctx, names, s.MinInterval)
+}
+
+// CollectWithin is Collect for whom results will do that are younger than young.
+func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (*Picture, error) {
 	if err := s.Check(names); err != nil {
 		return nil, err
 	}
@@ -146,7 +152,7 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 	waits := make([]func() *result, len(chosen))
 	for i, r := range chosen {
 		var start bool
-		if waits[i], start = s.join(ctx, r); start {
+		if waits[i], start = s.join(ctx, r, young); start {
 			idle = append(idle, r)
 		}
 	}
@@ -182,11 +188,11 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 
 // join takes a result that is young enough, or the collection in progress; if there is none, one has to be started. The
 // function that it returns waits; nil means that there was no result in time.
-func (s *Scheduler) join(ctx context.Context, r *runner) (wait func() *result, start bool) {
+func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == nil {
-		if last := r.last; last != nil && s.Now().Sub(last.at) < s.MinInterval {
+		if last := r.last; last != nil && s.Now().Sub(last.at) < young {
 			return func() *result { return last }, false
 		}
 		r.running, r.end, start = make(chan struct{}), time.Time{}, true
@@ -260,7 +266,13 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		if res != nil {
 			p.Node.Merge(&res.node)
 			n += len(res.families)
+			if res.at.After(p.Read) {
+				p.Read = res.at
+			}
 		}
+	}
+	if p.Read.IsZero() {
+		p.Read = p.At
 	}
 	p.Families = make([]exposition.Family, 0, n)
 	for _, res := range results {
