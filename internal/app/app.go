@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	}
 	switch command {
 	case check.FullCommand():
-		return runCheck(ctx, &c, &k, stdout, log)
+		return runCheck(ctx, &c, &k, stdout, stderr, log)
 	case checkConfig.FullCommand():
 		return runCheckConfig(&l, stdout, stderr)
 	case expList.FullCommand():

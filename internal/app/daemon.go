@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,21 +12,23 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
 
 // judgeRound collects and judges. Collections younger than young will do; their own time is that of the round.
-func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) error {
+func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
 	p, err := sched.CollectWithin(ctx, nil, young)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := engine.Append(p.Read, exposition.DTO(p.Families)); err != nil {
-		return err
+		return p, err
 	}
-	return engine.Eval(ctx, p.Read)
+	return p, engine.Eval(ctx, p.Read)
 }
 
 // daemon judges the rounds of a machine while the program serves.
@@ -37,8 +40,12 @@ type daemon struct {
 	scratch  string // a folder that goes with the program; empty if there is none
 	log      *slog.Logger
 
+	host   string // label instance
+	replay string // the capture that is judged; empty for a live host
+
 	mu     sync.Mutex
-	failed bool // the last round
+	failed bool         // the last round
+	blind  blind.Report // of the last round
 }
 
 // daemon makes the engine; nil where there is to be none.
@@ -51,8 +58,8 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	if err != nil {
 		return nil, err
 	}
-	d := &daemon{interval: a.interval, log: log}
 	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
+	d := &daemon{interval: a.interval, host: instance, replay: c.replay, log: log}
 	external := s.externalURL
 	if external == "" {
 		external = "http://" + instance + s.routePrefix
@@ -70,7 +77,7 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	}
 	d.engine, err = alerting.New(alerting.Options{
 		Dir: dir, Rules: files, Files: names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
-		Interval: a.interval, Notifier: d.notifier, Logger: log, Beside: beside(),
+		Interval: a.interval, Notifier: d.notifier, Logger: log,
 	})
 	if err != nil {
 		d.close()
@@ -92,13 +99,16 @@ func (d *daemon) run(ctx context.Context) {
 
 // round logs a lasting failure when it starts and when it ends.
 func (d *daemon) round(ctx context.Context, young time.Duration) {
-	err := judgeRound(ctx, d.rounds, d.engine, young)
+	p, err := judgeRound(ctx, d.rounds, d.engine, young)
 	if ctx.Err() != nil {
 		return
 	}
 	d.mu.Lock()
 	failed := d.failed
 	d.failed = err != nil
+	if p != nil {
+		d.blind = p.Blind
+	}
 	d.mu.Unlock()
 	switch {
 	case err != nil && !failed:
@@ -106,6 +116,17 @@ func (d *daemon) round(ctx context.Context, young time.Duration) {
 	case err == nil && failed:
 		d.log.Info("all rules are judged again")
 	}
+}
+
+// findings writes what check says, as JSON.
+func (d *daemon) findings(w io.Writer) error {
+	if _, to := d.engine.Observed(); to.IsZero() {
+		return errors.New("no round has been judged yet")
+	}
+	d.mu.Lock()
+	unseen := d.blind
+	d.mu.Unlock()
+	return check.JSON(w, reportOf(d.engine, check.Input{Replay: d.replay, Host: d.host, Interval: d.interval, Blind: unseen}))
 }
 
 // close ends what there is. Rounds have ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -123,6 +124,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		defer d.close()
 	}
+	unseen, err := s.alerting.detector()
+	if err != nil {
+		return usage(err)
+	}
 	runtime.GOMAXPROCS(c.maxProcs)
 	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
@@ -131,7 +136,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current, State: keeper.current,
+		Config: c.site.current, State: keeper.current, Blind: unseen,
 	})
 	if d != nil {
 		d.rounds = sched
@@ -147,11 +152,16 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	var findings func(io.Writer) error
+	if d != nil {
+		findings = d.findings
+	}
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
 		Reload:      func() error { return c.site.reload(log) },
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
+		Findings:    findings,
 	})
 	if err != nil {
 		return usage(err)

@@ -31,8 +31,9 @@ type Gap struct {
 	Reason  Reason
 	Metrics []string // for want of which it is, sorted
 	Partly  bool     // they are there for a part of the host, which is judged
-	// Source is what this process may not read, a name of host.Source, where the reason is Permission.
-	Source string
+	Source  string   // what this process may not read, host.Source by its name, where the reason is Permission
+	// Collector is the one that gave nothing, where the reason is CollectorDisabled, NotReadYet or Failed; empty if it gave its section.
+	Collector string
 }
 
 // Report says of all alerts what becomes of them on a host. The others are judged.
@@ -204,8 +205,10 @@ func (l *look) judge(n Need) verdict {
 		}
 		return verdict{state: stateIdle}
 	}
-	if r := l.off(m); r != "" {
-		return blindFor(r)
+	if r, collector := l.off(m); r != "" {
+		v := blindFor(r)
+		v.gap.Collector = collector
+		return v
 	}
 	asked := l.asked(m, n)
 	switch {
@@ -245,14 +248,14 @@ func (l *look) asked(m Metric, n Need) Reason {
 	return l.round.Source(m.Desc.Asks)
 }
 
-// off says why none of a metric's collectors gave anything; empty if one did.
-func (l *look) off(m Metric) (why Reason) {
-	for _, c := range m.Collectors {
-		if why = l.round.Collector(c); why == "" {
-			return ""
+// off says which of a metric's collectors gave nothing, and why; empty if one did.
+func (l *look) off(m Metric) (why Reason, collector string) {
+	for _, collector = range m.Collectors {
+		if why = l.round.Collector(collector); why == "" {
+			return "", ""
 		}
 	}
-	return why
+	return why, collector
 }
 
 // family is the metric that a selector names.

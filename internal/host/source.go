@@ -103,6 +103,16 @@ func (s Source) Name() string { return sources[s].name }
 // Lock is what the source holds up with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
+// SourceNeeds says what would permit this process to read a source that is known by its name.
+func SourceNeeds(name string) string {
+	for s := range numSources {
+		if s.Name() == name {
+			return s.Needs()
+		}
+	}
+	return ""
+}
+
 // Needs says what would permit this process to read the source.
 func (s Source) Needs() string { return sources[s].needs }
 
