@@ -18,7 +18,7 @@ const expectedSources = "pin of the operator, link_modes that both ends of an Et
 
 var (
 	portExpectedRate = &Desc{
-		Name: "rdma_port_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate that the link ought to have; absent where nothing says so.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_rate_info",
@@ -30,7 +30,7 @@ var (
 		Source: "the configuration file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
 	}
 	portExpectedWidth = &Desc{
-		Name: "rdma_port_expected_width_lanes", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes that the link ought to use; absent where nothing says so.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_width_info",

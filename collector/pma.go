@@ -50,7 +50,7 @@ var pmaCounters = []pmaCounter{
 }
 
 var counterSaturated = &Desc{
-	Name: "rdma_port_counter_saturated", Beside: "rdma_port_link_downed_total", Type: gauge, Scope: scopeFunction,
+	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
 	Help:   "1 where a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",

@@ -27,7 +27,7 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	}
 
 	round := e.series.begin(e.db.Appender(context.Background()), ts)
-	err := round.add("up", nil, "", "", 1)
+	err := round.add(upMetric, nil, "", "", 1)
 	for _, f := range families {
 		if err != nil {
 			break

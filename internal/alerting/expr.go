@@ -16,6 +16,9 @@ type sample = promql.Sample
 // alertsMetric is what rules read of the alerts that are pending or firing.
 const alertsMetric = "ALERTS"
 
+// upMetric is what a scrape gives besides the samples, and Append too.
+const upMetric = "up"
+
 // ruleMeta is what the text of an alerting rule says about it.
 type ruleMeta struct {
 	rule    *rules.AlertingRule

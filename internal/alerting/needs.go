@@ -72,7 +72,7 @@ func needOf(expr parser.Expr, self string, recorded map[string]blind.Need) (blin
 		switch {
 		case ok:
 			return need, true
-		case name == "" || name == alertsMetric: // that is ours, and without an alert there is none
+		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
 			return blind.Need{}, true
 		}
 		return blind.Need{Metric: name, Labels: told(e)}, name != self

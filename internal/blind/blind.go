@@ -11,7 +11,7 @@ import (
 // Reason says why a metric that applies to a host is not there.
 type Reason string
 
-// The reasons, the first that holds.
+// The reasons, the one first that most can be done about.
 const (
 	CollectorDisabled Reason = "collector_disabled" // the collector is switched off
 	NotReadYet        Reason = "not_read_yet"       // its first collection has not finished
@@ -31,7 +31,7 @@ type Gap struct {
 	Reason  Reason
 	Metrics []string // for want of which it is, sorted
 	Partly  bool     // they are there for a part of the host, which is judged
-	Source  string   // what this process may not read, host.Source by its name, where the reason is Permission
+	Source  string   // what is not read, host.Source by its name, where the reason is Permission, or NotReadYet of one source
 	// Collector is the one that gave nothing, where the reason is CollectorDisabled, NotReadYet or Failed; empty if it gave its section.
 	Collector string
 }
@@ -133,14 +133,15 @@ func (l *look) each(needs []Need) []verdict {
 	return out
 }
 
-// worst is the verdict on what needs all: what does not apply in one respect does not apply. The gap has the metrics of all.
+// worst is the verdict on what needs all: what does not apply in one respect does not apply, and what the host does not tell no permission
+// brings. The gap has the metrics of all.
 func worst(all []verdict) (out verdict) {
 	for _, v := range all {
 		switch {
 		case v.state == stateIdle:
 			return v
 		case v.state == stateBlind && out.state == stateBlind:
-			out.gap = join(out.gap, v.gap)
+			out.gap = join(later(out.gap, v.gap))
 		case v.state == stateBlind:
 			out = v
 		}
@@ -156,7 +157,8 @@ func best(all []verdict) verdict {
 		case v.state == stateSeen:
 			return v
 		case v.state == stateBlind && out.state == stateBlind:
-			out.gap = join(out.gap, v.gap)
+			gap, other := later(out.gap, v.gap)
+			out.gap = join(other, gap)
 		case v.state == stateBlind:
 			out = v
 		}
@@ -164,11 +166,16 @@ func best(all []verdict) verdict {
 	return out
 }
 
-// join makes one gap of two; its reason is the one that somebody can do most about.
-func join(a, b Gap) Gap {
-	if slices.Index(Reasons(), b.Reason) < slices.Index(Reasons(), a.Reason) {
-		a, b = b, a
+// later puts the gap first whose reason is the later one of Reasons: the one that less can be done about.
+func later(a, b Gap) (Gap, Gap) {
+	if slices.Index(Reasons(), b.Reason) > slices.Index(Reasons(), a.Reason) {
+		return b, a
 	}
+	return a, b
+}
+
+// join gives a gap the metrics of another.
+func join(a, b Gap) Gap {
 	a.Metrics = slices.Concat(a.Metrics, b.Metrics)
 	a.Partly = a.Partly && b.Partly
 	return a
@@ -212,8 +219,8 @@ func (l *look) judge(n Need) verdict {
 	}
 	asked := l.asked(m, n)
 	switch {
-	case asked == Permission && !told:
-		v := blindFor(Permission)
+	case !told && (asked == Permission || asked == NotReadYet):
+		v := blindFor(asked)
 		v.gap.Source = m.Desc.Asks
 		return v
 	case partly:

@@ -57,6 +57,9 @@ func failure(results []*result, source string) (why blind.Reason) {
 				why = cmp.Or(reasonOf(i), why)
 			}
 		}
+		if slices.Contains(res.node.Pending, source) {
+			return blind.NotReadYet
+		}
 	}
 	return why
 }

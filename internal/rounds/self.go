@@ -26,7 +26,7 @@ var (
 		Help: "Age of the collection that this scrape serves.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorStuck = &exposition.Desc{
-		Name: "rdma_scrape_collector_stuck", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "1 where the read of a device has not returned from the kernel; absent for others. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
