@@ -12,14 +12,14 @@ import (
 
 // words say why something was not judged, in the order in which somebody can do something about it.
 var words = []struct{ reason, text string }{
-	{reasonFailed, "their rules failed"},
-	{reasonNotEvaluated, "their rules have not been evaluated"},
+	{reasonFailed, "the rules failed"},
+	{reasonNotEvaluated, "the rules have not been evaluated"},
 	{string(blind.CollectorDisabled), "the collector is off"},
 	{string(blind.Permission), "not permitted, needs"},
 	{string(blind.Failed), "reading fails; the log says what"},
 	{string(blind.NotReadYet), "not read yet"},
-	{reasonTooShort, "looked for too short a time, needs up to"},
-	{reasonHistory, "need a longer history than the exporter's; a central Prometheus has it"},
+	{reasonTooShort, "look back further than was observed, up to"},
+	{reasonHistory, "look back further than the exporter keeps; a central Prometheus judges them"},
 	{string(blind.NotSupported), "the kernel, the driver or the hardware does not tell"},
 }
 
@@ -70,7 +70,7 @@ func text(group []NotJudged) string {
 	}
 	switch {
 	case n.Reason == reasonTooShort:
-		return s + " " + longest(group) + ": ask the daemon, or --for"
+		return s + " " + longest(group)
 	case n.Reason == string(blind.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)
 	case n.Reason == string(blind.CollectorDisabled):
