@@ -64,7 +64,7 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.
 			return usage(err)
 		}
 	}
-	if err := known(k.filter.Only, report.Alerts()); err != nil {
+	if err := areAlerts(k.filter.Only, report.Alerts()); err != nil {
 		return usage(err)
 	}
 	report = k.filter.Apply(report)

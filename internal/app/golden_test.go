@@ -59,8 +59,10 @@ func openIn(t *testing.T, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	unseen, err := (&alertingConfig{}).detector()
+	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Blind: unseen, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -53,7 +53,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 		return failed(m, err), nil
 	}
 	defer func() { discard(log, "cannot close the judge", j.close()) }()
-	if err := known(k.filter.Only, j.alerts()); err != nil {
+	if err := areAlerts(k.filter.Only, j.alerts()); err != nil {
 		return check.Report{}, err
 	}
 	shown := newProgress(stderr, k.length)

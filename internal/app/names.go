@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// known says which of the names that were given there is none of, with those that it may have meant.
-func known(given, all []string) error {
+// areAlerts says which of the names that were given there is none of, with those that it may have meant.
+func areAlerts(given, all []string) error {
 	for _, name := range given {
 		if slices.Contains(all, name) {
 			continue
