@@ -137,6 +137,51 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	}
 }
 
+// single are alerts on a port or device whose cause is one part each time, so that many of them are many things to do.
+var single = strings.Fields(`RDMADeviceHot RDMAPlaneDegraded RDMALinkUnstable RDMABondMemberDown RDMABondMemberDownshifted
+	RDMATransceiverFault RDMATransceiverVoltage RDMATransceiverLaneDark RDMATransceiverBias RDMATransceiverPowerLow RDMATransceiverPowerHigh
+	RDMAPCIeErrors RDMAMTUMismatch RDMARoCEv2GIDMissing`)
+
+var many = regexp.MustCompile(`unless on \(instance, job\) (host:rdma_[a-z_]+:many)`)
+
+// TestOneAlertForManyPorts: above five ports or devices of a host there is one alert, that of the host, and none of each.
+func TestOneAlertForManyPorts(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	recorded, counted := map[string][]string{}, map[string]bool{}
+	for _, r := range e.RecordingRules() {
+		recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
+		counted[r.Name] = strings.HasPrefix(r.Expr, "count by (instance, job) (count by (instance, job, device") && strings.HasSuffix(r.Expr, ") > 5")
+	}
+	ofHost := map[string]bool{} // alert and record
+	for _, r := range e.Rules() {
+		if record, _, _ := strings.Cut(r.Expr, " "); strings.HasSuffix(record, ":many") {
+			ofHost[r.Name+" "+record] = true
+		}
+	}
+	for _, r := range e.Rules() {
+		loud := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
+		if !loud || !slices.Contains(resultLabels(parse(t, r.Expr), recorded), "device") || slices.Contains(single, r.Name) {
+			continue
+		}
+		m := many.FindStringSubmatch(r.Expr)
+		switch {
+		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered by itself
+		case m == nil:
+			t.Errorf("%s, %s: is silenced by no host:…:many, and is not among those of single parts", r.Name, r.Labels["severity"])
+		case !counted[m[1]] || !ofHost[r.Name+" "+m[1]]:
+			t.Errorf("%s: %s does not count above 5, or has no alert of the host", r.Name, m[1])
+		}
+	}
+}
+
 func lines(t *testing.T, files fs.FS, name string) []string {
 	t.Helper()
 	f, err := files.Open(name)
