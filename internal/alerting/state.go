@@ -36,11 +36,11 @@ type Alert struct {
 
 // Alerts lists what is pending or firing, in the order of the rules, then by labels.
 func (e *Engine) Alerts() []Alert {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var out []Alert
 	for i, m := range e.meta {
-		active := m.rule.ActiveAlerts()
-		slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
-		for _, a := range active {
+		for _, a := range sortedActive(m.rule) {
 			state := StatePending
 			if a.State == rules.StateFiring {
 				state = StateFiring
@@ -53,6 +53,12 @@ func (e *Engine) Alerts() []Alert {
 		}
 	}
 	return out
+}
+
+func sortedActive(r *rules.AlertingRule) []*rules.Alert {
+	active := r.ActiveAlerts()
+	slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
+	return active
 }
 
 // Reason says why a rule could not be judged.
@@ -121,6 +127,8 @@ type Recording struct{ Name, File, Group, Expr string }
 
 // RecordingRules lists the recording rules in file order.
 func (e *Engine) RecordingRules() []Recording {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var out []Recording
 	for _, g := range e.groups {
 		for _, r := range g.Rules() {
@@ -140,7 +148,7 @@ type Sample struct {
 
 // Query answers an instant query at ts, sorted by labels.
 func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sample, error) {
-	vector, err := rules.EngineQueryFunc(e.engine, e.db)(ctx, query, ts)
+	vector, err := rules.EngineQueryFunc(e.engine, e.store)(ctx, query, ts)
 	if err != nil {
 		return nil, fmt.Errorf("query %q: %w", query, err)
 	}

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
@@ -33,22 +28,21 @@ func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.E
 
 // daemon judges the rounds of a machine while the program serves.
 type daemon struct {
+	config   *alertingConfig
 	engine   *alerting.Engine
 	notifier *alerting.Notifier // nil: nobody is told
+	memory   *alertMemory       // nil for a replay
 	rounds   *rounds.Scheduler
-	interval time.Duration
-	scratch  string // a folder that goes with the program; empty if there is none
 	log      *slog.Logger
-
-	host   string // label instance
-	replay string // the capture that is judged; empty for a live host
-
-	mu     sync.Mutex
-	failed bool         // the last round
-	blind  blind.Report // of the last round
+	failed   bool // the last round
+	stats    daemonStats
+	seen     seenLast
 }
 
-// daemon makes the engine; nil where there is to be none.
+// storeFolder is where the alerting engine keeps its samples below the state directory, and beside them what alerts wait for.
+const storeFolder = "alerting"
+
+// daemon makes the engine; nil where there is to be none. A replay keeps nothing.
 func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, error) {
 	a := &s.alerting
 	if !a.on {
@@ -59,27 +53,25 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 		return nil, err
 	}
 	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
-	d := &daemon{interval: a.interval, host: instance, replay: c.replay, log: log}
 	external := s.externalURL
 	if external == "" {
 		external = "http://" + instance + s.routePrefix
 	}
+	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: c.replay}}
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(c.stateDir, "alerting", "store")
-	if m.player != nil {
-		if d.scratch, err = os.MkdirTemp(capture.Scratch(), "rdma_exporter-alerting-"); err != nil {
-			d.close()
-			return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
-		}
-		dir = filepath.Join(d.scratch, "store")
-	}
-	d.engine, err = alerting.New(alerting.Options{
-		Dir: dir, Rules: files, Files: names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
+	o := alerting.Options{
+		Scratch: capture.Scratch(), Rules: files, Files: names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
 		Interval: a.interval, Notifier: d.notifier, Logger: log,
-	})
-	if err != nil {
+	}
+	if m.player == nil {
+		dir := filepath.Join(c.stateDir, storeFolder)
+		if d.memory = openAlertMemory(dir, log); d.memory.store != nil {
+			o.Dir, o.Known = filepath.Join(dir, "store"), d.memory.known
+		}
+	}
+	if d.engine, err = alerting.New(o); err != nil {
 		d.close()
 		return nil, fmt.Errorf("cannot judge: %w", err)
 	}
@@ -89,8 +81,8 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 // run judges a round at each interval, the first at once, until ctx ends. A round that takes longer puts the next one off.
 func (d *daemon) run(ctx context.Context) {
 	for {
-		next := time.Now().Add(d.interval)
-		d.round(ctx, d.interval/2)
+		next := time.Now().Add(d.config.interval)
+		d.round(ctx, d.config.interval/2)
 		if !pause(ctx, time.Until(next)) {
 			return
 		}
@@ -99,34 +91,23 @@ func (d *daemon) run(ctx context.Context) {
 
 // round logs a lasting failure when it starts and when it ends.
 func (d *daemon) round(ctx context.Context, young time.Duration) {
+	start := time.Now()
 	p, err := judgeRound(ctx, d.rounds, d.engine, young)
-	if ctx.Err() != nil {
+	d.seen.note(p)
+	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
 		return
 	}
-	d.mu.Lock()
-	failed := d.failed
-	d.failed = err != nil
-	if p != nil {
-		d.blind = p.Blind
+	d.stats.note(d, time.Since(start))
+	if d.memory != nil {
+		d.memory.save(d.engine.Active())
 	}
-	d.mu.Unlock()
-	switch {
+	switch failed := d.failed; {
 	case err != nil && !failed:
 		d.log.Error("not all rules are judged", "err", oneLine(err))
 	case err == nil && failed:
 		d.log.Info("all rules are judged again")
 	}
-}
-
-// findings writes what check says, as JSON.
-func (d *daemon) findings(w io.Writer) error {
-	if _, to := d.engine.Observed(); to.IsZero() {
-		return errors.New("no round has been judged yet")
-	}
-	d.mu.Lock()
-	unseen := d.blind
-	d.mu.Unlock()
-	return check.JSON(w, reportOf(d.engine, check.Input{Replay: d.replay, Host: d.host, Interval: d.interval, Blind: unseen}))
+	d.failed = err != nil
 }
 
 // close ends what there is. Rounds have ended.
@@ -134,12 +115,10 @@ func (d *daemon) close() {
 	if d.notifier != nil {
 		d.notifier.Close()
 	}
-	var err error
 	if d.engine != nil {
-		err = d.engine.Close()
+		discard(d.log, "cannot close the store of the rules", d.engine.Close())
 	}
-	if d.scratch != "" {
-		err = errors.Join(err, os.RemoveAll(d.scratch))
+	if d.memory != nil {
+		d.memory.close()
 	}
-	discard(d.log, "cannot close the store of the rules", err)
 }

@@ -1,14 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"rdma_exporter/internal/alerting"
@@ -91,7 +88,7 @@ func failed(m *machine, err error) check.Report {
 	return check.New(check.Input{Exporter: build(), Host: instance(m), Err: err})
 }
 
-func instance(m *machine) string { return cmp.Or(m.hostname(), "unknown") + ":" + defaultPort }
+func instance(m *machine) string { return new(alertingConfig).instanceOf(m, nil) }
 
 // judge feeds the rounds of a machine to the rules, in a store of its own.
 type judge struct {
@@ -99,7 +96,6 @@ type judge struct {
 	rounds *rounds.Scheduler
 	engine *alerting.Engine
 	host   string
-	folder string
 	blind  blind.Report // of the last round
 }
 
@@ -108,14 +104,10 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp(capture.Scratch(), "rdma_exporter-check-")
+	j := &judge{m: m, rounds: sched, host: instance(m)}
+	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: j.host, Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
-	}
-	j := &judge{m: m, rounds: sched, host: instance(m), folder: folder}
-	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
+		return nil, fmt.Errorf("cannot judge: %w", err)
 	}
 	return j, nil
 }
@@ -155,4 +147,4 @@ func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	return check.New(in)
 }
 
-func (j *judge) close() error { return errors.Join(j.engine.Close(), os.RemoveAll(j.folder)) }
+func (j *judge) close() error { return j.engine.Close() }

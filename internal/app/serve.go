@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -136,7 +135,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current, State: keeper.current, Blind: unseen,
+		Config: c.site.current, State: keeper.current, Alerting: d.current, Blind: unseen,
 	})
 	if d != nil {
 		d.rounds = sched
@@ -152,16 +151,12 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
-	var findings func(io.Writer) error
-	if d != nil {
-		findings = d.findings
-	}
 	h, err := web.New(web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
 		Reload:      func() error { return c.site.reload(log) },
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
-		Findings:    findings,
+		Findings:    d.findings(),
 	})
 	if err != nil {
 		return usage(err)

@@ -36,6 +36,8 @@ type Options struct {
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
 	State func() (FileState, bool)
+	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
+	Alerting func() (AlertingState, bool)
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
 	Blind *blind.Detector
 }

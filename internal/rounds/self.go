@@ -89,7 +89,9 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, buildInfo}
+var Descs = slices.Clip(append([]*exposition.Desc{
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, buildInfo,
+}, alertingList()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -130,6 +132,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
+	s.emitAlerting()
 	if s.Host.Events != nil {
 		s.self.Emit(eventOverruns, float64(s.Host.Events.Overruns()))
 	}
