@@ -53,7 +53,7 @@ check: $(BIN)/promtool ## linters, promtool, generated files
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
-	$(BIN)/promtool check rules rules/node/*.yml
+	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 

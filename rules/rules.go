@@ -8,12 +8,17 @@ import (
 	"io/fs"
 )
 
-//go:embed node/*.rules.yml
+//go:embed node/*.rules.yml central/*.rules.yml
 var files embed.FS
 
 // Node gives the rules that one node's own metrics suffice for: the files, and their names in the order of evaluation.
-func Node() (fs.FS, []string, error) {
-	names, err := fs.Glob(files, "node/*.rules.yml")
+func Node() (fs.FS, []string, error) { return set("node") }
+
+// Central gives those that need the sight of many nodes, or of other exporters. They read what the rules of Node record.
+func Central() (fs.FS, []string, error) { return set("central") }
+
+func set(folder string) (fs.FS, []string, error) {
+	names, err := fs.Glob(files, folder+"/*.rules.yml")
 	if err != nil {
 		return nil, nil, fmt.Errorf("list embedded rules: %w", err)
 	}

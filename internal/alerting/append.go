@@ -72,7 +72,7 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 		return err
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
-	err := round.add("up", nil, "", "", 1)
+	err := round.add(upMetric, nil, "", "", 1)
 	for _, f := range families {
 		if err != nil {
 			break
@@ -104,7 +104,6 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 type seriesCache struct {
 	job, instance string
 	entries       map[string]*cachedSeries
-	names         map[string]uint64 // metric name → round that had it last
 	round         uint64
 	duplicates    int
 	key           []byte
@@ -120,15 +119,9 @@ type cachedSeries struct {
 func newSeriesCache(job, instance string) seriesCache {
 	return seriesCache{
 		job: job, instance: instance,
-		entries: map[string]*cachedSeries{}, names: map[string]uint64{},
+		entries: map[string]*cachedSeries{},
 		builder: labels.NewScratchBuilder(16),
 	}
-}
-
-// has reports whether the last round had a sample of this metric.
-func (c *seriesCache) has(name string) bool {
-	round, ok := c.names[name]
-	return ok && round == c.round
 }
 
 // roundAppender is one round on its way into the store.
@@ -222,7 +215,6 @@ func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extr
 	if !known {
 		r.entries[string(key)] = s
 	}
-	r.names[name] = r.round
 	return nil
 }
 
@@ -266,11 +258,6 @@ func (r *roundAppender) forgetGone() {
 	for key, s := range r.entries {
 		if s.round != r.round {
 			delete(r.entries, key)
-		}
-	}
-	for name, round := range r.names {
-		if round != r.round {
-			delete(r.names, name)
 		}
 	}
 }

@@ -59,8 +59,6 @@ type Options struct {
 	Retention      time.Duration // history kept, 2 h when zero
 	Logger         *slog.Logger
 	Notifier       *Notifier // gets what fires and what resolves; nil: nobody does
-	// Beside names, for metrics that are absent where there is nothing to tell, one that is there if they could be.
-	Beside map[string]string
 }
 
 // Engine holds the recent samples of this node and the state of its rules. Append and Eval take turns; everything else may
@@ -205,11 +203,12 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Observed tells since when and until when rounds came without a pause. Both are zero before the first round.
+// Observed tells since when and until when rounds came without a pause, as far as the store keeps them. Both are zero before the first
+// round.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.from, e.to
+	return e.to.Add(-e.observed()), e.to
 }
 
 // Metrics are the libraries' own, kept apart from what the exporter serves.

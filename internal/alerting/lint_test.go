@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,71 +17,167 @@ import (
 	"rdma_exporter/rules"
 )
 
+// sets are the rule files and the labels that their alerts may have.
+var sets = []struct {
+	folder string
+	load   func() (fs.FS, []string, error)
+	labels []string
+}{
+	{"node", rules.Node, strings.Fields("instance job device port netdev gpu UUID lane priority direction")},
+	{"central", rules.Central, strings.Fields("instance job system")},
+}
+
 // TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
 func TestRuleStyle(t *testing.T) {
-	files, names, err := rules.Node()
+	recorded := map[string][]string{} // central rules read what those of nodes record
+	for _, set := range sets {
+		t.Run(set.folder, func(t *testing.T) {
+			files, names, err := set.load()
+			if err != nil {
+				t.Fatal(err)
+			}
+			onDisk, err := filepath.Glob("../../rules/" + set.folder + "/*.yml")
+			if err != nil || len(onDisk) != len(names) {
+				t.Errorf("embedded %v, on disk %v (%v)", names, onDisk, err)
+			}
+			for _, name := range names {
+				for _, line := range lines(t, files, name) {
+					if strings.HasPrefix(strings.TrimSpace(line), "interval:") {
+						t.Errorf("%s sets an interval", name)
+					}
+				}
+			}
+			e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			for _, r := range e.RecordingRules() {
+				// Rules of one name record together.
+				recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
+				checkPromQL(t, r.Name, parse(t, r.Expr))
+			}
+			for _, r := range e.Rules() {
+				checkAlert(t, r, recorded, set.labels)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, text string) parser.Expr {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	onDisk, err := filepath.Glob("../../rules/node/*.yml")
-	if err != nil || len(onDisk) != len(names) {
-		t.Errorf("embedded %v, on disk %v (%v)", names, onDisk, err)
+	return expr
+}
+
+func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, allowed []string) {
+	t.Helper()
+	expr := parse(t, r.Expr)
+	checkPromQL(t, r.Name, expr)
+	labels := resultLabels(expr, recorded)
+	for _, label := range labels {
+		if !slices.Contains(allowed, label) {
+			t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
+		}
 	}
-	recorded := map[string][]string{}
-	for _, name := range names {
-		for _, line := range lines(t, files, name) {
-			if strings.HasPrefix(strings.TrimSpace(line), "interval:") {
-				t.Errorf("%s sets an interval", name)
+	if len(r.Labels) != 1 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) {
+		t.Errorf("%s: labels %v", r.Name, r.Labels)
+	}
+	if !strings.HasPrefix(r.Name, "RDMA") || r.KeepFiringFor == 0 {
+		t.Errorf("%s: keep_firing_for %s", r.Name, r.KeepFiringFor)
+	}
+	if r.Labels["severity"] == "critical" && r.KeepFiringFor < 5*time.Minute {
+		t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
+	}
+	checkRunbook(t, r)
+	if r.Annotations["summary"] == "" || len(r.Annotations) != 3 {
+		t.Errorf("%s: annotations %v", r.Name, r.Annotations)
+	}
+	checkText(t, r, append(labels, "severity"))
+}
+
+func checkRunbook(t *testing.T, r alerting.Rule) {
+	t.Helper()
+	runbook := r.Annotations["runbook_url"]
+	page, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(runbook)))
+	if err != nil || runbook != "docs/runbooks/"+r.Name+".md" {
+		t.Errorf("%s: runbook %q: %v", r.Name, runbook, err)
+	}
+	for _, section := range []string{"# " + r.Name, "## Meaning", "## Impact", "## Diagnosis", "## Mitigation"} {
+		if !strings.Contains(string(page), section+"\n") {
+			t.Errorf("%s lacks %q", runbook, section)
+		}
+	}
+}
+
+var labelInText = regexp.MustCompile(`\$labels\.([A-Za-z_]+)`)
+
+// checkText wants what a person asks at night: since when, a command that shows it, the first thing to do, whether draining is safe, what was
+// not judged; and no label that the alert does not have, which would be an empty word.
+func checkText(t *testing.T, r alerting.Rule, labels []string) {
+	t.Helper()
+	text := r.Annotations["description"]
+	if r.Labels["severity"] != "none" {
+		for _, part := range []string{"\nLook: ", "Do: ", "\nDrain: ", "\nNot judged: "} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: the description lacks %q", r.Name, part)
 			}
 		}
+		if since := "ALERTS_FOR_STATE{alertname='" + r.Name + "'"; !strings.Contains(text, since) {
+			t.Errorf("%s: the description does not say since when: it lacks %s", r.Name, since)
+		}
+	}
+	for _, m := range labelInText.FindAllStringSubmatch(text+r.Annotations["summary"], -1) {
+		if !slices.Contains(labels, m[1]) {
+			t.Errorf("%s: the text has $labels.%s, the alert has %v", r.Name, m[1], labels)
+		}
+	}
+}
+
+// single are alerts on a port or device whose cause is one part each time, so that many of them are many things to do.
+var single = strings.Fields(`RDMADeviceHot RDMAPlaneDegraded RDMALinkUnstable RDMABondMemberDown RDMABondMemberDownshifted
+	RDMATransceiverFault RDMATransceiverVoltage RDMATransceiverLaneDark RDMATransceiverBias RDMATransceiverPowerLow RDMATransceiverPowerHigh
+	RDMAPCIeErrors RDMAMTUMismatch RDMARoCEv2GIDMissing`)
+
+var many = regexp.MustCompile(`unless on \(instance, job\) (host:rdma_[a-z_]+:many)`)
+
+// TestOneAlertForManyPorts: above five ports or devices of a host there is one alert, that of the host, and none of each.
+func TestOneAlertForManyPorts(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
 	}
 	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	pql := parser.NewParser(parser.Options{})
-	parse := func(text string) parser.Expr {
-		expr, err := pql.ParseExpr(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return expr
-	}
+	recorded, counted := map[string][]string{}, map[string]bool{}
 	for _, r := range e.RecordingRules() {
-		recorded[r.Name] = resultLabels(parse(r.Expr), recorded)
-		checkPromQL(t, r.Name, parse(r.Expr))
+		recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
+		counted[r.Name] = strings.HasPrefix(r.Expr, "count by (instance, job) (count by (instance, job, device") && strings.HasSuffix(r.Expr, ") > 5")
 	}
-	allowed := []string{"instance", "job", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "severity"}
+	ofHost := map[string]bool{} // alert and record
 	for _, r := range e.Rules() {
-		expr := parse(r.Expr)
-		checkPromQL(t, r.Name, expr)
-		for _, label := range resultLabels(expr, recorded) {
-			if !slices.Contains(allowed, label) {
-				t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
-			}
+		if record, _, _ := strings.Cut(r.Expr, " "); strings.HasSuffix(record, ":many") {
+			ofHost[r.Name+" "+record] = true
 		}
-		if len(r.Labels) != 1 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) {
-			t.Errorf("%s: labels %v", r.Name, r.Labels)
+	}
+	for _, r := range e.Rules() {
+		loud := r.Labels["severity"] == "critical" || r.Labels["severity"] == "warning"
+		if !loud || !slices.Contains(resultLabels(parse(t, r.Expr), recorded), "device") || slices.Contains(single, r.Name) {
+			continue
 		}
-		if !strings.HasPrefix(r.Name, "RDMA") || r.KeepFiringFor == 0 {
-			t.Errorf("%s: keep_firing_for %s", r.Name, r.KeepFiringFor)
-		}
-		if r.Labels["severity"] == "critical" && r.KeepFiringFor < 5*time.Minute {
-			t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
-		}
-		runbook := r.Annotations["runbook_url"]
-		page, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(runbook)))
-		if err != nil || runbook != "docs/runbooks/"+r.Name+".md" {
-			t.Errorf("%s: runbook %q: %v", r.Name, runbook, err)
-		}
-		for _, section := range []string{"# " + r.Name, "## Meaning", "## Impact", "## Diagnosis", "## Mitigation"} {
-			if !strings.Contains(string(page), section+"\n") {
-				t.Errorf("%s lacks %q", runbook, section)
-			}
-		}
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" || len(r.Annotations) != 3 {
-			t.Errorf("%s: annotations %v", r.Name, r.Annotations)
+		m := many.FindStringSubmatch(r.Expr)
+		switch {
+		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered by itself
+		case m == nil:
+			t.Errorf("%s, %s: is silenced by no host:…:many, and is not among those of single parts", r.Name, r.Labels["severity"])
+		case !counted[m[1]] || !ofHost[r.Name+" "+m[1]]:
+			t.Errorf("%s: %s does not count above 5, or has no alert of the host", r.Name, m[1])
 		}
 	}
 }
@@ -140,6 +237,8 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 			return resultLabels(e.RHS, recorded)
 		case e.Op == parser.LOR:
 			return append(slices.Clone(resultLabels(e.LHS, recorded)), resultLabels(e.RHS, recorded)...)
+		case e.RHS.Type() == parser.ValueTypeVector && e.VectorMatching.Card == parser.CardManyToOne:
+			return append(slices.Clone(resultLabels(e.LHS, recorded)), e.VectorMatching.Include...)
 		case e.RHS.Type() == parser.ValueTypeVector && !e.Op.IsSetOperator() && e.VectorMatching.On:
 			return append(slices.Clone(e.VectorMatching.MatchingLabels), e.VectorMatching.Include...)
 		default:

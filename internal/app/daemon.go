@@ -15,15 +15,15 @@ import (
 )
 
 // judgeRound collects and judges. Collections younger than young will do; their own time is that of the round.
-func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) error {
+func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
 	p, err := sched.CollectWithin(ctx, nil, young)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := engine.Append(p.Read, exposition.DTO(p.Families)); err != nil {
-		return err
+		return p, err
 	}
-	return engine.Eval(ctx, p.Read)
+	return p, engine.Eval(ctx, p.Read)
 }
 
 // daemon judges the rounds of a machine while the program serves.
@@ -36,6 +36,7 @@ type daemon struct {
 	log      *slog.Logger
 	failed   bool // the last round
 	stats    daemonStats
+	seen     seenLast
 }
 
 // storeFolder is where the alerting engine keeps its samples below the state directory, and beside them what alerts wait for.
@@ -56,13 +57,13 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	if external == "" {
 		external = "http://" + instance + s.routePrefix
 	}
-	d := &daemon{config: a, log: log}
+	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: c.replay}}
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
 	o := alerting.Options{
 		Scratch: capture.Scratch(), Rules: files, Files: names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
-		Interval: a.interval, Notifier: d.notifier, Logger: log, Beside: beside(),
+		Interval: a.interval, Notifier: d.notifier, Logger: log,
 	}
 	if m.player == nil {
 		dir := filepath.Join(c.stateDir, storeFolder)
@@ -91,7 +92,8 @@ func (d *daemon) run(ctx context.Context) {
 // round logs a lasting failure when it starts and when it ends.
 func (d *daemon) round(ctx context.Context, young time.Duration) {
 	start := time.Now()
-	err := judgeRound(ctx, d.rounds, d.engine, young)
+	p, err := judgeRound(ctx, d.rounds, d.engine, young)
+	d.seen.note(p)
 	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
 		return
 	}
@@ -108,19 +110,10 @@ func (d *daemon) round(ctx context.Context, young time.Duration) {
 	d.failed = err != nil
 }
 
-// hasFiles says whether there is anything to read again.
-func (d *daemon) hasFiles() bool {
-	return d != nil && (len(d.config.ruleFiles) > 0 || d.config.httpFile != "")
-}
-
-// prepare reads rule files and how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
-func (d *daemon) prepare() (apply func(), err error) {
+// prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
+func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err error) {
 	if d == nil {
 		return func() {}, nil
-	}
-	files, names, err := readRules(d.config.ruleFiles)
-	if err != nil {
-		return nil, err
 	}
 	applyRules, err := d.engine.Prepare(files, names)
 	if err != nil || d.notifier == nil {

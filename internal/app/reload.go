@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -21,13 +23,43 @@ type reloader struct {
 	daemon *daemon // nil: no rules are judged
 	log    *slog.Logger
 
+	ruleFiles []string // globs
+	blind     atomic.Pointer[blind.Detector]
+
 	one sync.Mutex // reload at a time
 
 	mu    sync.Mutex
 	state rounds.FileState
 }
 
-func (r *reloader) hasFiles() bool { return r.site.name != "" || r.daemon.hasFiles() }
+// begin makes what the rules make that the program has begun with.
+func (r *reloader) begin() error {
+	files, names, err := readRules(r.ruleFiles)
+	if err != nil {
+		return err
+	}
+	unseen, err := detector(files, names)
+	r.blind.Store(unseen)
+	return err
+}
+
+func (r *reloader) hasFiles() bool {
+	return r.site.name != "" || len(r.ruleFiles) > 0 || r.daemon != nil && r.daemon.config.httpFile != ""
+}
+
+// prepareRules reads the rules, for the engine and for whoever says which of them see nothing.
+func (r *reloader) prepareRules() (apply func(), err error) {
+	files, names, err := readRules(r.ruleFiles)
+	if err != nil {
+		return nil, err
+	}
+	applyDaemon, err := r.daemon.prepare(files, names)
+	if err != nil {
+		return nil, err
+	}
+	unseen, err := detector(files, names)
+	return func() { applyDaemon(); r.blind.Store(unseen) }, err
+}
 
 // reload reads the files for whoever asks, and says so in the log.
 func (r *reloader) reload() error {
@@ -37,15 +69,15 @@ func (r *reloader) reload() error {
 	r.one.Lock()
 	defer r.one.Unlock()
 	applySite, err := r.site.prepare()
-	applyDaemon, daemonErr := r.daemon.prepare()
-	err = errors.Join(err, daemonErr)
+	applyRules, rulesErr := r.prepareRules()
+	err = errors.Join(err, rulesErr)
 	r.note(err)
 	if err != nil {
 		r.log.Error("configuration refused, what was in force stays", "err", oneLine(err))
 		return fmt.Errorf("%w\nthe configuration before stays in force", err)
 	}
 	applySite()
-	applyDaemon()
+	applyRules()
 	c := r.site.store.Current()
 	r.log.Info("configuration read again", "file", r.site.name, "pins", len(c.Pins), "ignores", len(c.Ignore))
 	return nil

@@ -123,16 +123,19 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		defer d.close()
 	}
+	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, log: log, state: rounds.FileState{At: time.Now()}}
+	if err := reload.begin(); err != nil {
+		return usage(err)
+	}
 	runtime.GOMAXPROCS(c.maxProcs)
 	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	reload := &reloader{site: &c.site, daemon: d, log: log, state: rounds.FileState{At: time.Now()}}
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: reload.current, State: keeper.current, Alerting: d.current,
+		Config: reload.current, State: keeper.current, Alerting: d.current, Blind: reload.blind.Load,
 	})
 	if d != nil {
 		d.rounds = sched
@@ -153,6 +156,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
 		Reload:      reload.reload,
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
+		Findings:    d.findings(),
 	}
 	if d != nil {
 		o.Alerting = d.engine

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
@@ -37,6 +38,8 @@ type Options struct {
 	State func() (FileState, bool)
 	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
 	Alerting func() (AlertingState, bool)
+	// Blind says which alerts the rounds leave blind; nil: nobody asks.
+	Blind func() *blind.Detector
 }
 
 // FileState is how a file of the exporter was read or written.
@@ -52,6 +55,7 @@ type Scheduler struct {
 	runners []*runner
 	faults  *faults
 	self    *exposition.Sink
+	gaps    *exposition.Sink // of what is blind; guarded by selfMu
 	selfMu  sync.Mutex
 	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
 	names   []string        // the same, in order
@@ -84,6 +88,7 @@ type Picture struct {
 	Read     time.Time // when the latest of its collections began; At if there is none
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
+	Blind    blind.Report        // of a picture of all collectors
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -91,7 +96,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), seen: map[string]bool{}}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), gaps: exposition.NewSink([]*exposition.Desc{detectionUnavailable}), seen: map[string]bool{}}
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}
@@ -278,5 +283,9 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		}
 	}
 	p.Families = exposition.Merge(append(p.Families, self...))
+	if s.Blind != nil && len(runners) == len(s.runners) {
+		p.Blind = s.Blind().Judge(s.brought(p.Families, runners, results))
+		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Blind.Gaps)...))
+	}
 	return p
 }
