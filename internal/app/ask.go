@@ -9,8 +9,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/check"
 )
@@ -18,8 +19,8 @@ import (
 const (
 	// daemonPatience is how long the running exporter has to answer: it has its findings at hand.
 	daemonPatience = time.Second
-	// maxFindings bounds an answer. 56 alerts on each of 256 ports come to 20 MB; a host with so many has more to tell than fits here.
-	maxFindings = 32 << 20
+	// maxFindings bounds an answer: a finding is 3 kB with all its text.
+	maxFindings = 8 << 20
 	// oldRounds is after how many intervals a round of the daemon is too old; never before oldLeast.
 	oldRounds = 3
 	oldLeast  = time.Minute
@@ -35,7 +36,7 @@ func (k *checkConfig) ask(ctx context.Context, c *config, log *slog.Logger) (che
 		err = usable(report, time.Now())
 	}
 	if err != nil {
-		if !k.daemonSet && errors.Is(err, syscall.ECONNREFUSED) {
+		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
 			return check.Report{}, false // none runs
 		}
 		log.Warn("looking without the running exporter", "daemon", k.daemonURL, "err", err)

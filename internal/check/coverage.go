@@ -89,14 +89,14 @@ func (r *Report) cover(in Input) (machine bool) {
 		}
 		if judged || found {
 			r.Judged = append(r.Judged, Judged{Alert: d.name, Severity: d.severity})
-			machine = machine || slices.ContainsFunc(d.rules[0].Metrics, ofMachine)
+			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter)
 		}
 	}
 	return machine
 }
 
-func ofMachine(metric string) bool {
-	return !strings.HasPrefix(metric, "rdma_scrape_") && !strings.HasPrefix(metric, "rdma_exporter_")
+func ofExporter(metric string) bool {
+	return strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_exporter_")
 }
 
 func (d detection) judged() bool {
