@@ -43,6 +43,13 @@ func TestDescsNameMetrics(t *testing.T) {
 		if d.Beside != "" && descs[d.Beside] != nil && descs[d.Beside].Beside == name {
 			t.Errorf("%s and %s stand for each other", name, d.Beside)
 		}
+		for of, n := d, 0; of != nil && of.Of != "" && !strings.HasPrefix(of.Of, of.Name); n++ {
+			if n > len(descs) {
+				t.Fatalf("%s: what it is of goes in a circle", name)
+			}
+			metric, _, _ := strings.Cut(of.Of, "{")
+			of = descs[metric]
+		}
 		if d.Asks != "" && host.SourceNeeds(d.Asks) == "" {
 			t.Errorf("%s: there is no source %s", name, d.Asks)
 		}
