@@ -100,6 +100,14 @@ func All(o Options) []*Collector {
 	}
 }
 
+// Ports by their link layer, for Desc.Of and Desc.Never.
+const (
+	ethernetPorts   = `rdma_port_info{link_layer="Ethernet"}`
+	infinibandPorts = `rdma_port_info{link_layer="InfiniBand"}`
+	// physicalFunctions have a place in the PCI tree and sensors, which software devices and virtual functions have not.
+	physicalFunctions = `rdma_device_info{function_type="physical"}`
+)
+
 const classDir = "sys/class/infiniband"
 
 // devices lists the RDMA devices that may be read. A host without the class has none.

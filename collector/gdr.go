@@ -27,13 +27,13 @@ var (
 		Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
 	gdrInfo = &Desc{
-		Name: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
 		Help:   "Best eligible NIC of a GPU (device), always 1: how far it is in NCCL's words (PIX, PXB, P2C, PHB, SYS), by which mechanism NCCL would use it (peermem, dmabuf, none), and the reason of what is not direct. docs/gpudirect.md has the reasons in words.",
 		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
 		Source: "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
-		Name: "rdma_device_pcie_settings_info", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,
 		Help:   "Settings of an RDMA device in the PCI tree, always 1. max_payload and max_read_request are in bytes, relaxed_ordering is true or false; they are empty where configuration space cannot be read. acs_redirect says whether a port between the device and a GPU of the same switch sends what they exchange up to the root, empty where there is no such GPU; iommu is the type of the device's IOMMU group, empty without IOMMU. virtual is true in a virtual machine.",
 		Labels: []string{"device", "max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"},
 		Source: "/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
@@ -106,6 +106,10 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		st := states[name]
 		if now := r.now(); st.at.IsZero() || now.Sub(st.at) >= treeInterval && r.deferrable() {
 			st.nic, st.at = r.gdrNIC(name), now
+		}
+		if st.nic.cut {
+			r.begin(host.SourcePCIConfig)
+			r.issue(host.Denied(pciDir + st.nic.PCIAddress + "/config"))
 		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {

@@ -19,7 +19,11 @@ type branch struct {
 	models  map[string]pci.Bridge // of the bridges
 	iommu   string                // type of the function's IOMMU group
 	cpus    string                // local_cpulist
+	cut     bool                  // the kernel gave no more of configuration space than any process gets
 }
+
+// openConfig is how much of configuration space every process may read (pci_read_config, drivers/pci/pci-sysfs.c).
+const openConfig = 64
 
 // gdrGPU is a GPU with its way to the root.
 type gdrGPU struct {
@@ -146,9 +150,11 @@ func (r *reader) branch(dir string) branch {
 	chain := pci.PlaceOf(dir, 0).Chain
 	for i, address := range chain {
 		at := pciDir + address
-		if c, ok := r.config(at); ok {
+		c, size, ok := r.config(at)
+		if ok {
 			f.configs[address] = c
 		}
+		f.cut = f.cut || size == openConfig
 		if i < len(chain)-1 {
 			f.models[address] = pci.Bridge{
 				Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
@@ -162,18 +168,19 @@ func (r *reader) branch(dir string) branch {
 	return f
 }
 
-// config reads configuration space. That is some hundred reads of registers for the kernel, and happens once an hour.
-func (r *reader) config(dir string) (pci.Config, bool) {
+// config reads configuration space, and says how much of it there was. That is some hundred reads of registers for the kernel, and happens once an hour.
+func (r *reader) config(dir string) (c pci.Config, size int, ok bool) {
 	r.asked++
 	b, err := r.h.Files.ReadIn(dir, "config", r.buf)
 	if err != nil {
 		if !host.IsAbsent(err) {
 			r.issue(err)
 		}
-		return pci.Config{}, false
+		return c, 0, false
 	}
 	r.buf = b
-	return pci.ParseConfig(b)
+	c, ok = pci.ParseConfig(b)
+	return c, len(b), ok
 }
 
 // hexValue is a number as the files vendor, device and the like have it; 0 where there is none.

@@ -21,7 +21,7 @@ const wordBytes = 4
 func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	return pmaCounter{
 		file: file, scale: scale, bits: bits,
-		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file},
+		desc: &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "ports/N/counters/" + file, Asks: host.SourcePMA.Name()},
 	}
 }
 
@@ -53,7 +53,7 @@ var pmaCounters = []pmaCounter{
 var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
-	Name: "rdma_port_counter_saturated", Beside: "rdma_port_link_downed_total", Type: gauge, Scope: scopeFunction,
+	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
 	Help:   "1 where a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",

@@ -78,6 +78,9 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 	}, func(devices [][]snapshot.Cage) {
 		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
 		markShared(n.Optics.Cages)
+		if c.background() && slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
+			n.Pending = []string{host.SourceModuleEEPROM.Name()}
+		}
 		done(nil)
 	})
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/rounds"
 )
 
 // config is what all commands share: which machine, which collectors.
@@ -191,14 +189,14 @@ func (m *machine) seek(t time.Time) error {
 	return m.player.Seek(t)
 }
 
-// playEarlier collects the rounds of a replay before the last, so that what they showed is known when serving begins.
-func (m *machine) playEarlier(ctx context.Context, sched *rounds.Scheduler) error {
+// playEarlier looks at the rounds of a replay before the last, so that what they showed is known when serving begins.
+func (m *machine) playEarlier(look func() error) error {
 	if m.player == nil {
 		return nil
 	}
 	times := m.player.Times()
 	for _, m.past = range times[:len(times)-1] {
-		if _, err := sched.Collect(ctx, nil); err != nil {
+		if err := look(); err != nil {
 			return err
 		}
 	}

@@ -36,16 +36,21 @@ type serveConfig struct {
 	maxRequests    int
 	pprof          bool
 	process        bool
+	alerting       alertingConfig
 }
 
+// defaultPort is that of the exporter in the list of Prometheus' ports.
+const defaultPort = "10879"
+
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
-	s.toolkit = kingpinflag.AddFlags(a, ":10879")
+	s.toolkit = kingpinflag.AddFlags(a, ":"+defaultPort)
 	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
 	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
 	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&s.maxRequests)
 	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
+	s.alerting.flags(a)
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
 	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
@@ -81,7 +86,7 @@ func (s *serveConfig) check() error {
 		}
 	}
 	s.routePrefix = "/" + strings.Trim(s.routePrefix, "/")
-	return nil
+	return s.alerting.check()
 }
 
 // shutdownTime is what scrapes in progress get to end.
@@ -111,6 +116,17 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	d, err := s.daemon(c, m, log)
+	if err != nil {
+		return usage(err)
+	}
+	if d != nil {
+		defer d.close()
+	}
+	unseen, err := s.alerting.detector()
+	if err != nil {
+		return usage(err)
+	}
 	runtime.GOMAXPROCS(c.maxProcs)
 	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
@@ -119,9 +135,20 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	c.site.reloadOnHangup(ctx, log)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current, State: keeper.current,
+		Config: c.site.current, State: keeper.current, Alerting: d.current, Blind: unseen,
 	})
-	if err := m.playEarlier(ctx, sched); err != nil {
+	if d != nil {
+		d.rounds = sched
+	}
+	err = m.playEarlier(func() error {
+		if d != nil {
+			d.round(ctx, 0)
+			return nil
+		}
+		_, err := sched.Collect(ctx, nil)
+		return err
+	})
+	if err != nil {
 		return usage(err)
 	}
 	h, err := web.New(web.Options{
@@ -129,12 +156,16 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
 		Reload:      func() error { return c.site.reload(log) },
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
+		Findings:    d.findings(),
 	})
 	if err != nil {
 		return usage(err)
 	}
 	var listeners sync.WaitGroup
 	listeners.Go(func() { sched.Listen(ctx) })
+	if d != nil {
+		listeners.Go(func() { d.run(ctx) })
+	}
 	defer listeners.Wait()
 	defer cancel()
 	// Listening does not wait for the machine: a device that does not answer must not keep the others unwatched.

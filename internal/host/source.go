@@ -41,6 +41,7 @@ const (
 	SourceDCB
 	SourceRoCEConfig
 	SourcePCI
+	SourcePCIConfig
 	SourcePCILink
 	SourceSensors
 	SourceVPD
@@ -86,6 +87,7 @@ var sources = [numSources]sourceInfo{
 	SourceDCB:           {"dcb", LockRTNL, asksNet},                         // rtnetlink RTM_GETDCB
 	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},            // files of MLNX_OFED: a firmware command each
 	SourcePCI:           {"pci", LockNone, readsFiles},                      // vendor, device, class of all functions
+	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},        // config beyond its first 64 bytes: registers
 	SourceSensors:       {"sensors", LockDevice, readsFiles},                // hwmon: a firmware command each
 	SourcePCILink:       {"pci_link", LockDevice, readsFiles},               // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
 	SourceVPD:           {"vpd", LockDevice, readsFiles},                    // vital product data: polled from configuration space, 4 bytes at a time
@@ -100,6 +102,16 @@ func (s Source) Name() string { return sources[s].name }
 
 // Lock is what the source holds up with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
+
+// SourceNeeds says what would permit this process to read a source that is known by its name.
+func SourceNeeds(name string) string {
+	for s := range numSources {
+		if s.Name() == name {
+			return s.Needs()
+		}
+	}
+	return ""
+}
 
 // Needs says what would permit this process to read the source.
 func (s Source) Needs() string { return sources[s].needs }
