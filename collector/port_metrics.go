@@ -1,8 +1,9 @@
 package collector
 
-import "rdma_exporter/internal/host"
-
-import "rdma_exporter/internal/snapshot"
+import (
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
 
 var (
 	portInfo = &Desc{
