@@ -110,9 +110,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.fabric.begin()
 	c.forget(h, names)
-	if len(names) > 0 {
-		c.readGPUs(ctx, h)
-	}
+	c.readGPUs(ctx, h)
 	states := statesOf(c.devices, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {

@@ -102,13 +102,19 @@ func TestCheckWithBadDaemon(t *testing.T) {
 		handler http.HandlerFunc
 		want    string // in the warning; empty: the answer is taken
 	}{
-		"good":            {answer(whole), ""},
-		"hangs":           {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
-		"hangs half way":  {func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "{"); w.(http.Flusher).Flush(); <-r.Context().Done() }, "deadline exceeded"},
-		"garbage":         {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not a report"},
-		"another JSON":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"two"}`) }, "not a report"},
-		"nothing":         {func(http.ResponseWriter, *http.Request) {}, "not a report"},
-		"huge":            {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"host":"%s"}`, strings.Repeat("x", maxFindings)) }, "larger than 8 MiB"},
+		"good":  {answer(whole), ""},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		"hangs half way": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "deadline exceeded"},
+		"garbage":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not a report"},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"two"}`) }, "not a report"},
+		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "not a report"},
+		"huge": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"host":"%s"}`, strings.Repeat("x", maxFindings))
+		}, "larger than 8 MiB"},
 		"not found":       {http.NotFound, "404"},
 		"redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, "302"},
 		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "another version"},

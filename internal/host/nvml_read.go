@@ -101,14 +101,13 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
-	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric} {
+	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric, s.readTraffic} {
 		if part(&r); nvmlDead(r.errs) != nil {
 			return g, r.errs
 		}
 	}
 	if full {
 		readRest(&r)
-		s.readTraffic(&r)
 	}
 	return g, r.errs
 }

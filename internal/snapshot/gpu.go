@@ -10,8 +10,12 @@ type GPUs struct {
 	Released *time.Duration
 	// Functions are the NVIDIA GPUs that the PCI tree shows, by address; empty where NVML did not answer.
 	Functions []GPUFunction
-	Full      bool // all figures are wanted, not only those of the fabric
+	Ignored   []GPUName // those whose faults raise no alert, by --config.file
+	Full      bool      // all figures are wanted, not only those of the fabric
 }
+
+// GPUName is what metrics call a GPU: the index of NVML and the UUID.
+type GPUName struct{ Index, UUID string }
 
 // GPUFunction is a GPU in the PCI tree: /sys/bus/pci/devices, vendor 0x10de, class 0x0300 or 0x0302.
 type GPUFunction struct {

@@ -125,7 +125,11 @@ func (m *Machine) label(n Node, b branch) string {
 		if d.Active {
 			state = gigabits(d.Rate)
 		}
-		parts = append(parts, d.Device, state, d.Role)
+		role := d.Role
+		if role == string(pci.Unknown) {
+			role = "role unknown"
+		}
+		parts = append(parts, d.Device, state, role)
 		if d.Available != 0 {
 			parts = append(parts, "PCIe "+gigabits(d.Available))
 		}

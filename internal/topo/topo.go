@@ -112,6 +112,9 @@ func New(host string, n *snapshot.Node) *Machine {
 		return m
 	}
 	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
+	if n.GPUs != nil {
+		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)
+	}
 	tree := &nodes{m: map[string]*Node{}}
 	paths := map[string][]pci.Hop{}
 	if n.PCIe != nil {
@@ -189,7 +192,10 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		Index: g.Index, UUID: g.UUID, Address: g.PCIAddress, Model: g.Model, NUMA: g.NUMA, Coupled: g.Coupled, IOMMU: g.IOMMU,
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
 	}
-	if g.Best.NIC >= 0 {
+	switch {
+	case len(d.NICs) == 0:
+		out.Reason, out.Words, out.Remedy = "no_rdma_device", "this host has no RDMA device", ""
+	case g.Best.NIC >= 0:
 		best := pairOf(d, g.Best)
 		out.Best = &best
 	}
