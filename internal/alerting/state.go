@@ -38,6 +38,10 @@ type Alert struct {
 func (e *Engine) Alerts() []Alert {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.alerts()
+}
+
+func (e *Engine) alerts() []Alert {
 	var out []Alert
 	for i, m := range e.meta {
 		for _, a := range sortedActive(m.rule) {
