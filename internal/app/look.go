@@ -142,8 +142,7 @@ func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Ale
 // reportOf makes the report of what an engine says now.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
-	in.From, in.To = engine.Observed()
-	in.Alerts, in.Rules = engine.Alerts(), engine.Rules()
+	in.Judgement = engine.Judgement()
 	return check.New(in)
 }
 
