@@ -50,7 +50,7 @@ func TestDescsNameMetrics(t *testing.T) {
 			metric, _, _ := strings.Cut(of.Of, "{")
 			of = descs[metric]
 		}
-		if d.Asks != "" && host.SourceNeeds(d.Asks) == "" {
+		if _, ok := host.SourceNamed(d.Asks); d.Asks != "" && !ok {
 			t.Errorf("%s: there is no source %s", name, d.Asks)
 		}
 		for _, l := range d.AskedLabels {

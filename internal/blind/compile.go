@@ -105,12 +105,7 @@ func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string) int 
 	if i >= 0 {
 		return i
 	}
-	asks := desc.Asks
-	asked := func(label string) bool { return slices.Contains(desc.AskedLabels, label) }
-	if len(desc.AskedLabels) > 0 && !slices.ContainsFunc(labels, asked) {
-		asks = ""
-	}
-	d.leaves = append(d.leaves, leaf{metric, labels, asks})
+	d.leaves = append(d.leaves, leaf{metric, labels, Need{Labels: labels}.Asks(desc)})
 	return len(d.leaves) - 1
 }
 

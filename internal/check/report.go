@@ -69,7 +69,7 @@ type Input struct {
 	History  time.Duration // the longest that can be observed
 	alerting.Judgement
 	Blind blind.Report
-	Err      error // why the look failed, when it did
+	Err   error // why the look failed, when it did
 }
 
 const (

@@ -103,14 +103,23 @@ func (s Source) Name() string { return sources[s].name }
 // Lock is what the source holds up with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
-// SourceNeeds says what would permit this process to read a source that is known by its name.
-func SourceNeeds(name string) string {
+// SourceNamed finds a source by its name.
+func SourceNamed(name string) (Source, bool) {
 	for s := range numSources {
 		if s.Name() == name {
-			return s.Needs()
+			return s, true
 		}
 	}
-	return ""
+	return SourceOther, false
+}
+
+// Guarded says whether the kernel refuses the source to a process without privileges.
+func (s Source) Guarded() bool {
+	switch s {
+	case SourceVPD, SourcePCIConfig, SourceModuleEEPROM, SourceProcesses:
+		return true
+	}
+	return false
 }
 
 // Needs says what would permit this process to read the source.
