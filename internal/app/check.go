@@ -33,7 +33,7 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("severity", "Leave out what is less: critical, warning or info.").PlaceHolder("SEVERITY").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 where something was not judged that could have been.").BoolVar(&k.filter.Strict)
 	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
-	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").UnNegatableBoolVar(&k.noDaemon)
+	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)
 	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules that look back can be judged.").PlaceHolder("DURATION").DurationVar(&k.length)
 	a.Flag("timeout", "Longest time that a look of its own may take, --for not counted.").Default("10s").DurationVar(&k.timeout)
 }
