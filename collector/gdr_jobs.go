@@ -24,7 +24,7 @@ var (
 		Source: "/sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
-		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_device_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
+		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
 		Help:   "Lowest limit of locked memory among the processes that hold an RDMA device, on hosts with GPUs. Absent where there is none that has a limit, or processes cannot be seen.",
 		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
 	}
