@@ -104,6 +104,8 @@ type RDMA interface {
 	System(ctx context.Context) (RDMASystem, error)
 	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
 	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
+	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by number.
+	Holders(ctx context.Context, device string) ([]RDMAHolder, error)
 }
 
 // RDMAPort is what PORT_GET tells; nil means that the kernel did not send the attribute.
