@@ -64,8 +64,8 @@ func TestLiveRegistrations(t *testing.T) {
 	if len(r) != 2 || value(r[0].Live) != uint64(12) || r[0].Bytes != nil || value(r[1].Live) != uint64(60) || value(r[1].Bytes) != uint64(0) || r[1].Client != "nv_mem" {
 		t.Errorf("%+v", r)
 	}
-	low, high := uint64(1<<20), uint64(1<<30)
-	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high}, {LockedMemory: &low}}); value(got) != low {
+	low, high, verbs := uint64(1<<20), uint64(1<<30), []string{"uverbs0"}
+	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high, Verbs: verbs}, {LockedMemory: &low, Verbs: verbs}, {LockedMemory: new(uint64)}}); value(got) != low {
 		t.Errorf("%v", value(got))
 	}
 	if got := lowestLimit([]snapshot.Process{{}}); got != nil {
@@ -80,7 +80,7 @@ type door struct {
 	hang    chan struct{}
 }
 
-func (d *door) Processes(context.Context) ([]snapshot.Process, bool, error) {
+func (d *door) Processes(context.Context, []int) ([]snapshot.Process, bool, error) {
 	if d.hang != nil {
 		<-d.hang
 	}
@@ -94,7 +94,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
-		j.read(t.Context(), h, &n)
+		j.read(t.Context(), h, &n, nil)
 		if len(j.found) != 1 || len(n.Issues) != 1 || n.Issues[0].Needs == "" || !errors.Is(n.Issues[0].Err, syscall.EACCES) {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
@@ -103,7 +103,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 			time.Sleep(slowInterval)
 			start := time.Now()
 			n = snapshot.Node{}
-			j.read(t.Context(), h, &n)
+			j.read(t.Context(), h, &n, nil)
 			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
@@ -112,7 +112,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(slowInterval)
 		n = snapshot.Node{}
-		if j.read(t.Context(), h, &n); len(j.found) != 0 || len(n.Issues) != 0 {
+		if j.read(t.Context(), h, &n, nil); len(j.found) != 0 || len(n.Issues) != 0 {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
 	})

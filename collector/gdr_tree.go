@@ -28,6 +28,7 @@ type gdrGPU struct {
 	hops     []snapshot.PCIeHop // from the root port to itself
 	minor    int                // of /dev/nvidiaN
 	emulated bool               // its bridge is a hypervisor's, or there is none
+	domain   *bool              // in an NVLink domain of several hosts; nil: not told
 }
 
 // gdrNIC is an RDMA device with its way to the root.
@@ -35,6 +36,8 @@ type gdrNIC struct {
 	gdr.NIC
 	branch
 	PCIAddress string
+	at         time.Time         // when its place was read
+	gids       map[gidKey]string // types of the entries that jobs have chosen: roce_v2, roce_v1, empty
 }
 
 // gdrGPUs are the GPUs by address, as sysfs and the driver's files show them.
@@ -106,6 +109,8 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
+	domain := o.Fabric != nil && o.Fabric.Cluster != ""
+	g.domain = &domain
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}
@@ -128,7 +133,7 @@ func (r *reader) gdrNIC(device string) gdrNIC {
 		return gdrNIC{}
 	}
 	return gdrNIC{
-		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir),
+		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir), at: r.now(),
 	}
 }
 
@@ -211,7 +216,7 @@ func (g *gdrGPU) snapshot() snapshot.GDRGPU {
 
 func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 	out := snapshot.GDRNIC{
-		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
+		Device: n.Device, PCIAddress: n.PCIAddress, Driver: n.Driver, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {

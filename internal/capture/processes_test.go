@@ -14,7 +14,9 @@ import (
 
 type processes []snapshot.Process
 
-func (p processes) Processes(context.Context, []int) ([]snapshot.Process, bool, error) { return p, false, nil }
+func (p processes) Processes(context.Context, []int) ([]snapshot.Process, bool, error) {
+	return p, false, nil
+}
 
 func TestProcessesRoundTrip(t *testing.T) {
 	memlock := uint64(65536)
@@ -22,7 +24,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 		{PID: 9, Verbs: []string{"uverbs1"}, Env: map[string]string{}},
 		{
 			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
-			Env: map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
+			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
 			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
 		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Env: map[string]string{}, Conf: map[string]string{}},

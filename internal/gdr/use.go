@@ -19,13 +19,14 @@ const (
 
 // Use is what is seen of the process that holds a GPU, and of what goes on beside it. A nil pointer is not known.
 type Use struct {
-	NCCL   bool    // libnccl is mapped
-	Plugin bool    // a net plugin of it is mapped
-	Mover  bool    // a library is mapped that moves caches by RDMA on its own: NIXL, Mooncake
-	Verbs  bool    // it holds an RDMA device
-	Env    Env     // NCCL's settings, and what its scheduler says
-	Memory *uint64 // memory regions that it has registered with RDMA devices
-	Ready  State   // what NCCL decided on receiving, by the best eligible NIC
+	NCCL     bool    // libnccl is mapped
+	Plugin   bool    // a net plugin of it is mapped
+	Mover    bool    // a library is mapped that moves caches by RDMA on its own: NIXL, Mooncake
+	Verbs    bool    // it holds an RDMA device
+	Env      Env     // NCCL's settings, and what its scheduler says
+	Settings bool    // its files of settings could be read
+	Memory   *uint64 // memory regions that it has registered with RDMA devices
+	Ready    State   // what NCCL decided on receiving, by the best eligible NIC
 
 	Peermem *uint64 // registrations of GPU memory by the peer memory module
 	DMABUF  *uint64 // DMA-BUFs of GPUs that other devices are attached to
@@ -68,6 +69,7 @@ var rules = []rule{
 	{OverTCP, NetChosen, func(u *Use) bool { return !u.Verbs && u.Env["NCCL_NET"] == "Socket" }},
 	{OverTCP, NoVerbs, func(u *Use) bool { return !u.Verbs }},
 
+	{OverUnknown, SettingsUnknown, func(u *Use) bool { return !u.Settings }},
 	{OverUnknown, NotReady, func(u *Use) bool { return u.Ready != Direct }},
 	{OverUnknown, NoMemory, func(u *Use) bool { return none(u.Memory) }},
 	{OverUnknown, CacheMover, func(u *Use) bool { return u.Mover }},

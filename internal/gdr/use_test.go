@@ -8,7 +8,7 @@ import (
 // job is a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it another one.
 func job(change func(*Use)) *Use {
 	u := &Use{
-		NCCL: true, Verbs: true, Env: env("SLURM_JOB_NUM_NODES=4"), Memory: ptr(uint64(212)), Ready: Direct,
+		NCCL: true, Verbs: true, Settings: true, Env: env("SLURM_JOB_NUM_NODES=4"), Memory: ptr(uint64(212)), Ready: Direct,
 		Peermem: ptr(uint64(0)), DMABUF: ptr(uint64(0)), Busy: ptr(true), Domain: ptr(false), Other: ptr(false),
 	}
 	change(u)
@@ -48,6 +48,7 @@ func TestTransport(t *testing.T) {
 		{"connections are not made yet", job(func(u *Use) { u.Memory = ptr(uint64(0)) }), OverUnknown, NoMemory},
 		{"inside an NVLink domain", job(func(u *Use) { u.Memory, u.Domain = nil, ptr(true) }), OverUnknown, InDomain},
 		{"beyond its NVLink domain", job(func(u *Use) { u.Domain = ptr(true) }), OverStaging, NotRegistered},
+		{"its settings cannot be read", job(func(u *Use) { u.Settings = false }), OverUnknown, SettingsUnknown},
 		{"NCCL stages by decision", job(func(u *Use) { u.Ready = Staging }), OverUnknown, NotReady},
 		{"what NCCL decides is not known", job(func(u *Use) { u.Ready = Unknown }), OverUnknown, NotReady},
 		{"little traffic", job(func(u *Use) { u.Busy = ptr(false) }), OverUnknown, Quiet},

@@ -82,6 +82,8 @@ type Files interface {
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
 	// and a change is seen after half a minute only. Whoever asks in each round asks for the Identity of the device first.
 	Attributes(path string) ([]string, error)
+	// Head returns the first bytes of a file, size at most, and whether that is all. It keeps nothing open.
+	Head(path string, size int) (content []byte, whole bool, err error)
 	// Lines returns those lines of a file of any length that contain one of words, at most MaxFile bytes of them: of /proc/kallsyms,
 	// which has megabytes.
 	Lines(path string, words []string) ([]byte, error)
