@@ -72,7 +72,7 @@ func transportOf(t *snapshot.GDRTransport) *Transport {
 // transports are the states in words.
 var transports = map[string]string{
 	"gdr": "NICs use the memory of", "staging": "host memory carries the data of", "tcp": "sockets carry the data of",
-	"host_only": "nothing goes over NICs from", "unknown": "cannot be told of",
+	"host_only": "no more than host memory goes over NICs for", "unknown": "cannot be told of",
 }
 
 // uses writes how data goes now; GPUs of one kind and job together.
@@ -100,7 +100,9 @@ func (m *Machine) uses(w io.Writer) {
 				first = g
 			}
 			which = append(which, g.Index)
-			who = append(who, strconv.Itoa(g.Transport.PID))
+			if pid := strconv.Itoa(g.Transport.PID); !slices.Contains(who, pid) {
+				who = append(who, pid)
+			}
 		}
 		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n", k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
 		fmt.Fprintf(w, "    By %s\n", strings.TrimRight(strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
