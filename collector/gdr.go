@@ -118,7 +118,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	}, func(nics []gdrNIC) {
 		n.GDR = c.judge(&machine, gpus, nics, devices)
 		c.use.judge(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
-		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, gpus, machine.conf)
+		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 		done(nil)
 	})
 }

@@ -80,7 +80,7 @@ func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []in
 }
 
 // jobGIDs are the entries that jobs have chosen, on the ports that they may use, each once.
-func jobGIDs(d *snapshot.GDR, nics []gdrNIC, gpus []gdrGPU, conf gdr.Env) (out []snapshot.GDRJobGID) {
+func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process
 		if p == nil {

@@ -73,6 +73,37 @@ func TestLiveRegistrations(t *testing.T) {
 	}
 }
 
+// TestHolders: processes that RDMA netlink names are looked at first, and none is said to have registered nothing unless all is told.
+func TestHolders(t *testing.T) {
+	const whole = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n8: contexts=1 regions=0 bytes=0\n"
+	for _, c := range []struct {
+		name, entries string
+		pids          []int
+		regions       []any // of processes 7, 8 and 9
+		issues        int
+	}{
+		{"all is told", whole + "-- rdma/b/holders --\n7: contexts=1 regions=3 bytes=5\n", []int{7, 8}, []any{uint64(5), uint64(0), uint64(0)}, 0},
+		{"a region of somebody", whole + "-- rdma/b/holders --\n0: contexts=0 regions=1 bytes=1\n", []int{7, 8}, []any{uint64(2), nil, nil}, 0},
+		{"a context of somebody", whole + "-- rdma/b/holders --\n0: contexts=1 regions=0 bytes=0\n", []int{7, 8}, []any{uint64(2), uint64(0), uint64(0)}, 0},
+		{"a kernel without the command", "-- rdma/a/holders !EINVAL --\n-- rdma/b/holders !EOPNOTSUPP --\n", nil, []any{nil, nil, nil}, 0},
+		{"no netlink", files("proc/uptime", "1 1"), nil, []any{nil, nil, nil}, 0},
+		{"an error", whole + "-- rdma/b/holders !EIO --\n", []int{7, 8}, []any{uint64(2), nil, nil}, 1},
+	} {
+		var n snapshot.Node
+		got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
+		found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
+		got.tell(found)
+		if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
+			t.Errorf("%s: %v %+v", c.name, got.pids(), n.Issues)
+		}
+		for i := range found {
+			if value(found[i].Regions) != c.regions[i] || (found[i].RegionBytes == nil) != (c.regions[i] == nil) {
+				t.Errorf("%s: process %d: %v", c.name, found[i].PID, value(found[i].Regions))
+			}
+		}
+	}
+}
+
 // door answers with processes, or does not return.
 type door struct {
 	found   []snapshot.Process

@@ -216,7 +216,7 @@ func (g *gdrGPU) snapshot() snapshot.GDRGPU {
 
 func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 	out := snapshot.GDRNIC{
-		Device: n.Device, PCIAddress: n.PCIAddress, Driver: n.Driver, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
+		Device: n.Device, PCIAddress: n.PCIAddress, Role: string(n.Role), NUMA: n.Place.NUMA, CPUs: n.cpus, Root: n.Place.Root, Path: n.Place.Chain, IOMMU: n.iommu,
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {

@@ -89,9 +89,9 @@ func (u *gdrUse) count(d *snapshot.Device, p *snapshot.Port, at time.Time) {
 }
 
 // busy says whether a port of a device moves more than its share of what it can, in either direction. Nil: it is not known.
-func (u *gdrUse) busy(nic *snapshot.GDRNIC, ports []gdr.Port) *bool {
+func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	var any *bool
-	for _, p := range ports {
+	for _, p := range nic.Ports {
 		rate, ok := u.rates[portKey(nic.Device, p.Number, "")]
 		if !ok {
 			continue
@@ -167,10 +167,11 @@ func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.
 			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {
-			use.Busy = u.busy(&d.NICs[g.Best.NIC], m.NICs[g.Best.NIC].Ports)
-			use.DMABUF = m.Attachments(attached, m.NICs[g.Best.NIC].Driver, env)
+			nic := &m.NICs[g.Best.NIC]
+			use.Busy = u.busy(nic)
+			use.DMABUF = m.Attachments(attached, nic.Driver, env)
+			u.suspected = u.suspected || m.Attachments(nil, nic.Driver, env) == nil && use.Suspected()
 		}
-		u.suspected = u.suspected || use.Suspected() && m.Attachments(nil, m.NICs[g.Best.NIC].Driver, env) == nil
 		state, why := use.Decide()
 		g.Transport = &snapshot.GDRTransport{State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p}
 	}

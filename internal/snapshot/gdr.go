@@ -75,8 +75,7 @@ type GDRNIC struct {
 	// there is no such GPU, or configuration space cannot be read.
 	Redirect   *bool
 	RedirectAt []string // the ports that do
-	Driver     string
-	DMABUF     *bool // whether it can register DMA-BUFs of the GPUs; nil where it is not known, or there is no GPU
+	DMABUF     *bool    // whether it can register DMA-BUFs of the GPUs; nil where it is not known, or there is no GPU
 }
 
 // PCIeSettings is of Device Control in configuration space.
