@@ -101,7 +101,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		}
 	}
 	if len(gpus) > 0 {
-		c.jobs.read(ctx, h, n, names)
+		c.jobs.read(ctx, h, n, names, gpus)
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
 	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at

@@ -41,12 +41,20 @@ type gdrJobs struct {
 	found []snapshot.Process
 }
 
-func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) {
+// read looks at them, at those first that RDMA netlink and NVML name. Where both name all that use a device or a GPU, there are no others.
+func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string, gpus []gdrGPU) {
 	if now := h.Now(); h.Processes == nil || !j.at.IsZero() && now.Sub(j.at) < slowInterval {
 		return
 	}
 	j.at = h.Now()
 	holders := readHolders(ctx, h, n, devices)
+	named, only := holders.pids(), holders.named
+	for i := range gpus {
+		only = only && gpus[i].processes != nil
+		named = append(named, gpus[i].processes...)
+	}
+	slices.Sort(named)
+	named = slices.Compact(named)
 	ctx, cancel := context.WithTimeout(ctx, processPatience)
 	defer cancel()
 	var found []snapshot.Process
@@ -55,7 +63,7 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 	err := h.Lanes.Do(ctx, "processes", func() {
 		h.Meter.Begin(host.SourceProcesses, host.SourceProcesses.Lock(), 1)
 		start := time.Now()
-		found, refused, failed = h.Processes.Processes(ctx, holders.pids())
+		found, refused, failed = h.Processes.Processes(ctx, named, only)
 		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
 	})
 	if err == nil {
@@ -74,11 +82,12 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 type holders struct {
 	regions map[int]host.RDMAHolder // by process, of all devices
 	whole   bool                    // all devices have told, and of each region whose it is
+	named   bool                    // all devices have told, and whose each context is
 }
 
 // readHolders asks all devices. A kernel without the command, or without netlink, costs no issue.
 func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
-	out := holders{regions: map[int]host.RDMAHolder{}, whole: true}
+	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
 	for _, device := range devices {
 		var found []host.RDMAHolder
 		var failed error
@@ -94,7 +103,7 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []
 			err = failed
 		}
 		if err != nil {
-			out.whole = false
+			out.whole, out.named = false, false
 			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
 				n.Issues = append(n.Issues, snapshot.Issue{Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(), Reason: string(reason), Err: err})
 			}
@@ -102,7 +111,7 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []
 		}
 		for _, one := range found {
 			if one.PID == 0 {
-				out.whole = out.whole && one.Regions == 0
+				out.whole, out.named = out.whole && one.Regions == 0, out.named && one.Contexts == 0
 				continue
 			}
 			sum := out.regions[one.PID]

@@ -104,14 +104,43 @@ func TestHolders(t *testing.T) {
 	}
 }
 
+// TestProcessesThatAreNamed: RDMA netlink and NVML together name all that are to be looked at; where one of them does not tell, others are
+// looked for.
+func TestProcessesThatAreNamed(t *testing.T) {
+	const told = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
+	for _, c := range []struct {
+		name, entries string
+		gpus          []gdrGPU
+		first         []int
+		only          bool
+	}{
+		{"both tell", told, []gdrGPU{{processes: []int{9, 7}}, {processes: []int{}}}, []int{7, 9}, true},
+		{"a GPU does not", told, []gdrGPU{{processes: []int{9}}, {}}, []int{7, 9}, false},
+		{"netlink does not", files("proc/uptime", "1 1"), []gdrGPU{{processes: []int{9}}}, []int{9}, false},
+		{"a context of somebody", told + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
+	} {
+		h := machine(t, c.entries)
+		d := &door{}
+		h.Processes = d
+		var j gdrJobs
+		j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
+		if !slices.Equal(d.first, c.first) || d.only != c.only {
+			t.Errorf("%s: %v, only them: %v", c.name, d.first, d.only)
+		}
+	}
+}
+
 // door answers with processes, or does not return.
 type door struct {
 	found   []snapshot.Process
 	refused bool
 	hang    chan struct{}
+	first   []int // asked for last
+	only    bool
 }
 
-func (d *door) Processes(context.Context, []int) ([]snapshot.Process, bool, error) {
+func (d *door) Processes(_ context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+	d.first, d.only = first, only
 	if d.hang != nil {
 		<-d.hang
 	}
@@ -125,7 +154,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
-		j.read(t.Context(), h, &n, nil)
+		j.read(t.Context(), h, &n, nil, nil)
 		if len(j.found) != 1 || len(n.Issues) != 1 || n.Issues[0].Needs == "" || !errors.Is(n.Issues[0].Err, syscall.EACCES) {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
@@ -134,7 +163,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 			time.Sleep(slowInterval)
 			start := time.Now()
 			n = snapshot.Node{}
-			j.read(t.Context(), h, &n, nil)
+			j.read(t.Context(), h, &n, nil, nil)
 			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
@@ -143,7 +172,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(slowInterval)
 		n = snapshot.Node{}
-		if j.read(t.Context(), h, &n, nil); len(j.found) != 0 || len(n.Issues) != 0 {
+		if j.read(t.Context(), h, &n, nil, nil); len(j.found) != 0 || len(n.Issues) != 0 {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
 	})

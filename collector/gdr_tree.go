@@ -25,10 +25,11 @@ type branch struct {
 type gdrGPU struct {
 	gdr.GPU
 	branch
-	hops     []snapshot.PCIeHop // from the root port to itself
-	minor    int                // of /dev/nvidiaN
-	emulated bool               // its bridge is a hypervisor's, or there is none
-	domain   *bool              // in an NVLink domain of several hosts; nil: not told
+	hops      []snapshot.PCIeHop // from the root port to itself
+	minor     int                // of /dev/nvidiaN
+	emulated  bool               // its bridge is a hypervisor's, or there is none
+	processes []int              // that compute on it, as NVML tells; nil: not told
+	domain    *bool              // in an NVLink domain of several hosts; nil: not told
 }
 
 // gdrNIC is an RDMA device with its way to the root.
@@ -110,7 +111,7 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 		g.Linked = new(bool)
 	}
 	domain := o.Fabric != nil && o.Fabric.Cluster != ""
-	g.domain = &domain
+	g.domain, g.processes = &domain, o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}

@@ -148,8 +148,8 @@ func publicProcess(data []byte) []byte {
 }
 
 // Processes records an entry for each.
-func (r *Recorder) Processes(ctx context.Context, first []int) ([]snapshot.Process, bool, error) {
-	found, refused, err := r.inner.Processes.Processes(ctx, first)
+func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+	found, refused, err := r.inner.Processes.Processes(ctx, first, only)
 	if err != nil {
 		return found, refused, err
 	}
@@ -169,7 +169,7 @@ func (r *Recorder) Processes(ctx context.Context, first []int) ([]snapshot.Proce
 }
 
 // Processes gives the recorded ones.
-func (p *Player) Processes(context.Context, []int) (found []snapshot.Process, refused bool, err error) {
+func (p *Player) Processes(context.Context, []int, bool) (found []snapshot.Process, refused bool, err error) {
 	names, err := p.List(processDir)
 	if err != nil {
 		if host.IsAbsent(err) {

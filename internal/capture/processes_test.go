@@ -14,7 +14,7 @@ import (
 
 type processes []snapshot.Process
 
-func (p processes) Processes(context.Context, []int) ([]snapshot.Process, bool, error) {
+func (p processes) Processes(context.Context, []int, bool) ([]snapshot.Process, bool, error) {
 	return p, false, nil
 }
 
@@ -31,12 +31,12 @@ func TestProcessesRoundTrip(t *testing.T) {
 	}
 	src := &host.Host{Processes: processes(want)}
 	rec := NewRecorder(src)
-	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil); err != nil {
+	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	rec.EndRound(0)
 	src.Processes = processes(want[1:])
-	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil); err != nil {
+	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	rec.EndRound(15 * time.Second)
@@ -57,7 +57,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 		if err := p.Seek(at); err != nil {
 			t.Fatal(err)
 		}
-		got, refused, err := p.Host().Processes.Processes(t.Context(), nil)
+		got, refused, err := p.Host().Processes.Processes(t.Context(), nil, false)
 		if err != nil || refused || !reflect.DeepEqual(got, want[i:]) {
 			t.Errorf("round %d: %+v %v %v", i, got, refused, err)
 		}

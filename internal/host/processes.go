@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,9 +16,9 @@ import (
 // Processes tells which processes use RDMA devices.
 type Processes interface {
 	// Processes looks at what processes hold, for scanTime at most: at those of first, then at the others, with which it goes on at the
-	// next call. It gives those that hold an RDMA device, or a GPU with NCCL. Other users' processes need CAP_SYS_PTRACE; what is not
+	// next call. Only says that there are no others to be looked for, which is not believed where one of first cannot be seen. It gives those that hold an RDMA device, or a GPU with NCCL. Other users' processes need CAP_SYS_PTRACE; what is not
 	// permitted is left out, and refused says so. A process that is stuck in the kernel may hold up the caller: it calls from a lane.
-	Processes(ctx context.Context, first []int) (found []snapshot.Process, refused bool, err error)
+	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
 // scanTime bounds one look: a link of /proc/PID/fd takes a microsecond.
@@ -46,7 +47,7 @@ func newProcessTable(t *tree) *processTable {
 	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, lanes: NewLanes()}
 }
 
-func (p *processTable) Processes(ctx context.Context, first []int) (found []snapshot.Process, refused bool, err error) {
+func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
 	pids, err := p.pids()
 	if err != nil {
 		return nil, false, err
@@ -64,9 +65,15 @@ func (p *processTable) Processes(ctx context.Context, first []int) (found []snap
 	start := p.now()
 	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
 	for _, pid := range first {
-		if _, there := slices.BinarySearch(pids, pid); there && due() {
+		_, there := slices.BinarySearch(pids, pid)
+		only = only && there
+		if there && due() {
 			refused = p.look(ctx, pid) || refused
 		}
+	}
+	if only {
+		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !slices.Contains(first, pid) })
+		return p.sorted(), refused, nil
 	}
 	from, _ := slices.BinarySearch(pids, p.next)
 	p.next = 0
@@ -80,12 +87,14 @@ func (p *processTable) Processes(ctx context.Context, first []int) (found []snap
 			refused = p.look(ctx, pid) || refused
 		}
 	}
-	for _, pid := range pids {
-		if one, ok := p.held[pid]; ok {
-			found = append(found, one)
-		}
+	return p.sorted(), refused, nil
+}
+
+func (p *processTable) sorted() (out []snapshot.Process) {
+	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
+		out = append(out, p.held[pid])
 	}
-	return found, refused, nil
+	return out
 }
 
 // look looks at one process, and keeps it if it is one of those that are looked for.

@@ -82,14 +82,14 @@ func TestProcesses(t *testing.T) {
 		{PID: 43, Verbs: []string{"uverbs0"}, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
 		{PID: 46, Command: "vllm", GPUs: []int{5}, NCCL: "2.22.3", HasNCCL: true, Mover: true, Env: map[string]string{}},
 	}
-	got, refused, err := table.Processes(t.Context(), nil)
+	got, refused, err := table.Processes(t.Context(), nil, false)
 	if err != nil || refused || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v %v\nwant %+v", got, refused, err, want)
 	}
 	if err := os.RemoveAll(filepath.Join(p.dir, "proc", "42")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := table.Processes(t.Context(), nil); len(got) != 2 || got[0].PID != 43 || err != nil || table.lib[42].hasNCCL {
+	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || got[0].PID != 43 || err != nil || table.lib[42].hasNCCL {
 		t.Errorf("%+v %v", got, err)
 	}
 }
@@ -106,8 +106,19 @@ func TestProcessesNamed(t *testing.T) {
 		clock = clock.Add(scanTime / 2)
 		return clock
 	}
-	if got, _, err := table.Processes(t.Context(), []int{99, 12345}); len(got) != 1 || got[0].PID != 99 || err != nil {
-		t.Errorf("%+v %v", got, err)
+	if got, _, err := table.Processes(t.Context(), []int{99, 12345}, true); len(got) != 1 || got[0].PID != 99 || err != nil || table.next == 0 {
+		t.Errorf("one that cannot be seen: %+v %v", got, err)
+	}
+	p.process(98, []string{"/dev/infiniband/uverbs0"}, nil)
+	table.now = time.Now
+	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || err != nil {
+		t.Errorf("all: %+v %v", got, err)
+	}
+	if got, _, err := table.Processes(t.Context(), []int{98}, true); len(got) != 1 || got[0].PID != 98 || err != nil {
+		t.Errorf("no others: %+v %v", got, err)
+	}
+	if got, _, err := table.Processes(t.Context(), nil, true); len(got) != 0 || err != nil {
+		t.Errorf("nobody: %+v %v", got, err)
 	}
 }
 
@@ -123,7 +134,7 @@ func TestProcessesGoOn(t *testing.T) {
 		return clock
 	}
 	for look, want := range []int{2, 4, 4, 4} {
-		if got, _, err := table.Processes(t.Context(), nil); len(got) != want || err != nil {
+		if got, _, err := table.Processes(t.Context(), nil, false); len(got) != want || err != nil {
 			t.Errorf("look %d: %+v %v", look, got, err)
 		}
 	}
