@@ -14,7 +14,7 @@ const (
 	bufinfoPath = "sys/kernel/debug/dma_buf/bufinfo"
 	// bufinfoInterval is the least time between two looks: the kernel takes the lock of each DMA-BUF, which jobs wait for.
 	bufinfoInterval = 10 * time.Minute
-	// bufinfoTime and bufinfoSize bound one.
+	// bufinfoTime and bufinfoSize bound one. The kernel makes the whole text before it gives the first byte of it.
 	bufinfoTime = 50 * time.Millisecond
 	bufinfoSize = 64 << 10
 )

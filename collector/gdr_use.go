@@ -32,12 +32,18 @@ type gdrUse struct {
 	ports     meters // bytes, by portKey
 	others    meters // bytes of interfaces that belong to no RDMA device, by name and direction
 	bufinfo   bufinfo
-	suspected bool // only DMA-BUFs have to be looked at to tell of staging
-	rates     map[string]float64
+	suspected bool               // only DMA-BUFs have to be looked at to tell of staging
+	rates     map[string]float64 // bits per second of the ports, by portKey
 }
 
-// read takes what the ports of the last round have counted, and where jobs need it what other interfaces have, and DMA-BUFs.
+// read takes, while there are jobs, what the ports of the last round have counted, and where one needs it what other interfaces have, and
+// DMA-BUFs.
 func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs *gdrJobs, devices []snapshot.Device, at time.Time) {
+	if len(jobs.found) == 0 {
+		clear(u.ports)
+		clear(u.others)
+		return
+	}
 	u.rates = map[string]float64{}
 	for i := range devices {
 		for j := range devices[i].Ports {

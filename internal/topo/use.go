@@ -28,8 +28,8 @@ type Process struct {
 	Verbs        []string          `json:"rdma_nodes"`
 	Regions      *uint64           `json:"memory_regions,omitempty"`
 	RegionBytes  *uint64           `json:"memory_region_bytes,omitempty"`
-	NCCL         string            `json:"nccl_version,omitempty"`
 	HasNCCL      bool              `json:"nccl"`
+	NCCL         string            `json:"nccl_version,omitempty"`
 	Plugin       bool              `json:"net_plugin,omitempty"`
 	Mover        bool              `json:"cache_mover,omitempty"`
 	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
@@ -51,7 +51,7 @@ func (m *Machine) seen(d *snapshot.GDR) {
 	for i := range d.Processes {
 		p := &d.Processes[i]
 		m.Processes = append(m.Processes, Process{
-			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: p.Verbs, Regions: p.Regions, RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
+			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions, RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
 			NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory, Env: p.Env, Conf: p.Conf,
 		})
 	}
