@@ -24,15 +24,22 @@ type bufinfo struct {
 	on       bool // --collector.gdr.bufinfo
 	at       time.Time
 	attached map[string]uint64 // buffers of GPUs by address of the device that is attached; nil: not known
+	failed   []snapshot.Issue  // of the last look
 }
 
-// look reads them if it is time. What was seen holds until the next look.
+// look reads them if it is time. What was seen, or why nothing was, holds until the next look.
 func (b *bufinfo) look(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
-	now := h.Now()
-	if !b.on || !suspected || !b.at.IsZero() && now.Sub(b.at) < bufinfoInterval {
+	if !b.on || !suspected {
 		return
 	}
-	b.at, b.attached = now, nil
+	if now := h.Now(); b.at.IsZero() || now.Sub(b.at) >= bufinfoInterval {
+		b.at, b.attached, b.failed = now, nil, nil
+		b.read(ctx, h)
+	}
+	n.Issues = append(n.Issues, b.failed...)
+}
+
+func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	ctx, cancel := context.WithTimeout(ctx, bufinfoTime)
 	defer cancel()
 	var text []byte
@@ -48,7 +55,7 @@ func (b *bufinfo) look(ctx context.Context, h *host.Host, n *snapshot.Node, susp
 		err = failed
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+		b.failed = []snapshot.Issue{{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.Needs(), Reason: string(host.ReasonOf(err)), Err: err}}
 		return
 	}
 	found, complete := parseBufinfo(text)

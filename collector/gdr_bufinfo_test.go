@@ -123,6 +123,7 @@ func TestBufinfoThatTellsNothing(t *testing.T) {
 		b := bufinfo{on: true}
 		var n snapshot.Node
 		h := machine(t, c.entries)
+		b.look(t.Context(), h, &snapshot.Node{}, true)
 		if b.look(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
 			t.Errorf("%s: %v %+v", c.name, value(b.of(h.Now(), nil)), n.Issues)
 		}
