@@ -85,20 +85,20 @@ type holders struct {
 	named   bool                    // all devices have told, and whose each context is
 }
 
-// readHolders asks all devices. A kernel without the command, or without netlink, costs no issue.
+// readHolders asks all devices, and waits for them as long as for the processes. A kernel without the command, or without netlink, costs no issue.
 func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
 	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
+	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	defer cancel()
 	for _, device := range devices {
 		var found []host.RDMAHolder
 		var failed error
-		asking, cancel := context.WithTimeout(ctx, processPatience)
-		err := h.Lanes.Do(asking, "holders/"+device, func() {
+		err := h.Lanes.Do(ctx, "holders/"+device, func() {
 			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
 			start := time.Now()
-			found, failed = h.RDMA.Holders(asking, device)
+			found, failed = h.RDMA.Holders(ctx, device)
 			h.Meter.Spend(host.SourceHolders, host.SourceHolders.Lock(), time.Since(start))
 		})
-		cancel()
 		if err == nil {
 			err = failed
 		}

@@ -52,7 +52,7 @@ one with an RDMA device, how its data goes to other hosts now.
 | state | needs all of |
 |---|---|
 | ` + "`gdr`" + ` | NCCL, an RDMA device, a decision for the direct way, memory of GPUs that is registered with NICs, and not by others alone as far as memory regions tell |
-| ` + "`staging`" + ` | NCCL, its settings read, a decision for the direct way, more than 5 % of the rate on a port of the GPU's best NIC, no word of its scheduler for a single node, no library beside it that moves caches, and both records of registered GPU memory read and empty |
+| ` + "`staging`" + ` | NCCL, its settings read, a decision for the direct way, more than 5 % of the rate on a port of the GPU's best NIC (as its PMA counters tell), no word of its scheduler for a single node, no library beside it that moves caches, and both records of registered GPU memory read and empty |
 | ` + "`tcp`" + ` | NCCL, no RDMA device, several nodes by its scheduler's word, no NVLink domain of several hosts, more than 1 Gb/s on a network interface that belongs to no RDMA device |
 | ` + "`host_only`" + ` | an RDMA device and no NCCL, or a single node by its scheduler's word |
 | ` + "`unknown`" + ` | none of these, or something that cannot be read |
