@@ -38,7 +38,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	h.GPUs = &fakeGPUs{nvml: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}}}
 	o := Options{fabric: &fabric{}, gpus: &gpuReadings{}}
 	o.fabric.begin()
-	o.fabric.tell(nil, []string{coupled, alone, beside})
+	o.fabric.tell(time.Time{}, nil, []string{coupled, alone, beside})
 	n, samples := collect(t, newPCIe(o), h)
 	if len(n.Issues) > 0 {
 		t.Error(n.Issues)
