@@ -71,6 +71,8 @@ type Options struct {
 	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
 	GPUInterval time.Duration
 	GPUFull     bool // all figures of GPUs, not only those of the fabric
+	// Bufinfo permits a look at the DMA-BUFs of the machine, which holds up jobs for a moment, where one of them is suspected of staging.
+	Bufinfo bool
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
