@@ -64,8 +64,7 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// SampleInterval is how often ports are sampled that are being paused; 0: never.
 	SampleInterval time.Duration
-	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay;
-	// less: nobody does.
+	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay.
 	ModuleInterval time.Duration
 	// NCCL is the job that GPUDirect RDMA is judged for.
 	NCCL gdr.Job

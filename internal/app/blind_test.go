@@ -223,3 +223,12 @@ func TestCollectorOffIsBlind(t *testing.T) {
 		}
 	}
 }
+
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is told.
+func TestModulesAreNotRead(t *testing.T) {
+	s := serve(t, "--replay="+fixture("optics-hot"), "--transceiver.interval=0s")
+	_, body, _ := s.get(t, "/metrics")
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
+		t.Errorf("%.2000s", body)
+	}
+}

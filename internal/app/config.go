@@ -29,7 +29,7 @@ type config struct {
 	timeout          time.Duration
 	maxProcs         int
 	sampleInterval   time.Duration // serve only
-	moduleInterval   time.Duration // serve only: collector.Options.ModuleInterval
+	moduleInterval   time.Duration // serve only
 	gpuInterval      time.Duration // serve only
 	gpuMode          string
 	bufinfo          bool

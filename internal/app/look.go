@@ -44,7 +44,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
 	defer cancel()
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Blind: func() *blind.Detector { return unseen }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Blind: func() *blind.Detector { return unseen }})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil

@@ -21,9 +21,6 @@ const (
 // reasons are all of them, in that order.
 var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, NotSupported}
 
-// Reasons lists all of them.
-func Reasons() []Reason { return slices.Clone(reasons[:]) }
-
 // Gap is an alert that cannot be judged.
 type Gap struct {
 	Alert   string

@@ -49,7 +49,8 @@ func TestUnavailable(t *testing.T) {
 					on = append(on, c.collector("c"))
 				}
 				s := scheduler(t, 0, on...)
-				s.Blind = blind.New([]blind.Alert{{Name: "A", Need: blind.Need{Metric: "wanted"}}}, []blind.Metric{{Desc: wanted, Collectors: []string{"c"}}})
+				unseen := blind.New([]blind.Alert{{Name: "A", Need: blind.Need{Metric: "wanted"}}}, []blind.Metric{{Desc: wanted, Collectors: []string{"c"}}})
+				s.Blind = func() *blind.Detector { return unseen }
 				p, err := s.Collect(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
