@@ -45,7 +45,7 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./docs/gen
 
 .PHONY: check
-check: $(BIN)/promtool ## linters, promtool, generated files
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
@@ -55,6 +55,8 @@ check: $(BIN)/promtool ## linters, promtool, generated files
 	$(GO) run ./docs/gen -check
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
+	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
+	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
 .PHONY: fmt
@@ -93,3 +95,9 @@ clean: ## remove what was built
 
 $(BIN)/promtool: tools/prometheus/go.mod
 	$(GO) build -tags remove_all_sd -modfile=tools/prometheus/go.mod -o $@ github.com/prometheus/prometheus/cmd/promtool
+
+$(BIN)/pint: tools/pint/go.mod
+	$(GO) build -tags remove_all_sd -modfile=tools/pint/go.mod -o $@ github.com/cloudflare/pint/cmd/pint
+
+$(BIN)/amtool: tools/alertmanager/go.mod
+	$(GO) build -modfile=tools/alertmanager/go.mod -o $@ github.com/prometheus/alertmanager/cmd/amtool

@@ -28,7 +28,7 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	if function == "" {
 		return d
 	}
-	d.PCIAddress, d.Role = path.Base(function), string(pci.RoleOf(function, gpus))
+	d.PCIAddress, d.Role = path.Base(function), string(r.role(function, gpus))
 	if n := r.optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
@@ -37,6 +37,15 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 		d.PhysicalFunction = path.Base(target)
 	}
 	return d
+}
+
+// role is what a NIC is for, by its place. That a port which a hypervisor made leads to no GPU tells nothing.
+func (r *reader) role(function string, gpus []string) pci.Role {
+	role := pci.RoleOf(function, gpus)
+	if role == pci.Other && pci.Emulated(r.optional(pciDir+pci.Functions(function)[0]+"/vendor")) {
+		return pci.Unknown
+	}
+	return role
 }
 
 // function tells what kind of function a device directory is on, and the path of the PCI function, the parent's for a

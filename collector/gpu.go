@@ -7,9 +7,11 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -18,10 +20,11 @@ type gpu struct {
 	Options
 	nodes map[string]string // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
 	at    time.Time
+	known map[string]site.GPU // GPUs that NVML has shown, by UUID
 }
 
 func newGPU(o Options) *Collector {
-	c := &gpu{Options: o}
+	c := &gpu{Options: o, known: map[string]site.GPU{}}
 	return &Collector{
 		Name:    "gpu",
 		Help:    "NVIDIA GPUs as NVML tells them: NVLinks, fabric, PCIe, XID errors",
@@ -44,6 +47,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(nil)
 		return
 	}
+	section.Ignored = c.ignored(r.nvml.GPUs)
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
 	section.GPUs = slices.Clone(r.nvml.GPUs) // others have the reading as well
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: r.stuck()})
@@ -53,6 +57,21 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	}
 	n.GPUs = section
 	done(nil)
+}
+
+// ignored asks of every GPU that has been shown: that it does not answer is a fault to be ignored as well.
+func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
+	for i := range shown {
+		g := &shown[i]
+		c.known[g.UUID] = site.GPU{Hostname: c.Hostname, Index: strconv.Itoa(g.Index), UUID: g.UUID, PCIAddress: g.PCIAddress}
+	}
+	conf := c.Site.Current()
+	for _, uuid := range slices.Sorted(maps.Keys(c.known)) {
+		if g := c.known[uuid]; conf.IgnoredGPU(g) {
+			out = append(out, snapshot.GPUName{Index: g.Index, UUID: g.UUID})
+		}
+	}
+	return out
 }
 
 // issues are the errors of a reading. A machine without NVIDIA driver, and NVML released on request, are none.

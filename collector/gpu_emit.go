@@ -41,6 +41,12 @@ var (
 		Labels: gpuLabels("pci_bus_id", "model", "serial_number", "numa_node"),
 		Source: "nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
 	}
+	gpuIgnored = &Desc{
+		Name: "rdma_gpu_ignored", Beside: "rdma_gpu_info", Type: gauge, Scope: scopeGPU,
+		Help:   "A GPU whose faults raise no alert, because --config.file says so; always 1, absent for others. Told of GPUs that NVML has shown.",
+		Labels: gpuLabels(),
+		Source: "--config.file",
+	}
 	gpuNVLinkErrors = &Desc{
 		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
 		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
@@ -80,8 +86,8 @@ type gpuFigure struct {
 	value func(*snapshot.GPU) *float64
 }
 
-// gpuFigures are the metrics of single values. Outside full mode are those that tell of the fabric and that the DCGM exporter does not
-// have by default.
+// gpuFigures are the metrics of single values. Outside full mode are those that tell of the fabric: NVLinks, PCIe, and whether a GPU is
+// fit to use them.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links", func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
@@ -91,25 +97,25 @@ var gpuFigures = []gpuFigure{
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
 	gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "What a GPU needs in order to recover: 0 nothing, 1 reset, 2 reboot of the node, 3 drain of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of its PCIe bus, 7 reboot of the system.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction }),
-	gpuUint("rdma_gpu_pcie_generation", gauge, "", true, "PCIe generation that the link of a GPU runs at. An idle GPU is at 1 to save power: no fault. Full mode only.",
+	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "PCIe generation that the link of a GPU runs at. An idle GPU is at 1 to save power: no fault.",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
-	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", true, "Newest PCIe generation that GPU and slot can. Full mode only.",
+	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that GPU and slot can.",
 		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
-	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", true, "PCIe lanes that a GPU uses. Full mode only.",
+	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", false, "PCIe lanes that a GPU uses.",
 		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
-	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", true, "Most PCIe lanes that GPU and slot can. Full mode only.",
+	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", false, "Most PCIe lanes that GPU and slot can.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
-	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", true, "Bytes that a GPU has sent over PCIe, overhead of packets included, since the exporter reads it. Full mode only. Measured by the driver's performance monitor (Hopper and later): its counter has 32 bits, which wrap in a tenth of a second.",
+	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false, "Bytes that a GPU has sent over PCIe, overhead of packets included, since the exporter reads it. Measured by the driver's performance monitor (Hopper and later): its counter has 32 bits, which wrap in a tenth of a second.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
-	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", true, "Bytes that a GPU has received over PCIe, overhead of packets included, since the exporter reads it. Full mode only. Measured as those that it has sent.",
+	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false, "Bytes that a GPU has received over PCIe, overhead of packets included, since the exporter reads it. Measured as those that it has sent.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
-	gpuUint("rdma_gpu_pcie_replays_total", counter, "", true, "Packets that a GPU has sent again over PCIe. Full mode only.",
+	gpuUint("rdma_gpu_pcie_replays_total", counter, "", false, "Packets that a GPU has sent again over PCIe.",
 		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
 	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks that a GPU has, those that lead nowhere among them. Full mode only.",
 		"NVML_FI_DEV_NVLINK_LINK_COUNT", func(g *snapshot.GPU) *uint64 { return g.NVLinks }),
-	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", counter, "bytes", true, "Bytes of data that a GPU has sent over NVLink. Full mode only.",
+	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", counter, "bytes", false, "Bytes of data that a GPU has sent over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *snapshot.GPU) *uint64 { return g.NVLinkTransmit }),
-	gpuUint("rdma_gpu_nvlink_receive_bytes_total", counter, "bytes", true, "Bytes of data that a GPU has received over NVLink. Full mode only.",
+	gpuUint("rdma_gpu_nvlink_receive_bytes_total", counter, "bytes", false, "Bytes of data that a GPU has received over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *snapshot.GPU) *uint64 { return g.NVLinkReceive }),
 	gpuFloat("rdma_gpu_temperature_celsius", "celsius", "Temperature of a GPU. Full mode only.",
 		"nvmlDeviceGetTemperature", func(g *snapshot.GPU) *float64 { return g.Temperature }),
@@ -144,7 +150,7 @@ func gpuUint(name string, kind exposition.Type, unit string, full bool, help, so
 }
 
 func gpuDescs() []*Desc {
-	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuHidden, gpuInfo, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
+	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
 	for _, f := range gpuFigures {
 		out = append(out, f.Desc)
 	}
@@ -172,6 +178,9 @@ var throttleReasons = []struct {
 func emitGPUs(n *snapshot.Node, s Sink) {
 	if n.GPUs == nil {
 		return
+	}
+	for _, g := range n.GPUs.Ignored {
+		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
 	if n.GPUs.Released != nil {
 		s.Emit(gpuReleased, n.GPUs.Released.Seconds())

@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -120,11 +121,11 @@ func TestGPUModes(t *testing.T) {
 		`rdma_gpu_info{UUID="GPU-0",gpu="0",model="NVIDIA H200",pci_bus_id="0000:1b:00.0"} 1`,
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="recovery",gpu="0"} 2`,
 		`rdma_gpu_nvlinks_up{UUID="GPU-0",gpu="0"} 17`,
+		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
 		`rdma_gpu_xid_events_total{UUID="GPU-0",gpu="0"} 0`,
 	}
 	more := []string{
 		`rdma_gpu_nvlink_errors_total{UUID="GPU-0",error="replay",gpu="0"} 1`,
-		`rdma_gpu_pcie_width_lanes{UUID="GPU-0",gpu="0"} 16`,
 		`rdma_gpu_power_watts{UUID="GPU-0",gpu="0"} 612.5`,
 		`rdma_gpu_remapped_rows{UUID="GPU-0",error="correctable",gpu="0"} 3`,
 		`rdma_gpu_row_remapping{UUID="GPU-0",gpu="0",state="pending"} 1`,
@@ -171,7 +172,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"a library that cannot be used", &fakeGPUs{err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &fakeGPUs{err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
 		{"released", &fakeGPUs{err: syscall.EBUSY, released: time.Minute}, "[]", 1, false},
-		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 7, false},
+		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
 		{"a call that does not return", &fakeGPUs{nvml: snapshot.NVML{Driver: "1"}, errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", slowGPUs(time.Minute), "[stuck]", 0, true},
 	} {
@@ -210,6 +211,33 @@ func TestGPUHidden(t *testing.T) {
 		if strings.HasPrefix(s, "rdma_gpu_hidden") && strings.Contains(s, "1b:00.0") {
 			t.Error(s)
 		}
+	}
+}
+
+// TestGPUIgnored: what the operator says of a GPU holds while it does not answer, and while none is held.
+func TestGPUIgnored(t *testing.T) {
+	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0), h200(1)}}}
+	conf, err := site.Parse([]byte("ignore: [match: {gpu: GPU-1}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var store site.Store
+	store.Replace(conf)
+	c, h, g := gpuRounds(t, Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
+	for _, change := range []func(){func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = time.Minute }} {
+		change()
+		g.last = nil
+		_, samples := collect(t, c, h)
+		var got []string
+		for _, s := range samples {
+			if strings.HasPrefix(s, "rdma_gpu_ignored") {
+				got = append(got, s)
+			}
+		}
+		if want := []string{`rdma_gpu_ignored{UUID="GPU-1",gpu="1"} 1`}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+		f.nvml.GPUs = f.nvml.GPUs[:1]
 	}
 }
 

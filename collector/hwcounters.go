@@ -39,6 +39,7 @@ type hwState struct {
 	own     bool         // the device has counters beside those of its ports
 	ports   []int        // none while the kernel is still making them
 	traffic map[int]bool // ports whose traffic is in counters/
+	ib      map[int]bool // ports whose link layer is InfiniBand
 	nvlink  bool         // it manages NVLink switches: nothing is asked
 
 	order      map[string]hwNames // by directory
@@ -46,7 +47,9 @@ type hwState struct {
 	quarantine quarantine
 }
 
-func newHWState() *hwState { return &hwState{traffic: map[int]bool{}, order: map[string]hwNames{}} }
+func newHWState() *hwState {
+	return &hwState{traffic: map[int]bool{}, ib: map[int]bool{}, order: map[string]hwNames{}}
+}
 
 func newHWCounters(o Options) *Collector {
 	c := &hwCounters{Options: o, devices: map[string]*hwState{}}
@@ -97,6 +100,7 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 		for _, n := range st.ports {
 			files, _ := r.h.Files.List(portDir(name, n) + "/counters") // absent: no traffic there
 			st.traffic[n] = hasTraffic(files)
+			st.ib[n] = r.optional(portDir(name, n)+"/link_layer") == "InfiniBand"
 		}
 	}
 	d := snapshot.DeviceCounters{Name: name, Driver: st.driver}
@@ -112,7 +116,7 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 		if !ok { // no netlink, or no statistics for this port: sysfs says which
 			stats = st.files(r, portDir(name, n)+"/hw_counters")
 		}
-		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], Stats: stats})
+		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], InfiniBand: st.ib[n], Stats: stats})
 	}
 	if goneMeanwhile(r, name) {
 		st.ports, r.issues = nil, nil
@@ -187,10 +191,11 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
 			for _, st := range p.Stats {
-				if st.Value == notDecoded {
+				desc := transportDesc(names, st.Name)
+				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(seldomDescs, desc) {
 					continue
 				}
-				if desc := transportDesc(names, st.Name); desc != nil && !(p.Traffic && isTraffic(desc)) {
+				if desc != nil && !(p.Traffic && isTraffic(desc)) {
 					s.Emit(desc, float64(st.Value), d.Name, port)
 				} else if wanted(d.Driver, st.Name) {
 					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))

@@ -110,9 +110,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.fabric.begin()
 	c.forget(h, names)
-	if len(names) > 0 {
-		c.readGPUs(ctx, h)
-	}
+	c.readGPUs(ctx, h)
 	states := statesOf(c.devices, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
@@ -124,7 +122,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
-		c.fabric.tell(devices, gpus)
+		c.fabric.tell(now, devices, gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
 		done(nil)
 	})

@@ -13,7 +13,7 @@ import (
 var (
 	pcieSpeed = &Desc{
 		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root.",
+		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root. Links that lead to GPUs only have none: an idle GPU slows its link down.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
@@ -25,7 +25,7 @@ var (
 	}
 	pcieWidth = &Desc{
 		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
-		Help:   "Lanes that the link uses.",
+		Help:   "Lanes that a PCIe link on the way to an RDMA device or a GPU uses.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
@@ -43,7 +43,7 @@ var (
 	}
 	pcieErrors = &Desc{
 		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices and of the ports above them. severity: correctable, nonfatal, fatal.",
+		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal.",
 		Labels: []string{"pci_address", "severity"},
 		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}",
 	}
@@ -67,10 +67,11 @@ var (
 	}
 )
 
-// pcie keeps what was read of each device: links change when somebody changes hardware, and errors are judged over minutes.
+// pcie keeps what was read of each device and of the GPUs: links change when somebody changes hardware, and errors are judged over minutes.
 type pcie struct {
 	Options
 	devices map[string]*pciePath
+	ways    gpuWays
 }
 
 // pciePath belongs to the lane of its device.
@@ -84,9 +85,9 @@ func newPCIe(o Options) *Collector {
 	c := &pcie{Options: o, devices: map[string]*pciePath{}}
 	return &Collector{
 		Name:    "pcie",
-		Help:    "PCIe links between RDMA devices and their root ports: speed, width, bandwidth, errors",
+		Help:    "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
 		Default: true,
-		Descs:   []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
+		Descs:   []*Desc{pcieSpeed, pcieMaxSpeed, pcieWidth, pcieMaxWidth, pcieLinkInfo, gpuLinkInfo, pcieErrors, pcieAvailable, pcieCapable, pciePathInfo},
 		Read:    c.read,
 		Emit:    emitPCIe,
 	}
@@ -99,6 +100,8 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		return
 	}
 	states := statesOf(c.devices, names, func() *pciePath { return &pciePath{} })
+	gpus := make(chan gpuPaths, 1)
+	go func() { gpus <- c.gpuPaths(ctx, h) }() // a GPU that has fallen off its bus holds no device up
 	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {
 		st := states[name]
 		if r.due(st.at) {
@@ -107,7 +110,9 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		}
 		return st.path, st.ok
 	}, func(devices []snapshot.PCIePath) {
-		n.PCIe = &snapshot.PCIe{Devices: devices}
+		g := <-gpus
+		n.PCIe = &snapshot.PCIe{Devices: devices, GPUs: g.paths}
+		n.Issues = append(n.Issues, g.issues...)
 		done(nil)
 	})
 }
@@ -120,17 +125,21 @@ func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 	if function == "" || kind != snapshot.Physical {
 		return snapshot.PCIePath{}, false
 	}
-	out := snapshot.PCIePath{Device: device}
+	return snapshot.PCIePath{Device: device, Hops: r.pcieHops(function)}, true
+}
+
+// pcieHops are the functions of a path below /sys/devices, with the errors that each of them has counted: those of a link may stand at
+// either end.
+func (r *reader) pcieHops(function string) (out []snapshot.PCIeHop) {
 	for _, address := range pci.Functions(function) {
-		out.Hops = append(out.Hops, r.pcieHop(pciDir+address, address))
-	}
-	for i := max(0, len(out.Hops)-2); i < len(out.Hops); i++ { // the device and the port above it, where errors of their link are counted
-		dir := pciDir + out.Hops[i].Address
-		out.Hops[i].AER = snapshot.AER{
+		dir := pciDir + address
+		hop := r.pcieHop(dir, address)
+		hop.AER = snapshot.AER{
 			Correctable: r.aer(dir + "/aer_dev_correctable"), NonFatal: r.aer(dir + "/aer_dev_nonfatal"), Fatal: r.aer(dir + "/aer_dev_fatal"),
 		}
+		out = append(out, hop)
 	}
-	return out, true
+	return out
 }
 
 func (r *reader) pcieHop(dir, address string) snapshot.PCIeHop {
@@ -158,36 +167,54 @@ func emitPCIe(n *snapshot.Node, s Sink) {
 	if n.PCIe == nil {
 		return
 	}
-	links, functions := map[string]bool{}, map[string]bool{} // devices share those above a switch
+	e := pcieEmitter{Sink: s, links: map[string]bool{}, functions: map[string]bool{}}
 	for i := range n.PCIe.Devices {
 		d := &n.PCIe.Devices[i]
-		hops := make([]pci.Hop, len(d.Hops))
-		for j, h := range d.Hops {
-			hops[j] = pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}}
-			if !functions[h.Address] {
-				functions[h.Address] = true
-				emitAER(s, &d.Hops[j])
-			}
-		}
+		hops := e.hops(d.Hops)
 		for _, p := range pci.Pairs(hops) {
 			s.Emit(pcieLinkInfo, 1, d.Device, p.Lower, p.Upper)
-			if !links[p.Lower] {
-				links[p.Lower] = true
-				emitLink(s, p)
+			if !e.links[p.Lower] {
+				e.links[p.Lower] = true
+				e.speed(p)
+				e.width(p)
 			}
 		}
 		emitPath(s, d.Device, hops)
 	}
+	e.gpus(n.PCIe.GPUs)
 }
 
-func emitLink(s Sink, p pci.Pair) {
-	s.Emit(pcieSpeed, p.Speed, p.Lower)
-	s.Emit(pcieWidth, float64(p.Width), p.Lower)
-	if p.MaxSpeed != 0 {
-		s.Emit(pcieMaxSpeed, p.MaxSpeed, p.Lower)
+// pcieEmitter emits each link and each function once: devices and GPUs share those above a switch.
+type pcieEmitter struct {
+	Sink
+	links     map[string]bool // by the lower end
+	functions map[string]bool
+}
+
+// hops emits what the functions of a path have counted.
+func (e *pcieEmitter) hops(path []snapshot.PCIeHop) []pci.Hop {
+	hops := make([]pci.Hop, len(path))
+	for i, h := range path {
+		hops[i] = pci.Hop{Address: h.Address, Link: pci.Link{Speed: h.Speed, Width: h.Width, MaxSpeed: h.MaxSpeed, MaxWidth: h.MaxWidth}}
+		if !e.functions[h.Address] {
+			e.functions[h.Address] = true
+			emitAER(e.Sink, &path[i])
+		}
 	}
+	return hops
+}
+
+func (e *pcieEmitter) speed(p pci.Pair) {
+	e.Emit(pcieSpeed, p.Speed, p.Lower)
+	if p.MaxSpeed != 0 {
+		e.Emit(pcieMaxSpeed, p.MaxSpeed, p.Lower)
+	}
+}
+
+func (e *pcieEmitter) width(p pci.Pair) {
+	e.Emit(pcieWidth, float64(p.Width), p.Lower)
 	if p.MaxWidth != 0 {
-		s.Emit(pcieMaxWidth, float64(p.MaxWidth), p.Lower)
+		e.Emit(pcieMaxWidth, float64(p.MaxWidth), p.Lower)
 	}
 }
 

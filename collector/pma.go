@@ -30,8 +30,8 @@ var pmaCounters = []pmaCounter{
 	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
 	pma("port_xmit_packets", "rdma_port_transmit_packets_total", "", "RDMA packets sent, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
 	pma("port_rcv_packets", "rdma_port_receive_packets_total", "", "RDMA packets received, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
-	pma("unicast_xmit_packets", "rdma_port_transmit_unicast_packets_total", "", "Unicast packets sent.", 1, 64),
-	pma("unicast_rcv_packets", "rdma_port_receive_unicast_packets_total", "", "Unicast packets received.", 1, 64),
+	pma("unicast_xmit_packets", "rdma_port_transmit_unicast_packets_total", "", "Unicast packets sent. Absent on InfiniBand, where they are all packets but those of multicast.", 1, 64),
+	pma("unicast_rcv_packets", "rdma_port_receive_unicast_packets_total", "", "Unicast packets received. Absent on InfiniBand, where they are all packets but those of multicast.", 1, 64),
 	pma("multicast_xmit_packets", "rdma_port_transmit_multicast_packets_total", "", "Multicast packets sent.", 1, 64),
 	pma("multicast_rcv_packets", "rdma_port_receive_multicast_packets_total", "", "Multicast packets received.", 1, 64),
 	pma("symbol_error", "rdma_port_symbol_errors_total", "", "Minor link errors on one or more lanes.", 1, 16),
@@ -39,7 +39,7 @@ var pmaCounters = []pmaCounter{
 	pma("link_downed", "rdma_port_link_downed_total", "", "Times the link failed to recover and went down.", 1, 8),
 	pma("port_rcv_errors", "rdma_port_receive_errors_total", "", "Packets received with an error.", 1, 16),
 	pma("port_rcv_remote_physical_errors", "rdma_port_receive_remote_physical_errors_total", "", "Packets received with a bad end (EBP): the fault is beyond the neighbour.", 1, 16),
-	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets that a switch could not forward.", 1, 16),
+	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets that a switch could not forward. Absent on InfiniBand, where adapters do not count them.", 1, 16),
 	pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16),
 	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw filters; on bnxt_re: transmit errors.", 1, 8),
 	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and dropped because of P_Key or raw filters; on bnxt_re: receive discards.", 1, 8),
@@ -48,6 +48,9 @@ var pmaCounters = []pmaCounter{
 	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
 	pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32),
 }
+
+// idleOnInfiniBand say nothing there: packets are those of unicast and of multicast (IBA 16.1.4.5), and only switches relay.
+var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
@@ -95,7 +98,7 @@ func wraps(driver string) bool { return driver == "bnxt_en" }
 func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, st := range p.Counters {
 		c := pmaIndex[st.Name]
-		if c == nil {
+		if c == nil || p.LinkLayer == "InfiniBand" && slices.Contains(idleOnInfiniBand, c.file) {
 			continue
 		}
 		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)

@@ -55,3 +55,21 @@ func TestSaturation(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleOnInfiniBand: unicast packets follow from the other two, and nothing is relayed.
+func TestIdleOnInfiniBand(t *testing.T) {
+	for layer, want := range map[string][]string{
+		"InfiniBand": {`rdma_port_transmit_packets_total{device="d",port="1"} 9`, `rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`},
+		"Ethernet": {
+			`rdma_port_transmit_packets_total{device="d",port="1"} 9`, `rdma_port_transmit_unicast_packets_total{device="d",port="1"} 7`,
+			`rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`, `rdma_port_receive_switch_relay_errors_total{device="d",port="1"} 0`,
+		},
+	} {
+		p := &snapshot.Port{LinkLayer: layer, Counters: []snapshot.Stat{
+			{Name: "port_xmit_packets", Value: 9}, {Name: "unicast_xmit_packets", Value: 7}, {Name: "multicast_xmit_packets", Value: 2}, {Name: "port_rcv_switch_relay_errors"},
+		}}
+		if got := samples(pmaDescs(), func(s Sink) { emitPMA(s, &snapshot.Device{Name: "d"}, p, "1") }); !slices.Equal(got, want) {
+			t.Errorf("%s: %q", layer, got)
+		}
+	}
+}

@@ -17,12 +17,19 @@ func bondWide(d *Desc) *Desc {
 	return d
 }
 
+// seldom is a counter that is left out on InfiniBand while it is 0. Those of RoCE mlx5 names there as well, by what its firmware can
+// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); of the others few programs make the requests.
+func seldom(d *Desc) *Desc {
+	d.Help += " Absent on InfiniBand while it is 0."
+	return d
+}
+
 // The transport counters that several drivers have, under one name.
 var (
-	ecnMarked          = bondWide(transport("rdma_port_ecn_marked_packets_total", "", "RoCE packets received with the congestion experienced mark (notification point)."))
-	cnpSent            = bondWide(transport("rdma_port_cnp_sent_total", "", "Congestion notification packets sent (notification point)."))
-	cnpHandled         = bondWide(transport("rdma_port_cnp_handled_total", "", "Congestion notification packets received that slowed a flow (reaction point)."))
-	cnpIgnored         = bondWide(transport("rdma_port_cnp_ignored_total", "", "Congestion notification packets received and not acted upon (reaction point): control off on that priority, or the queue pair gone."))
+	ecnMarked          = seldom(bondWide(transport("rdma_port_ecn_marked_packets_total", "", "RoCE packets received with the congestion experienced mark (notification point).")))
+	cnpSent            = seldom(bondWide(transport("rdma_port_cnp_sent_total", "", "Congestion notification packets sent (notification point).")))
+	cnpHandled         = seldom(bondWide(transport("rdma_port_cnp_handled_total", "", "Congestion notification packets received that slowed a flow (reaction point).")))
+	cnpIgnored         = seldom(bondWide(transport("rdma_port_cnp_ignored_total", "", "Congestion notification packets received and not acted upon (reaction point): control off on that priority, or the queue pair gone.")))
 	outOfSequence      = transport("rdma_port_out_of_sequence_total", "", "Packets received out of order: loss, or adaptive routing at work.")
 	packetSequence     = transport("rdma_port_packet_sequence_errors_total", "", "NAKs for a sequence error received: the peer missed a packet.")
 	impliedNAK         = transport("rdma_port_implied_nak_errors_total", "", "Responses or ACKs with a later sequence number than expected: a loss on the way back.")
@@ -31,19 +38,19 @@ var (
 	receiveExhausted   = transport("rdma_port_receive_buffer_exhausted_total", "", "Packets dropped because no receive work request was posted.")
 	retriesExceeded    = transport("rdma_port_transport_retries_exceeded_total", "", "Requests whose retries ran out: the queue pair goes to error, and the job with it.")
 	rnrRetriesExceeded = transport("rdma_port_rnr_retries_exceeded_total", "", "Requests whose receiver-not-ready retries ran out: the queue pair goes to error.")
-	adaptiveRetrans    = transport("rdma_port_adaptive_retransmissions_total", "", "Adaptive retransmissions (RoCE accelerations).")
-	adaptiveTimeouts   = transport("rdma_port_adaptive_retransmission_timeouts_total", "", "Adaptive retransmissions started by a time-out.")
+	adaptiveRetrans    = seldom(transport("rdma_port_adaptive_retransmissions_total", "", "Adaptive retransmissions (RoCE accelerations)."))
+	adaptiveTimeouts   = seldom(transport("rdma_port_adaptive_retransmission_timeouts_total", "", "Adaptive retransmissions started by a time-out."))
 	retransmittedPkts  = transport("rdma_port_retransmitted_packets_total", "", "Packets sent again.")
 	retransmittedBytes = transport("rdma_port_retransmitted_bytes_total", "bytes", "Bytes sent again.")
-	slowRestarts       = transport("rdma_port_slow_restarts_total", "", "Times a flow restarted slowly after being idle.")
-	slowRestartCNPs    = transport("rdma_port_slow_restart_cnps_total", "", "Congestion notification packets made by slow restart.")
-	slowRestartTrans   = transport("rdma_port_slow_restart_transitions_total", "", "Changes of state of slow restart.")
+	slowRestarts       = seldom(transport("rdma_port_slow_restarts_total", "", "Times a flow restarted slowly after being idle."))
+	slowRestartCNPs    = seldom(transport("rdma_port_slow_restart_cnps_total", "", "Congestion notification packets made by slow restart."))
+	slowRestartTrans   = seldom(transport("rdma_port_slow_restart_transitions_total", "", "Changes of state of slow restart."))
 	duplicateRequests  = transport("rdma_port_duplicate_requests_total", "", "Requests received twice: the peer retransmitted.")
-	icrcErrors         = transport("rdma_port_icrc_errors_total", "", "RoCE packets received with a wrong invariant CRC. Counted for the whole port.")
+	icrcErrors         = seldom(transport("rdma_port_icrc_errors_total", "", "RoCE packets received with a wrong invariant CRC. Counted for the whole port."))
 	readRequests       = transport("rdma_port_read_requests_received_total", "", "RDMA READ requests received.")
 	writeRequests      = transport("rdma_port_write_requests_received_total", "", "RDMA WRITE requests received.")
-	atomicRequests     = transport("rdma_port_atomic_requests_received_total", "", "Atomic requests received.")
-	dctConnects        = transport("rdma_port_dct_connects_received_total", "", "Connect requests of dynamically connected transport received.")
+	atomicRequests     = seldom(transport("rdma_port_atomic_requests_received_total", "", "Atomic requests received."))
+	dctConnects        = seldom(transport("rdma_port_dct_connects_received_total", "", "Connect requests of dynamically connected transport received."))
 	reqCQEErrors       = transport("rdma_port_requester_cqe_errors_total", "", "Completions with an error at the requester.")
 	reqCQEFlush        = transport("rdma_port_requester_cqe_flush_errors_total", "", "Work requests flushed at the requester; normal at teardown.")
 	reqRemoteAccess    = transport("rdma_port_requester_remote_access_errors_total", "", "Requests that the peer refused for want of access rights.")
@@ -65,6 +72,12 @@ var (
 		reqCQEErrors, reqCQEFlush, reqRemoteAccess, reqRemoteInvalid, respCQEErrors, respCQEFlush, respLocalLength, respRemoteAccess,
 	}
 )
+
+// seldomDescs are the counters that are left out on InfiniBand while they are 0.
+var seldomDescs = []*Desc{
+	ecnMarked, cnpSent, cnpHandled, cnpIgnored, adaptiveRetrans, adaptiveTimeouts, slowRestarts, slowRestartCNPs, slowRestartTrans, icrcErrors,
+	atomicRequests, dctConnects,
+}
 
 // isTraffic tells the counters that counters/ has as well, with more of the truth.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }

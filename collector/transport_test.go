@@ -196,6 +196,35 @@ func TestTrafficIsToldOnce(t *testing.T) {
 	}
 }
 
+// TestSeldomCountersOnInfiniBand: they are left out while they say nothing; of others, and on Ethernet, 0 is told.
+func TestSeldomCountersOnInfiniBand(t *testing.T) {
+	marks := func(v uint64) snapshot.Stat { return snapshot.Stat{Name: "np_ecn_marked_roce_packets", Value: v} }
+	retries := snapshot.Stat{Name: "req_transport_retries_exceeded"}
+	for _, c := range []struct {
+		infiniBand bool
+		stats      []snapshot.Stat
+		want       []string
+	}{
+		{true, []snapshot.Stat{marks(0), retries}, []string{`rdma_port_transport_retries_exceeded_total{device="d",port="1"} 0`}},
+		{true, []snapshot.Stat{marks(7)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 7`}},
+		{false, []snapshot.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
+	} {
+		col := newHWCounters(Options{})
+		port := snapshot.PortCounters{Number: 1, InfiniBand: c.infiniBand, Stats: c.stats}
+		got := samples(col.Descs, func(s Sink) {
+			col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: "mlx5_core", Ports: []snapshot.PortCounters{port}}}}}, s)
+		})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("InfiniBand %v: %q, want %q", c.infiniBand, got, c.want)
+		}
+	}
+	for _, d := range transportDescs {
+		if said := strings.HasSuffix(d.Help, "Absent on InfiniBand while it is 0."); said != slices.Contains(seldomDescs, d) {
+			t.Errorf("%s: its help says so: %v", d.Name, said)
+		}
+	}
+}
+
 func TestCountersThatCouldNotBeDecodedAreNotTold(t *testing.T) {
 	got := emitted("ionic", false, snapshot.Stat{Name: "tx_rdma_ack_timeout", Value: 1<<64 - 1}, snapshot.Stat{Name: "other", Value: 1<<64 - 1}, snapshot.Stat{Name: "req_rx_cqe_err", Value: 1})
 	if !slices.Equal(got, []string{`rdma_port_requester_cqe_errors_total{device="d",port="1"} 1`}) {

@@ -12,10 +12,15 @@ import (
 )
 
 // guard says which of what the operator ignores cannot be in a result.
-type guard struct{ ports, devices bool } // an ignored device's ports are ignored: what is without ports is without devices
+type guard struct{ ports, devices, gpus bool } // an ignored device's ports are ignored: what is without ports is without devices
 
-func (g guard) or(o guard) guard  { return guard{g.ports || o.ports, g.devices || o.devices} }
-func (g guard) and(o guard) guard { return guard{g.ports && o.ports, g.devices && o.devices} }
+func (g guard) or(o guard) guard {
+	return guard{g.ports || o.ports, g.devices || o.devices, g.gpus || o.gpus}
+}
+
+func (g guard) and(o guard) guard {
+	return guard{g.ports && o.ports, g.devices && o.devices, g.gpus && o.gpus}
+}
 
 // ignoring are the metrics that mark what is ignored, with the labels to be matched and what an unless of them takes away.
 var ignoring = map[string]struct {
@@ -24,9 +29,10 @@ var ignoring = map[string]struct {
 }{
 	"rdma_port_ignored":   {[]string{"device", "instance", "job", "port"}, guard{ports: true, devices: true}},
 	"rdma_device_ignored": {[]string{"device", "instance", "job"}, guard{devices: true}},
+	"rdma_gpu_ignored":    {[]string{"UUID", "gpu", "instance", "job"}, guard{gpus: true}},
 }
 
-// TestAlertsLeaveOutWhatIsIgnored: an alert on a port or device has an unless of the mark of ignored ones, itself or in a
+// TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless of the mark of ignored ones, itself or in a
 // recording rule that it reads; one on a host counts none of them. Those on the exporter's own work have nothing to ignore.
 func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	files, names, err := rules.Node()
@@ -65,6 +71,10 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 		case slices.Contains(result, "device"):
 			if !g.ports && !g.devices {
 				t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
+			}
+		case slices.Contains(result, "gpu"):
+			if !g.gpus {
+				t.Errorf("%s: ignored GPUs may come out of it; its last line has to be: unless on (instance, job, gpu, UUID) rdma_gpu_ignored\n%s", r.Name, r.Expr)
 			}
 		case slices.ContainsFunc(r.Metrics, func(m string) bool { return !ofHost(m) }):
 			if !g.ports && !g.devices {
@@ -125,6 +135,7 @@ func guardedBinary(e *parser.BinaryExpr, recorded map[string]guard) guard {
 	return left.or(guard{
 		ports:   right.ports && matched(e.VectorMatching, "device", "port"),
 		devices: right.devices && matched(e.VectorMatching, "device"),
+		gpus:    right.gpus && matched(e.VectorMatching, "gpu", "UUID"),
 	})
 }
 
@@ -141,26 +152,31 @@ func matched(m *parser.VectorMatching, labels ...string) bool {
 func TestGuarded(t *testing.T) {
 	pql := parser.NewParser(parser.Options{})
 	const ports, devices = "unless on (instance, job, device, port) rdma_port_ignored", "unless on (instance, job, device) rdma_device_ignored"
+	const gpus = "unless on (instance, job, gpu, UUID) rdma_gpu_ignored"
 	for text, want := range map[string]guard{
 		"a":          {},
-		"a " + ports: {true, true},
-		"a > 2 unless b " + ports + " and c == 4": {true, true},
-		"a " + devices: {false, true},
-		"a and clean":  {true, true},
-		"a and on (instance, job, device, port) clean": {true, true},
-		"a and on (instance, job, device) clean":       {false, true},
+		"a " + ports: {ports: true, devices: true},
+		"a > 2 unless b " + ports + " and c == 4": {ports: true, devices: true},
+		"a " + devices: {devices: true},
+		"a and clean":  {ports: true, devices: true},
+		"a and on (instance, job, device, port) clean": {ports: true, devices: true},
+		"a and on (instance, job, device) clean":       {devices: true},
 		"a and on (instance, job) clean":               {},
-		"a and ignoring (port) clean":                  {false, true},
-		"clean / a":                                    {true, true},
-		"2 < clean":                                    {true, true},
+		"a and ignoring (port) clean":                  {devices: true},
+		"clean / a":                                    {ports: true, devices: true},
+		"2 < clean":                                    {ports: true, devices: true},
 		"a or clean":                                   {},
-		"clean or (a " + devices + ")":                 {false, true},
+		"clean or (a " + devices + ")":                 {devices: true},
 		"a or b " + ports:                              {},
-		"max by (instance) (a " + ports + ")":          {true, true},
-		"floor(clean)":                                 {true, true},
+		"max by (instance) (a " + ports + ")":          {ports: true, devices: true},
+		"floor(clean)":                                 {ports: true, devices: true},
 		"changes(clean[1h])":                           {},
-		"a unless rdma_port_ignored":                   {},
-		"a unless on (device, port) rdma_port_ignored": {},
+		"a " + gpus:                                    {gpus: true},
+		"(a or b) " + gpus:                             {gpus: true},
+		"a or b " + gpus:                               {},
+		"a unless on (instance, job, gpu) rdma_gpu_ignored":                     {},
+		"a unless rdma_port_ignored":                                            {},
+		"a unless on (device, port) rdma_port_ignored":                          {},
 		`a unless on (instance, job, device, port) rdma_port_ignored{port="1"}`: {},
 		"a unless on (instance, job, device) rdma_port_ignored":                 {},
 	} {
@@ -168,7 +184,7 @@ func TestGuarded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := guarded(expr, map[string]guard{"clean": {true, true}}); got != want {
+		if got := guarded(expr, map[string]guard{"clean": {ports: true, devices: true}}); got != want {
 			t.Errorf("%s: %+v, want %+v", text, got, want)
 		}
 	}

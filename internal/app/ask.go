@@ -9,8 +9,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/check"
 )
@@ -18,8 +19,8 @@ import (
 const (
 	// daemonPatience is how long the running exporter has to answer: it has its findings at hand.
 	daemonPatience = time.Second
-	// maxFindings bounds an answer. 56 alerts on each of 256 ports come to 20 MB; a host with so many has more to tell than fits here.
-	maxFindings = 32 << 20
+	// maxFindings bounds an answer: a finding is 3 kB with all its text.
+	maxFindings = 8 << 20
 	// oldRounds is after how many intervals a round of the daemon is too old; never before oldLeast.
 	oldRounds = 3
 	oldLeast  = time.Minute
@@ -31,14 +32,11 @@ func (k *checkConfig) ask(ctx context.Context, c *config, log *slog.Logger) (che
 		return check.Report{}, false
 	}
 	report, err := k.fetch(ctx)
-	if err == nil {
-		err = usable(report, time.Now())
-	}
 	if err != nil {
-		if !k.daemonSet && errors.Is(err, syscall.ECONNREFUSED) {
+		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
 			return check.Report{}, false // none runs
 		}
-		log.Warn("looking without the running exporter", "daemon", k.daemonURL, "err", err)
+		log.Warn("looking without the running exporter", "err", err)
 		return check.Report{}, false
 	}
 	return report, true
@@ -50,22 +48,24 @@ func (c *config) isOwn() bool {
 }
 
 // findingsURL is where the exporter at an address tells its findings.
-func findingsURL(daemon string) (string, error) {
+func findingsURL(daemon string) (*url.URL, error) {
 	u, err := url.Parse(daemon)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", errors.New("has to be http://HOST:PORT or https://HOST:PORT, with the prefix of its paths if it has one")
+		return nil, errors.New("has to be http://HOST:PORT or https://HOST:PORT, with the prefix of its paths if it has one")
 	}
-	return u.JoinPath("api/v1/findings").String(), nil
+	return u.JoinPath("api/v1/findings"), nil
 }
 
+// fetch gets a report that is of use.
 func (k *checkConfig) fetch(ctx context.Context) (r check.Report, err error) {
-	at, err := findingsURL(k.daemonURL)
+	u, err := findingsURL(k.daemonURL)
 	if err != nil {
 		return r, err
 	}
+	at := u.Redacted()
 	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return r, err
 	}
@@ -91,6 +91,9 @@ func (k *checkConfig) fetch(ctx context.Context) (r check.Report, err error) {
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%s: the answer is not a report: %w", at, err)
+	}
+	if err := usable(r, time.Now()); err != nil {
+		return r, fmt.Errorf("%s: %w", at, err)
 	}
 	return r, nil
 }

@@ -92,6 +92,18 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--web.listen-address=127.0.0.1:99999"}, "99999"},
 		{[]string{"--collector.disable-defaults"}, "--collector.NAME"},
 		{[]string{"capture"}, "--output"},
+		{[]string{"--replay=demo", "check", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: there is no such alert: did you mean RDMAPortDown"},
+		{[]string{"--replay=demo", "check", "--only=Flapping"}, "RDMALinkFlapping"},
+		{[]string{"--replay=demo", "check", "--only=zzz"}, "docs/alerts.md"},
+		{[]string{"--replay=demo", "check", "--severity=fatal"}, "fatal"},
+		{[]string{"--replay=demo", "check", "--for=1m"}, "--for=1m0s: a replay"},
+		{[]string{"check", "--for=-1s"}, "--for=-1s"},
+		{[]string{"check", "--timeout=0s"}, "--timeout=0s"},
+		{[]string{"check", "--daemon=localhost:10879"}, "--daemon=localhost:10879: has to be http://HOST:PORT"},
+		{[]string{"rules"}, "--set"},
+		{[]string{"rules", "--set=all"}, "all"},
+		{[]string{"rules", "--set=node", "--output=" + dir + "/no/where"}, "--output=" + dir + "/no/where: no such file or directory"},
+		{[]string{"rules", "--set=node", "--output=" + web}, "not a directory"},
 		{[]string{"--replay=demo", "topo", "--nccl-version=new"}, "--nccl-version=new"},
 		{[]string{"--replay=demo", "topo", "--nccl-env=PATH=/"}, "--nccl-env=PATH=/"},
 		{[]string{"--replay=demo", "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
@@ -194,6 +206,27 @@ func TestCheckJSON(t *testing.T) {
 			if strings.Contains(f.Annotations["description"], "error expanding") || strings.Contains(f.Annotations["description"], "<no value>") {
 				t.Errorf("%s: %s", name, f.Annotations["description"])
 			}
+		}
+	}
+}
+
+// TestCheckFilters: exit codes of what is asked for, of a machine with a critical finding and two others.
+func TestCheckFilters(t *testing.T) {
+	for args, want := range map[string]int{
+		"":                                      2,
+		"--only=RDMACounterSaturated":           0,
+		"--only=RDMAPortDown":                   2,
+		"--severity=critical":                   2,
+		"--strict":                              2,
+		"--only=RDMALinkDownshifted":            0,
+		"--only=RDMALinkDownshifted --strict":   0,
+		"--only=RDMALinkFlapping":               3, // it looks back further than the recording
+		"--only=RDMAPCIeErrors":                 3, // the recording has none
+		"--only=RDMAGPUFabricDegraded --strict": 0, // its GPUs have no NVLinks
+	} {
+		code, out, errs := command(t, append([]string{"--replay=demo", "check", "--verbose"}, strings.Fields(args)...)...)
+		if code != want || errs != "" {
+			t.Errorf("%s: exit %d, want %d\n%s%s", args, code, want, out, errs)
 		}
 	}
 }

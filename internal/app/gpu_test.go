@@ -34,11 +34,11 @@ func TestGPURelease(t *testing.T) {
 
 // TestGPUMode: full mode serves more, and another mode is refused.
 func TestGPUMode(t *testing.T) {
-	const width = `rdma_gpu_pcie_width_lanes{`
+	const power = `rdma_gpu_power_watts{`
 	for mode, want := range map[string]bool{"fabric": false, "full": true} {
 		s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
-		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, width) != want || !strings.Contains(body, "rdma_gpu_nvlinks_up{") {
-			t.Errorf("mode %s: width of PCIe: %v", mode, !want)
+		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want || !strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
+			t.Errorf("mode %s: power: %v", mode, !want)
 		}
 	}
 	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 2 || !strings.Contains(errs, "fabric,full") {

@@ -98,6 +98,7 @@ var faulty = map[string][]string{
 	"gen4-slot":              {"info RDMAPCIeLimitsPort mlx5_4"},
 	"x8-slot":                {"info RDMAPCIeLimitsPort mlx5_4"},
 	"pcie-width-loss":        {"critical RDMAPCIeDegraded mlx5_4"},
+	"gpu-width-loss":         {"critical RDMAPCIeDegraded GPU 5"},
 	"pcie-errors":            {"warning RDMAPCIeErrors mlx5_1"},
 	"saturated":              {"info RDMACounterSaturated mlx5_3/1", "info RDMACounterSaturated mlx5_6/1"},
 	"odd-files":              {"info RDMACounterSaturated mlx5_4/1"},
@@ -121,6 +122,9 @@ var faulty = map[string][]string{
 	"peermem-not-loaded":            {"warning RDMAGPUDirectUnavailable"},
 	"peermem-only-nccl222-new-ofed": {"warning RDMAGPUDirectUnavailable"},
 	"locked-memory-low":             {"info RDMALockedMemoryLow"},
+	"gdr-staging-live":              {"warning RDMAGPUDirectStaging"},
+	"nccl-ib-disabled":              {"warning RDMATransportFallback"},
+	"job-gid-mismatch":              {"warning RDMAJobGIDMismatch"},
 	"acs-on":                        {"warning RDMAACSRedirect"},
 	"iommu-on":                      {"warning RDMAIOMMUTranslating"},
 	"pcie-settings-odd":             {"info RDMAPCIeSettings mlx5_1"},
@@ -227,7 +231,7 @@ func matrix(names, columns []string, cells []map[string]string) []byte {
 	return []byte(b.String())
 }
 
-var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:|lane:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|transceiver|gdr|pcie)_[a-z0-9_:]+`)
+var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:|lane:)?rdma_(?:port|device|scrape|driver|kernel|host|exporter|transceiver|gdr|gpu|pcie)_[a-z0-9_:]+`)
 
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {

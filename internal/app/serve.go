@@ -114,7 +114,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
 	}
 	if s.moduleInterval == 0 {
-		c.moduleInterval = -1
+		*c.chosen["transceiver"] = choice{set: true}
 	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()

@@ -89,14 +89,14 @@ func (r *Report) cover(in Input) (machine bool) {
 		}
 		if judged || found {
 			r.Judged = append(r.Judged, Judged{Alert: d.name, Severity: d.severity})
-			machine = machine || slices.ContainsFunc(d.rules[0].Metrics, ofMachine)
+			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter)
 		}
 	}
 	return machine
 }
 
-func ofMachine(metric string) bool {
-	return !strings.HasPrefix(metric, "rdma_scrape_") && !strings.HasPrefix(metric, "rdma_exporter_")
+func ofExporter(metric string) bool {
+	return strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_exporter_")
 }
 
 func (d detection) judged() bool {
@@ -112,7 +112,9 @@ func (d detection) blind(g blind.Gap) NotJudged {
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is off", g.Collector)
 	case blind.Permission:
-		n.Needs = host.SourceNeeds(g.Source)
+		if source, ok := host.SourceNamed(g.Source); ok {
+			n.Needs = source.Needs()
+		}
 		n.Detail = fmt.Sprintf("%s: this process may not read %s", what, g.Source)
 	case blind.Failed, blind.NotReadYet:
 		n.Detail = what

@@ -14,7 +14,7 @@ type Role string
 const (
 	Compute Role = "compute" // shares a PCIe switch or root port with a GPU
 	Other   Role = "other"   // the machine has GPUs, none of them near: storage or management
-	Unknown Role = "unknown" // no GPU, no PCI function, or no bridge that could tell (a flat virtual machine)
+	Unknown Role = "unknown" // no GPU, no PCI function, or no bridge that could tell (a virtual machine)
 	// NVLinkManagement manages NVLink switches (HGX B200, B300) and carries no traffic: VPD.ManagesNVLink.
 	NVLinkManagement Role = "nvlink_management"
 )

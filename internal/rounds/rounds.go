@@ -32,6 +32,8 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics on collections.
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Tells says that whoever asks tells what is not permitted: it is not logged.
+	Tells bool
 	// Config says how the last reading of the configuration files went; false, or nil: there is no such file.
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
@@ -100,6 +102,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}
+	s.faults.tells = o.Tells
 	return s
 }
 

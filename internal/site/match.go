@@ -6,16 +6,18 @@ import (
 	"strings"
 )
 
-// Match says which devices or ports are meant: those that match each key that is given.
+// Match says which devices, ports or GPUs are meant: those that match each key that is given.
 type Match struct {
 	Hostname, Device, BoardID, PCIAddress, Netdev, Port, LinkLayer Globs
+
+	GPU Globs // index or UUID; a match that has it is of GPUs
 }
 
 // keys are the names of a match's keys in the file.
 func (m *Match) keys() map[string]*Globs {
 	return map[string]*Globs{
 		"hostname": &m.Hostname, "device": &m.Device, "board_id": &m.BoardID, "pci_address": &m.PCIAddress,
-		"netdev": &m.Netdev, "port": &m.Port, "link_layer": &m.LinkLayer,
+		"netdev": &m.Netdev, "port": &m.Port, "link_layer": &m.LinkLayer, "gpu": &m.GPU,
 	}
 }
 

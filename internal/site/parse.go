@@ -201,6 +201,9 @@ func (p *parser) pin(n *yaml.Node) (pin Pin) {
 	if p.needMatch(n, pin.Match, "pin") && len(n.Content) == 2 {
 		p.fail(n, "pin: says nothing of what it matches: add rate, active or another key")
 	}
+	if pin.Match.GPU != nil {
+		p.fail(n, "gpu: a pin says nothing of GPUs: use it in ignore")
+	}
 	if given := pin.Match.given(); pin.OFED != "" && !slices.Equal(given, []string{"hostname"}) && len(given) > 0 {
 		p.fail(n, "ofed: is a matter of the host: its match may have hostname only, and no more; put it into a pin of its own")
 	}
@@ -215,8 +218,19 @@ func (p *parser) ignore(n *yaml.Node) (i Ignore) {
 	p.mapping(n, "ignore", map[string]func(*yaml.Node){"match": func(n *yaml.Node) { i.Match = p.match(n) }})
 	if len(p.problems) == before {
 		p.needMatch(n, i.Match, "ignore")
+		p.gpuAlone(n, &i.Match)
 	}
 	return i
+}
+
+// gpuAlone refuses keys that no GPU has.
+func (p *parser) gpuAlone(n *yaml.Node, m *Match) {
+	for _, key := range m.given() {
+		if m.GPU != nil && !slices.Contains([]string{"gpu", "hostname", "pci_address"}, key) {
+			p.fail(n, "gpu: a GPU has no %s: match it by gpu, hostname and pci_address, and put what is ignored beside it into an entry of its own", key)
+			return
+		}
+	}
 }
 
 func (p *parser) needMatch(n *yaml.Node, m Match, what string) bool {

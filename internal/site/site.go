@@ -28,7 +28,7 @@ type Pin struct {
 	PKeys             []uint16 // nil: not said; empty: none are expected, whatever an earlier pin says
 }
 
-// Ignore is devices or ports whose faults raise no alert.
+// Ignore is devices, ports or GPUs whose faults raise no alert.
 type Ignore struct {
 	Match Match
 }
@@ -39,6 +39,11 @@ type Subject struct {
 
 	Netdevs []string // the port's netdev, or the members of its bond
 	Port    int
+}
+
+// GPU is a GPU of which something is asked.
+type GPU struct {
+	Hostname, Index, UUID, PCIAddress string
 }
 
 // Settings are what all matching pins say together.
@@ -95,6 +100,15 @@ func (c *Config) Ignored(s Subject) bool {
 	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool { return i.Match.matches(&s) })
 }
 
+// IgnoredGPU says whether faults of a GPU are to raise no alert. Only an entry with gpu in its match is of GPUs.
+func (c *Config) IgnoredGPU(g GPU) bool {
+	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool {
+		m := &i.Match
+		return m.GPU != nil && (m.GPU.allow(g.Index, exactly) || m.GPU.allow(g.UUID, exactly)) &&
+			m.Hostname.allow(g.Hostname, exactly) && m.PCIAddress.allow(g.PCIAddress, strings.ToLower)
+	})
+}
+
 // Required are the devices that have to be there on a host, as the file names them: by Device, PCIAddress or both.
 func (c *Config) Required(hostname string) []Subject {
 	if c == nil {
@@ -144,7 +158,7 @@ func (m *Match) matches(s *Subject) bool {
 	if s.Port == 0 && (m.Port != nil || m.Netdev != nil || m.LinkLayer != nil) {
 		return false
 	}
-	return m.Hostname.allow(s.Hostname, exactly) &&
+	return m.GPU == nil && m.Hostname.allow(s.Hostname, exactly) &&
 		m.Device.allow(s.Device, exactly) &&
 		m.BoardID.allow(s.BoardID, exactly) &&
 		m.PCIAddress.allow(s.PCIAddress, strings.ToLower) &&

@@ -2,6 +2,7 @@ package site
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,36 @@ func TestMatch(t *testing.T) {
 		if got := parsed(t, "ignore: [match: {"+match+"}]").Ignored(rail); got != want {
 			t.Errorf("%s: %v", match, got)
 		}
+	}
+}
+
+// TestIgnoredGPU: by index or UUID, and never by an entry that is of devices.
+func TestIgnoredGPU(t *testing.T) {
+	three := GPU{Hostname: "gpu-1", Index: "3", UUID: "GPU-4d1a", PCIAddress: "0000:9D:00.0"}
+	for match, want := range map[string]bool{
+		`gpu: 3`:                                true,
+		`gpu: [1, 3]`:                           true,
+		`gpu: 4`:                                false,
+		`gpu: GPU-4d1a`:                         true,
+		`gpu: "GPU-*"`:                          true,
+		`gpu: 3, hostname: "gpu-?"`:             true,
+		`gpu: 3, hostname: gpu-2`:               false,
+		`gpu: "*", pci_address: "0000:9d:00.0"`: true,
+		`gpu: "*", pci_address: "0000:9e:00.0"`: false,
+		`hostname: gpu-1`:                       false,
+		`device: "*"`:                           false,
+		`pci_address: "0000:9d:00.0"`:           false,
+	} {
+		c := parsed(t, "ignore: [match: {"+match+"}]")
+		if got := c.IgnoredGPU(three); got != want {
+			t.Errorf("%s: %v", match, got)
+		}
+		if strings.HasPrefix(match, "gpu") && c.Ignored(rail) {
+			t.Errorf("%s: a port is ignored", match)
+		}
+	}
+	if c := parsed(t, `ignore: [match: {gpu: "*"}]`); c.IgnoredGPU(GPU{}) || (*Config)(nil).IgnoredGPU(three) {
+		t.Error("what is not known is ignored, or what nobody says")
 	}
 }
 

@@ -10,8 +10,12 @@ type GPUs struct {
 	Released *time.Duration
 	// Functions are the NVIDIA GPUs that the PCI tree shows, by address; empty where NVML did not answer.
 	Functions []GPUFunction
-	Full      bool // all figures are wanted, not only those of the fabric
+	Ignored   []GPUName // those whose faults raise no alert, by --config.file
+	Full      bool      // all figures are wanted, not only those of the fabric
 }
+
+// GPUName is what metrics call a GPU: the index of NVML and the UUID.
+type GPUName struct{ Index, UUID string }
 
 // GPUFunction is a GPU in the PCI tree: /sys/bus/pci/devices, vendor 0x10de, class 0x0300 or 0x0302.
 type GPUFunction struct {
@@ -47,6 +51,10 @@ type GPU struct {
 	NVLinkTransmit, NVLinkReceive *uint64 // bytes of data on all NVLinks: NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_{TX,RX}, which are in KiB
 	NVLinkErrors                  []Stat  // of all NVLinks, by kind
 	C2CLinks                      *uint64 // NVML_FI_DEV_C2C_LINK_COUNT: links to a Grace processor
+
+	// Processes are those that compute on it, by number, in this process's PID namespace where the driver knows that:
+	// nvmlDeviceGetComputeRunningProcesses. Nil: not told.
+	Processes []int
 
 	Fabric *GPUFabric // nil where the GPU is on no fabric of NVSwitches
 	// XIDs counts the XID errors since the exporter began to listen, LastXID is the code of the last one: events

@@ -226,9 +226,10 @@ type DeviceCounters struct {
 
 // PortCounters is hw_counters of one port.
 type PortCounters struct {
-	Number  int
-	Traffic bool // counters/ of the port tells its traffic
-	Stats   []Stat
+	Number     int
+	Traffic    bool // counters/ of the port tells its traffic
+	InfiniBand bool // the link layer: there is no RoCE here
+	Stats      []Stat
 }
 
 // Modules is the software below the devices.
@@ -277,15 +278,23 @@ type HealthReporter struct {
 	Recoveries *uint64 // DEVLINK_ATTR_HEALTH_REPORTER_RECOVER_COUNT, recoveries that succeeded
 }
 
-// PCIe is where the devices are in the PCI tree, and how their links run.
+// PCIe is where devices and GPUs are in the PCI tree, and how their links run.
 type PCIe struct {
 	Devices []PCIePath
+	GPUs    []GPUPath
 }
 
 // PCIePath is the way from a root port to the PCI function of an RDMA device, both included.
 type PCIePath struct {
 	Device string
 	Hops   []PCIeHop
+}
+
+// GPUPath is the way from a root port to a GPU, both included.
+type GPUPath struct {
+	Index string // of NVML, else the place in the order of addresses
+	UUID  string // empty where nobody tells
+	Hops  []PCIeHop
 }
 
 // PCIeHop is a function on the way; 0 stands for a link value that is not told.

@@ -54,6 +54,7 @@ func (m *Machine) Draw(to io.Writer) error {
 		m.matrix(w)
 	}
 	m.verdicts(w)
+	m.uses(w)
 	return w.Flush()
 }
 
@@ -125,7 +126,11 @@ func (m *Machine) label(n Node, b branch) string {
 		if d.Active {
 			state = gigabits(d.Rate)
 		}
-		parts = append(parts, d.Device, state, d.Role)
+		role := d.Role
+		if role == string(pci.Unknown) {
+			role = "role unknown"
+		}
+		parts = append(parts, d.Device, state, role)
 		if d.Available != 0 {
 			parts = append(parts, "PCIe "+gigabits(d.Available))
 		}

@@ -23,6 +23,7 @@ type Machine struct {
 	Pairs     []Pair    `json:"pairs"`
 	Functions []Node    `json:"functions"` // by address
 	Processes []Process `json:"processes,omitempty"`
+	GIDs      []GID     `json:"gid_mismatches,omitempty"`
 }
 
 // Node is a function of the tree.
@@ -54,19 +55,8 @@ type GPU struct {
 	Remedy  string   `json:"remedy,omitempty"`
 	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
 	// Judged is the process that it was judged for; 0: none.
-	Judged int `json:"judged_for_pid,omitempty"`
-}
-
-// Process holds an RDMA device.
-type Process struct {
-	PID          int               `json:"pid"`
-	Job          string            `json:"job,omitempty"`
-	GPUs         []int             `json:"gpu_minors,omitempty"`
-	Verbs        []string          `json:"rdma_nodes"`
-	NCCL         string            `json:"nccl_version,omitempty"`
-	Plugin       bool              `json:"net_plugin,omitempty"`
-	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
-	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
+	Judged    int        `json:"judged_for_pid,omitempty"`
+	Transport *Transport `json:"transport,omitempty"` // absent where nobody uses it with NCCL or an RDMA device
 }
 
 // NIC is an RDMA device.
@@ -112,6 +102,9 @@ func New(host string, n *snapshot.Node) *Machine {
 		return m
 	}
 	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
+	if n.GPUs != nil {
+		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)
+	}
 	tree := &nodes{m: map[string]*Node{}}
 	paths := map[string][]pci.Hop{}
 	if n.PCIe != nil {
@@ -145,9 +138,7 @@ func New(host string, n *snapshot.Node) *Machine {
 		}
 	}
 	m.Functions = tree.sorted()
-	for _, p := range d.Processes {
-		m.Processes = append(m.Processes, Process{p.PID, p.Job, p.GPUs, p.Verbs, p.NCCL, p.Plugin, p.LockedMemory, p.Env})
-	}
+	m.seen(d)
 	return m
 }
 
@@ -189,13 +180,17 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		Index: g.Index, UUID: g.UUID, Address: g.PCIAddress, Model: g.Model, NUMA: g.NUMA, Coupled: g.Coupled, IOMMU: g.IOMMU,
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
 	}
-	if g.Best.NIC >= 0 {
+	switch {
+	case len(d.NICs) == 0:
+		out.Reason, out.Words, out.Remedy = "no_rdma_device", "this host has no RDMA device", ""
+	case g.Best.NIC >= 0:
 		best := pairOf(d, g.Best)
 		out.Best = &best
 	}
 	if g.Process != nil {
 		out.Judged = g.Process.PID
 	}
+	out.Transport = transportOf(g.Transport)
 	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
 			out.Marks = append(out.Marks, narrow(p))

@@ -88,6 +88,28 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	}
 }
 
+// TestNoDevice: GPUs are shown where they are, and why nothing is judged.
+func TestNoDevice(t *testing.T) {
+	n := nested()
+	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil
+	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_active_nic", Words: "words", Remedy: "remedy"}
+	n.GDR.GPUs[0].NUMA = 1
+	const want = `gpu-1: 1 GPU, 0 RDMA devices
+GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, judged for NCCL 2.22.3
+
+NUMA node 1
+  └─ 15:01.0 ─ 16:00.0 ─ 17:01.0 ─ 19:00.0 ─ 1a:00.0 ─ 1b:00.0  GPU 0 Tesla V100-SXM2-32GB, x8 2.5 GT/s
+       !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends can x16 32 GT/s
+
+GPU 0
+  this host has no RDMA device (no_rdma_device)
+`
+	var b strings.Builder
+	if err := New("gpu-1", n).Draw(&b); err != nil || b.String() != want {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
 func TestNothingRead(t *testing.T) {
 	var b strings.Builder
 	if err := New("", &snapshot.Node{}).Draw(&b); err != nil || b.String() != "this host: 0 GPUs, 0 RDMA devices\n" {

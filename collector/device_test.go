@@ -1,0 +1,25 @@
+package collector
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/pci"
+)
+
+// TestRoleInVirtualMachines: ports that a hypervisor made put a NIC beside a GPU, and never away from one.
+func TestRoleInVirtualMachines(t *testing.T) {
+	const nic, beside, apart = "sys/devices/pci0000:00/0000:00:02.0/0000:01:00.0", "sys/devices/pci0000:00/0000:00:02.0/0000:01:00.1", "sys/devices/pci0000:00/0000:00:03.0/0000:02:00.0"
+	for _, c := range []struct {
+		vendor, gpu string
+		want        pci.Role
+	}{
+		{"0x8086", apart, pci.Other},
+		{"0x1b36", apart, pci.Unknown},
+		{"0x1b36", beside, pci.Compute},
+	} {
+		r := readerOf(t, "-- sys/bus/pci/devices/0000:00:02.0/vendor --\n"+c.vendor+"\n")
+		if got := r.role(nic, []string{c.gpu}); got != c.want {
+			t.Errorf("%s: %s, want %s", c.vendor, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package collector
+
+import (
+	"context"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+var gpuLinkInfo = &Desc{
+	Name: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info", Type: gauge, Scope: scopeGPU,
+	Help:   "A PCIe link on the way from a root port to a GPU, always 1, without those that an RDMA device goes through as well. upstream is the end towards the root. GPUs that NVLink-C2C couples to their processor have none.",
+	Labels: gpuLabels("pci_address", "upstream"),
+	Source: "the path below /sys/devices",
+}
+
+// gpuWays keeps what was read of the ways to GPUs, which are in the order of addresses. It belongs to the lane pcie/gpu.
+type gpuWays struct {
+	at        time.Time
+	functions []string
+	found     []snapshot.GPUPath
+}
+
+// gpuPaths are the ways to GPUs, and what could not be read of them.
+type gpuPaths struct {
+	paths  []snapshot.GPUPath
+	issues []snapshot.Issue
+}
+
+// gpuPaths reads the ways to GPUs each minute. NVML tells which GPU is which.
+func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
+	_, functions, _ := c.fabric.last(ctx)
+	if len(functions) == 0 {
+		return out
+	}
+	r := &reader{ctx: ctx, h: h, since: time.Now()}
+	err := h.Lanes.Do(ctx, "pcie/gpu", func() {
+		if r.now().Sub(c.ways.at) >= slowInterval || !slices.Equal(functions, c.ways.functions) {
+			c.ways = gpuWays{r.now(), functions, r.gpuWays(functions)}
+		}
+	})
+	if err != nil {
+		return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
+	}
+	out = gpuPaths{slices.Clone(c.ways.found), r.issues}
+	if reading := c.gpus.latest(ctx, h); reading != nil {
+		for i := range out.paths {
+			nameGPU(&out.paths[i], reading.nvml.GPUs)
+		}
+	}
+	return out
+}
+
+// gpuWays reads the ways to GPUs. Those to GPUs that are coupled to their processor are left out: data takes another.
+func (r *reader) gpuWays(functions []string) (out []snapshot.GPUPath) {
+	r.begin(host.SourcePCILink)
+	defer r.end()
+	sorted := slices.SortedFunc(slices.Values(functions), func(a, b string) int { return strings.Compare(path.Base(a), path.Base(b)) })
+	for i, function := range sorted {
+		chain := pci.Functions(function)
+		if len(chain) > 1 && pci.Coupled(r.optional(function+"/vendor"), r.optional(pciDir+chain[0]+"/vendor")) {
+			continue
+		}
+		out = append(out, snapshot.GPUPath{Index: strconv.Itoa(i), UUID: r.gpuUUID(path.Base(function)), Hops: r.pcieHops(function)})
+	}
+	return out
+}
+
+// gpuUUID is that which NVIDIA's driver tells without NVML.
+func (r *reader) gpuUUID(address string) string {
+	for line := range strings.Lines(r.optional("proc/driver/nvidia/gpus/" + address + "/information")) {
+		if uuid, ok := strings.CutPrefix(line, "GPU UUID:"); ok {
+			return strings.TrimSpace(uuid)
+		}
+	}
+	return ""
+}
+
+// nameGPU takes over what NVML calls a GPU.
+func nameGPU(g *snapshot.GPUPath, gpus []snapshot.GPU) {
+	address := g.Hops[len(g.Hops)-1].Address
+	if i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == address }); i >= 0 {
+		g.Index, g.UUID = strconv.Itoa(gpus[i].Index), gpus[i].UUID
+	}
+}
+
+// gpus emits links that lead to GPUs only. Of their speed nothing is said, since idle GPUs slow them down.
+func (e *pcieEmitter) gpus(paths []snapshot.GPUPath) {
+	devices := maps.Clone(e.links)
+	for _, g := range paths {
+		for _, p := range pci.Pairs(e.hops(g.Hops)) {
+			if devices[p.Lower] {
+				continue
+			}
+			e.Emit(gpuLinkInfo, 1, g.Index, g.UUID, p.Lower, p.Upper)
+			if !e.links[p.Lower] {
+				e.links[p.Lower] = true
+				e.width(p)
+			}
+		}
+	}
+}

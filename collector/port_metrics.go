@@ -1,0 +1,172 @@
+package collector
+
+import (
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portInfo = &Desc{
+		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, nvlink_management manages NVLink switches and has nothing else here, unknown cannot be told; a pin overrides.",
+		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; PCI vpd",
+	}
+	portLogicalState = &Desc{
+		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
+	}
+	portPhysicalState = &Desc{
+		Name: "rdma_port_physical_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers say so of any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
+	}
+	portWasActive = &Desc{
+		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
+		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/state over time; the state directory",
+	}
+	portPinnedActive = &Desc{
+		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Help:   "1 where the configuration says that the port has to be ACTIVE.",
+		Labels: []string{"device", "port"},
+		Source: "the configuration file, active",
+	}
+	portAdminUp = &Desc{
+		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
+		Help:   "Whether the netdev of the port is administratively up (IFF_UP).",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/flags",
+	}
+	portCarrierChanges = &Desc{
+		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
+		Help:   "Times the carrier of the port's netdev came or went since the netdev was made; setting it up or down counts as well.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
+	}
+	portTransitions = &Desc{
+		Name: "rdma_port_link_transitions_total", Type: counter, Scope: scopePort,
+		Help:   "Times that the link came up or went down since the exporter first saw the port, however short; what was done by hand is not counted, a carrier that the driver takes away for a new configuration (mlx5: MTU, ring size) is. netdev is empty for InfiniBand ports, of which the readings of the state tell.",
+		Labels: []string{"device", "port", "netdev", "to"},
+		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
+	}
+	portDownEvents = &Desc{
+		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
+		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them; read each minute and when the link changes.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12)",
+	}
+	portRate = &Desc{
+		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
+	}
+	portWidth = &Desc{
+		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
+	}
+	portLID = &Desc{
+		Name: "rdma_port_lid", Type: gauge, Scope: scopePort,
+		Help:   "Local identifier of an InfiniBand port, 0 or 65535 while none is assigned.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/lid",
+	}
+	portSMLID = &Desc{
+		Name: "rdma_port_sm_lid", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Local identifier of the subnet manager that configured an InfiniBand port.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
+	}
+	portLMC = &Desc{
+		Name: "rdma_port_lid_mask_control", Type: gauge, Scope: scopePort,
+		Help:   "LID mask control of an InfiniBand port, 0 to 7: the port answers to 2^LMC LIDs.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
+	}
+	portIsSM = &Desc{
+		Name: "rdma_port_is_subnet_manager", Type: gauge, Scope: scopePort,
+		Help:   "Whether a subnet manager runs on this InfiniBand port.",
+		Labels: []string{"device", "port"},
+		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
+	}
+	portGIDs = &Desc{
+		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
+		Help:   "GID table entries in use by type: ib, roce_v1, roce_v2.",
+		Labels: []string{"device", "port", "type"},
+		Source: "ports/N/gid_attrs/types",
+	}
+	portPKeys = &Desc{
+		Name: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
+		Help:   "P_Key table entries in use. The count ends at the eighth empty entry in a row.",
+		Labels: []string{"device", "port"},
+		Source: "ports/N/pkeys",
+	}
+
+	portDescs = []*Desc{
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
+		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
+	}
+)
+
+func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if len(p.Netdev) == 0 {
+		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
+	}
+	for _, nd := range p.Netdev {
+		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role)
+		if nd.DownReason != "" {
+			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
+		}
+		if nd.CarrierUps != nil && nd.CarrierDowns != nil {
+			s.Emit(portCarrierChanges, float64(*nd.CarrierUps+*nd.CarrierDowns), d.Name, port, nd.Name)
+		}
+		emitTransitions(s, nd.Transitions, d.Name, port, nd.Name)
+		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
+		if nd.Admin != nil {
+			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
+		}
+	}
+	emitTransitions(s, p.Transitions, d.Name, port, "")
+	emitUint(s, portLogicalState, p.State, d.Name, port)
+	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
+	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
+	if p.PinnedActive {
+		s.Emit(portPinnedActive, 1, d.Name, port)
+	}
+	if p.Rate != nil {
+		s.Emit(portRate, *p.Rate/8, d.Name, port)
+	}
+	emitUint(s, portWidth, p.Lanes, d.Name, port)
+	if p.LinkLayer == "InfiniBand" {
+		emitUint(s, portLID, p.LID, d.Name, port)
+		emitUint(s, portSMLID, p.SMLID, d.Name, port)
+		emitUint(s, portLMC, p.LMC, d.Name, port)
+		if p.Capabilities != nil {
+			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
+		}
+	}
+	for _, t := range []string{"ib", "roce_v1", "roce_v2"} {
+		if n, ok := p.GIDs[t]; ok {
+			s.Emit(portGIDs, float64(n), d.Name, port, t)
+		}
+	}
+	emitUint(s, portPKeys, p.PKeys, d.Name, port)
+	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
+	emitMTU(s, d, p, port)
+	emitRoCEv2GIDs(s, d, p, port)
+}
+
+func emitTransitions(s Sink, t *snapshot.Transitions, labels ...string) {
+	if t != nil {
+		s.Emit(portTransitions, float64(t.Ups), append(labels, "up")...)
+		s.Emit(portTransitions, float64(t.Downs), append(labels, "down")...)
+	}
+}

@@ -1,0 +1,98 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// query asks the driver once by netlink for what costs it one query a file in sysfs. Where netlink told all, told is
+// true; else the states alone are read, because each further file is another query. It is not ok where rtnl is in the way.
+func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string, ok bool) {
+	p.Number = n
+	a, told, ok := r.portGet(d.Name, n, st.takesRTNL(d))
+	if !ok {
+		return p, false, "", false
+	}
+	if told && a.State != nil && *a.State <= stateActiveDefer {
+		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
+		return p, true, a.Netdev, true
+	}
+	dir := portDir(d.Name, n)
+	if st.takesRTNL(d) {
+		var both []*uint64
+		if both, ok = r.numbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
+			return p, false, "", false
+		}
+		p.State, p.PhysicalState = both[0], both[1]
+	} else {
+		r.begin(host.SourcePortFiles)
+		p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
+	}
+	if p.State != nil && *p.State > stateActiveDefer {
+		r.issue(host.ErrGarbled(dir+"/state", fmt.Append(nil, *p.State)))
+		p.State = nil
+	}
+	return p, false, "", true
+}
+
+// portGet asks for the port by netlink. It is not ok where rtnl is in the way.
+func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, ok bool) {
+	dir, now := netlinkDir(name, n), r.now()
+	if r.quarantine.held(dir, "port", now) {
+		return a, false, true
+	}
+	var err error
+	if rtnl {
+		ctx, rdma := r.ctx, r.h.RDMA
+		var late host.RDMAPort // may still be written to after a refusal
+		var lateErr error
+		if r.underRTNL(host.SourcePortState, 1, func() { late, lateErr = rdma.Port(ctx, name, n) }) != nil {
+			return a, false, false
+		}
+		a, err = late, lateErr
+	} else {
+		r.begin(host.SourcePortState)
+		r.asked++
+		a, err = r.h.RDMA.Port(r.ctx, name, n)
+	}
+	r.noteNetlink(dir, "port", now, err)
+	return a, err == nil, true
+}
+
+// noteNetlink takes the outcome of a request that has another way where it fails. Not being permitted is worth telling.
+func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
+	r.quarantine.note(dir, name, now, err)
+	if err != nil && host.NotPermitted(err) {
+		r.issue(err)
+	}
+}
+
+// ethtoolDir names the requests for a netdev, as captures do.
+func ethtoolDir(netdev string) string { return "ethtool/" + netdev }
+
+// netlinkDir names the requests for a port, as captures do.
+func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
+
+// askEthtool makes an ethtool request for a netdev, which takes rtnl. It is not made if an earlier one is slow or has not
+// returned, nor if the driver refuses it; what the kernel or the driver does not know is the zero answer.
+func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
+	ctx, now := r.ctx, r.now()
+	if r.quarantine.held(ethtoolDir(netdev), s.Name(), now) {
+		return answer, true
+	}
+	var got T
+	var err error
+	if r.underRTNL(s, 1, func() { got, err = ask(ctx, netdev) }) != nil {
+		return answer, false // got may still be written to
+	}
+	r.quarantine.note(ethtoolDir(netdev), s.Name(), now, err)
+	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
+		r.issue(err)
+	}
+	return got, true
+}

@@ -1,0 +1,71 @@
+package collector
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones.
+func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
+	names, err := r.h.Files.List(dir + "/gids")
+	if err != nil {
+		return nil, nil
+	}
+	count := map[string]uint64{}
+	switch linkLayer {
+	case "InfiniBand":
+		count["ib"] = 0
+	case "Ethernet":
+		count["roce_v1"], count["roce_v2"] = 0, 0
+	default:
+		return nil, nil
+	}
+	var v2 []string
+	for _, n := range names {
+		t, ok := r.entry(dir+"/gid_attrs/types", n)
+		switch {
+		case !ok:
+		case linkLayer == "InfiniBand":
+			count["ib"]++
+		case t == "RoCE v2":
+			count["roce_v2"]++
+			v2 = append(v2, n)
+		default:
+			count["roce_v1"]++
+		}
+	}
+	return count, r.roceV2GIDs(dir, v2)
+}
+
+// emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
+const emptyPKeys = 8
+
+// pkeys counts the P_Keys and lists them; no list where one cannot be read. iWARP ports have no table.
+func (r *reader) pkeys(dir string) (*uint64, []uint16) {
+	names, err := r.h.Files.List(dir + "/pkeys")
+	if err != nil {
+		return nil, nil
+	}
+	names = slices.Clone(names)
+	slices.SortFunc(names, byNumber)
+	whole, table := true, []uint16{}
+	var n, empty uint64
+	for _, name := range names {
+		v := r.number(dir+"/pkeys", name)
+		if v == nil {
+			whole = false
+		}
+		if v != nil && *v != 0 {
+			n++
+			empty = 0
+			table = append(table, uint16(*v))
+		} else if empty++; empty == emptyPKeys {
+			break
+		}
+	}
+	if !whole {
+		return &n, nil
+	}
+	return &n, table
+}

@@ -1,0 +1,121 @@
+package alerting_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// promtoolTests is what is looked at in a file of rules/tests.
+type promtoolTests struct {
+	Files []string `yaml:"rule_files"`
+	Order []string `yaml:"group_eval_order"`
+	Tests []struct {
+		Alerts []struct {
+			Name string `yaml:"alertname"`
+			Exp  []struct {
+				Labels map[string]string `yaml:"exp_labels"`
+			} `yaml:"exp_alerts"`
+		} `yaml:"alert_rule_test"`
+		Exprs []struct {
+			Expr    string `yaml:"expr"`
+			Samples []struct {
+				Labels string `yaml:"labels"`
+			} `yaml:"exp_samples"`
+		} `yaml:"promql_expr_test"`
+	} `yaml:"tests"`
+}
+
+// TestAlertsAreTested: each alert is seen to fire at each of its severities in promtool's tests, with its text at one of them, and not
+// to be there at some other time. Files that several groups come from name their order.
+func TestAlertsAreTested(t *testing.T) {
+	paths, err := filepath.Glob("../../rules/tests/*.test.yml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	texts, fires, silent := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f promtoolTests
+		if err := yaml.Unmarshal(b, &f); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if len(f.Files) > 1 && len(f.Order) == 0 {
+			t.Errorf("%s: has no group_eval_order: promtool takes groups at random", path)
+		}
+		for _, test := range f.Tests {
+			seen := map[string]bool{}
+			for _, a := range test.Alerts {
+				for _, e := range a.Exp {
+					texts[a.Name], fires[a.Name+" "+e.Labels["severity"]], seen[a.Name] = true, true, true
+				}
+				silent[a.Name] = silent[a.Name] || len(a.Exp) == 0
+			}
+			for _, e := range test.Exprs {
+				for _, s := range e.Samples {
+					if name, severity := label(s.Labels, "alertname"), label(s.Labels, "severity"); name != "" {
+						fires[name+" "+severity], seen[name] = true, true
+					}
+				}
+			}
+			// What a test has seen is over where it then sees none, or others alone.
+			for _, e := range test.Exprs {
+				if !strings.Contains(e.Expr, "ALERTS") {
+					continue
+				}
+				there := map[string]bool{}
+				for _, s := range e.Samples {
+					there[label(s.Labels, "alertname")] = true
+				}
+				for name := range seen {
+					silent[name] = silent[name] || !there[name] && (label(e.Expr, "alertname") == "" || label(e.Expr, "alertname") == name)
+				}
+			}
+		}
+	}
+	for _, set := range sets {
+		files, names, err := set.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Rules() {
+			if r.Labels["severity"] == "none" {
+				continue
+			}
+			if !texts[r.Name] {
+				t.Errorf("%s: no test holds its text", r.Name)
+			}
+			if !fires[r.Name+" "+r.Labels["severity"]] {
+				t.Errorf("%s, %s: fires in no test", r.Name, r.Labels["severity"])
+			}
+			if !silent[r.Name] {
+				t.Errorf("%s: is silent in no test", r.Name)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// label is the value of a label in {name="value",…}.
+func label(series, name string) string {
+	_, rest, found := strings.Cut(series, name+`="`)
+	if !found {
+		return ""
+	}
+	value, _, _ := strings.Cut(rest, `"`)
+	return value
+}

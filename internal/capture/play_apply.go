@@ -1,0 +1,82 @@
+package capture
+
+import (
+	"errors"
+	"maps"
+	"path"
+	"strings"
+	"syscall"
+)
+
+func (p *Player) apply(e Entry) error {
+	if e.isGone() {
+		p.forget(e.Path)
+		return p.root.RemoveAll(e.Path)
+	}
+	if p.next > 0 && !p.present[e.Path] {
+		p.live.Forget()
+	}
+	p.present[e.Path] = true
+	if above := path.Dir(e.Path); !p.made[above] {
+		if err := p.makeAbove(e.Path); err != nil {
+			return err
+		}
+		p.made[above] = true
+	}
+	if p.links[e.Path] || e.Kind == Link {
+		p.dirs.Clear()
+		p.targets.Clear()
+		if err := p.root.RemoveAll(e.Path); err != nil {
+			return err
+		}
+	}
+	delete(p.errors, e.Path)
+	delete(p.unread, e.Path)
+	delete(p.links, e.Path)
+	switch e.Kind {
+	case Dir:
+		return p.root.MkdirAll(e.Path, 0o755)
+	case Link:
+		p.links[e.Path] = true
+		return p.root.Symlink(e.Target, e.Path)
+	case Error:
+		p.errors[e.Path] = e.Errno
+	case Unread:
+		p.unread[e.Path] = true
+	case File:
+		p.count(e)
+	}
+	err := p.root.WriteFile(e.Path, e.Data, 0o644)
+	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that cannot be listed any more
+		return nil
+	}
+	return err
+}
+
+// makeAbove makes the directories above a path. One that itself cannot be listed may stand there as a file.
+func (p *Player) makeAbove(name string) error {
+	for i, c := range name {
+		if _, bad := p.errors[name[:i]]; c == '/' && bad {
+			if st, err := p.root.Lstat(name[:i]); err == nil && !st.IsDir() {
+				if err := p.root.Remove(name[:i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return p.root.MkdirAll(path.Dir(name), 0o755)
+}
+
+// forget drops what is known of a path and of all below it.
+func (p *Player) forget(name string) {
+	p.dirs.Clear()
+	p.targets.Clear()
+	p.live.Forget()
+	below := func(q string) bool { return q == name || strings.HasPrefix(q, name+"/") }
+	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
+	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.present, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.links, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.numbers, func(q string, _ uint64) bool { return below(q) })
+}

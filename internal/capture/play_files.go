@@ -1,0 +1,157 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"syscall"
+
+	"rdma_exporter/internal/host"
+)
+
+// canonical is the path that entries have.
+func (p *Player) canonical(name string) string {
+	dir, base := path.Split(name)
+	dir = path.Clean(dir)
+	if real, ok := p.dirs.Load(dir); ok {
+		return path.Join(real.(string), base)
+	}
+	real, err := host.ResolveBy(p.target, dir)
+	if err != nil {
+		return name
+	}
+	p.dirs.Store(dir, real)
+	return path.Join(real, base)
+}
+
+// real is the canonical path of what a path leads to.
+func (p *Player) real(name string) string {
+	c := p.canonical(name)
+	if p.links[c] {
+		if real, err := host.ResolveBy(p.target, c); err == nil {
+			return real
+		}
+	}
+	return c
+}
+
+// injected is the recorded error of a canonical path.
+func (p *Player) injected(op, name, real string) error {
+	if e, ok := p.errors[real]; ok {
+		return &host.Error{Op: op, Path: name, Err: e}
+	}
+	return nil
+}
+
+// Read gives the content as of Now, or the recorded error.
+func (p *Player) Read(name string, buf []byte) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	real := p.real(name)
+	if err := p.injected("read", name, real); err != nil {
+		return nil, err
+	}
+	if p.unread[real] {
+		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
+	}
+	b, err := p.live.Files.Read(name, buf)
+	if n := p.onward(real); err == nil && n > 0 {
+		return fmt.Appendf(b[:0], "%d\n", p.numbers[real]+n), nil
+	}
+	return b, err
+}
+
+// ReadEach is ReadIn of each name.
+func (p *Player) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
+	for _, name := range names {
+		b, err := p.ReadIn(dir, name, buf)
+		if err == nil {
+			buf = b
+		}
+		each(name, b, err)
+	}
+	return buf
+}
+
+// ReadIn is Read of dir/name.
+func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	return p.Read(dir+"/"+name, buf)
+}
+
+// Lines gives the lines that were recorded.
+func (p *Player) Lines(name string, words []string) ([]byte, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name, p.real(name)); err != nil {
+		return nil, err
+	}
+	return p.live.Files.Lines(name, words)
+}
+
+// Head gives the beginning of what was recorded.
+func (p *Player) Head(name string, size int) (content []byte, whole bool, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name, p.real(name)); err != nil {
+		return nil, false, err
+	}
+	return p.live.Files.Head(name, size)
+}
+
+// List gives the names as of Now.
+func (p *Player) List(name string) ([]string, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("list", name, p.real(name)); err != nil {
+		return nil, err
+	}
+	return p.live.Files.List(name)
+}
+
+// Attributes is List.
+func (p *Player) Attributes(name string) ([]string, error) { return p.List(name) }
+
+// Identity is that of the unpacked directory.
+func (p *Player) Identity(name string) (uint64, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.live.Files.Identity(name)
+}
+
+// Link gives the target as of Now.
+func (p *Player) Link(name string) (string, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("follow", name, p.canonical(name)); err != nil {
+		return "", err
+	}
+	return p.target(name)
+}
+
+// target is Link of the unpacked tree, remembered.
+func (p *Player) target(name string) (string, error) {
+	if t, ok := p.targets.Load(name); ok {
+		if t == "" {
+			return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
+		}
+		return t.(string), nil
+	}
+	t, err := p.live.Files.Link(name)
+	if err == nil || errors.Is(err, syscall.EINVAL) {
+		p.targets.Store(name, t)
+	}
+	return t, err
+}
+
+// Resolve follows links as of Now.
+func (p *Player) Resolve(name string) (string, error) { return host.ResolveBy(p.Link, name) }
+
+// Readable gives the recorded permission.
+func (p *Player) Readable(name string) error {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("look at", name, p.real(name)); err != nil {
+		return err
+	}
+	return p.live.Files.Readable(name)
+}
