@@ -68,8 +68,9 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		am.answer(http.StatusInternalServerError)
 		rounds(10)
-		const blocks, loops = 4 * 2, 2 * 4 // two files each; a client's connections that wait for another request
-		if g, f := held(t); g > goroutines+loops || f > open+blocks+loops {
+		// Two files a block; and of each of three clients a connection that waits for another request, which both ends have here.
+		const blocks, connections = 4 * 2, 3
+		if g, f := held(t); g > goroutines+connections*5 || f > open+blocks+connections*2 {
 			t.Errorf("later there are %d goroutines and %d files, at first there were %d and %d", g, f, goroutines, open)
 		}
 		n.Close()
