@@ -22,6 +22,7 @@ import (
 var faults = []struct{ machine, alert, wait string }{
 	{"downshift-one", "RDMALinkDownshifted", "1m"}, // instead of 5m
 	{"hgx-h200-roce-storm", "RDMAPFCStormSource", ""},
+	{"gdr-staging-live", "RDMAGPUDirectStaging", "1m"}, // instead of 15m
 }
 
 func fixture(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
