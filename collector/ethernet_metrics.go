@@ -3,6 +3,7 @@ package collector
 import (
 	"strconv"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -12,27 +13,33 @@ const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 func wireDesc(name, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: counter, Scope: scopePort, Help: help,
-		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source,
+		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source, Of: ethernetPorts, Asks: host.SourceNetdevStats.Name(),
 	}
+}
+
+// whereLossless is for what drivers count, or rules ask for, of priorities with flow control only.
+func whereLossless(d *Desc) *Desc {
+	d.Of = "rdma_port_pfc_enabled"
+	return d
 }
 
 var (
 	pfcPauseFrames         = wireDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority: received, the link partner asks the port to stop; transmitted, the port asks the partner. priority is empty where the driver counts all together; a traffic class on mana. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority")
-	pfcPauseSeconds        = wireDesc("rdma_port_pfc_pause_seconds_total", "Time that the priority could not send (receive: it was paused), or kept the link partner from sending (transmit).", statsSource, "direction", "priority")
+	pfcPauseSeconds        = whereLossless(wireDesc("rdma_port_pfc_pause_seconds_total", "Time that the priority could not send (receive: it was paused), or kept the link partner from sending (transmit).", statsSource, "direction", "priority"))
 	pfcPauseTransitions    = wireDesc("rdma_port_pfc_pause_transitions_total", "Times that the priority changed from paused to not paused.", statsSource, "direction", "priority")
 	globalPauseFrames      = wireDesc("rdma_port_global_pause_frames_total", "Frames of link-level flow control (802.3x), which stops all priorities at once.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
 	globalPauseSeconds     = wireDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control; where the driver counts it.", statsSource, "direction")
 	globalPauseTransitions = wireDesc("rdma_port_global_pause_transitions_total", "Times that link-level flow control changed from paused to not paused; where the driver counts them.", statsSource, "direction")
 	globalPauseEnabled     = &Desc{
-		Name: "rdma_port_global_pause_enabled", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether link-level flow control (802.3x) is on: receive obeys the partner's frames, transmit sends some. It excludes PFC.",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
 	}
-	pauseStormEvents           = wireDesc("rdma_port_pause_storm_events_total", "Times that the device had sent pause for too long. error: it stopped sending pause, and the port drops what it cannot take; warning: it did not.", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity")
-	priorityBytes              = wireDesc("rdma_port_priority_bytes_total", "Bytes on the wire by priority, TCP as well as RDMA. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority")
-	priorityPackets            = wireDesc("rdma_port_priority_packets_total", "Packets on the wire by priority, TCP as well as RDMA.", statsSource, "direction", "priority")
-	priorityDiscards           = wireDesc("rdma_port_priority_discards_total", "Packets received and dropped for want of room in the port's buffer. Of a priority with PFC there ought to be none.", statsSource, "priority")
-	priorityBufferDiscards     = wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority")
+	pauseStormEvents           = whereLossless(wireDesc("rdma_port_pause_storm_events_total", "Times that the device had sent pause for too long. error: it stopped sending pause, and the port drops what it cannot take; warning: it did not.", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))
+	priorityBytes              = whereLossless(wireDesc("rdma_port_priority_bytes_total", "Bytes on the wire by priority, TCP as well as RDMA. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority"))
+	priorityPackets            = whereLossless(wireDesc("rdma_port_priority_packets_total", "Packets on the wire by priority, TCP as well as RDMA.", statsSource, "direction", "priority"))
+	priorityDiscards           = whereLossless(wireDesc("rdma_port_priority_discards_total", "Packets received and dropped for want of room in the port's buffer. Of a priority with PFC there ought to be none.", statsSource, "priority"))
+	priorityBufferDiscards     = whereLossless(wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority"))
 	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because the host's queue was congested.", statsSource, "priority")
 	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked for congestion (ECN), because the host's queue was congested.", statsSource, "priority")
 	portDiscards               = wireDesc("rdma_port_discards_total", "Packets that the port dropped: received, its buffer was full; transmitted, the link was down or the packet too old.", statsSource, "direction")

@@ -18,7 +18,7 @@ const expectedSources = "pin of the operator, link_modes that both ends of an Et
 
 var (
 	portExpectedRate = &Desc{
-		Name: "rdma_port_expected_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate that the link ought to have; absent where nothing says so.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_rate_info",
@@ -30,7 +30,7 @@ var (
 		Source: "the configuration file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
 	}
 	portExpectedWidth = &Desc{
-		Name: "rdma_port_expected_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes that the link ought to use; absent where nothing says so.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_width_info",
@@ -48,19 +48,19 @@ var (
 		Source: "ethtool netlink LINKMODES_GET ours, supported",
 	}
 	memberUp = &Desc{
-		Name: "rdma_bond_member_up", Type: gauge, Scope: scopePort,
+		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
 		Help:   "Whether the bonding driver sees a link on the member.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
 	}
 	memberRate = &Desc{
-		Name: "rdma_bond_member_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link of a bond's member; absent while there is no link.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKMODES_GET speed",
 	}
 	memberExpectedRate = &Desc{
-		Name: "rdma_bond_member_expected_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate that the link of a bond's member ought to have; absent where nothing says so.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "see rdma_bond_member_expected_rate_info",

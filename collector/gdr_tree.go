@@ -19,15 +19,21 @@ type branch struct {
 	models  map[string]pci.Bridge // of the bridges
 	iommu   string                // type of the function's IOMMU group
 	cpus    string                // local_cpulist
+	cut     bool                  // the kernel gave no more of configuration space than any process gets
 }
+
+// openConfig is how much of configuration space every process may read (pci_read_config, drivers/pci/pci-sysfs.c).
+const openConfig = 64
 
 // gdrGPU is a GPU with its way to the root.
 type gdrGPU struct {
 	gdr.GPU
 	branch
-	hops     []snapshot.PCIeHop // from the root port to itself
-	minor    int                // of /dev/nvidiaN
-	emulated bool               // its bridge is a hypervisor's, or there is none
+	hops      []snapshot.PCIeHop // from the root port to itself
+	minor     int                // of /dev/nvidiaN
+	emulated  bool               // its bridge is a hypervisor's, or there is none
+	processes []int              // that compute on it, as NVML tells; nil: not told
+	domain    *bool              // in an NVLink domain of several hosts; nil: not told
 }
 
 // gdrNIC is an RDMA device with its way to the root.
@@ -35,6 +41,8 @@ type gdrNIC struct {
 	gdr.NIC
 	branch
 	PCIAddress string
+	at         time.Time         // when its place was read
+	gids       map[gidKey]string // types of the entries that jobs have chosen: roce_v2, roce_v1, empty
 }
 
 // gdrGPUs are the GPUs by address, as sysfs and the driver's files show them.
@@ -106,6 +114,8 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
+	domain := o.Fabric != nil && o.Fabric.Cluster != ""
+	g.domain, g.processes = &domain, o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}
@@ -128,7 +138,7 @@ func (r *reader) gdrNIC(device string) gdrNIC {
 		return gdrNIC{}
 	}
 	return gdrNIC{
-		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir),
+		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir), at: r.now(),
 	}
 }
 
@@ -146,9 +156,11 @@ func (r *reader) branch(dir string) branch {
 	chain := pci.PlaceOf(dir, 0).Chain
 	for i, address := range chain {
 		at := pciDir + address
-		if c, ok := r.config(at); ok {
+		c, size, ok := r.config(at)
+		if ok {
 			f.configs[address] = c
 		}
+		f.cut = f.cut || size == openConfig
 		if i < len(chain)-1 {
 			f.models[address] = pci.Bridge{
 				Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
@@ -162,18 +174,19 @@ func (r *reader) branch(dir string) branch {
 	return f
 }
 
-// config reads configuration space. That is some hundred reads of registers for the kernel, and happens once an hour.
-func (r *reader) config(dir string) (pci.Config, bool) {
+// config reads configuration space, and says how much of it there was. That is some hundred reads of registers for the kernel, and happens once an hour.
+func (r *reader) config(dir string) (c pci.Config, size int, ok bool) {
 	r.asked++
 	b, err := r.h.Files.ReadIn(dir, "config", r.buf)
 	if err != nil {
 		if !host.IsAbsent(err) {
 			r.issue(err)
 		}
-		return pci.Config{}, false
+		return c, 0, false
 	}
 	r.buf = b
-	return pci.ParseConfig(b)
+	c, ok = pci.ParseConfig(b)
+	return c, len(b), ok
 }
 
 // hexValue is a number as the files vendor, device and the like have it; 0 where there is none.

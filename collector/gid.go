@@ -10,7 +10,7 @@ import (
 
 var (
 	portRoCEv2GIDs = &Desc{
-		Name: "rdma_port_roce_v2_gid_entries", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
 		Help:   "RoCE v2 entries in the GID table by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local, which the kernel makes for every netdev and no router forwards.",
 		Labels: []string{"device", "port", "family"},
 		Source: "ports/N/gids, ports/N/gid_attrs/types",

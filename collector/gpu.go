@@ -43,7 +43,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		section.Released = &left
 	}
 	if r == nil { // the first reading is under way
-		n.GPUs = section
+		n.GPUs, n.Pending = section, []string{host.SourceNVML.Name()}
 		done(nil)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -35,7 +36,7 @@ var (
 		Source: "/sys/bus/pci/devices, nvmlDeviceGetPciInfo",
 	}
 	gpuInfo = &Desc{
-		Name: "rdma_gpu_info", Type: gauge, Scope: scopeGPU,
+		Name: "rdma_gpu_info", Of: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: gauge, Scope: scopeGPU,
 		Help:   "NVIDIA GPU, always 1. gpu and UUID are those of the DCGM exporter; pci_bus_id is the PCI address as in sysfs.",
 		Labels: gpuLabels("pci_bus_id", "model", "serial_number", "numa_node"),
 		Source: "nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
@@ -53,7 +54,7 @@ var (
 		Source: "NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
 	}
 	gpuFabricState = &Desc{
-		Name: "rdma_gpu_fabric_state", Beside: "rdma_gpu_nvlinks_up", Type: gauge, Scope: scopeGPU,
+		Name: "rdma_gpu_fabric_state", Asks: host.SourceNVML.Name(), Beside: "rdma_gpu_nvlinks_up", Type: gauge, Scope: scopeGPU,
 		Help:   "Registration of a GPU with the fabric of its NVSwitches, 1 for the state it is in. state: completed; degraded, completed with an error, or with a health that NVML calls degraded or limited; pending, not started or in progress: the GPU has no NVLink peers. Absent for GPUs without such a fabric.",
 		Labels: gpuLabels("state"),
 		Source: "nvmlDeviceGetGpuFabricInfoV: state, status, health",
@@ -137,7 +138,7 @@ func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float6
 }
 
 func gpuUint(name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
-	d := &Desc{Name: name, Type: kind, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}
+	d := &Desc{Name: name, Beside: "rdma_gpu_info", Type: kind, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {

@@ -12,13 +12,13 @@ import (
 
 var (
 	healthState = &Desc{
-		Name: "rdma_device_health_state", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Whether a health reporter of the device's driver is in a state: error, from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
 		Labels: []string{"device", "reporter", "state"},
 		Source: "devlink HEALTH_REPORTER_GET, state",
 	}
 	healthErrors = &Desc{
-		Name: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
+		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: counter, Scope: scopeDevice,
 		Help:   "Errors reported to a health reporter since the driver was loaded. One of fw or fw_fatal is a fault of the firmware or of the hardware below it.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, error count",

@@ -3,18 +3,19 @@ package collector
 import (
 	"strconv"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
 	portMTU = &Desc{
-		Name: "rdma_port_mtu_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
+		Name: "rdma_port_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
 		Help:   "MTU of the port's netdev.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/mtu",
 	}
 	portRoCEMTU = &Desc{
-		Name: "rdma_port_roce_mtu_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
+		Name: "rdma_port_roce_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
 		Help:   "Payload of the largest RoCE packet that the netdev's MTU has room for: 256, 512, 1024, 2048 or 4096. Absent where it has not even room for the smallest, and of ports that are not RoCE.",
 		Labels: []string{"device", "port"},
 		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",

@@ -12,43 +12,43 @@ import (
 
 var (
 	pcieSpeed = &Desc{
-		Name: "rdma_pcie_link_speed_transfers_per_second", Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root. Links that lead to GPUs only have none: an idle GPU slows its link down.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
 	pcieMaxSpeed = &Desc{
-		Name: "rdma_pcie_link_max_speed_transfers_per_second", Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
+		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
 		Help:   "Most transfers per second and lane that both ends of the link can.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_speed of both ends",
 	}
 	pcieWidth = &Desc{
-		Name: "rdma_pcie_link_width_lanes", Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
 		Help:   "Lanes that a PCIe link on the way to an RDMA device or a GPU uses.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
 	pcieMaxWidth = &Desc{
-		Name: "rdma_pcie_link_max_width_lanes", Type: gauge, Unit: "lanes", Scope: scopeDevice,
+		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
 		Help:   "Most lanes that both ends of the link can use: a slot with 8 lanes makes it 8.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_width of both ends",
 	}
 	pcieLinkInfo = &Desc{
-		Name: "rdma_device_pcie_link_info", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "A PCIe link on the way from a root port to an RDMA device, always 1. upstream is the end towards the root.",
 		Labels: []string{"device", "pci_address", "upstream"},
 		Source: "the path below /sys/devices",
 	}
 	pcieErrors = &Desc{
-		Name: "rdma_pcie_aer_errors_total", Type: counter, Scope: scopeDevice,
+		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
 		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal.",
 		Labels: []string{"pci_address", "severity"},
 		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}",
 	}
 	pcieAvailable = &Desc{
-		Name: "rdma_device_pcie_available_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
+		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
 		Help:   "Bandwidth of the narrowest link between the device and its root port as they run, overhead of packets included.",
 		Labels: []string{"device"},
 		Source: "pcie_bandwidth_available, drivers/pci/pci.c",

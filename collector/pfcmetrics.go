@@ -20,8 +20,14 @@ var (
 	pfcSampleRefusals = wireDesc("rdma_port_pfc_samples_refused_total", "Samples that were not taken, or were the last for five minutes: budget reads take their share of the time, and the interval stretches; rtnl another request that takes rtnl was slow; slow the call took over 250 ms; error the driver answered one.", "the exporter", "reason")
 	pfcSampleInterval = wireDesc("rdma_port_pfc_sample_interval_seconds", "Time between samples as it is now, longer than --pfc.sample-interval where samples cost too much; absent while none are taken.", "the exporter")
 
-	pfcSampleDescs = []*Desc{inSeconds(pfcSampled), inSeconds(pfcStalled), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
+	pfcSampleDescs = []*Desc{besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
 )
+
+// besidePauses is for what is there of ports only that were paused.
+func besidePauses(d *Desc) *Desc {
+	d.Of, d.Beside = "rdma_port_pfc_enabled", "rdma_port_pfc_pause_seconds_total"
+	return d
+}
 
 func ofRatios(d *Desc) *Desc {
 	d.Type, d.Unit, d.Bounds = exposition.Histogram, "ratio", pausedRatioBounds[:]

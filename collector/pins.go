@@ -15,7 +15,7 @@ var (
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
 		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",

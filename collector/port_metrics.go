@@ -1,28 +1,31 @@
 package collector
 
-import "rdma_exporter/internal/snapshot"
+import (
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
 
 var (
 	portInfo = &Desc{
-		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, nvlink_management manages NVLink switches and has nothing else here, unknown cannot be told; a pin overrides.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
 		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; PCI vpd",
 	}
 	portLogicalState = &Desc{
-		Name: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Logical state of the port: 1 DOWN, 2 INIT, 3 ARMED, 4 ACTIVE, 5 ACTIVE_DEFER.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/state; enum ib_port_state",
 	}
 	portPhysicalState = &Desc{
-		Name: "rdma_port_physical_state_id", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_physical_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers say so of any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
 	}
 	portWasActive = &Desc{
-		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_was_active", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/state over time; the state directory",
@@ -58,13 +61,13 @@ var (
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12)",
 	}
 	portRate = &Desc{
-		Name: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
-		Name: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
@@ -76,7 +79,7 @@ var (
 		Source: "RDMA netlink PORT_GET, ports/N/lid",
 	}
 	portSMLID = &Desc{
-		Name: "rdma_port_sm_lid", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_sm_lid", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Local identifier of the subnet manager that configured an InfiniBand port.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
@@ -100,7 +103,7 @@ var (
 		Source: "ports/N/gid_attrs/types",
 	}
 	portPKeys = &Desc{
-		Name: "rdma_port_pkey_entries", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
 		Help:   "P_Key table entries in use. The count ends at the eighth empty entry in a row.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/pkeys",

@@ -14,13 +14,13 @@ const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 
 var (
 	pfcEnabled = &Desc{
-		Name: "rdma_port_pfc_enabled", Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pfc_enabled", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
 		Help:   "Priorities with priority flow control, 1 for each that has it, absent for others. Of a port whose priorities are known rdma_port_pfc_enabled_priorities is there, 0 if none has it.",
 		Labels: []string{"device", "port", "netdev", "priority"},
 		Source: fromDCB + ", pfc_en",
 	}
 	pfcEnabledPriorities = &Desc{
-		Name: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pfc_enabled_priorities", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Number of priorities with priority flow control, 0 if none has it; absent where the driver does not tell.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: fromDCB + ", pfc_en",
@@ -80,7 +80,7 @@ var (
 		Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
 	}
 	notificationEnabled = &Desc{
-		Name: "rdma_port_congestion_notification_enabled", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_congestion_notification_enabled", Of: "rdma_port_pfc_enabled", Asks: host.SourceRoCEConfig.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether congestion notification (DCQCN) is on for a priority: of the notification point, which answers marked packets with CNPs, and of the reaction point, which slows down. Of priorities with priority flow control, and wherever it is off.",
 		Labels: []string{"device", "port", "netdev", "priority", "point"},
 		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable",
@@ -98,7 +98,7 @@ var (
 		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
 	}
 	rocePinInfo = &Desc{
-		Name: "rdma_port_roce_pin_info", Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_roce_pin_info", Of: ethernetPorts, Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
 		Help:   "What --config.file says of RoCE on a port, always 1; absent where it says nothing. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty: not said.",
 		Labels: []string{"device", "port", "roce", "congestion_control"},
 		Source: "--config.file",

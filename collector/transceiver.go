@@ -61,11 +61,6 @@ func newTransceivers(o Options) *Collector {
 func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	if c.ModuleInterval < 0 {
-		n.Optics = &snapshot.Optics{}
-		done(nil)
-		return
-	}
 	names, err := c.Options.devices(h)
 	if err != nil {
 		done(err)
@@ -78,6 +73,9 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 	}, func(devices [][]snapshot.Cage) {
 		n.Optics = &snapshot.Optics{Cages: slices.Concat(devices...)}
 		markShared(n.Optics.Cages)
+		if c.background() && slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
+			n.Pending = []string{host.SourceModuleEEPROM.Name()}
+		}
 		done(nil)
 	})
 }

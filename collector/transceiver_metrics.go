@@ -1,8 +1,10 @@
 package collector
 
 import (
+	"slices"
 	"strconv"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/transceiver"
 )
@@ -14,6 +16,7 @@ func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: gauge, Unit: unit, Scope: scopePort, Help: help,
 		Labels: append([]string{"device", "port", "netdev"}, labels...), Source: source,
+		Of: ethernetPorts, Never: infinibandPorts, Asks: host.SourceModuleEEPROM.Name(),
 	}
 }
 
@@ -31,7 +34,11 @@ var (
 	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Current of a lane's laser.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
 	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to a data path that is activated, as a CMIS module says of all its lanes: which of them are this port's it does not know. Absent for SFF modules, whose lanes count while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
 
-	transceiverDescs = []*Desc{transceiverInfo, transceiverState, besideInfo(transceiverDuplicate), transceiverAge, transceiverTemperature, transceiverVoltage, transceiverReceive, transceiverTransmit, transceiverBias, transceiverLaneActive, temperatureThreshold, voltageThreshold, receiveThreshold, transmitThreshold, biasThreshold}
+	transceiverDescs = slices.Concat(
+		[]*Desc{transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate), besideInfo(transceiverAge), besideAge(transceiverLaneActive)},
+		readingDescs(transceiverTemperature, transceiverVoltage, transceiverReceive, transceiverTransmit, transceiverBias),
+		readingDescs(temperatureThreshold, voltageThreshold, receiveThreshold, transmitThreshold, biasThreshold),
+	)
 
 	temperatureThreshold = thresholdDesc("rdma_transceiver_temperature_threshold_celsius", "celsius")
 	voltageThreshold     = thresholdDesc("rdma_transceiver_voltage_threshold_volts", "volts")
@@ -44,9 +51,28 @@ func thresholdDesc(name, unit string) *Desc {
 	return opticsDesc(name, unit, "Threshold of the reading of that name, the same for all lanes, as the module's maker has set it. level: high_alarm, low_alarm, high_warning, low_warning. Ones that make no sense are left out.", eepromSource+"A2h:0-39, 03h, 02h", "level")
 }
 
+func of(what string, d *Desc) *Desc {
+	d.Of = what
+	return d
+}
+
+// besideInfo is for what some modules have: passive cables have no readings.
 func besideInfo(d *Desc) *Desc {
 	d.Beside = "rdma_transceiver_info"
-	return d
+	return of(`rdma_transceiver_state{state="present"}`, d)
+}
+
+func besideAge(d *Desc) *Desc {
+	d.Beside = "rdma_transceiver_age_seconds"
+	return of("rdma_transceiver_age_seconds", d)
+}
+
+// readingDescs are of modules that have readings.
+func readingDescs(descs ...*Desc) []*Desc {
+	for _, d := range descs {
+		d.Of = "rdma_transceiver_age_seconds"
+	}
+	return descs
 }
 
 func emitTransceivers(n *snapshot.Node, s Sink) {

@@ -3,14 +3,17 @@ package collector
 import (
 	"maps"
 	"slices"
+
+	"rdma_exporter/internal/host"
 )
 
 func transport(name, unit, help string) *Desc {
-	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters"}
+	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters", Asks: host.SourceHWCounters.Name()}
 }
 
+// bondWide is for what the RoCE ports of a bond count together.
 func bondWide(d *Desc) *Desc {
-	d.Scope = scopeBond
+	d.Scope, d.Of = scopeBond, ethernetPorts
 	return d
 }
 

@@ -39,11 +39,6 @@ var foreign = map[string]metric{
 	"DCGM_FI_DEV_GPU_UTIL": {labels: []string{"gpu", "UUID"}},
 }
 
-// agreed are metrics of the contract that no collector has yet.
-var agreed = map[string]metric{
-	"rdma_gdr_gpu_transport": {labels: []string{"gpu", "UUID", "state"}},
-}
-
 // metrics are all that expressions may read: of the collectors, of the exporter itself, of others.
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
@@ -59,12 +54,6 @@ func metrics(t *testing.T) map[string]metric {
 			out[d.Name+"_bucket"] = metric{true, append(slices.Clone(d.Labels), "le")}
 			out[d.Name+"_count"], out[d.Name+"_sum"] = metric{true, d.Labels}, metric{true, d.Labels}
 		}
-	}
-	for name, m := range agreed {
-		if _, known := out[name]; known {
-			t.Errorf("%s is exported: take it off the list of what is agreed", name)
-		}
-		out[name] = m
 	}
 	maps.Copy(out, records(t))
 	return out
@@ -155,21 +144,6 @@ func TestExpressions(t *testing.T) {
 			for _, fault := range faults(windows.Replace(expr), known) {
 				t.Errorf("%s: %s: %s", name, where, fault)
 			}
-		}
-	}
-}
-
-// TestAgreedMetricsAreRead: a list of what is to come keeps nothing that nobody asks for.
-func TestAgreedMetricsAreRead(t *testing.T) {
-	all := ""
-	for _, d := range load(t) {
-		for _, expr := range d.queries() {
-			all += expr + "\n"
-		}
-	}
-	for name := range agreed {
-		if !strings.Contains(all, name) {
-			t.Errorf("no dashboard reads %s", name)
 		}
 	}
 }

@@ -8,7 +8,7 @@ func gpudirect() board {
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
 			{"Verdicts", []panel{verdicts(hosts, 24, 12, instance), gpuReasons(), gpuMechanisms()}},
-			{"Use", gpuUse()},
+			{"Use", append(gpuUse(), gpuJobs())},
 			{"Beside DCGM", gpuDCGM()},
 			{"Settings of the PCI tree", []panel{gpuSettings()}},
 		},
@@ -73,6 +73,31 @@ func gpuUse() []panel {
 			query{top(10, maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{instance}} {{client}}"}),
 		graph("Least locked memory that processes may have", "Lowest limit of locked memory among the processes that hold an RDMA device, the ten lowest. Registration fails beyond it.", "bytes", 12,
 			query{bottom(10, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
+	}
+}
+
+// gpuJobs lists the GPUs that jobs hold: first those whose data does not go to a NIC directly.
+func gpuJobs() panel {
+	about := "workload, command, nccl_version, reason"
+	staging := func(rank, state string) string {
+		return rank + " * " + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport", `state=~"`+state+`"`))
+	}
+	rank := top(400, staging("3", "staging|tcp")+" or "+staging("2", "unknown")+" or "+staging("1", "gdr|host_only"))
+	return panel{
+		title: "Jobs and what they use", unit: "none", width: 24, height: 10, view: table, sort: "Judgement", noValue: "–",
+		text: "GPUs that jobs hold, 400 at most: how their data goes to other hosts now and why, with the workload as its scheduler names it. docs/gpudirect.md has the conditions. " +
+			"Through host memory and over TCP a job is slower than its GPUs can; unknown is not fine, most often DMA-BUFs are in use, of which the kernel tells little.",
+		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))}},
+		columns: []column{
+			{from: "A", title: "Judgement", words: []word{{"3", "slow way", warning}, {"2", "not known", neutral}, {"1", "well", good}}, width: 100},
+			{from: "state", title: "Transport"},
+			instance, gpu, hidden("UUID"),
+			{from: "workload", title: "Workload"},
+			{from: "command", title: "Command"},
+			{from: "nccl_version", title: "NCCL"},
+			{from: "reason", title: "Reason"},
+			cluster, job,
+		},
 	}
 }
 

@@ -22,12 +22,57 @@ import (
 func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.to.IsZero() && ts.UnixMilli() <= e.to.UnixMilli() {
-		return fmt.Errorf("append round of %s, last one at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
+	ts = ts.Round(0) // the wall clock's alone
+	if err := e.moveBack(ts); err != nil {
+		return err
 	}
+	err := e.appendRound(ts, families)
+	for range inMemory {
+		if !errors.Is(err, errStore) {
+			break
+		}
+		if err = e.store.next(err); err != nil {
+			return err
+		}
+		e.forget()
+		err = e.appendRound(ts, families)
+	}
+	return err
+}
 
-	round := e.series.begin(e.db.Appender(context.Background()), ts)
-	err := round.add("up", nil, "", "", 1)
+// moveBack follows a clock that has been set back by more than a round: all that is stored was seen in the future.
+func (e *Engine) moveBack(ts time.Time) error {
+	if e.to.IsZero() || ts.UnixMilli() > e.to.UnixMilli() {
+		return nil
+	}
+	back := fmt.Errorf("append round of %s, last one at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
+	if e.opts.Scratch == "" || e.to.Sub(ts) <= e.opts.Interval {
+		return back
+	}
+	e.shift(ts.Sub(e.to.Add(e.opts.Interval)))
+	if err := e.store.renew(back); err != nil {
+		return err
+	}
+	e.forget()
+	return nil
+}
+
+// forget drops what is known of the database, which is another one.
+func (e *Engine) forget() {
+	e.series = newSeriesCache(e.opts.Job, e.opts.Instance)
+	e.from, e.to, e.lastEval = time.Time{}, time.Time{}, time.Time{}
+}
+
+// appendRound is Append into the database that there is. errStore is in the error where it is the database's.
+func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
+	if e.store.db == nil {
+		return errStore
+	}
+	if err := e.remind(ts); err != nil {
+		return err
+	}
+	round := e.series.begin(e.store.Appender(context.Background()), ts)
+	err := round.add(upMetric, nil, "", "", 1)
 	for _, f := range families {
 		if err != nil {
 			break
@@ -41,7 +86,7 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 		return fmt.Errorf("append round of %s: %w", stamp(ts), errors.Join(err, round.app.Rollback()))
 	}
 	if err := round.app.Commit(); err != nil {
-		return fmt.Errorf("commit round of %s: %w", stamp(ts), err)
+		return fmt.Errorf("commit round of %s: %w: %w", stamp(ts), errStore, err)
 	}
 	round.forgetGone()
 	if dup := round.duplicates; dup != e.series.duplicates {
@@ -52,14 +97,13 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 		e.from = ts
 	}
 	e.to = ts
-	return nil
+	return e.store.tidy(ts)
 }
 
 // seriesCache keeps the store's reference of each series, so that a steady round builds no label set.
 type seriesCache struct {
 	job, instance string
 	entries       map[string]*cachedSeries
-	names         map[string]uint64 // metric name → round that had it last
 	round         uint64
 	duplicates    int
 	key           []byte
@@ -75,15 +119,9 @@ type cachedSeries struct {
 func newSeriesCache(job, instance string) seriesCache {
 	return seriesCache{
 		job: job, instance: instance,
-		entries: map[string]*cachedSeries{}, names: map[string]uint64{},
+		entries: map[string]*cachedSeries{},
 		builder: labels.NewScratchBuilder(16),
 	}
-}
-
-// has reports whether the last round had a sample of this metric.
-func (c *seriesCache) has(name string) bool {
-	round, ok := c.names[name]
-	return ok && round == c.round
 }
 
 // roundAppender is one round on its way into the store.
@@ -177,7 +215,6 @@ func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extr
 	if !known {
 		r.entries[string(key)] = s
 	}
-	r.names[name] = r.round
 	return nil
 }
 
@@ -221,11 +258,6 @@ func (r *roundAppender) forgetGone() {
 	for key, s := range r.entries {
 		if s.round != r.round {
 			delete(r.entries, key)
-		}
-	}
-	for name, round := range r.names {
-		if round != r.round {
-			delete(r.names, name)
 		}
 	}
 }

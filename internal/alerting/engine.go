@@ -12,11 +12,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
-	"github.com/prometheus/prometheus/tsdb"
 )
 
 const (
@@ -43,9 +41,13 @@ const (
 // caller that saw the clock set back starts a fresh store.
 var ErrTimeBackwards = errors.New("time went backwards")
 
-// Options of an Engine. Dir and Instance are required.
+// Options of an Engine. Instance and one of Dir and Scratch are required.
 type Options struct {
-	Dir   string   // folder of the store; created when missing
+	Dir     string // folder of the store, which nobody else uses; created when missing
+	Scratch string // where a folder for this run can be made when Dir fails, or is empty; empty: a failure is returned
+	// Known are the alerts that were active when an earlier run ended, for which the store may have nothing any more.
+	Known []Active
+
 	Rules fs.FS    // where the rule files lie
 	Files []string // their paths in Rules, in the order of evaluation
 
@@ -56,8 +58,7 @@ type Options struct {
 	Interval       time.Duration // expected time between rounds, 15 s when zero
 	Retention      time.Duration // history kept, 2 h when zero
 	Logger         *slog.Logger
-	// Beside names, for metrics that are absent where there is nothing to tell, one that is there if they could be.
-	Beside map[string]string
+	Notifier       *Notifier // gets what fires and what resolves; nil: nobody does
 }
 
 // Engine holds the recent samples of this node and the state of its rules. Append and Eval take turns; everything else may
@@ -66,21 +67,25 @@ type Engine struct {
 	opts     Options
 	logger   *slog.Logger
 	registry *prometheus.Registry
-	db       *tsdb.DB
+	store    *store
 	engine   *promql.Engine
-	groups   []*rules.Group
-	meta     []ruleMeta // one per alerting rule, in file order
+	manager  *rules.Manager
+	loader   *fsLoader
 
 	mu       sync.Mutex
+	groups   []*rules.Group
+	meta     []ruleMeta // one per alerting rule, in file order
 	series   seriesCache
 	from, to time.Time // observed without a pause
 	lastEval time.Time
 	restored bool
+	rounds   uint64 // evaluated
+	failures uint64 // of rules
 }
 
 // New opens the store in opts.Dir and loads the rules. Nothing runs until Append and Eval are called.
 func New(opts Options) (*Engine, error) {
-	if opts.Dir == "" || opts.Instance == "" {
+	if opts.Dir == "" && opts.Scratch == "" || opts.Instance == "" {
 		return nil, errors.New("open alerting engine: a folder and an instance are needed")
 	}
 	if opts.Job == "" {
@@ -107,6 +112,7 @@ func New(opts Options) (*Engine, error) {
 		series:   newSeriesCache(opts.Job, opts.Instance),
 	}
 	pql := parser.NewParser(parser.Options{})
+	e.loader = &fsLoader{files: opts.Rules, parser: pql, logger: e.logger}
 	e.engine = promql.NewEngine(promql.EngineOpts{
 		Logger:                   e.logger,
 		Reg:                      e.registry,
@@ -118,29 +124,35 @@ func New(opts Options) (*Engine, error) {
 		EnableNegativeOffset:     true,
 		Parser:                   pql,
 	})
-	if e.db, err = openStore(opts, e.logger, e.registry); err != nil {
-		return nil, err
+	e.store = &store{opts: opts, logger: e.logger}
+	notify := func(context.Context, string, ...*rules.Alert) {}
+	if opts.Notifier != nil {
+		notify = opts.Notifier.notify
 	}
-	manager := rules.NewManager(&rules.ManagerOptions{
+	e.manager = rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
-		QueryFunc:            rules.EngineQueryFunc(e.engine, e.db),
-		NotifyFunc:           func(context.Context, string, ...*rules.Alert) {},
-		Appendable:           e.db,
-		Queryable:            e.db,
-		Logger:               e.logger,
+		QueryFunc:            rules.EngineQueryFunc(e.engine, e.store),
+		NotifyFunc:           notify,
+		Appendable:           e.store,
+		Queryable:            e.store,
+		Logger:               slog.New(slog.DiscardHandler), // Eval returns what it would log in each round
 		Registerer:           e.registry,
 		OutageTolerance:      outageTolerance,
 		ForGracePeriod:       forGracePeriod,
 		ResendDelay:          resendDelay,
-		GroupLoader:          fsLoader{files: opts.Rules, parser: pql, logger: e.logger},
+		GroupLoader:          e.loader,
 		Parser:               pql,
 	})
-	if e.groups, err = loadGroups(manager, opts); err != nil {
-		return nil, errors.Join(err, e.Close())
+	// A rule that is not valid is found before anything is written.
+	if e.groups, err = e.loadGroups(opts.Rules, opts.Files); err != nil {
+		return nil, errors.Join(err, e.engine.Close())
 	}
 	e.meta = describe(e.groups)
-	e.from, e.to = storedSpan(e.db)
+	if err := e.store.begin(); err != nil {
+		return nil, errors.Join(err, e.engine.Close())
+	}
+	e.from, e.to = e.store.span()
 	return e, nil
 }
 
@@ -149,6 +161,7 @@ func New(opts Options) (*Engine, error) {
 func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	ts = ts.Round(0)
 	if ts.Before(e.lastEval) {
 		return fmt.Errorf("evaluate rules at %s, after %s: %w", stamp(ts), stamp(e.lastEval), ErrTimeBackwards)
 	}
@@ -158,6 +171,7 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 		g.Eval(ctx, ts)
 		for _, r := range g.Rules() {
 			if r.Health() == rules.HealthBad {
+				e.failures++
 				errs = append(errs, fmt.Errorf("evaluate rule %s of %s: %w", r.Name(), g.File(), r.LastError()))
 			}
 		}
@@ -167,20 +181,40 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 		for _, g := range e.groups {
 			g.RestoreForState(ts)
 		}
-		e.restored = true
+		e.restored, e.opts.Known = true, nil
 	}
+	e.rounds++
 	return errors.Join(errs...)
 }
 
-// Observed tells since when and until when rounds came without a pause. Both are zero before the first round.
+// Stats are figures of the engine itself.
+type Stats struct {
+	Rounds, Failures uint64 // evaluations of all rules; rules among them that could not be evaluated
+	Series           uint64 // in the store's head
+	Degraded         bool   // samples are kept in memory, or nowhere, since the folder for them does not work
+}
+
+// Stats since the start.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Stats{Rounds: e.rounds, Failures: e.failures}
+	s.Degraded, s.Series = e.store.state()
+	return s
+}
+
+// Observed tells since when and until when rounds came without a pause, as far as the store keeps them. Both are zero before the first
+// round.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.from, e.to
+	return e.to.Add(-e.observed()), e.to
 }
 
 // Metrics are the libraries' own, kept apart from what the exporter serves.
-func (e *Engine) Metrics() prometheus.Gatherer { return e.registry }
+func (e *Engine) Metrics() prometheus.Gatherer {
+	return prometheus.Gatherers{e.registry, e.store.gatherer()}
+}
 
 // Close flushes and releases the store.
 func (e *Engine) Close() error {
@@ -188,30 +222,7 @@ func (e *Engine) Close() error {
 	if err := e.engine.Close(); err != nil {
 		errs = append(errs, fmt.Errorf("close query engine: %w", err))
 	}
-	if err := e.db.Close(); err != nil {
-		errs = append(errs, fmt.Errorf("close store %s: %w", e.opts.Dir, err))
-	}
-	return errors.Join(errs...)
-}
-
-func loadGroups(m *rules.Manager, opts Options) ([]*rules.Group, error) {
-	external := labels.FromMap(opts.ExternalLabels)
-	var groups []*rules.Group
-	for _, file := range opts.Files {
-		// One file at a time, since LoadGroups answers with a map; the order within a file comes from its text.
-		byKey, errs := m.LoadGroups(opts.Interval, external, opts.ExternalURL, nil, false, file)
-		if len(errs) > 0 {
-			return nil, fmt.Errorf("load rules %s: %w", file, errors.Join(errs...))
-		}
-		names, err := groupNames(opts.Rules, file)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			groups = append(groups, byKey[rules.GroupKey(file, name)])
-		}
-	}
-	return groups, nil
+	return errors.Join(append(errs, e.store.Close())...)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -16,6 +16,9 @@ type sample = promql.Sample
 // alertsMetric is what rules read of the alerts that are pending or firing.
 const alertsMetric = "ALERTS"
 
+// upMetric is what a scrape gives besides the samples, and Append too.
+const upMetric = "up"
+
 // ruleMeta is what the text of an alerting rule says about it.
 type ruleMeta struct {
 	rule    *rules.AlertingRule
@@ -93,48 +96,4 @@ func metricName(s *parser.VectorSelector) string {
 		}
 	}
 	return ""
-}
-
-// missing names the metrics for want of which an expression cannot give a result, whatever the values are; none when it can.
-// absent answers for one metric: nothing when it is there, else the metrics that are wanting.
-func missing(expr parser.Expr, absent func(name string) []string) []string {
-	switch e := expr.(type) {
-	case *parser.VectorSelector:
-		if name := metricName(e); name != "" && name != alertsMetric { // that is ours, and without an alert there is none
-			return absent(name)
-		}
-		return nil
-	case *parser.BinaryExpr:
-		left := missing(e.LHS, absent)
-		if e.Op == parser.LUNLESS {
-			return left
-		}
-		right := missing(e.RHS, absent)
-		if e.Op == parser.LOR && (len(left) == 0 || len(right) == 0) {
-			return nil
-		}
-		return slices.Compact(slices.Sorted(slices.Values(append(left[:len(left):len(left)], right...))))
-	case *parser.Call:
-		if e.Func.Name == "absent" || e.Func.Name == "absent_over_time" || e.Func.Name == "scalar" {
-			return nil
-		}
-		var names []string
-		for _, arg := range e.Args {
-			names = append(names, missing(arg, absent)...)
-		}
-		return names
-	case *parser.AggregateExpr:
-		return missing(e.Expr, absent)
-	case *parser.MatrixSelector:
-		return missing(e.VectorSelector, absent)
-	case *parser.SubqueryExpr:
-		return missing(e.Expr, absent)
-	case *parser.ParenExpr:
-		return missing(e.Expr, absent)
-	case *parser.UnaryExpr:
-		return missing(e.Expr, absent)
-	case *parser.StepInvariantExpr:
-		return missing(e.Expr, absent)
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ type fsLoader struct {
 	logger *slog.Logger
 }
 
-func (l fsLoader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
+func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
 	text, err := fs.ReadFile(l.files, name)
 	if err != nil {
 		return nil, []error{fmt.Errorf("read rules: %w", err)}
@@ -26,7 +26,7 @@ func (l fsLoader) Load(name string, ignoreUnknown bool, scheme model.ValidationS
 	return rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger)
 }
 
-func (l fsLoader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
+func (l *fsLoader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
 
 // groupNames lists the groups of a file that has been loaded without error, in the order of its text.
 func groupNames(files fs.FS, name string) ([]string, error) {

@@ -36,11 +36,15 @@ type Alert struct {
 
 // Alerts lists what is pending or firing, in the order of the rules, then by labels.
 func (e *Engine) Alerts() []Alert {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.alerts()
+}
+
+func (e *Engine) alerts() []Alert {
 	var out []Alert
 	for i, m := range e.meta {
-		active := m.rule.ActiveAlerts()
-		slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
-		for _, a := range active {
+		for _, a := range sortedActive(m.rule) {
 			state := StatePending
 			if a.State == rules.StateFiring {
 				state = StateFiring
@@ -55,6 +59,12 @@ func (e *Engine) Alerts() []Alert {
 	return out
 }
 
+func sortedActive(r *rules.AlertingRule) []*rules.Alert {
+	active := r.ActiveAlerts()
+	slices.SortFunc(active, func(a, b *rules.Alert) int { return labels.Compare(a.Labels, b.Labels) })
+	return active
+}
+
 // Reason says why a rule could not be judged.
 type Reason string
 
@@ -62,7 +72,6 @@ type Reason string
 const (
 	ReasonNotEvaluated Reason = "not_evaluated"     // no evaluation yet
 	ReasonFailed       Reason = "evaluation_failed" // Rule.Err tells
-	ReasonNoData       Reason = "no_data"           // Rule.Missing names the metrics that the last round lacked
 	ReasonTooShort     Reason = "observed_too_short"
 )
 
@@ -79,17 +88,19 @@ type Rule struct {
 	Metrics []string      // what the expression reads, recording rules resolved; sorted
 	Range   time.Duration // how far back the expression looks, subqueries and offsets included; 0 for the present alone
 
-	Judged  bool
-	Reason  Reason // why not, when it was not
-	Missing []string
-	Err     error
+	Judged bool   // as far as the metrics are there that it needs, which internal/blind tells
+	Reason Reason // why not, when it was not
+	Err    error
 }
 
 // Rules lists the alerting rules in file order.
 func (e *Engine) Rules() []Rule {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	recorded := e.unfed()
+	return e.rules()
+}
+
+func (e *Engine) rules() []Rule {
 	out := make([]Rule, 0, len(e.meta))
 	for _, m := range e.meta {
 		r := Rule{
@@ -98,20 +109,12 @@ func (e *Engine) Rules() []Rule {
 			For: m.rule.HoldDuration(), KeepFiringFor: m.rule.KeepFiringFor(),
 			Metrics: m.metrics, Range: m.reach,
 		}
-		r.Missing = missing(m.rule.Query(), func(name string) []string {
-			if names, ok := recorded[name]; ok {
-				return names
-			}
-			return e.absent(name)
-		})
 		switch health := m.rule.Health(); {
 		case health == rules.HealthUnknown:
 			r.Reason = ReasonNotEvaluated
 		case health == rules.HealthBad:
 			r.Reason, r.Err = ReasonFailed, m.rule.LastError()
-		case len(r.Missing) > 0:
-			r.Reason = ReasonNoData
-		case e.to.Sub(e.from) < m.reach:
+		case e.observed() < m.reach:
 			r.Reason = ReasonTooShort
 		default:
 			r.Judged = true
@@ -121,11 +124,33 @@ func (e *Engine) Rules() []Rule {
 	return out
 }
 
+// Judgement is what the last evaluation came to: its rules are those of its alerts, whatever is loaded since.
+type Judgement struct {
+	From, To time.Time // observed, as Observed tells
+	Alerts   []Alert
+	Rules    []Rule
+}
+
+// Judgement of the last evaluation.
+func (e *Engine) Judgement() Judgement {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Judgement{From: e.to.Add(-e.observed()), To: e.to, Alerts: e.alerts(), Rules: e.rules()}
+}
+
+// observed is how much history there is without a pause. e.mu is held.
+func (e *Engine) observed() time.Duration { return min(e.to.Sub(e.from), e.opts.Retention) }
+
+// History is the longest that can be observed: what the store keeps.
+func (e *Engine) History() time.Duration { return e.opts.Retention }
+
 // Recording is one recording rule.
 type Recording struct{ Name, File, Group, Expr string }
 
 // RecordingRules lists the recording rules in file order.
 func (e *Engine) RecordingRules() []Recording {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var out []Recording
 	for _, g := range e.groups {
 		for _, r := range g.Rules() {
@@ -137,40 +162,6 @@ func (e *Engine) RecordingRules() []Recording {
 	return out
 }
 
-// unfed tells for each recording rule the metrics without which it gives nothing now.
-func (e *Engine) unfed() map[string][]string {
-	out := map[string][]string{}
-	for _, g := range e.groups {
-		for _, r := range g.Rules() {
-			rec, ok := r.(*rules.RecordingRule)
-			if !ok {
-				continue
-			}
-			names := missing(rec.Query(), func(name string) []string {
-				if names, ok := out[name]; ok {
-					return names
-				}
-				return e.absent(name)
-			})
-			names = slices.DeleteFunc(names, func(name string) bool { return name == rec.Name() }) // its own last value
-			if before, ok := out[rec.Name()]; !ok || len(names) < len(before) {
-				out[rec.Name()] = names // of several rules that record one name, the best fed counts
-			}
-		}
-	}
-	return out
-}
-
-func (e *Engine) absent(name string) []string {
-	if e.series.has(name) {
-		return nil
-	}
-	if other, ok := e.opts.Beside[name]; ok && e.series.has(other) {
-		return nil
-	}
-	return []string{name}
-}
-
 // Sample is one element of a query's result.
 type Sample struct {
 	Labels map[string]string
@@ -179,7 +170,7 @@ type Sample struct {
 
 // Query answers an instant query at ts, sorted by labels.
 func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sample, error) {
-	vector, err := rules.EngineQueryFunc(e.engine, e.db)(ctx, query, ts)
+	vector, err := rules.EngineQueryFunc(e.engine, e.store)(ctx, query, ts)
 	if err != nil {
 		return nil, fmt.Errorf("query %q: %w", query, err)
 	}

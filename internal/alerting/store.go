@@ -1,13 +1,21 @@
 package alerting
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/compression"
 )
@@ -21,11 +29,116 @@ const (
 	chunkFileBytes = 8 << 20
 	// stripes of the series map: the default of 16,384 is for millions of series, one node has a few thousand.
 	stripes = 512
+	// tidyInterval is how often full chunks are written to the disk.
+	tidyInterval = time.Minute
+	// libraryInterval is longer than any run: left to itself the library writes chunks on a goroutine of its own, and a disk that refuses
+	// them then ends the process.
+	libraryInterval = 10 * 365 * 24 * time.Hour
+
+	// asideSuffix is of a store that could not be used; one is kept, for a person to look at.
+	asideSuffix = ".broken"
 )
 
-func openStore(opts Options, logger *slog.Logger, reg prometheus.Registerer) (*tsdb.DB, error) {
+var (
+	// ErrNoStore says that samples cannot be kept anywhere.
+	ErrNoStore = errors.New("no place for the samples of the rules")
+	// errStore is in the errors of a database that does not take samples.
+	errStore = errors.New("the store of the rules does not work")
+)
+
+// place is where the database is; each is the way out of the one before.
+type place int
+
+const (
+	asFound  place = iota // Options.Dir, with what is there
+	anew                  // Options.Dir, what was there set aside
+	inMemory              // a folder of this run in Options.Scratch
+)
+
+// store is the database of samples. One that does not work is set aside, once, then samples are kept in Options.Scratch; where that is
+// empty, the failure is the caller's. The engine alone writes and replaces; anyone reads.
+type store struct {
+	opts   Options
+	logger *slog.Logger
+
+	mu       sync.RWMutex // of what follows, for those that read
+	db       *tsdb.DB     // nil: there is none
+	registry *prometheus.Registry
+	place    place
+	dir      string
+	tidied   time.Time
+}
+
+// begin opens the database for the first time. With Options.Scratch there is always a later round that may find space.
+func (s *store) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := asFound
+	if s.opts.Dir == "" {
+		first = inMemory
+	}
+	if err := s.open(first, nil); err != nil && s.opts.Scratch == "" {
+		return err
+	}
+	return nil
+}
+
+// next goes on with an empty database in the next place; reason is what happened in this one.
+func (s *store) next(reason error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.Scratch == "" {
+		return reason
+	}
+	s.close()
+	if s.place == inMemory { // there is nowhere else; the caller says how long it lasts
+		return s.open(inMemory, nil)
+	}
+	return s.open(s.place+1, reason)
+}
+
+// renew goes on with an empty database in the same place.
+func (s *store) renew(reason error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.close()
+	return s.open(max(s.place, anew), reason)
+}
+
+// open opens the database in a place, or in the first after it where that can be done.
+func (s *store) open(at place, reason error) error {
+	reasons := []error{reason}
+	for ; at <= inMemory; at++ {
+		s.place = at
+		err := s.openHere()
+		if err == nil {
+			if reason := errors.Join(reasons...); reason != nil {
+				s.opts.Logger.Warn("the store of the rules begins anew: what looks back is judged again when enough has been seen", "dir", s.dir, "reason", reason)
+			}
+			return nil
+		}
+		reasons = append(reasons, err)
+		if s.opts.Scratch == "" {
+			break
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrNoStore, errors.Join(reasons...))
+}
+
+func (s *store) openHere() (err error) {
+	s.dir = s.opts.Dir
+	switch s.place {
+	case anew:
+		if err := setAside(s.dir); err != nil {
+			return err
+		}
+	case inMemory:
+		if s.dir, err = makeScratch(s.opts.Scratch); err != nil {
+			return err
+		}
+	}
 	o := tsdb.DefaultOptions()
-	o.RetentionDuration = opts.Retention.Milliseconds()
+	o.RetentionDuration = s.opts.Retention.Milliseconds()
 	o.MaxBytes = maxBytes
 	o.MinBlockDuration = blockLength.Milliseconds()
 	o.MaxBlockDuration = blockLength.Milliseconds()
@@ -36,24 +149,104 @@ func openStore(opts Options, logger *slog.Logger, reg prometheus.Registerer) (*t
 	o.HeadChunksWriteBufferSize = chunks.MinWriteBufferSize
 	o.StripeSize = stripes
 	o.OutOfOrderTimeWindow = 0
-	db, err := tsdb.Open(opts.Dir, logger, reg, o, nil)
+	o.BlockReloadInterval = libraryInterval
+	registry := prometheus.NewRegistry()
+	db, err := tsdb.Open(s.dir, s.logger, registry, o, nil)
 	if err != nil {
-		return nil, fmt.Errorf("open store %s: %w", opts.Dir, err)
+		return errors.Join(fmt.Errorf("open store %s: %w", s.dir, err), s.removeScratch())
 	}
-	return db, nil
+	db.DisableCompactions() // tidy makes blocks
+	if s.place == asFound {
+		if err := readAll(db); err != nil {
+			return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), db.Close())
+		}
+	}
+	s.db, s.registry, s.tidied = db, registry, time.Time{}
+	return nil
 }
 
-// storedSpan tells what a store from an earlier run holds; zero times for an empty one.
-func storedSpan(db *tsdb.DB) (from, to time.Time) {
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	for _, b := range db.Blocks() {
-		first, last = min(first, b.MinTime()), max(last, b.MaxTime()-1) // a block's end is exclusive
+// readAll reads every sample: a block that is damaged would be found by each query from then on. It takes some 100 ms.
+func readAll(db *tsdb.DB) error {
+	q, err := db.Querier(math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return err
 	}
-	if head := db.Head(); head.NumSeries() > 0 {
-		first, last = min(first, head.MinTime()), max(last, head.MaxTime())
+	defer q.Close()
+	all := labels.MustNewMatcher(labels.MatchNotEqual, model.MetricNameLabel, "")
+	set := q.Select(context.Background(), false, nil, all)
+	var it chunkenc.Iterator
+	for set.Next() {
+		it = set.At().Iterator(it)
+		for it.Next() != chunkenc.ValNone {
+		}
+		if it.Err() != nil {
+			return it.Err()
+		}
 	}
-	if first > last {
-		return time.Time{}, time.Time{}
+	return set.Err()
+}
+
+// setAside renames a store, in the place of one that was set aside before.
+func setAside(dir string) error {
+	if err := os.RemoveAll(dir + asideSuffix); err != nil {
+		return fmt.Errorf("remove the store that was set aside: %w", err)
 	}
-	return time.UnixMilli(first), time.UnixMilli(last)
+	if err := os.Rename(dir, dir+asideSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set the store aside: %w", err)
+	}
+	return nil
+}
+
+// tidy writes full chunks, and blocks of what is older than the head has to be. The library panics where a disk is full.
+func (s *store) tidy(ts time.Time) (err error) {
+	if d := ts.Sub(s.tidied); d >= 0 && d < tidyInterval {
+		return nil
+	}
+	s.tidied = ts
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: write chunks: %v", errStore, p)
+		}
+	}()
+	s.db.ForceHeadMMap()
+	if head := s.db.Head(); head.MaxTime()-head.MinTime() > blockLength.Milliseconds()*3/2 {
+		if err := s.db.Compact(context.Background()); err != nil {
+			return fmt.Errorf("%w: write a block: %w", errStore, err)
+		}
+	}
+	return nil
+}
+
+// close ends the database; there is none afterwards. Closing writes chunks, too.
+func (s *store) close() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("close store %s: %v", s.dir, p)
+		}
+		s.db = nil
+		err = errors.Join(err, s.removeScratch())
+	}()
+	if s.db == nil {
+		return nil
+	}
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close store %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// Close flushes and releases the store.
+func (s *store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.close()
+}
+
+func (s *store) removeScratch() error {
+	if s.place != inMemory || s.dir == "" {
+		return nil
+	}
+	dir := s.dir
+	s.dir = ""
+	return os.RemoveAll(dir)
 }

@@ -82,6 +82,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	var p captureConfig
 	p.flags(capt)
 
+	ruleSet := a.Command("rules", "Write out the alerting rules in the binary, for a Prometheus.")
+	var r rulesConfig
+	r.flags(ruleSet)
 	top := a.Command("topo", "Draw the machine: GPUs and NICs in the PCI tree, their distances, and whether data goes between them directly.")
 	var t topoConfig
 	t.flags(top)
@@ -105,7 +108,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	}
 	switch command {
 	case check.FullCommand():
-		return runCheck(ctx, &c, &k, stdout, log)
+		return runCheck(ctx, &c, &k, stdout, stderr, log)
 	case checkConfig.FullCommand():
 		return runCheckConfig(&l, stdout, stderr)
 	case expList.FullCommand():
@@ -120,6 +123,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return runOptics(ctx, &c, &o, stdout, log)
 	case capt.FullCommand():
 		return runCapture(ctx, &c, &p, stdout, log)
+	case ruleSet.FullCommand():
+		return runRules(&r, stdout)
 	case top.FullCommand():
 		return runTopo(ctx, &c, &t, stdout, log)
 	case boards.FullCommand():
@@ -162,7 +167,7 @@ func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Col
 func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
-		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull,
+		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull, Bufinfo: c.bufinfo,
 	}
 }
 

@@ -1,144 +1,95 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	"golang.org/x/sys/unix"
 
-	"rdma_exporter/collector"
-	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
-	"rdma_exporter/internal/expect"
-	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/rounds"
-	"rdma_exporter/rules"
 )
 
 type checkConfig struct {
-	json bool
+	filter    check.Filter
+	json      bool
+	verbose   bool
+	daemonURL string
+	noDaemon  bool
+	daemonSet bool
+	length    time.Duration // 0: a single look
+	timeout   time.Duration
 }
 
 func (k *checkConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("json", "Print JSON instead of a table.").BoolVar(&k.json)
+	a.Flag("json", "Print JSON instead of a table: docs/check.md.").BoolVar(&k.json)
+	a.Flag("verbose", "Name each alert that could not be judged, with the reason.").BoolVar(&k.verbose)
+	a.Flag("only", "Judge this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+	a.Flag("severity", "Leave out what is less: critical, warning or info.").PlaceHolder("SEVERITY").EnumVar(&k.filter.Severity, check.Severities()...)
+	a.Flag("strict", "Exit with 3 instead of 0 where something was not judged that could have been.").BoolVar(&k.filter.Strict)
+	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
+	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)
+	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules that look back can be judged.").PlaceHolder("DURATION").DurationVar(&k.length)
+	a.Flag("timeout", "Longest time that a look of its own may take, --for not counted.").Default("10s").DurationVar(&k.timeout)
 }
 
-func runCheck(ctx context.Context, c *config, k *checkConfig, stdout io.Writer, log *slog.Logger) (int, error) {
-	m, err := c.open(time.Now())
-	if err != nil {
-		return usage(err)
+func (k *checkConfig) check(c *config) error {
+	switch {
+	case k.timeout <= 0:
+		return fmt.Errorf("--timeout=%s: has to be more than 0", k.timeout)
+	case k.length < 0:
+		return fmt.Errorf("--for=%s: has to be 0s or more", k.length)
+	case k.length > 0 && c.replay != "":
+		return fmt.Errorf("--for=%s: a replay has its own rounds; leave --for out", k.length)
 	}
-	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	known, err := c.remembered(m)
-	discard(log, "judging without what was remembered", err)
-	on, err := c.collectors(m, expect.NewMemory(known))
-	if err != nil {
-		return usage(err)
+	if _, err := findingsURL(k.daemonURL); err != nil {
+		return fmt.Errorf("--daemon=%s: %w", k.daemonURL, err)
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
-	j, err := newJudge(m, sched, log)
-	if err != nil {
-		return check.ExitUnknown, err
-	}
-	defer func() { discard(log, "cannot close the judge", j.close()) }()
+	return nil
+}
 
-	for _, t := range m.times() {
-		err = errors.Join(err, j.round(ctx, t))
+func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
+	if err := k.check(c); err != nil {
+		return usage(err)
 	}
-	report := j.report(err)
-	render := check.Table
-	if k.json {
-		render = check.JSON
+	report, ok := k.ask(ctx, c, log)
+	if !ok {
+		var err error
+		if report, err = k.look(ctx, c, stderr, log); err != nil {
+			return usage(err)
+		}
 	}
-	if err := render(stdout, report); err != nil {
+	if err := areAlerts(k.filter.Only, report.Alerts()); err != nil {
+		return usage(err)
+	}
+	report = k.filter.Apply(report)
+	if err := k.render(stdout, report); err != nil {
 		return check.ExitUnknown, fmt.Errorf("cannot print the report: %w", err)
 	}
 	return report.ExitCode, nil
 }
 
-// times are the rounds to look at: all that a replay has, now on a live host.
-func (m *machine) times() []time.Time {
-	if m.player != nil {
-		return m.player.Times()
+func (k *checkConfig) render(stdout io.Writer, report check.Report) error {
+	if k.json {
+		return check.JSON(stdout, report)
 	}
-	return []time.Time{m.Now()}
+	return check.Table(stdout, report, check.Style{Colour: isTerminal(stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose})
 }
 
-// judge feeds the rounds of a machine to the rules, in a store of its own.
-type judge struct {
-	m      *machine
-	rounds *rounds.Scheduler
-	engine *alerting.Engine
-	host   string
-	folder string
+// isTerminal says whether somebody looks at what is written.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
-func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
-	fsys, files, err := rules.Node()
-	if err != nil {
-		return nil, err
-	}
-	folder, err := os.MkdirTemp(capture.Scratch(), "rdma_exporter-check-")
-	if err != nil {
-		return nil, fmt.Errorf("cannot make a store: %w: set TMPDIR to a folder with free space", err)
-	}
-	j := &judge{m: m, rounds: sched, host: cmp.Or(m.hostname(), "unknown") + ":10879", folder: folder}
-	j.engine, err = alerting.New(alerting.Options{Dir: filepath.Join(folder, "store"), Rules: fsys, Files: files, Instance: j.host, Logger: log, Beside: beside()})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot judge: %w", err), os.RemoveAll(folder))
-	}
-	return j, nil
-}
-
-// hostname is empty where the machine does not tell it.
-// beside tells of metrics that are absent where there is nothing to tell.
-func beside() map[string]string {
-	out := map[string]string{}
-	descs := rounds.Descs
-	for _, c := range collector.All(collector.Options{}) {
-		descs = append(descs, c.Descs...)
-	}
-	for _, d := range descs {
-		if d.Beside != "" {
-			out[d.Name] = d.Beside
-		}
-	}
-	return out
-}
-
-func (m *machine) hostname() string {
-	if m.player == nil {
-		return m.firstLine("proc/sys/kernel/hostname")
-	}
-	return m.meta.Hostname
-}
-
-// round collects at a moment and judges.
-func (j *judge) round(ctx context.Context, t time.Time) error {
-	if err := j.m.seek(t); err != nil {
-		return err
-	}
-	p, err := j.rounds.Collect(ctx, nil)
-	if err != nil {
-		return err
-	}
-	if err := j.engine.Append(t, exposition.DTO(p.Families)); err != nil {
-		return err
-	}
-	return j.engine.Eval(ctx, t)
-}
-
-func (j *judge) report(err error) check.Report {
-	from, to := j.engine.Observed()
-	return check.New(check.Input{Host: j.host, From: from, To: to, Alerts: j.engine.Alerts(), Rules: j.engine.Rules(), Err: err})
-}
-
-func (j *judge) close() error { return errors.Join(j.engine.Close(), os.RemoveAll(j.folder)) }
+// build is the version that reports carry: an exporter of another one may judge by other rules.
+func build() string { return version.Version + " " + version.GetRevision() }

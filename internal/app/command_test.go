@@ -44,6 +44,8 @@ func TestBadInput(t *testing.T) {
 	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_fil: x}\n"), 0o644))
 	badConfig := filepath.Join(dir, "config.txtar")
 	must(t, os.WriteFile(badConfig, []byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- exporter/config.yml --\nx\n"), 0o644))
+	badRules := filepath.Join(dir, "bad.rules.yml")
+	must(t, os.WriteFile(badRules, []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]\n"), 0o644))
 	before, err := os.ReadDir(dir)
 	must(t, err)
 	for _, c := range []struct {
@@ -73,6 +75,18 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--collect.min-interval=-1s"}, "--collect.min-interval"},
 		{[]string{"--pfc.sample-interval=100ms"}, "--pfc.sample-interval"},
 		{[]string{"--transceiver.interval=1s"}, "--transceiver.interval"},
+		{[]string{"--replay=demo", "--alerting.interval=0s"}, "--alerting.interval"},
+		{[]string{"--replay=demo", "--alerting.interval=5m"}, "--alerting.interval"},
+		{[]string{"--replay=demo", "--alerting.job="}, "--alerting.job"},
+		{[]string{"--replay=demo", "--alerting.external-labels=a-b=c"}, "--alerting.external-labels: a-b=c"},
+		{[]string{"--replay=demo", "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: the label is there twice"},
+		{[]string{"--replay=demo", "--alerting.alertmanager-url=am:9093"}, "--alerting.alertmanager-url=am:9093: has to be http"},
+		{[]string{"--replay=demo", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-url=http://am"}, "http://am: is there twice"},
+		{[]string{"--replay=demo", "--alerting.alertmanager-config-file=" + web}, "--alerting.alertmanager-config-file: is of no use"},
+		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a file"},
+		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
+		{[]string{"--replay=demo", "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: file does not exist"},
+		{[]string{"--replay=demo", "--alerting.rule-files=" + badRules}, badRules + ": "},
 		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
 		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},
 		{[]string{"--web.external-url=example.org"}, "--web.external-url"},
@@ -80,6 +94,18 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--web.listen-address=127.0.0.1:99999"}, "99999"},
 		{[]string{"--collector.disable-defaults"}, "--collector.NAME"},
 		{[]string{"capture"}, "--output"},
+		{[]string{"--replay=demo", "check", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: there is no such alert: did you mean RDMAPortDown"},
+		{[]string{"--replay=demo", "check", "--only=Flapping"}, "RDMALinkFlapping"},
+		{[]string{"--replay=demo", "check", "--only=zzz"}, "docs/alerts.md"},
+		{[]string{"--replay=demo", "check", "--severity=fatal"}, "fatal"},
+		{[]string{"--replay=demo", "check", "--for=1m"}, "--for=1m0s: a replay"},
+		{[]string{"check", "--for=-1s"}, "--for=-1s"},
+		{[]string{"check", "--timeout=0s"}, "--timeout=0s"},
+		{[]string{"check", "--daemon=localhost:10879"}, "--daemon=localhost:10879: has to be http://HOST:PORT"},
+		{[]string{"rules"}, "--set"},
+		{[]string{"rules", "--set=all"}, "all"},
+		{[]string{"rules", "--set=node", "--output=" + dir + "/no/where"}, "--output=" + dir + "/no/where: no such file or directory"},
+		{[]string{"rules", "--set=node", "--output=" + web}, "not a directory"},
 		{[]string{"--replay=demo", "topo", "--nccl-version=new"}, "--nccl-version=new"},
 		{[]string{"--replay=demo", "topo", "--nccl-env=PATH=/"}, "--nccl-env=PATH=/"},
 		{[]string{"dashboards"}, "--output"},
@@ -186,6 +212,27 @@ func TestCheckJSON(t *testing.T) {
 			if strings.Contains(f.Annotations["description"], "error expanding") || strings.Contains(f.Annotations["description"], "<no value>") {
 				t.Errorf("%s: %s", name, f.Annotations["description"])
 			}
+		}
+	}
+}
+
+// TestCheckFilters: exit codes of what is asked for, of a machine with a critical finding and two others.
+func TestCheckFilters(t *testing.T) {
+	for args, want := range map[string]int{
+		"":                                      2,
+		"--only=RDMACounterSaturated":           0,
+		"--only=RDMAPortDown":                   2,
+		"--severity=critical":                   2,
+		"--strict":                              2,
+		"--only=RDMALinkDownshifted":            0,
+		"--only=RDMALinkDownshifted --strict":   0,
+		"--only=RDMALinkFlapping":               3, // it looks back further than the recording
+		"--only=RDMAPCIeErrors":                 3, // the recording has none
+		"--only=RDMAGPUFabricDegraded --strict": 0, // its GPUs have no NVLinks
+	} {
+		code, out, errs := command(t, append([]string{"--replay=demo", "check", "--verbose"}, strings.Fields(args)...)...)
+		if code != want || errs != "" {
+			t.Errorf("%s: exit %d, want %d\n%s%s", args, code, want, out, errs)
 		}
 	}
 }

@@ -20,31 +20,27 @@ func JSON(w io.Writer, r Report) error {
 	return nil
 }
 
+// Style is how a table looks.
+type Style struct {
+	Colour  bool
+	Verbose bool // each alert that could not be judged, not only how many
+}
+
 // Table writes the report for people: the verdict, the findings worst first, and what could not be judged.
-func Table(w io.Writer, r Report) error {
+func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, verdictLine(r))
 	if len(r.Findings) > 0 {
 		fmt.Fprintln(&text)
-		columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(columns, "SEVERITY\tSTATE\tSINCE\tALERT\tWHERE\tWHAT")
+		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
 		for _, f := range r.Findings {
-			fmt.Fprintf(columns, "%s\t%s\t%s\t%s\t%s\t%s\n",
-				f.Severity, f.State, since(r.Time, f.Since), f.Alert, where(f.Labels), oneLine(f.Annotations["summary"]))
+			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, where(f.Labels), oneLine(f.Annotations["summary"])})
 		}
-		if err := columns.Flush(); err != nil {
-			return fmt.Errorf("write findings: %w", err)
-		}
+		text.WriteString(coloured(columns(rows, ""), s))
 	}
 	if len(r.NotJudged) > 0 {
-		fmt.Fprintln(&text, "\nNot judged:")
-		columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-		for _, n := range r.NotJudged {
-			fmt.Fprintf(columns, "  %s\t%s\n", n.Alert, oneLine(n.Detail))
-		}
-		if err := columns.Flush(); err != nil {
-			return fmt.Errorf("write what was not judged: %w", err)
-		}
+		fmt.Fprintf(&text, "\nNot judged, %s:\n", count(len(r.NotJudged), "alert"))
+		text.WriteString(columns(unjudged(r.NotJudged, s.Verbose), "  "))
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -52,10 +48,44 @@ func Table(w io.Writer, r Report) error {
 	return nil
 }
 
+// columns aligns rows.
+func columns(rows [][]string, indent string) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, indent+strings.Join(row, "\t"))
+	}
+	w.Flush() // a strings.Builder takes all
+	return text.String()
+}
+
+// colours of the severities (ECMA-48, SGR).
+var colours = map[string]string{severityCritical: "\x1b[1;31m", severityWarning: "\x1b[33m", severityInfo: "\x1b[36m"}
+
+// coloured gives the lines that begin with a severity its colour, there.
+func coloured(table string, s Style) string {
+	if !s.Colour {
+		return table
+	}
+	var out strings.Builder
+	for line := range strings.Lines(table) {
+		word, _, _ := strings.Cut(line, " ")
+		if c, ok := colours[word]; ok {
+			line = c + word + "\x1b[0m" + line[len(word):]
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
 func verdictLine(r Report) string {
 	switch {
 	case r.Error != "":
 		return fmt.Sprintf("%s: could not judge: %s", r.Host, oneLine(r.Error))
+	case r.Incomplete:
+		return fmt.Sprintf("%s: nothing found, and not all could be judged: %s", r.Host, coverage(r))
+	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged) > 0:
+		return fmt.Sprintf("%s: could not judge", r.Host)
 	case r.ExitCode == ExitUnknown:
 		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", r.Host)
 	case len(r.Findings) == 0:
@@ -67,9 +97,15 @@ func verdictLine(r Report) string {
 
 // coverage keeps "ok" from being read as more than was looked at.
 func coverage(r Report) string {
-	s := count(r.Judged, "alert") + " judged"
+	s := count(len(r.Judged), "alert") + " judged"
+	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
+		s += " over " + short(d)
+	}
 	if n := len(r.NotJudged); n > 0 {
 		s += fmt.Sprintf(", %d not", n)
+	}
+	if n := len(r.NotApplicable); n > 0 {
+		s += fmt.Sprintf(", %d of no concern here", n)
 	}
 	return s
 }

@@ -4,14 +4,13 @@ package check
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
 )
 
 // Version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
@@ -25,18 +24,29 @@ const (
 	ExitUnknown  = 3 // nothing could be judged, or the look failed
 )
 
-// Report is what check says about a host. Its JSON form is a contract.
+// Verdicts, as the exit codes.
+const (
+	verdictOK      = "ok"
+	verdictUnknown = "unknown"
+)
+
+// Report is what check says about a host. Its JSON form is a contract: docs/check.md.
 type Report struct {
 	Version         int         `json:"version"`
-	Host            string      `json:"host"`             // instance label of the judged series
-	Time            time.Time   `json:"time"`             // of the last round
-	ObservedSeconds float64     `json:"observed_seconds"` // how long rounds had come without a pause by then; 0 for a single look
-	Verdict         string      `json:"verdict"`          // ok, warning, critical, unknown
-	ExitCode        int         `json:"exit_code"`        // 0, 1, 2, 3 in that order
-	Error           string      `json:"error,omitempty"`  // why the look failed
-	Judged          int         `json:"judged"`           // alerts that could be judged
-	Findings        []Finding   `json:"findings"`         // worst first
-	NotJudged       []NotJudged `json:"not_judged"`       // by alert
+	Exporter        string      `json:"exporter"`             // version of the program that looked
+	Replay          string      `json:"replay,omitempty"`     // the capture that was judged, no host
+	Host            string      `json:"host"`                 // instance label of the judged series
+	Time            time.Time   `json:"time"`                 // of the last round
+	IntervalSeconds float64     `json:"interval_seconds"`     // between the rounds of a daemon; 0: there is no other round to come
+	ObservedSeconds float64     `json:"observed_seconds"`     // how long rounds had come without a pause by then; 0 for a single look
+	Verdict         string      `json:"verdict"`              // ok, warning, critical, unknown
+	ExitCode        int         `json:"exit_code"`            // 0, 1, 2, 3 in that order
+	Error           string      `json:"error,omitempty"`      // why the look failed
+	Incomplete      bool        `json:"incomplete,omitempty"` // --strict: unknown because not all was judged that could have been
+	Findings        []Finding   `json:"findings"`             // worst first
+	Judged          []Judged    `json:"judged"`               // by alert
+	NotJudged       []NotJudged `json:"not_judged"`           // by alert
+	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
 }
 
 // Finding is one alert that holds.
@@ -50,20 +60,16 @@ type Finding struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// NotJudged is an alert that nothing can be said about.
-type NotJudged struct {
-	Alert  string `json:"alert"`
-	Reason string `json:"reason"` // not_evaluated, evaluation_failed, no_data, observed_too_short
-	Detail string `json:"detail"`
-}
-
-// Input is what an engine has to say after an evaluation.
+// Input is what an engine and the rounds have to say after an evaluation.
 type Input struct {
+	Exporter string
+	Replay   string
 	Host     string
-	From, To time.Time // alerting.Engine.Observed
-	Alerts   []alerting.Alert
-	Rules    []alerting.Rule
-	Err      error // why the look failed, when it did
+	Interval time.Duration
+	History  time.Duration // the longest that can be observed
+	alerting.Judgement
+	Blind blind.Report
+	Err   error // why the look failed, when it did
 }
 
 const (
@@ -73,44 +79,51 @@ const (
 	severityNone     = "none" // watchdogs: neither a finding nor a detection
 )
 
-// New makes the report. An alert counts when it fires, or when it is pending on a rule that looks at the present alone, since
-// a single look cannot wait; not when its rule looks further back than was observed.
+// Severities lists them, the worst first.
+func Severities() []string { return []string{severityCritical, severityWarning, severityInfo} }
+
+// New makes the report. An alert counts when it fires, however little was observed, or when it is pending on a rule that looks at the
+// present alone, since a single look cannot wait.
 func New(in Input) Report {
 	r := Report{
-		Version: Version, Host: in.Host, Time: in.To.UTC(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
-		Findings: []Finding{}, NotJudged: []NotJudged{},
+		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
+		IntervalSeconds: in.Interval.Seconds(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
+		Findings: []Finding{}, Judged: []Judged{}, NotJudged: []NotJudged{}, NotApplicable: []string{},
 	}
 	for _, a := range in.Alerts {
-		rule := in.Rules[a.Rule]
-		if a.Labels["severity"] == severityNone || rule.Reason == alerting.ReasonTooShort {
-			continue
-		}
-		if a.State == alerting.StatePending && rule.Range > 0 {
+		if a.Labels["severity"] == severityNone || a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
 			continue
 		}
 		r.Findings = append(r.Findings, finding(a))
 	}
 	slices.SortFunc(r.Findings, worstFirst)
-	var machine bool
-	r.Judged, r.NotJudged, machine = judged(in)
-	r.Verdict, r.ExitCode = "ok", ExitOK
+	machine := r.cover(in)
+	r.conclude()
 	if !machine {
-		r.Verdict, r.ExitCode = "unknown", ExitUnknown
-	}
-	if len(r.Findings) > 0 {
-		switch r.Findings[0].Severity {
-		case severityCritical:
-			r.Verdict, r.ExitCode = severityCritical, ExitCritical
-		case severityWarning:
-			r.Verdict, r.ExitCode = severityWarning, ExitWarning
-		}
+		r.unknown()
 	}
 	if in.Err != nil {
 		r.Error = in.Err.Error()
-		r.Verdict, r.ExitCode = "unknown", ExitUnknown
+		r.unknown()
 	}
 	return r
 }
+
+// conclude sets the verdict by the worst finding.
+func (r *Report) conclude() {
+	r.Verdict, r.ExitCode = verdictOK, ExitOK
+	if len(r.Findings) == 0 {
+		return
+	}
+	switch r.Findings[0].Severity {
+	case severityCritical:
+		r.Verdict, r.ExitCode = severityCritical, ExitCritical
+	case severityWarning:
+		r.Verdict, r.ExitCode = severityWarning, ExitWarning
+	}
+}
+
+func (r *Report) unknown() { r.Verdict, r.ExitCode = verdictUnknown, ExitUnknown }
 
 func finding(a alerting.Alert) Finding {
 	f := Finding{
@@ -135,7 +148,7 @@ func worstFirst(a, b Finding) int {
 }
 
 func rank(severity string) int {
-	if i := slices.Index([]string{severityCritical, severityWarning, severityInfo}, severity); i >= 0 {
+	if i := slices.Index(Severities(), severity); i >= 0 {
 		return i
 	}
 	return math.MaxInt
@@ -147,62 +160,4 @@ func pairs(labels map[string]string) []string {
 		out = append(out, name+"="+labels[name])
 	}
 	return out
-}
-
-// judged counts the alerts of which a rule could be judged and lists what could not be. Where rules share a name, as for two
-// severities, one without data is no gap as long as another was judged.
-//
-// machine says whether any of them speaks of the machine: that the exporter itself is well says nothing about the fabric.
-func judged(in Input) (n int, not []NotJudged, machine bool) {
-	ok := map[string]bool{}
-	for _, rule := range in.Rules {
-		if rule.Judged && rule.Labels["severity"] != severityNone {
-			ok[rule.Name] = true
-			machine = machine || slices.ContainsFunc(rule.Metrics, ofMachine)
-		}
-	}
-	out := []NotJudged{}
-	for _, rule := range in.Rules {
-		if rule.Judged || rule.Labels["severity"] == severityNone || rule.Reason == alerting.ReasonNoData && ok[rule.Name] {
-			continue
-		}
-		out = append(out, NotJudged{Alert: rule.Name, Reason: string(rule.Reason), Detail: detail(rule, in.To.Sub(in.From))})
-	}
-	slices.SortFunc(out, func(a, b NotJudged) int {
-		return cmp.Or(cmp.Compare(a.Alert, b.Alert), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Detail, b.Detail))
-	})
-	// Rules of one name, as for two severities, share an entry.
-	return len(ok), slices.CompactFunc(out, func(a, b NotJudged) bool { return a.Alert == b.Alert && a.Reason == b.Reason }), machine
-}
-
-func ofMachine(metric string) bool {
-	return !strings.HasPrefix(metric, "rdma_scrape_") && !strings.HasPrefix(metric, "rdma_exporter_")
-}
-
-func detail(rule alerting.Rule, observed time.Duration) string {
-	switch rule.Reason {
-	case alerting.ReasonNoData:
-		return "no " + strings.Join(rule.Missing, ", ")
-	case alerting.ReasonTooShort:
-		return fmt.Sprintf("looks back %s, observed %s", short(rule.Range), short(observed))
-	case alerting.ReasonFailed:
-		return fmt.Sprint(rule.Err)
-	default:
-		return "the rules have not been evaluated"
-	}
-}
-
-// short writes a duration without the units that are zero: 5m, 1h30m, 45s.
-func short(d time.Duration) string {
-	if d < time.Second {
-		return "0s"
-	}
-	s := d.Truncate(time.Second).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

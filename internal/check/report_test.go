@@ -7,11 +7,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/check"
 )
 
@@ -40,8 +42,8 @@ func TestVerdict(t *testing.T) {
 	ranged.Range = time.Hour
 	short := ranged
 	short.Judged, short.Reason = false, alerting.ReasonTooShort
-	blind := rule("B", "critical")
-	blind.Judged, blind.Reason, blind.Missing = false, alerting.ReasonNoData, []string{"rdma_x"}
+	unseen := blind.Report{Gaps: []blind.Gap{{Alert: "B", Reason: blind.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"}}
+	gap, idle := rule("B", "critical"), rule("G", "critical")
 	firing, pending := alerting.StateFiring, alerting.StatePending
 
 	tests := map[string]struct {
@@ -58,18 +60,19 @@ func TestVerdict(t *testing.T) {
 		"pending without a range":    {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: pending}, code: 2, verdict: "critical", findings: 1},
 		"pending with a range":       {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: pending}, code: 0, verdict: "ok"},
 		"firing with a range":        {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
-		"firing, observed too short": {rules: []alerting.Rule{short, info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"kept after its data went":   {rules: []alerting.Rule{blind, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
+		"firing, observed too short": {rules: []alerting.Rule{short, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
+		"only what does not apply":   {rules: []alerting.Rule{idle}, code: 3, verdict: "unknown"},
+		"kept after its data went":   {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
 		"info alone":                 {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
 		"the watchdog is no finding": {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"only a watchdog judged":     {rules: []alerting.Rule{none, blind}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
-		"some blind":                 {rules: []alerting.Rule{blind, warning}, code: 0, verdict: "ok"},
+		"only a watchdog judged":     {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
+		"some blind":                 {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
 		"no rules":                   {code: 3, verdict: "unknown"},
 		"the look failed":            {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "gpu-1:10879", From: now(), To: now(), Rules: tc.rules, Err: tc.err}
+			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now(), To: now(), Rules: tc.rules}, Blind: unseen, Err: tc.err}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
 					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))
@@ -83,33 +86,94 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-func TestNotJudged(t *testing.T) {
-	ok := rule("RDMATwo", "critical")
-	blind := rule("RDMATwo", "info") // the other severity was judged: no gap
-	blind.Judged, blind.Reason, blind.Missing = false, alerting.ReasonNoData, []string{"rdma_a"}
-	alone := blind
-	alone.Name, alone.Missing = "RDMABlind", []string{"rdma_b", "rdma_c"}
-	short := rule("RDMATwo", "warning")
+func TestCoverage(t *testing.T) {
+	ok, short := rule("RDMATwo", "critical"), rule("RDMATwo", "warning")
 	short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, 90*time.Minute
+	fires := rule("RDMAFires", "info")
+	fires.Judged, fires.Reason, fires.Range = false, alerting.ReasonTooShort, time.Hour
+	long := rule("RDMALong", "warning")
+	long.Judged, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	failed := rule("RDMAFailed", "warning")
 	failed.Judged, failed.Reason, failed.Err = false, alerting.ReasonFailed, errors.New("many matches")
 	fresh := rule("RDMAFresh", "warning")
 	fresh.Judged, fresh.Reason = false, alerting.ReasonNotEvaluated
 	watchdog := rule("RDMAWatchdog", "none")
 	watchdog.Judged, watchdog.Reason = false, alerting.ReasonNotEvaluated
+	rules := []alerting.Rule{
+		ok, short, fires, long, failed, fresh, watchdog,
+		rule("RDMAOff", "info"), rule("RDMADenied", "warning"), rule("RDMADenied", "critical"), rule("RDMAPart", "warning"), rule("RDMAIdle", "warning"),
+	}
 
-	r := check.New(check.Input{From: now().Add(-75 * time.Second), To: now(), Rules: []alerting.Rule{ok, blind, alone, alone, short, failed, fresh, watchdog}})
+	r := check.New(check.Input{
+		Judgement: alerting.Judgement{From: now().Add(-75 * time.Second), To: now(), Rules: rules, Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}},
+		History:   2 * time.Hour,
+		Blind: blind.Report{
+			Gaps: []blind.Gap{
+				{Alert: "RDMAOff", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
+				{Alert: "RDMADenied", Reason: blind.Permission, Metrics: []string{"rdma_b", "rdma_c"}, Source: "module_eeprom"},
+				{Alert: "RDMAPart", Reason: blind.NotSupported, Metrics: []string{"rdma_d"}, Partly: true},
+			},
+			Idle: []string{"RDMAIdle"},
+		},
+	})
 	want := []check.NotJudged{
-		{Alert: "RDMABlind", Reason: "no_data", Detail: "no rdma_b, rdma_c"},
-		{Alert: "RDMAFailed", Reason: "evaluation_failed", Detail: "many matches"},
-		{Alert: "RDMAFresh", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
-		{Alert: "RDMATwo", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s"},
+		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "CAP_NET_ADMIN", Metrics: []string{"rdma_b", "rdma_c"}},
+		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
+		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
+		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "looks back 25h, observed 1m15s", Needs: "25h"},
+		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is off", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
+		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "not for all ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
+		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s", Needs: "1h30m"},
 	}
-	if !slices.Equal(r.NotJudged, want) {
-		t.Errorf("got  %v\nwant %v", r.NotJudged, want)
+	if !reflect.DeepEqual(r.NotJudged, want) {
+		t.Errorf("got  %+v\nwant %+v", r.NotJudged, want)
 	}
-	if r.Judged != 1 {
-		t.Errorf("%d judged", r.Judged)
+	judged := []check.Judged{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
+	if !slices.Equal(r.Judged, judged) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
+		t.Errorf("judged %v, not applicable %v", r.Judged, r.NotApplicable)
+	}
+}
+
+// TestFilter: what is asked for, and the exit code of that.
+func TestFilter(t *testing.T) {
+	short := rule("RDMAShort", "critical")
+	short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
+	rules := []alerting.Rule{rule("RDMAPortDown", "critical"), rule("RDMALinkErrors", "warning"), rule("RDMAInfo", "info"), short, rule("RDMADeviceHot", "warning")}
+	firing := alert(rules, 1, alerting.StateFiring, nil)
+	hot := blind.Report{Gaps: []blind.Gap{{Alert: "RDMADeviceHot", Reason: blind.NotSupported}}}
+
+	tests := map[string]struct {
+		filter    check.Filter
+		alerts    []alerting.Alert
+		err       error
+		code      int
+		judged    int
+		notJudged int
+	}{
+		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
+		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, judged: 1, notJudged: 1},
+		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
+		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, judged: 1},
+		"only what is not judged":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notJudged: 1},
+		"strict":                        {filter: check.Filter{Strict: true}, code: 3, judged: 3, notJudged: 2},
+		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
+		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, judged: 1, notJudged: 1},
+		"the look failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, judged: 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Blind: hot, Err: tc.err})
+			r := tc.filter.Apply(whole)
+			if r.ExitCode != tc.code || len(r.Judged) != tc.judged || len(r.NotJudged) != tc.notJudged {
+				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Judged, r.NotJudged, tc.code, tc.judged, tc.notJudged)
+			}
+			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
+				t.Errorf("incomplete: %t", r.Incomplete)
+			}
+			if len(whole.Judged) != 3 {
+				t.Error("the whole report has changed")
+			}
+		})
 	}
 }
 
@@ -118,8 +182,27 @@ func TestRender(t *testing.T) {
 		rule("RDMACounterSaturated", "info"), rule("RDMAPortDown", "critical"), rule("RDMAPortDown", "warning"),
 		rule("RDMACollectorFailing", "warning"), rule("RDMAReadStuck", "critical"),
 	}
-	rules[4].Judged, rules[4].Reason, rules[4].Missing = false, alerting.ReasonNoData, []string{"rdma_scrape_collector_stuck"}
-	in := check.Input{Host: "gpu-1:10879", From: now().Add(-2 * time.Minute), To: now(), Rules: rules}
+	for _, name := range []string{"RDMALinkErrors", "RDMALinkFlapping"} {
+		short := rule(name, "warning")
+		short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, 70*time.Minute
+		rules = append(rules, short)
+	}
+	long := rule("RDMALinkUnstable", "warning")
+	long.Judged, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
+	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"))
+	in := check.Input{
+		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
+		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
+		Blind: blind.Report{
+			Gaps: []blind.Gap{
+				{Alert: "RDMAReadStuck", Reason: blind.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},
+				{Alert: "RDMAPCIeErrors", Reason: blind.NotSupported, Metrics: []string{"rdma_pcie_aer_errors_total"}},
+				{Alert: "RDMATransceiverHot", Reason: blind.Permission, Metrics: []string{"rdma_transceiver_state"}, Source: "module_eeprom"},
+				{Alert: "RDMAPCIeDegraded", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_pcie_link_width_lanes"}, Collector: "pcie"},
+			},
+			Idle: []string{"RDMAGPUFabricDegraded"},
+		},
+	}
 	ok := check.New(in)
 	port := func(device string) map[string]string { return map[string]string{"device": device, "port": "1"} }
 	in.Alerts = []alerting.Alert{
@@ -136,12 +219,15 @@ func TestRender(t *testing.T) {
 	in.Err = errors.New("collect: no answer by the deadline")
 	failed := check.New(in)
 
-	for name, r := range map[string]check.Report{"ok": ok, "faulty": faulty, "failed": failed} {
-		var table, json bytes.Buffer
-		if err := errors.Join(check.Table(&table, r), check.JSON(&json, r)); err != nil {
+	in.Err, in.Interval = nil, 15*time.Second
+	daemon := check.Filter{Strict: true, Severity: "warning"}.Apply(check.New(in))
+	for name, r := range map[string]check.Report{"ok": ok, "faulty": faulty, "failed": failed, "daemon": daemon} {
+		var table, verbose, json bytes.Buffer
+		if err := errors.Join(check.Table(&table, r, check.Style{}), check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", table.Bytes())
+		golden(t, name+"-verbose.txt", verbose.Bytes())
 		golden(t, name+".json", json.Bytes())
 	}
 }
@@ -169,7 +255,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("pipe clos
 
 func TestRenderErrors(t *testing.T) {
 	r := check.New(check.Input{})
-	for name, err := range map[string]error{"table": check.Table(brokenWriter{}, r), "json": check.JSON(brokenWriter{}, r)} {
+	for name, err := range map[string]error{"table": check.Table(brokenWriter{}, r, check.Style{}), "json": check.JSON(brokenWriter{}, r)} {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"internal/web", "internal/check", "internal/topo"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector"},
-	{"internal/expect"},
+	{"internal/expect", "internal/blind"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host", "internal/gdr"},
 	{"internal/linkmode", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards"},

@@ -14,6 +14,15 @@ type Desc struct {
 	// Beside is a metric beside which the absence of this one means that there is nothing to tell; empty: absence is not known to
 	// mean that.
 	Beside string
+	// Of is what the metric tells about, a selector NAME or NAME{label="value"}: on a host without a sample of it there is nothing that
+	// could have this metric. That may be the metric itself. Empty: an RDMA device, or a GPU, where the scope is that of one or of its parts.
+	Of string
+	// Never is a selector of what would have the metric if the kernel told: where it has a sample, a part of the host goes unseen.
+	Never string
+	// Asks is the source, host.Source by its name, that the metric comes from, so that its absence can be explained.
+	Asks string
+	// AskedLabels are those of its labels that Asks is for, where the others are had without it.
+	AskedLabels []string
 }
 
 // Type is a metric type of the exposition format.

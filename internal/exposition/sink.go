@@ -74,6 +74,27 @@ type Family struct {
 	Points []Point
 }
 
+// Has says whether a sample has this value of a label.
+func (f Family) Has(label, value string) bool {
+	i := slices.Index(f.Head.Desc.Labels, label)
+	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
+}
+
+// Tells says whether one sample has a value for each of some labels.
+func (f Family) Tells(labels ...string) bool {
+	at := make([]int, 0, len(labels))
+	for _, l := range labels {
+		i := slices.Index(f.Head.Desc.Labels, l)
+		if i < 0 {
+			return false
+		}
+		at = append(at, i)
+	}
+	return slices.ContainsFunc(f.Points, func(p Point) bool {
+		return !slices.ContainsFunc(at, func(i int) bool { return p.Series.values[i] == "" })
+	})
+}
+
 // NewSink makes a sink for the samples of some Descs.
 func NewSink(descs []*Desc) *Sink {
 	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
@@ -31,10 +32,16 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics on collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
+	// Tells says that whoever asks tells what is not permitted: it is not logged.
+	Tells bool
+	// Config says how the last reading of the configuration files went; false, or nil: there is no such file.
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
 	State func() (FileState, bool)
+	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
+	Alerting func() (AlertingState, bool)
+	// Blind says which alerts the rounds leave blind; nil: nobody asks.
+	Blind func() *blind.Detector
 }
 
 // FileState is how a file of the exporter was read or written.
@@ -50,6 +57,7 @@ type Scheduler struct {
 	runners []*runner
 	faults  *faults
 	self    *exposition.Sink
+	gaps    *exposition.Sink // of what is blind; guarded by selfMu
 	selfMu  sync.Mutex
 	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
 	names   []string        // the same, in order
@@ -79,8 +87,10 @@ type result struct {
 // Picture is the node as a request sees it.
 type Picture struct {
 	At       time.Time
+	Read     time.Time // when the latest of its collections began; At if there is none
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
+	Blind    blind.Report        // of a picture of all collectors
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -88,10 +98,11 @@ func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), seen: map[string]bool{}}
+	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), gaps: exposition.NewSink([]*exposition.Desc{detectionUnavailable}), seen: map[string]bool{}}
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}
+	s.faults.tells = o.Tells
 	return s
 }
 
@@ -121,6 +132,11 @@ func (s *Scheduler) Check(names []string) error {
 
 // Collect returns the picture of the named collectors, of all if none is named, by the deadline of ctx or after Timeout.
 func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, error) {
+	return s.CollectWithin(ctx, names, s.MinInterval)
+}
+
+// CollectWithin is Collect for whom results will do that are younger than young.
+func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (*Picture, error) {
 	if err := s.Check(names); err != nil {
 		return nil, err
 	}
@@ -141,7 +157,7 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 	waits := make([]func() *result, len(chosen))
 	for i, r := range chosen {
 		var start bool
-		if waits[i], start = s.join(ctx, r); start {
+		if waits[i], start = s.join(ctx, r, young); start {
 			idle = append(idle, r)
 		}
 	}
@@ -177,11 +193,11 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 
 // join takes a result that is young enough, or the collection in progress; if there is none, one has to be started. The
 // function that it returns waits; nil means that there was no result in time.
-func (s *Scheduler) join(ctx context.Context, r *runner) (wait func() *result, start bool) {
+func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.running == nil {
-		if last := r.last; last != nil && s.Now().Sub(last.at) < s.MinInterval {
+		if last := r.last; last != nil && s.Now().Sub(last.at) < young {
 			return func() *result { return last }, false
 		}
 		r.running, r.end, start = make(chan struct{}), time.Time{}, true
@@ -255,7 +271,13 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		if res != nil {
 			p.Node.Merge(&res.node)
 			n += len(res.families)
+			if res.at.After(p.Read) {
+				p.Read = res.at
+			}
 		}
+	}
+	if p.Read.IsZero() {
+		p.Read = p.At
 	}
 	p.Families = make([]exposition.Family, 0, n)
 	for _, res := range results {
@@ -264,5 +286,9 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		}
 	}
 	p.Families = exposition.Merge(append(p.Families, self...))
+	if s.Blind != nil && len(runners) == len(s.runners) {
+		p.Blind = s.Blind().Judge(s.brought(p.Families, runners, results))
+		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Blind.Gaps)...))
+	}
 	return p
 }

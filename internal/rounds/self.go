@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/exposition"
 )
 
@@ -25,7 +26,7 @@ var (
 		Help: "Age of the collection that this scrape serves.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorStuck = &exposition.Desc{
-		Name: "rdma_scrape_collector_stuck", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "1 where the read of a device has not returned from the kernel; absent for others. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
@@ -62,11 +63,11 @@ var (
 	}
 	configSuccessful = &exposition.Desc{
 		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last reading of --config.file succeeded; 0: what was in force before stays. Absent without such a file.", Source: "the exporter",
+		Help: "Whether the last reading of --config.file, of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays. Absent without such files.", Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
 		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Time of the last reading of --config.file that succeeded, since 1970. Absent without such a file.", Source: "the exporter",
+		Help: "Time of the last reading of those files that succeeded, since 1970. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
 		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -76,6 +77,11 @@ var (
 		Name: "rdma_exporter_event_overruns_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
 		Help: "Times that the kernel's events came faster than the exporter took them (ENOBUFS). Transitions of links are counted all the same, but those made by hand then may be among them.", Source: "the exporter",
 	}
+	detectionUnavailable = &exposition.Desc{
+		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help:   "1 for an alert of the rules that cannot be judged on this host, or not for all of it, because a metric that it needs is not there; absent for others, and for what does not apply to the host. reason: collector_disabled; not_read_yet; permission, this process may not read it; failed, reading it fails; not_supported, the kernel, the driver or the hardware does not tell.",
+		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -83,7 +89,9 @@ var (
 )
 
 // Descs are the metrics on the exporter itself.
-var Descs = []*exposition.Desc{collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, buildInfo}
+var Descs = slices.Clip(append([]*exposition.Desc{
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, buildInfo,
+}, alertingList()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
 	s.selfMu.Lock()
@@ -124,11 +132,23 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
+	s.emitAlerting()
 	if s.Host.Events != nil {
 		s.self.Emit(eventOverruns, float64(s.Host.Events.Overruns()))
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()
+}
+
+// unavailable tells what is blind. It looks at all families of a round, so that it comes after them.
+func (s *Scheduler) unavailable(gaps []blind.Gap) []exposition.Family {
+	s.selfMu.Lock()
+	defer s.selfMu.Unlock()
+	s.gaps.Begin()
+	for _, g := range gaps {
+		s.gaps.Emit(detectionUnavailable, 1, g.Alert, string(g.Reason))
+	}
+	return s.gaps.End()
 }
 
 func (s *Scheduler) emitFiles() {

@@ -24,6 +24,8 @@ type Node struct {
 	Issues []Issue
 	// Devices says for each RDMA device whether its read returned.
 	Devices []DeviceRead
+	// Pending are the sources, host.Source by name, that are read in the background and have not been read for the first time.
+	Pending []string
 }
 
 // Issue is one item that could not be read.
@@ -362,5 +364,6 @@ func (n *Node) Merge(o *Node) {
 		n.GPUs = o.GPUs
 	}
 	n.Issues = append(n.Issues, o.Issues...)
+	n.Pending = append(n.Pending, o.Pending...)
 	n.Devices = append(n.Devices, o.Devices...)
 }

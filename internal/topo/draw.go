@@ -54,6 +54,7 @@ func (m *Machine) Draw(to io.Writer) error {
 		m.matrix(w)
 	}
 	m.verdicts(w)
+	m.uses(w)
 	return w.Flush()
 }
 

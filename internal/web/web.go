@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
@@ -38,9 +39,12 @@ type Options struct {
 	Version      string
 	Introduction string // on the page: which machine this is
 	Logger       *slog.Logger
-	Reload       func() error // POST /-/reload: reads the configuration file again
+	Reload       func() error // POST /-/reload: reads all configuration files again
+	Alerting     Alerting     // /api/v1/alerts, /api/v1/rules; nil: no rules are judged
 	// ReleaseGPUs lets go of every GPU for a time: POST /-/gpu/release?for=30m.
 	ReleaseGPUs func(ctx context.Context, d time.Duration) error
+	// Findings writes what is wrong with the node as JSON: GET /api/v1/findings. Nil: nothing is judged here.
+	Findings func(io.Writer) error
 }
 
 // Handler serves one node.
@@ -63,6 +67,13 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.ReleaseGPUs != nil {
 		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.releaseGPUs)
+	}
+	if o.Alerting != nil {
+		h.mux.HandleFunc("GET "+at("/api/v1/alerts"), h.alerts)
+		h.mux.HandleFunc("GET "+at("/api/v1/rules"), h.rules)
+	}
+	if o.Findings != nil {
+		h.mux.HandleFunc("GET "+at("/api/v1/findings"), h.findings)
 	}
 	if o.Pprof {
 		h.mux.HandleFunc("GET "+at("/debug/pprof")+"/", pprof.Index)
@@ -115,6 +126,17 @@ func (h *Handler) reload(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(w, "reloaded")
+}
+
+func (h *Handler) findings(w http.ResponseWriter, r *http.Request) {
+	var b bytes.Buffer
+	if err := h.Findings(&b); err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	compressed(w, r, b.Bytes())
 }
 
 // longestRelease bounds a release: what is forgotten ends by itself.

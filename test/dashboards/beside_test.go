@@ -21,8 +21,7 @@ func dcgm(uuids []string) string {
 	return b.String()
 }
 
-// between is what an exporter tells only while it reads between its rounds, as it does of a live host and not in a replay, in the words
-// of the Descs; and rdma_gdr_gpu_transport.
+// between is what an exporter tells only while it reads between its rounds, as it does of a live host and not in a replay.
 func between(since time.Time) string {
 	n := int(time.Since(since).Seconds())
 	port := `device="mlx5_0",port="1",netdev="enp24s0np0"`
@@ -39,7 +38,6 @@ func between(since time.Time) string {
 	line("rdma_port_pfc_stalled_seconds_total", stalls, n/4)
 	line("rdma_gpu_pcie_transmit_bytes_total", gpu, n*1e9)
 	line("rdma_gpu_pcie_receive_bytes_total", gpu, n*1e9)
-	line("rdma_gdr_gpu_transport", gpu+`,state="gdr"`, 1)
 	line("rdma_exporter_build_info", `version="1",revision="1",goversion="go1",goarch="amd64"`, 1)
 	return b.String()
 }

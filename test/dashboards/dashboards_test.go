@@ -4,12 +4,14 @@
 package dashboards
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -55,11 +57,11 @@ type question struct {
 func TestQueriesHaveData(t *testing.T) {
 	questions := load(t)
 	began := time.Now()
-	targets := startFleet(t, tool(t, "RDMA_EXPORTER"))
+	targets := startFleet(t, program(t, "RDMA_EXPORTER", filepath.Join(repository, "bin/rdma_exporter")))
 	targets = append(targets, target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
 	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
 	targets = append(targets, target{freeAddress(t), "gone", "rdma_exporter", ""})
-	p := prometheus{t, startPrometheus(t, tool(t, "PROMETHEUS"), targets)}
+	p := prometheus{t, startPrometheus(t, program(t, "PROMETHEUS", "/usr/bin/prometheus"), targets)}
 	p.await("/-/ready")
 
 	hosts := []string{".*"}
@@ -89,13 +91,26 @@ func TestQueriesHaveData(t *testing.T) {
 	}
 }
 
-// tool is a program that the environment names.
-func tool(t *testing.T, name string) string {
+// TestMain sees to it that there is a Prometheus, unless the environment names one.
+func TestMain(m *testing.M) {
+	if os.Getenv("PROMETHEUS") == "" {
+		cmd := exec.Command("../alerting/packages.sh")
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "packages.sh:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// program is one that the environment may name.
+func program(t *testing.T, name, otherwise string) string {
 	t.Helper()
-	path, err := filepath.Abs(os.Getenv(name))
+	path, err := filepath.Abs(cmp.Or(os.Getenv(name), otherwise))
 	must(t, err)
-	if _, err := os.Stat(path); err != nil || os.Getenv(name) == "" {
-		t.Fatalf("%s does not name a program: make e2e does: %v", name, err)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
 	return path
 }

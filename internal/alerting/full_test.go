@@ -1,0 +1,132 @@
+package alerting_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// noFileBeyond makes writes beyond a size fail for this process, as they do on a disk that is full, until the function that it
+// returns is called.
+func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
+	t.Helper()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: bytes, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wide are many series, so that the log of samples is larger than what the test itself writes.
+func wide(state float64) []*family {
+	out := []*family{gauge("state", state, "device", "mlx5_0")}
+	for i := range 300 {
+		out = append(out, gauge("other", 1, "n", fmt.Sprint(i)))
+	}
+	return out
+}
+
+// TestFullDisk: the log of samples, or the chunks, cannot be written any more. The engine goes on in another place, with the alerts that
+// it has, and says so once.
+func TestFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		round []*family
+		limit func(wal int64) uint64
+	}{
+		{"log of samples", wide(1), func(wal int64) uint64 { return uint64(wal) }},
+		{"chunks", wide(1)[:1], func(int64) uint64 { return 100 << 10 }}, // their file has 128 KiB from the beginning
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			e, log := lasting(t, dir)
+			defer closeEngine(t, e)
+			now := time.Duration(0)
+			for ; now < 20*time.Minute; now += 15 * time.Second { // no chunk is full
+				step(t, e, at(now), c.round...)
+			}
+			wal, err := os.Stat(dir + "/wal/00000000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			restore := noFileBeyond(t, c.limit(wal.Size()))
+			for end := now + time.Hour; now < end; now += 15 * time.Second {
+				step(t, e, at(now), c.round...)
+				if log.Len() > 0 {
+					restore() // the other place is not full
+				}
+				if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
+					t.Fatalf("%s: %+v\n%s", now, a, log)
+				}
+			}
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "begins anew") {
+				t.Errorf("log:\n%s", log)
+			}
+			if _, err := os.Stat(dir + ".broken"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestNoSpaceAnywhere: nothing can be written; later it can.
+func TestNoSpaceAnywhere(t *testing.T) {
+	parent, scratch := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "scratch")
+	e, err := alerting.New(alerting.Options{
+		Dir: filepath.Join(parent, "store"), Scratch: scratch, Instance: instance,
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule)}}, Files: []string{"r.yml"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeEngine(t, e)
+	now := time.Duration(0)
+	for ; now < 10*time.Minute; now += 15 * time.Second {
+		step(t, e, at(now), wide(1)...)
+	}
+	wal, err := os.Stat(filepath.Join(parent, "store/wal/00000000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remove(t, parent)
+	write(t, parent, "in the way")
+	restore := noFileBeyond(t, uint64(wal.Size()))
+	for range 4 {
+		if err := e.Append(at(now), wide(1)); !errors.Is(err, alerting.ErrNoStore) {
+			t.Errorf("%s: %v", now, err)
+		}
+		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, alerting.ErrNoStore) {
+			t.Errorf("%s: query: %v", now, err)
+		}
+		now += 15 * time.Second
+	}
+	if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
+		t.Errorf("meanwhile: %+v", a)
+	}
+	restore()
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	step(t, e, at(now), wide(1)...)
+	if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
+		t.Errorf("afterwards: %+v", a)
+	}
+	if !e.Stats().Degraded {
+		t.Error("not degraded")
+	}
+}

@@ -1,0 +1,129 @@
+package alerting
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"slices"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/blind"
+)
+
+// severityNone is that of signs of life, which judge nothing.
+const severityNone = "none"
+
+// Needs says of the alerts in rule files what has to be there so that they can fire, recording rules resolved, as plain data. Rules of
+// one name are one alert, which one of them suffices for.
+func Needs(fsys fs.FS, files []string) ([]blind.Alert, error) {
+	l := fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
+	recorded := map[string]blind.Need{}
+	var alerts []blind.Alert
+	for _, file := range files {
+		groups, errs := l.Load(file, false, model.LegacyValidation)
+		if len(errs) > 0 {
+			return nil, fmt.Errorf("read rules %s: %w", file, errors.Join(errs...))
+		}
+		for _, g := range groups.Groups {
+			for _, r := range g.Rules {
+				expr, err := l.Parse(r.Expr)
+				if err != nil {
+					return nil, fmt.Errorf("read rule %s%s of %s: %w", r.Record, r.Alert, file, err)
+				}
+				alerts = addNeed(alerts, recorded, r, expr)
+			}
+		}
+	}
+	return alerts, nil
+}
+
+// addNeed takes one rule in. What an earlier rule recorded is known by then.
+func addNeed(alerts []blind.Alert, recorded map[string]blind.Need, r rulefmt.Rule, expr parser.Expr) []blind.Alert {
+	need, ok := needOf(expr, r.Record, recorded)
+	switch {
+	case !ok || r.Labels["severity"] == severityNone:
+	case r.Record != "":
+		if before, again := recorded[r.Record]; again {
+			need = blind.Any(before, need)
+		}
+		recorded[r.Record] = need
+	default:
+		i := slices.IndexFunc(alerts, func(a blind.Alert) bool { return a.Name == r.Alert })
+		if i < 0 {
+			return append(alerts, blind.Alert{Name: r.Alert, Need: need})
+		}
+		alerts[i].Need = blind.Any(alerts[i].Need, need)
+	}
+	return alerts
+}
+
+// needOf says what an expression needs; false: it cannot have a result unless it had one before, as a rule that carries on its own last
+// value, self.
+func needOf(expr parser.Expr, self string, recorded map[string]blind.Need) (blind.Need, bool) {
+	of := func(e parser.Expr) (blind.Need, bool) { return needOf(e, self, recorded) }
+	switch e := expr.(type) {
+	case *parser.VectorSelector:
+		name := metricName(e)
+		need, ok := recorded[name]
+		switch {
+		case ok:
+			return need, true
+		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
+			return blind.Need{}, true
+		}
+		return blind.Need{Metric: name, Labels: told(e)}, name != self
+	case *parser.BinaryExpr:
+		left, leftOK := of(e.LHS)
+		if e.Op == parser.LUNLESS {
+			return left, leftOK
+		}
+		right, rightOK := of(e.RHS)
+		switch {
+		case e.Op != parser.LOR:
+			return blind.All(left, right), leftOK && rightOK
+		case leftOK && rightOK:
+			return blind.Any(left, right), true
+		case leftOK:
+			return left, true
+		}
+		return right, rightOK
+	case *parser.Call:
+		if slices.Contains([]string{"absent", "absent_over_time", "scalar"}, e.Func.Name) {
+			return blind.Need{}, true
+		}
+		all, allOK := blind.Need{}, true
+		for _, arg := range e.Args {
+			need, ok := of(arg)
+			all, allOK = blind.All(all, need), allOK && ok
+		}
+		return all, allOK
+	case *parser.AggregateExpr:
+		return of(e.Expr)
+	case *parser.MatrixSelector:
+		return of(e.VectorSelector)
+	case *parser.SubqueryExpr:
+		return of(e.Expr)
+	case *parser.ParenExpr:
+		return of(e.Expr)
+	case *parser.UnaryExpr:
+		return of(e.Expr)
+	case *parser.StepInvariantExpr:
+		return of(e.Expr)
+	}
+	return blind.Need{}, true
+}
+
+// told lists the labels that a selector asks a value of.
+func told(s *parser.VectorSelector) (names []string) {
+	for _, m := range s.LabelMatchers {
+		if m.Name != model.MetricNameLabel && !m.Matches("") {
+			names = append(names, m.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,66 @@
+package alerting_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
+)
+
+func TestNeeds(t *testing.T) {
+	more := `
+      - {record: 'r:kept', expr: 'c'}
+      - {alert: Twice, expr: 'r:kept'}
+      - {alert: Labels, expr: 'a{x="1",y!="",z!="1",v=~"1|2",w=~".*"}'}
+      - {alert: Recorded, expr: 'r:rate{x="1"}', labels: {severity: info}}
+      - {alert: Ours, expr: 'up == 0 and ALERTS{alertname="And"} and a'}
+      - {alert: None, expr: 'a', labels: {severity: none}}
+      - {alert: And, expr: 'b'}
+`
+	alerts, err := alerting.Needs(fstest.MapFS{"r.yml": {Data: []byte(strings.TrimSuffix(manyRules, "\n") + more)}}, []string{"r.yml"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, a := range alerts {
+		got[a.Name] = a.Need.String()
+	}
+	want := map[string]string{
+		"Present": "a", "Range": "c_total", "Subquery": "c_total", "Recorded": "c_total",
+		"Kept":     "a",       // what the rule kept came of a
+		"And":      "b",       // two rules: the second asks for less
+		"Or":       "(a | b)", // one of them
+		"Unless":   "a",
+		"Absent":   "()",
+		"Constant": "()", "UnlessLeft": "b",
+		"Nested": "(a & b)",
+		"Twice":  "(a | c)",
+		"Labels": "a{v,x,y}", "Ours": "a",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if _, err := alerting.Needs(fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'a +'}]}]")}}, []string{"r.yml"}); err == nil {
+		t.Error("no error of a rule that is none")
+	}
+}
+
+// TestNeedsOfAllRules: every alert needs something of this host.
+func TestNeedsOfAllRules(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts, err := alerting.Needs(files, names)
+	if err != nil || len(alerts) < 50 {
+		t.Fatalf("%d alerts, %v", len(alerts), err)
+	}
+	for _, a := range alerts {
+		if len(a.Need.Metrics()) == 0 {
+			t.Errorf("%s needs nothing", a.Name)
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package alerting_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// posted is an alert as Alertmanager's API v2 takes it.
+type posted struct {
+	Labels, Annotations map[string]string
+	StartsAt, EndsAt    time.Time
+	GeneratorURL        string
+}
+
+// receiver is an Alertmanager's end of the wire.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	alerts []posted
+	paths  []string
+	users  []string
+	status int
+	came   chan struct{}
+}
+
+func receive(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{status: http.StatusOK, came: make(chan struct{}, 100)}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		user, _, _ := q.BasicAuth()
+		r.paths, r.users = append(r.paths, q.URL.Path), append(r.users, user)
+		if r.status == http.StatusOK {
+			var alerts []posted
+			b, err := io.ReadAll(q.Body)
+			if err == nil {
+				err = json.Unmarshal(b, &alerts)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			r.alerts = append(r.alerts, alerts...)
+		}
+		w.WriteHeader(r.status)
+		r.came <- struct{}{}
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// last waits for a request.
+func (r *receiver) last(t *testing.T) posted {
+	t.Helper()
+	select {
+	case <-r.came:
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.alerts) == 0 {
+		return posted{}
+	}
+	return r.alerts[len(r.alerts)-1]
+}
+
+func (r *receiver) answer(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status = status
+}
+
+// notifying is an engine whose alerts go to these Alertmanagers.
+func notifying(t *testing.T, o alerting.NotifierOptions) (*alerting.Engine, *alerting.Notifier) {
+	t.Helper()
+	n, err := alerting.NewNotifier(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{
+		Scratch: t.TempDir(), Instance: instance, Notifier: n,
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule)}}, Files: []string{"r.yml"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeEngine(t, e) })
+	return e, n
+}
+
+// TestNotifies: every Alertmanager gets every alert when it fires, each minute while it does, and when it has ended.
+func TestNotifies(t *testing.T) {
+	a, b := receive(t), receive(t)
+	e, n := notifying(t, alerting.NotifierOptions{
+		URLs: []string{a.URL, b.URL + "/am/"}, ExternalLabels: map[string]string{"cluster": "x", "severity": "none"}, ExternalURL: "http://gpu-1:10879/",
+	})
+	defer n.Close()
+	sent := map[time.Duration]posted{}
+	for now := time.Duration(0); now <= 9*time.Minute+15*time.Second; now += 15 * time.Second {
+		state := 1.0
+		if now > 4*time.Minute {
+			state = 4
+		}
+		before := n.Deliveries().Sent
+		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+		if now >= 2*time.Minute && (now-2*time.Minute)%(75*time.Second) == 0 || now == 9*time.Minute+15*time.Second { // fires; ends 5m after 4m15s
+			sent[now] = a.last(t)
+			if other := b.last(t); other.EndsAt != sent[now].EndsAt {
+				t.Errorf("%s: the other Alertmanager got %+v, this one %+v", now, other, sent[now])
+			}
+			for n.Deliveries().Sent < before+2 { // counted after the answer
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	first := sent[2*time.Minute]
+	for name, want := range map[string]string{"alertname": "Down", "instance": instance, "job": "rdma_exporter", "device": "mlx5_0", "severity": "critical", "cluster": "x"} {
+		if first.Labels[name] != want || len(first.Labels) != 6 {
+			t.Errorf("label %s: %v", name, first.Labels)
+		}
+	}
+	if first.Annotations["summary"] == "" || first.GeneratorURL != "http://gpu-1:10879/" || !first.StartsAt.Equal(at(2*time.Minute)) {
+		t.Errorf("first: %+v", first)
+	}
+	// Sent at 4m30s at the latest, an exporter that ends right before 5m45s and starts within four minutes speaks at 10m at the latest.
+	if ends := sent[270*time.Second].EndsAt; ends.Before(at(10 * time.Minute)) {
+		t.Errorf("valid until %s", ends)
+	}
+	if end := sent[9*time.Minute+15*time.Second]; !end.EndsAt.Equal(at(9*time.Minute + 15*time.Second)) {
+		t.Errorf("end: %+v", end)
+	}
+	if a.paths[0] != "/api/v2/alerts" || b.paths[0] != "/am/api/v2/alerts" {
+		t.Errorf("paths %q, %q", a.paths[0], b.paths[0])
+	}
+}
+
+// TestAlertmanagerFails: refusals are counted, and logged when they start and when they end.
+func TestAlertmanagerFails(t *testing.T) {
+	a := receive(t)
+	var log lockedLog
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer n.Close()
+	a.answer(http.StatusInternalServerError)
+	for i := range 6 { // each fires, or is sent again, in each
+		now := time.Duration(i) * 75 * time.Second
+		if i == 4 {
+			a.answer(http.StatusOK)
+		}
+		step(t, e, at(now), gauge("state", 1, "device", "mlx5_0"))
+		if i >= 2 {
+			a.last(t)
+			for d := n.Deliveries(); d.Sent+d.Errors < float64(i-1); d = n.Deliveries() {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	if d := n.Deliveries(); d.Alertmanagers != 1 || d.Errors != 2 || d.Dropped != 2 || d.Sent != 2 {
+		t.Errorf("%+v", d)
+	}
+	if s := log.String(); strings.Count(s, "\n") != 2 || !strings.Contains(s, "does not take alerts") || !strings.Contains(s, "500") || !strings.Contains(s, "takes alerts again") {
+		t.Errorf("log:\n%s", s)
+	}
+}
+
+type lockedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestHTTPFile: another password is in force after a reload; a bad file changes nothing.
+func TestHTTPFile(t *testing.T) {
+	a := receive(t)
+	file := filepath.Join(t.TempDir(), "am.yml")
+	user := func(name string) { write(t, file, "basic_auth: {username: "+name+", password: x}\n") }
+	user("one")
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}, HTTPFile: file})
+	defer n.Close()
+	for i, want := range []string{"one", "one", "two", "two"} {
+		switch i {
+		case 1:
+			write(t, file, "basic_auth: {usernam: x}\n")
+			if _, err := n.Prepare(); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("bad file: %v", err)
+			}
+		case 2:
+			user("two")
+			apply, err := n.Prepare()
+			if err != nil {
+				t.Fatal(err)
+			}
+			apply()
+		}
+		step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+		if i == 0 { // pending
+			continue
+		}
+		a.last(t)
+		a.mu.Lock()
+		if got := a.users[len(a.users)-1]; got != want {
+			t.Errorf("%d: user %s, want %s", i, got, want)
+		}
+		a.mu.Unlock()
+	}
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Prepare(); err == nil {
+		t.Error("no file: no error")
+	}
+}
+
+// TestCloseIsBounded: an Alertmanager that takes the connection and never answers holds the end up for seconds only, and what waits is
+// given up.
+func TestCloseIsBounded(t *testing.T) {
+	hang := make(chan struct{})
+	came := make(chan struct{}, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		came <- struct{}{}
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}))
+	defer s.Close()
+	defer close(hang)
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL}})
+	for i := range 3 {
+		step(t, e, at(time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+		if i == 1 { // it fires, and hangs; what comes after waits
+			<-came
+		}
+	}
+	start := time.Now()
+	n.Close()
+	if took := time.Since(start); took < 4*time.Second || took > 7*time.Second {
+		t.Errorf("took %s", took)
+	}
+}

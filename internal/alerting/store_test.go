@@ -1,0 +1,200 @@
+package alerting_test
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// lasting opens an engine that outlives its disk, and returns what it logs.
+func lasting(t *testing.T, dir string, known ...alerting.Active) (*alerting.Engine, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	e, err := alerting.New(alerting.Options{
+		Dir: dir, Scratch: t.TempDir(), Known: known, Instance: instance, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Rules: fstest.MapFS{"r.yml": {Data: []byte(downRule + "      - {alert: Never, expr: 'count_over_time(state[2h]) < 0'}\n")}}, Files: []string{"r.yml"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, &log
+}
+
+func closeEngine(t *testing.T, e *alerting.Engine) {
+	t.Helper()
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// longRun leaves a store with blocks, head chunks and a log of samples, in which an alert has waited for 90 s. It ends at 2 h.
+func longRun(t *testing.T, dir string) (active []alerting.Active, end time.Duration) {
+	t.Helper()
+	e, _ := lasting(t, dir)
+	end = 2 * time.Hour
+	for now := time.Duration(0); now <= end; now += 15 * time.Second {
+		state := 4.0
+		if now >= end-90*time.Second {
+			state = 1
+		}
+		step(t, e, at(now), gauge("state", state, "device", "mlx5_0"))
+	}
+	active = e.Active()
+	closeEngine(t, e)
+	if len(active) != 1 || !active[0].SeenAt.Equal(at(end)) || !active[0].ActiveAt.Equal(at(end-90*time.Second)) {
+		t.Fatalf("active: %+v", active)
+	}
+	return active, end
+}
+
+// damage overwrites the middle of each file that a pattern finds.
+func damage(t *testing.T, pattern string) {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v, %v", pattern, names, err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := len(b) / 3; i < len(b)/3+len(b)/8; i++ {
+			b[i] ^= 0x5a
+		}
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBrokenStore: whatever is wrong with what an earlier run left, the engine judges, and an alert has not to wait again.
+func TestBrokenStore(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(t *testing.T, dir string)
+		aside  bool // what was there is
+		memory bool // samples are in memory
+	}{
+		{"whole", func(*testing.T, string) {}, false, false},
+		{"log of samples", func(t *testing.T, dir string) { damage(t, dir+"/wal/0*") }, false, false},
+		{"no log of samples", func(t *testing.T, dir string) { remove(t, dir+"/wal") }, false, false},
+		{"head chunks", func(t *testing.T, dir string) { damage(t, dir+"/chunks_head/*") }, false, false},
+		{"meta of a block", func(t *testing.T, dir string) { damage(t, dir+"/01*/meta.json") }, true, false},
+		{"index of a block", func(t *testing.T, dir string) { damage(t, dir+"/01*/index") }, true, false},
+		{"chunks of a block", func(t *testing.T, dir string) { damage(t, dir+"/01*/chunks/*") }, true, false},
+		{"a file in its place", func(t *testing.T, dir string) { remove(t, dir); write(t, dir, "x") }, true, false},
+		{"no folder can be made", func(t *testing.T, dir string) { remove(t, filepath.Dir(dir)); write(t, filepath.Dir(dir), "x") }, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "alerting", "store")
+			known, end := longRun(t, dir)
+			write(t, dir+".broken", "the one before")
+			c.damage(t, dir)
+			e, log := lasting(t, dir, known...)
+			defer closeEngine(t, e)
+			for now := 15 * time.Second; now <= 45*time.Second; now += 15 * time.Second {
+				step(t, e, at(end+now), gauge("state", 1, "device", "mlx5_0"))
+				want := alerting.StatePending
+				if now >= 45*time.Second { // 90 s before, 30 s in this run
+					want = alerting.StateFiring
+				}
+				if a := e.Alerts(); len(a) != 1 || a[0].State != want {
+					t.Errorf("%s after the start: %+v, want %s", now, a, want)
+				}
+			}
+			if st, err := os.Stat(dir + ".broken"); c.aside && (err != nil || st.Size() == int64(len("the one before"))) {
+				t.Errorf("not set aside: %v, %v", st, err)
+			}
+			if got := e.Stats().Degraded; got != c.memory {
+				t.Errorf("degraded: %v", got)
+			}
+			if n := strings.Count(log.String(), "begins anew"); n > 1 || (n == 1) != (c.aside || c.memory) {
+				t.Errorf("log:\n%s", log)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, name string) {
+	t.Helper()
+	if err := os.RemoveAll(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClockSetBack: a clock that was wrong by a year costs the samples and nothing else, in a run and between two.
+func TestClockSetBack(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	down := gauge("state", 1, "device", "mlx5_0")
+	state := func(e *alerting.Engine) alerting.State { return e.Alerts()[0].State }
+	e, _ := lasting(t, dir)
+	year := -365 * 24 * time.Hour
+	for now := time.Duration(0); now <= time.Minute; now += 15 * time.Second {
+		step(t, e, at(now), down)
+	}
+	if err := e.Append(at(50*time.Second), nil); err == nil {
+		t.Error("a clock that goes back by less than a round: no error")
+	}
+	for now := 15 * time.Second; now <= 75*time.Second; now += 15 * time.Second {
+		step(t, e, at(year+now), down)
+		if want := map[bool]alerting.State{true: alerting.StateFiring, false: alerting.StatePending}[now >= time.Minute]; state(e) != want {
+			t.Errorf("%s after the clock went back: %s", now, state(e))
+		}
+	}
+	known := e.Active()
+	closeEngine(t, e)
+
+	e, _ = lasting(t, dir, known...)
+	defer closeEngine(t, e)
+	for now := 15 * time.Second; now <= 30*time.Second; now += 15 * time.Second {
+		step(t, e, at(2*year+now), down)
+	}
+	if state(e) != alerting.StateFiring {
+		t.Errorf("after a restart in the past: %s", state(e))
+	}
+	if e.Stats().Degraded {
+		t.Error("degraded")
+	}
+}
+
+// TestScratchOfTheKilled: folders of processes that are gone do not stay in memory; those of others do.
+func TestScratchOfTheKilled(t *testing.T) {
+	scratch := t.TempDir()
+	open := func() *alerting.Engine {
+		e, err := alerting.New(alerting.Options{Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	old, young := filepath.Join(scratch, "rdma_exporter-alerting-1"), filepath.Join(scratch, "rdma_exporter-alerting-2")
+	for _, dir := range []string{old, young} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hour := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(old, hour, hour); err != nil {
+		t.Fatal(err)
+	}
+	closeEngine(t, open())
+	got, err := filepath.Glob(scratch + "/*")
+	if err != nil || len(got) != 1 || got[0] != young {
+		t.Errorf("left: %q, %v", got, err)
+	}
+}

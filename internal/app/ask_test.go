@@ -1,0 +1,144 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/check"
+)
+
+// checked is what check prints when it is told of a daemon.
+func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs string) {
+	t.Helper()
+	code, out, errs := command(t, append([]string{"--state.dir=" + t.TempDir(), "check", "--json", "--daemon=" + daemon}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.ExitCode != code {
+		t.Fatalf("exit %d, %v: %s\n%s", code, err, out, errs)
+	}
+	return r, errs
+}
+
+// findings waits for the first round of a server.
+func (s *server) findings(t *testing.T) []byte {
+	t.Helper()
+	for {
+		switch status, body, h := s.get(t, "/api/v1/findings"); status {
+		case http.StatusOK:
+			if h.Get("Content-Type") != "application/json" {
+				t.Errorf("%v", h)
+			}
+			return []byte(body)
+		case http.StatusServiceUnavailable: // no round has been judged yet
+		default:
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+}
+
+// TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
+func TestCheckAsksTheDaemon(t *testing.T) {
+	s := serve(t, "--path.rootfs="+tree(t, "no-sm"), "--alerting.interval=1s")
+	var told check.Report
+	must(t, json.Unmarshal(s.findings(t), &told))
+	r, errs := checked(t, s.url)
+	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 1 || r.ExitCode != check.ExitCritical {
+		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
+	}
+	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotJudged) == 0 || len(r.Judged) < 10 {
+		t.Errorf("findings %v, judged %v, not %v", r.Findings, r.Judged, r.NotJudged)
+	}
+	if r, _ := checked(t, s.url, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Judged) != 1 {
+		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Judged)
+	}
+	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == told.Host {
+		t.Errorf("--no-daemon: %s", r.Host)
+	}
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
+		t.Error("/metrics does not tell what is blind")
+	}
+}
+
+// TestCheckWithoutEngine: an exporter that judges nothing has no findings, and tells all the same what would be blind.
+func TestCheckWithoutEngine(t *testing.T) {
+	s := serve(t, "--path.rootfs="+tree(t, "port-down"), "--no-alerting")
+	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
+		t.Errorf("status %d", status)
+	}
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "rdma_detection_unavailable{") {
+		t.Error("/metrics does not tell what is blind")
+	}
+	if _, body, _ := s.get(t, "/metrics?collect[]=pcie"); strings.Contains(body, "rdma_detection_unavailable{") {
+		t.Error("a part of the collectors tells what is blind")
+	}
+}
+
+// TestCheckAsksAReplay: what is replayed is not this host.
+func TestCheckAsksAReplay(t *testing.T) {
+	s := serve(t, "--replay="+fixture("port-down"))
+	s.findings(t)
+	r, errs := checked(t, s.url)
+	if r.Replay != "" || !strings.Contains(errs, "it judges a replay") {
+		t.Errorf("%+v\n%s", r, errs)
+	}
+}
+
+// TestCheckWithBadDaemon: whatever answers there, check says so and looks for itself, soon.
+func TestCheckWithBadDaemon(t *testing.T) {
+	now := time.Now()
+	whole := check.Report{Version: check.Version, Exporter: "unreleased " + strings.SplitN(build(), " ", 2)[1], Host: "other:10879", Time: now, IntervalSeconds: 15}
+	answer := func(r check.Report) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(r) }
+	}
+	with := func(change func(*check.Report)) http.HandlerFunc {
+		r := whole
+		change(&r)
+		return answer(r)
+	}
+	for name, tc := range map[string]struct {
+		handler http.HandlerFunc
+		want    string // in the warning; empty: the answer is taken
+	}{
+		"good":  {answer(whole), ""},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		"hangs half way": {func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprint(w, "{")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "deadline exceeded"},
+		"garbage":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not a report"},
+		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"two"}`) }, "not a report"},
+		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "not a report"},
+		"huge": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"host":"%s"}`, strings.Repeat("x", maxFindings))
+		}, "larger than 8 MiB"},
+		"not found":       {http.NotFound, "404"},
+		"redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, "302"},
+		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "another version"},
+		"another schema":  {with(func(r *check.Report) { r.Version++ }), "another version"},
+		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
+		"old":             {with(func(r *check.Report) { r.Time = now.Add(-2 * time.Minute) }), "old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(tc.handler)
+			defer s.Close()
+			r, errs := checked(t, s.URL)
+			if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) || tc.want == "" && errs != "" {
+				t.Errorf("host %s\n%s", r.Host, errs)
+			}
+		})
+	}
+}
+
+// TestNoDaemon: that none runs is no news, unless it was asked for.
+func TestNoDaemon(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	if _, errs := checked(t, s.URL); !strings.Contains(errs, "connection refused") {
+		t.Errorf("%q", errs)
+	}
+}

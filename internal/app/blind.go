@@ -1,0 +1,35 @@
+package app
+
+import (
+	"io/fs"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/rounds"
+)
+
+// detector tells which of the alerts in rule files a host leaves blind.
+func detector(fsys fs.FS, names []string) (*blind.Detector, error) {
+	alerts, err := alerting.Needs(fsys, names)
+	if err != nil {
+		return nil, err
+	}
+	return blind.New(alerts, readable()), nil
+}
+
+// readable are the metrics that rules may read.
+func readable() []blind.Metric {
+	var out []blind.Metric
+	add := func(descs []*exposition.Desc, collectors ...string) {
+		for _, d := range descs {
+			out = append(out, blind.Metric{Desc: d, Collectors: collectors})
+		}
+	}
+	add(rounds.Descs)
+	for _, c := range collector.All(collector.Options{}) {
+		add(c.Descs, c.Name)
+	}
+	return out
+}

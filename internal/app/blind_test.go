@@ -1,0 +1,237 @@
+package app
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/rules"
+)
+
+// TestDescsNameMetrics: what a Desc says of its absence is of metrics, labels and sources that there are.
+func TestDescsNameMetrics(t *testing.T) {
+	descs := map[string]*exposition.Desc{}
+	for _, m := range readable() {
+		descs[m.Desc.Name] = m.Desc
+	}
+	for name, d := range descs {
+		for _, selector := range []string{d.Of, d.Never, d.Beside} {
+			metric, matcher, labelled := strings.Cut(strings.TrimSuffix(selector, `"}`), "{")
+			if selector == "" {
+				continue
+			}
+			other := descs[metric]
+			if other == nil {
+				t.Errorf("%s: there is no %s", name, metric)
+				continue
+			}
+			if label, _, ok := strings.Cut(matcher, `="`); labelled && (!ok || !slices.Contains(other.Labels, label)) {
+				t.Errorf("%s: %s has no such label", name, selector)
+			}
+		}
+		if d.Beside != "" && descs[d.Beside] != nil && descs[d.Beside].Beside == name {
+			t.Errorf("%s and %s stand for each other", name, d.Beside)
+		}
+		for of, n := d, 0; of != nil && of.Of != "" && !strings.HasPrefix(of.Of, of.Name); n++ {
+			if n > len(descs) {
+				t.Fatalf("%s: what it is of goes in a circle", name)
+			}
+			metric, _, _ := strings.Cut(of.Of, "{")
+			of = descs[metric]
+		}
+		if _, ok := host.SourceNamed(d.Asks); d.Asks != "" && !ok {
+			t.Errorf("%s: there is no source %s", name, d.Asks)
+		}
+		for _, l := range d.AskedLabels {
+			if !slices.Contains(d.Labels, l) {
+				t.Errorf("%s has no label %s", name, l)
+			}
+		}
+	}
+}
+
+// TestNeedsAreDescs: whatever an alert needs is a metric of which it is known when it is absent for a reason.
+func TestNeedsAreDescs(t *testing.T) {
+	files, names, err := rules.Node()
+	must(t, err)
+	alerts, err := alerting.Needs(files, names)
+	must(t, err)
+	known := map[string]*exposition.Desc{}
+	for _, m := range readable() {
+		known[m.Desc.Name] = m.Desc
+	}
+	for _, a := range alerts {
+		for _, m := range a.Need.Metrics() {
+			switch d := known[m]; {
+			case d == nil:
+				t.Errorf("%s needs %s, which is no Desc", a.Name, m)
+			case d.Scope != exposition.ScopeExporter && d.Asks == "" && d.Of == "" && d.Beside == "":
+				t.Errorf("%s needs %s, whose Desc does not say what its absence means: Asks, Of or Beside", a.Name, m)
+			}
+		}
+	}
+}
+
+// gapsOf are the gaps in the last round of a capture, as "ALERT reason", and the alerts that do not apply.
+func gapsOf(t *testing.T, file string) (gaps, idle []string) {
+	t.Helper()
+	p := play(t, file)
+	for _, g := range p.Blind.Gaps {
+		gaps = append(gaps, fmt.Sprintf("%s %s", g.Alert, g.Reason))
+	}
+	i := slices.IndexFunc(p.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
+	if n := len(gaps); n > 0 && (i < 0 || len(p.Families[i].Points) != n) {
+		t.Errorf("%d gaps, and they are not the metric's", n)
+	}
+	return gaps, p.Blind.Idle
+}
+
+// TestHealthyIsSeen: a healthy InfiniBand host that can be read is blind only for what its kernel and hardware do not tell.
+func TestHealthyIsSeen(t *testing.T) {
+	gaps, idle := gapsOf(t, fixture("dgx-h100-ib"))
+	want := []string{
+		"RDMADeviceHot not_supported",  // the kernel of the recording has no sensors of the HCAs
+		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
+		// The kernel shows no modules of InfiniBand ports.
+		"RDMATransceiverBias not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
+		"RDMATransceiverLaneDark not_supported", "RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported", "RDMATransceiverPowerLow not_supported",
+		"RDMATransceiverUnreadable not_supported", "RDMATransceiverVoltage not_supported",
+	}
+	slices.Sort(gaps)
+	if !slices.Equal(gaps, want) {
+		t.Errorf("blind for\n%s\nwant\n%s", strings.Join(gaps, "\n"), strings.Join(want, "\n"))
+	}
+	// It has no priority with flow control.
+	for _, name := range []string{"RDMAPFCStormSource", "RDMAPFCStormVictim", "RDMASlowReceiver"} {
+		if !slices.Contains(idle, name) {
+			t.Errorf("%s applies to a host without PFC", name)
+		}
+	}
+	if gaps, idle := gapsOf(t, fixture("no-rdma")); len(gaps) > 0 || !slices.Contains(idle, "RDMAPortDown") {
+		t.Errorf("a host without RDMA: blind for %v, does not apply %v", gaps, idle)
+	}
+}
+
+// rewrite copies a fixture with each entry whose header matches put through f.
+func rewrite(t *testing.T, name, header string, f func(head, content string) string) string {
+	t.Helper()
+	text, err := os.ReadFile(fixture(name))
+	must(t, err)
+	re := regexp.MustCompile(header)
+	var out strings.Builder
+	changed := 0
+	for entry := range strings.SplitSeq(strings.TrimPrefix(string(text), "-- "), "\n-- ") {
+		head, content, _ := strings.Cut(entry, " --\n")
+		if re.MatchString(head) {
+			entry = f(head, content)
+			changed++
+		}
+		out.WriteString("-- " + strings.TrimSuffix(entry, "\n") + "\n")
+	}
+	if changed == 0 {
+		t.Fatalf("%s has no entry %s", name, header)
+	}
+	file := filepath.Join(t.TempDir(), name+".txtar")
+	must(t, os.WriteFile(file, []byte(out.String()), 0o644))
+	return file
+}
+
+func refuse(head, _ string) string { return strings.Fields(head)[0] + " !EPERM --\n" }
+
+// shorten is configuration space as every process may read it.
+func shorten(head, content string) string {
+	b, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(content, "\n", ""))
+	if err != nil {
+		return err.Error()
+	}
+	return head + " --\n" + base64.StdEncoding.EncodeToString(b[:64]) + "\n"
+}
+
+// TestRefusedIsBlind: what the process may not read is a gap that names the source, and no other alert is blind for it.
+func TestRefusedIsBlind(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fixture, header string
+		change          func(head, content string) string
+		source          string
+		alerts          []string
+	}{
+		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
+			"RDMATransceiverBias", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
+			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
+		}},
+		"configuration space": {"dgx-h100-ib", `/config @base64$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
+		"counters": {"dgx-h100-ib", `/ports/1/counters/(symbol_error|port_xmit_wait|link_downed|port_rcv_[er].*|link_error_recovery)$`, refuse, "pma", []string{
+			"RDMACounterSaturated", "RDMAIBBackpressure",
+		}},
+		"flow control": {"hgx-h200-roce", `^dcb/`, refuse, "dcb", []string{
+			"RDMAGlobalPauseInsteadOfPFC", "RDMALosslessPriorityDiscards", "RDMAPFCShortStorms", "RDMARoCEMTULow", "RDMATrafficOnLossyPriority",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, _ := gapsOf(t, fixture(tc.fixture))
+			p := play(t, rewrite(t, tc.fixture, tc.header, tc.change))
+			var got []string
+			for _, g := range p.Blind.Gaps {
+				if g.Reason == blind.Permission {
+					got = append(got, g.Alert)
+					if g.Source != tc.source {
+						t.Errorf("%s: source %q", g.Alert, g.Source)
+					}
+				} else if !slices.Contains(before, fmt.Sprintf("%s %s", g.Alert, g.Reason)) {
+					t.Errorf("%s %s %v", g.Alert, g.Reason, g.Metrics)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tc.alerts) {
+				t.Errorf("not permitted %v, want %v", got, tc.alerts)
+			}
+		})
+	}
+}
+
+// TestCollectorOffIsBlind: what a collector that is off would bring, where it applies.
+func TestCollectorOffIsBlind(t *testing.T) {
+	for off, want := range map[string][]string{
+		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
+		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
+		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
+	} {
+		code, out, errs := command(t, "--replay="+fixture("dgx-h100-ib"), off, "check", "--json")
+		var r check.Report
+		must(t, json.Unmarshal([]byte(out), &r))
+		var got []string
+		for _, n := range r.NotJudged {
+			if n.Reason == string(blind.CollectorDisabled) {
+				got = append(got, n.Alert)
+				if n.Needs != strings.Replace(off, "--no-", "--", 1) {
+					t.Errorf("%s: needs %s", n.Alert, n.Needs)
+				}
+			}
+		}
+		for _, name := range want {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s: %s is not told: %v (exit %d, %s)", off, name, got, code, errs)
+			}
+		}
+	}
+}
+
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is told.
+func TestModulesAreNotRead(t *testing.T) {
+	s := serve(t, "--replay="+fixture("optics-hot"), "--transceiver.interval=0s")
+	_, body, _ := s.get(t, "/metrics")
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
+		t.Errorf("%.2000s", body)
+	}
+}

@@ -1,0 +1,137 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/rounds"
+)
+
+// judgeRound collects and judges. Collections younger than young will do; their own time is that of the round.
+func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
+	p, err := sched.CollectWithin(ctx, nil, young)
+	if err != nil {
+		return nil, err
+	}
+	if err := engine.Append(p.Read, exposition.DTO(p.Families)); err != nil {
+		return p, err
+	}
+	return p, engine.Eval(ctx, p.Read)
+}
+
+// daemon judges the rounds of a machine while the program serves.
+type daemon struct {
+	config   *alertingConfig
+	engine   *alerting.Engine
+	notifier *alerting.Notifier // nil: nobody is told
+	memory   *alertMemory       // nil for a replay
+	rounds   *rounds.Scheduler
+	log      *slog.Logger
+	failed   bool // the last round
+	stats    daemonStats
+	seen     seenLast
+}
+
+// storeFolder is where the alerting engine keeps its samples below the state directory, and beside them what alerts wait for.
+const storeFolder = "alerting"
+
+// daemon makes the engine; nil where there is to be none. A replay keeps nothing.
+func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, error) {
+	a := &s.alerting
+	if !a.on {
+		return nil, nil
+	}
+	files, names, err := readRules(a.ruleFiles)
+	if err != nil {
+		return nil, err
+	}
+	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
+	external := s.externalURL
+	if external == "" {
+		external = "http://" + instance + s.routePrefix
+	}
+	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: c.replay}}
+	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
+		return nil, err
+	}
+	o := alerting.Options{
+		Scratch: capture.Scratch(), Rules: files, Files: names, Job: a.job, Instance: instance, ExternalLabels: a.externalLabels, ExternalURL: external,
+		Interval: a.interval, Notifier: d.notifier, Logger: log,
+	}
+	if m.player == nil {
+		dir := filepath.Join(c.stateDir, storeFolder)
+		if d.memory = openAlertMemory(dir, log); d.memory.store != nil {
+			o.Dir, o.Known = filepath.Join(dir, "store"), d.memory.known
+		}
+	}
+	if d.engine, err = alerting.New(o); err != nil {
+		d.close()
+		return nil, fmt.Errorf("cannot judge: %w", err)
+	}
+	return d, nil
+}
+
+// run judges a round at each interval, the first at once, until ctx ends. A round that takes longer puts the next one off.
+func (d *daemon) run(ctx context.Context) {
+	for {
+		next := time.Now().Add(d.config.interval)
+		d.round(ctx, d.config.interval/2)
+		if !pause(ctx, time.Until(next)) {
+			return
+		}
+	}
+}
+
+// round logs a lasting failure when it starts and when it ends.
+func (d *daemon) round(ctx context.Context, young time.Duration) {
+	start := time.Now()
+	p, err := judgeRound(ctx, d.rounds, d.engine, young)
+	d.seen.note(p)
+	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
+		return
+	}
+	d.stats.note(d, time.Since(start))
+	if d.memory != nil {
+		d.memory.save(d.engine.Active())
+	}
+	switch failed := d.failed; {
+	case err != nil && !failed:
+		d.log.Error("not all rules are judged", "err", oneLine(err))
+	case err == nil && failed:
+		d.log.Info("all rules are judged again")
+	}
+	d.failed = err != nil
+}
+
+// prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
+func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err error) {
+	if d == nil {
+		return func() {}, nil
+	}
+	applyRules, err := d.engine.Prepare(files, names)
+	if err != nil || d.notifier == nil {
+		return applyRules, err
+	}
+	applyNotifier, err := d.notifier.Prepare()
+	return func() { applyRules(); applyNotifier() }, err
+}
+
+// close ends what there is. Rounds have ended.
+func (d *daemon) close() {
+	if d.notifier != nil {
+		d.notifier.Close()
+	}
+	if d.engine != nil {
+		discard(d.log, "cannot close the store of the rules", d.engine.Close())
+	}
+	if d.memory != nil {
+		d.memory.close()
+	}
+}

@@ -1,0 +1,37 @@
+package app
+
+import (
+	"sync/atomic"
+	"time"
+
+	"rdma_exporter/internal/rounds"
+)
+
+// daemonStats are the figures of the last round: a scrape waits neither for the engine nor for what it waits for.
+type daemonStats struct {
+	last atomic.Pointer[rounds.AlertingState]
+}
+
+func (s *daemonStats) note(d *daemon, took time.Duration) {
+	e := d.engine.Stats()
+	x := rounds.AlertingState{
+		Rounds: float64(e.Rounds), Failures: float64(e.Failures), Took: took, Series: float64(e.Series),
+		Degraded: e.Degraded || d.memory != nil && d.memory.store == nil,
+	}
+	if d.notifier != nil {
+		n := d.notifier.Deliveries()
+		x.Alertmanagers, x.Sent, x.Errors, x.Dropped = float64(n.Alertmanagers), n.Sent, n.Errors, n.Dropped
+	}
+	s.last.Store(&x)
+}
+
+// current is how the engine does; false without one, and before its first round.
+func (d *daemon) current() (x rounds.AlertingState, ok bool) {
+	if d == nil {
+		return x, false
+	}
+	if last := d.stats.last.Load(); last != nil {
+		x, ok = *last, true
+	}
+	return x, ok
+}

@@ -1,0 +1,153 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/rules"
+)
+
+// lookInterval is the time between the rounds of --for.
+const lookInterval = 15 * time.Second
+
+// look judges the machine without a daemon, in a store of its own. An error is of the command line; that nothing could be judged is in
+// the report.
+func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log *slog.Logger) (check.Report, error) {
+	m, err := c.open(time.Now())
+	if err != nil {
+		return check.Report{}, err
+	}
+	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	remembered, err := c.remembered(m)
+	discard(log, "judging without what was remembered", err)
+	on, err := c.collectors(m, expect.NewMemory(remembered))
+	if err != nil {
+		return check.Report{}, err
+	}
+	fsys, files, err := rules.Node()
+	if err != nil {
+		return check.Report{}, err
+	}
+	unseen, err := detector(fsys, files)
+	if err != nil {
+		return check.Report{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
+	defer cancel()
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Blind: func() *blind.Detector { return unseen }})
+	j, err := newJudge(m, sched, log)
+	if err != nil {
+		return failed(m, err), nil
+	}
+	defer func() { discard(log, "cannot close the judge", j.close()) }()
+	if err := areAlerts(k.filter.Only, j.alerts()); err != nil {
+		return check.Report{}, err
+	}
+	shown := newProgress(stderr, k.length)
+	defer shown.end()
+	for _, t := range k.times(m) {
+		reached := m.reach(ctx, t)
+		if reached == nil {
+			reached = j.round(ctx, t)
+		}
+		err = errors.Join(err, reached)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+			break
+		}
+		shown.show(t, len(j.report(c.replay, nil).Findings))
+	}
+	return j.report(c.replay, err), nil
+}
+
+// times are the rounds to look at: all that a replay has, now on a live host.
+func (m *machine) times() []time.Time {
+	if m.player != nil {
+		return m.player.Times()
+	}
+	return []time.Time{m.Now()}
+}
+
+// times are those, and the rounds of --for.
+func (k *checkConfig) times(m *machine) []time.Time {
+	out := m.times()
+	for at := lookInterval; at <= k.length; at += lookInterval {
+		out = append(out, out[0].Add(at))
+	}
+	return out
+}
+
+// failed is the report of a look that could not begin.
+func failed(m *machine, err error) check.Report {
+	return check.New(check.Input{Exporter: build(), Host: instance(m), Err: err})
+}
+
+func instance(m *machine) string { return new(alertingConfig).instanceOf(m, nil) }
+
+// judge feeds the rounds of a machine to the rules, in a store of its own.
+type judge struct {
+	m      *machine
+	rounds *rounds.Scheduler
+	engine *alerting.Engine
+	host   string
+	blind  blind.Report // of the last round
+}
+
+func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
+	fsys, files, err := rules.Node()
+	if err != nil {
+		return nil, err
+	}
+	j := &judge{m: m, rounds: sched, host: instance(m)}
+	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: j.host, Logger: log})
+	if err != nil {
+		return nil, fmt.Errorf("cannot judge: %w", err)
+	}
+	return j, nil
+}
+
+// hostname is empty where the machine does not tell it.
+func (m *machine) hostname() string {
+	if m.player == nil {
+		return m.firstLine("proc/sys/kernel/hostname")
+	}
+	return m.meta.Hostname
+}
+
+// round collects at a moment and judges.
+func (j *judge) round(ctx context.Context, t time.Time) error {
+	if err := j.m.seek(t); err != nil {
+		return err
+	}
+	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
+	if p != nil {
+		j.blind = p.Blind
+	}
+	return err
+}
+
+func (j *judge) report(replay string, err error) check.Report {
+	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Err: err})
+}
+
+// alerts lists the alerts that can be judged.
+func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Alerts() }
+
+// reportOf makes the report of what an engine says now.
+func reportOf(engine *alerting.Engine, in check.Input) check.Report {
+	in.Exporter, in.History = build(), engine.History()
+	in.Judgement = engine.Judgement()
+	return check.New(in)
+}
+
+func (j *judge) close() error { return j.engine.Close() }

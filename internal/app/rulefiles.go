@@ -1,0 +1,67 @@
+package app
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rdma_exporter/rules"
+)
+
+// ruleFiles are the rules in the binary with the operator's among them, as they were when they were read.
+type ruleFiles struct {
+	fs.FS                   // in the binary
+	texts map[string][]byte // the operator's, by path
+}
+
+// ReadFile is what the engine reads rules by.
+func (r ruleFiles) ReadFile(name string) ([]byte, error) {
+	if text, ok := r.texts[name]; ok {
+		return text, nil
+	}
+	return fs.ReadFile(r.FS, name)
+}
+
+// maxRuleFile bounds a file of rules.
+const maxRuleFile = 4 << 20
+
+// readRules gives all rule files, and their names in the order of evaluation: those in the binary, each or the operator's of the same
+// base name in its place, then the operator's others.
+func readRules(globs []string) (ruleFiles, []string, error) {
+	fsys, names, err := rules.Node()
+	if err != nil {
+		return ruleFiles{}, nil, err
+	}
+	r := ruleFiles{FS: fsys, texts: map[string][]byte{}}
+	for _, glob := range globs {
+		found, err := filepath.Glob(glob)
+		if err != nil {
+			return r, nil, fmt.Errorf("--alerting.rule-files=%s: %w", glob, err)
+		}
+		if len(found) == 0 && !strings.ContainsAny(glob, `*?[`) {
+			return r, nil, fmt.Errorf("--alerting.rule-files=%s: %w", glob, os.ErrNotExist)
+		}
+		for _, name := range found {
+			if _, again := r.texts[name]; again {
+				continue
+			}
+			if r.texts[name], err = readSmall(name, maxRuleFile); err != nil {
+				return r, nil, fmt.Errorf("--alerting.rule-files=%s: %s: %w", glob, name, err)
+			}
+			at := slices.IndexFunc(names, func(n string) bool { return path.Base(n) == filepath.Base(name) })
+			switch {
+			case at < 0:
+				names = append(names, name)
+			case r.texts[names[at]] != nil:
+				return r, nil, fmt.Errorf("--alerting.rule-files: %s and %s have the same name", names[at], name)
+			default:
+				names[at] = name
+			}
+		}
+	}
+	return r, names, nil
+}

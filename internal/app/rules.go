@@ -1,0 +1,64 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/rules"
+)
+
+type rulesConfig struct {
+	set   string
+	dir   string // empty: standard output
+	force bool
+}
+
+func (r *rulesConfig) flags(a *kingpin.CmdClause) {
+	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former.").Required().EnumVar(&r.set, "node", "central")
+	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
+	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
+}
+
+func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
+	set := rules.Node
+	if r.set == "central" {
+		set = rules.Central
+	}
+	fsys, names, err := set()
+	if err != nil {
+		return exitUsage, err
+	}
+	files, err := readEmbedded(fsys, names)
+	if err != nil {
+		return exitUsage, err
+	}
+	if r.dir == "" || r.dir == "-" {
+		if _, err := stdout.Write(oneFile(files)); err != nil {
+			return exitUsage, fmt.Errorf("cannot print the rules: %w", err)
+		}
+		return exitOK, nil
+	}
+	if err := writeEmbedded(r.dir, r.force, files); err != nil {
+		return usage(fmt.Errorf("--output=%s: %w", r.dir, err))
+	}
+	return exitOK, nil
+}
+
+// oneFile joins files into one that Prometheus loads: the groups of all below one key, each file's comments before its own.
+func oneFile(files []embedded) []byte {
+	const key = "groups:\n"
+	b := bytes.NewBufferString(key)
+	for _, f := range files {
+		head, groups, _ := strings.Cut(string(f.text), "\n"+key)
+		fmt.Fprintf(b, "\n  # %s\n  #\n", f.name)
+		for line := range strings.Lines(head + "\n") {
+			b.WriteString("  " + line)
+		}
+		b.WriteString(groups)
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,58 @@
+package check
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/blind"
+)
+
+// Filter says which part of a report is asked for.
+type Filter struct {
+	Only     []string // alerts; none: all
+	Severity string   // at least this one; empty: all
+	Strict   bool     // what could not be judged, and could have been, is no ok
+}
+
+// Apply leaves what is asked for, and concludes anew. A look that failed, or saw nothing of the machine, stays unknown.
+func (f Filter) Apply(r Report) Report {
+	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
+	r.Judged = slices.DeleteFunc(slices.Clone(r.Judged), func(x Judged) bool { return !f.wants(x.Alert, x.Severity) })
+	r.NotJudged = slices.DeleteFunc(slices.Clone(r.NotJudged), func(x NotJudged) bool { return !f.wants(x.Alert, x.Severity) })
+	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
+	if r.ExitCode == ExitUnknown {
+		return r
+	}
+	r.conclude()
+	switch {
+	case len(r.Judged) == 0 && len(r.Findings) == 0 && len(r.NotJudged) > 0:
+		r.unknown()
+	case f.Strict && r.ExitCode == ExitOK && slices.ContainsFunc(r.NotJudged, NotJudged.couldBe):
+		r.unknown()
+		r.Incomplete = true
+	}
+	return r
+}
+
+func (f Filter) wants(alert, severity string) bool {
+	return f.named(alert) && (f.Severity == "" || rank(severity) <= rank(f.Severity))
+}
+
+func (f Filter) named(alert string) bool { return len(f.Only) == 0 || slices.Contains(f.Only, alert) }
+
+// couldBe says whether somebody could have it judged: not what the host does not tell, nor what only a longer history shows.
+func (n NotJudged) couldBe() bool {
+	return n.Reason != string(blind.NotSupported) && n.Reason != reasonHistory
+}
+
+// Alerts lists the alerts that a report speaks of.
+func (r Report) Alerts() []string {
+	out := slices.Clone(r.NotApplicable)
+	for _, j := range r.Judged {
+		out = append(out, j.Alert)
+	}
+	for _, n := range r.NotJudged {
+		out = append(out, n.Alert)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

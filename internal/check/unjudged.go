@@ -1,0 +1,90 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/blind"
+)
+
+// words say why something was not judged, in the order in which somebody can do something about it.
+var words = []struct{ reason, text string }{
+	{reasonFailed, "the rules failed"},
+	{reasonNotEvaluated, "the rules have not been evaluated"},
+	{string(blind.CollectorDisabled), "the collector is off"},
+	{string(blind.Permission), "not permitted, needs"},
+	{string(blind.Failed), "reading fails; the log says what"},
+	{string(blind.NotReadYet), "not read yet"},
+	{reasonTooShort, "look back further than was observed, up to"},
+	{reasonHistory, "look back further than the exporter keeps; a central Prometheus judges them"},
+	{string(blind.NotSupported), "the kernel, the driver or the hardware does not tell"},
+}
+
+// unjudged are the rows on what was not judged: one for each reason and what would help, or each alert.
+func unjudged(all []NotJudged, verbose bool) [][]string {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b NotJudged) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
+	var rows [][]string
+	if verbose {
+		for _, n := range all {
+			detail := n.Detail
+			if n.Needs != "" && n.Reason == string(blind.Permission) {
+				detail += " (needs " + n.Needs + ")"
+			}
+			rows = append(rows, []string{n.Alert, n.Reason, oneLine(detail)})
+		}
+		return rows
+	}
+	for len(all) > 0 {
+		first := all[0]
+		same := func(n NotJudged) bool {
+			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason))
+		}
+		group := slices.DeleteFunc(slices.Clone(all), func(n NotJudged) bool { return !same(n) })
+		all = slices.DeleteFunc(all, same)
+		rows = append(rows, []string{fmt.Sprint(len(group)), text(group)})
+	}
+	return rows
+}
+
+// isTime says whether what is needed is time, of which the longest counts.
+func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
+
+// order is where a reason stands in words; one of another version comes last.
+func order(reason string) int {
+	if i := slices.IndexFunc(words, func(w struct{ reason, text string }) bool { return w.reason == reason }); i >= 0 {
+		return i
+	}
+	return len(words)
+}
+
+// text says what some alerts of one reason lack.
+func text(group []NotJudged) string {
+	n := group[0]
+	s := n.Reason
+	if i := order(n.Reason); i < len(words) {
+		s = words[i].text
+	}
+	switch {
+	case n.Reason == reasonTooShort:
+		return s + " " + longest(group)
+	case n.Reason == string(blind.Permission):
+		return strings.TrimSpace(s + " " + n.Needs)
+	case n.Reason == string(blind.CollectorDisabled):
+		return s + ": " + n.Needs
+	}
+	return s
+}
+
+func longest(group []NotJudged) string {
+	var out time.Duration
+	for _, n := range group {
+		if d, err := time.ParseDuration(n.Needs); err == nil {
+			out = max(out, d)
+		}
+	}
+	return short(out)
+}

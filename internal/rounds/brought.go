@@ -1,0 +1,73 @@
+package rounds
+
+import (
+	"cmp"
+	"slices"
+
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// brought is what the collectors of a round brought, and why some things are missing.
+func (s *Scheduler) brought(families []exposition.Family, runners []*runner, results []*result) blind.Round {
+	denials := s.faults.denials()
+	return blind.Round{
+		Families: families,
+		Collector: func(name string) blind.Reason {
+			i := slices.IndexFunc(runners, func(r *runner) bool { return r.c.Name == name })
+			switch {
+			case i < 0:
+				return blind.CollectorDisabled
+			case results[i] == nil:
+				return runners[i].unread()
+			case results[i].err != nil:
+				return blind.Failed
+			}
+			return ""
+		},
+		Source: func(name string) blind.Reason {
+			if denials[name] {
+				return blind.Permission
+			}
+			return failure(results, name)
+		},
+	}
+}
+
+// unread says why there is no result of a collector: its first collection goes on, or it did not end in time.
+func (r *runner) unread() blind.Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		return blind.NotReadYet
+	}
+	return blind.Failed
+}
+
+// failure says how reading a source failed in this round: what is not there or cannot be, the host lacks. Empty: nothing failed.
+func failure(results []*result, source string) (why blind.Reason) {
+	for _, res := range results {
+		if res == nil {
+			continue
+		}
+		for _, i := range res.node.Issues {
+			if i.Source == source {
+				why = cmp.Or(reasonOf(i), why)
+			}
+		}
+		if slices.Contains(res.node.Pending, source) {
+			return blind.NotReadYet
+		}
+	}
+	return why
+}
+
+func reasonOf(i snapshot.Issue) blind.Reason {
+	switch host.Reason(i.Reason) {
+	case host.Absent, host.Unsupported, host.Invalid:
+		return ""
+	}
+	return blind.Failed
+}
