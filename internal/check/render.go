@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // JSON writes the report as one indented object with a final newline.
@@ -81,15 +82,19 @@ func coloured(table string, s Style) string {
 func verdictLine(r Report) string {
 	switch {
 	case r.Error != "":
-		return fmt.Sprintf("%s: could not judge: %s", r.Host, oneLine(r.Error))
+		return fmt.Sprintf("%s: could not judge: %s", oneLine(r.Host), oneLine(r.Error))
 	case r.Incomplete:
 		return fmt.Sprintf("%s: nothing found, and not all could be judged: %s", r.Host, coverage(r))
-	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged) > 0:
-		return fmt.Sprintf("%s: could not judge", r.Host)
+	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged)+len(r.NotApplicable) > 0:
+		return fmt.Sprintf("%s: could not judge: %s", r.Host, coverage(r))
 	case r.ExitCode == ExitUnknown:
 		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", r.Host)
 	case len(r.Findings) == 0:
-		return fmt.Sprintf("%s: all ok, %s", r.Host, coverage(r))
+		what := "all ok"
+		if r.Severity != "" && r.Severity != severityInfo {
+			what = "nothing of severity " + r.Severity
+		}
+		return fmt.Sprintf("%s: %s, %s", r.Host, what, coverage(r))
 	default:
 		return fmt.Sprintf("%s: %s, %s, %s", r.Host, r.Verdict, count(len(r.Findings), "finding"), coverage(r))
 	}
@@ -151,4 +156,14 @@ func where(labels map[string]string) string {
 }
 
 // oneLine keeps a table row a row.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.Map(printable, s)), " ")
+}
+
+// printable keeps what a terminal would obey out of it: a report may come from another process.
+func printable(r rune) rune {
+	if unicode.IsGraphic(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return '\uFFFD'
+}

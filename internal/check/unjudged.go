@@ -18,6 +18,7 @@ var words = []struct{ reason, text string }{
 	{string(blind.Permission), "not permitted, needs"},
 	{string(blind.Failed), "reading fails; the log says what"},
 	{string(blind.NotReadYet), "not read yet"},
+	{reasonPending, "hold, not yet for as long as they have to, up to"},
 	{reasonTooShort, "look back further than was observed, up to"},
 	{reasonHistory, "look back further than the exporter keeps; a central Prometheus judges them"},
 	{string(blind.NotSupported), "the kernel, the driver or the hardware does not tell"},
@@ -51,7 +52,9 @@ func unjudged(all []NotJudged, verbose bool) [][]string {
 }
 
 // isTime says whether what is needed is time, of which the longest counts.
-func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
+func isTime(reason string) bool {
+	return reason == reasonTooShort || reason == reasonHistory || reason == reasonPending
+}
 
 // order is where a reason stands in words; one of another version comes last.
 func order(reason string) int {
@@ -69,7 +72,7 @@ func text(group []NotJudged) string {
 		s = words[i].text
 	}
 	switch {
-	case n.Reason == reasonTooShort:
+	case n.Reason == reasonTooShort, n.Reason == reasonPending:
 		return s + " " + longest(group)
 	case n.Reason == string(blind.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)
