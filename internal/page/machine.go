@@ -1,0 +1,268 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/topo"
+)
+
+// The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines from each switch
+// to what hangs on it. In pixels of a piece's own.
+const (
+	pieceWidth   = 330
+	gutter       = 34 // on the right, for the way between a GPU and its NIC
+	indent       = 16
+	switchHeight = 26
+	partHeight   = 46
+	markHeight   = 16
+	rowGap       = 8
+	// charWidth is of the letters in use, on the wide side: text is cut rather than run over its box.
+	charWidth = 7
+)
+
+// numa is what is drawn of a NUMA node.
+type numa struct {
+	Name   string
+	Pieces []piece
+}
+
+// piece is a drawing.
+type piece struct {
+	Width, Height int
+	Name          string
+	Rows          []row
+	Wires         []string // SVG paths
+	Ways          []way
+}
+
+// row is a box.
+type row struct {
+	X, Y, W, H  int
+	Kind        string // switch, gpu, nic
+	Health      Health
+	Title, Side string // in the first line
+	Line        string // the second line
+	Mark        string // what is narrow on the way
+	Whole       string // all of it, uncut
+	Href        string // the row of the port in the table
+	Ports       []chip
+}
+
+// chip is a port in the box of its NIC.
+type chip struct {
+	X      int
+	Health Health
+	Text   string
+}
+
+// way is what becomes of data between a GPU and its best NIC.
+type way struct {
+	D     string
+	State string // direct, staging, unknown
+}
+
+// drawing is a machine at work on its pieces.
+type drawing struct {
+	m     *topo.Machine
+	node  *Node
+	ports map[string][]int // indices in node.Ports by device
+}
+
+// draw makes the picture of a machine.
+func draw(m *topo.Machine, n *Node) []numa {
+	d := drawing{m: m, node: n, ports: map[string][]int{}}
+	for i, p := range n.Ports {
+		d.ports[p.Device] = append(d.ports[p.Device], i)
+	}
+	var out []numa
+	for _, t := range m.Tree() {
+		x := numa{Name: fmt.Sprintf("NUMA node %d", t.ID)}
+		if t.ID < 0 {
+			x.Name = "NUMA node not told"
+		}
+		if t.CPUs != "" {
+			x.Name += ", CPUs " + exposition.ValidLabel(t.CPUs)
+		}
+		for _, b := range t.Branches {
+			x.Pieces = append(x.Pieces, d.piece(b))
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func (d *drawing) piece(b topo.Branch) piece {
+	p := piece{Width: pieceWidth}
+	at := map[string]int{} // row by GPU or device
+	d.branch(&p, b, 0, at)
+	last := p.Rows[len(p.Rows)-1]
+	p.Height = last.Y + last.H + 1
+	var names []string
+	for _, r := range p.Rows {
+		names = append(names, r.Title)
+	}
+	p.Name = strings.Join(names, ", ")
+	for _, g := range d.m.GPUs {
+		from, here := at["gpu "+g.Index]
+		if !here || g.Best == nil {
+			continue
+		}
+		if to, ok := at["nic "+g.Best.Device]; ok {
+			p.Ways = append(p.Ways, way{D: arc(p.Rows[from], p.Rows[to]), State: stateOf(g.Best)})
+		}
+	}
+	return p
+}
+
+// branch puts a run of functions into a box, and what hangs on it below.
+func (d *drawing) branch(p *piece, b topo.Branch, depth int, at map[string]int) {
+	n := b.Run[len(b.Run)-1]
+	r := row{X: 1 + depth*indent, Y: 1, H: switchHeight}
+	if k := len(p.Rows); k > 0 {
+		r.Y = p.Rows[k-1].Y + p.Rows[k-1].H + rowGap
+	}
+	r.W = pieceWidth - gutter - r.X
+	switch gpu, nic := d.gpu(n.Address), d.nic(n.Address); {
+	case gpu != nil:
+		at["gpu "+gpu.Index] = len(p.Rows)
+		d.fillGPU(&r, gpu)
+	case nic != nil:
+		at["nic "+nic.Device] = len(p.Rows)
+		d.fillNIC(&r, nic)
+	default:
+		r.Kind, r.Title, r.Health = "switch", "PCIe switch ", OK
+		if !pci.IsAddress(n.Parent) {
+			r.Title = "Root port "
+		}
+		r.Title += d.m.Short(n.Address)
+	}
+	if r.Side == "" && n.Width != 0 {
+		r.Side = fmt.Sprintf("x%d %s", n.Width, transfers(n.Speed))
+	}
+	r.Whole = joined("; ", r.Title, r.Side, r.Line, r.Mark)
+	r.cut()
+	p.Rows = append(p.Rows, r)
+	parent := len(p.Rows) - 1
+	for _, next := range b.Next {
+		child := len(p.Rows)
+		d.branch(p, next, depth+1, at)
+		p.Wires = append(p.Wires, elbow(p.Rows[parent], p.Rows[child]))
+	}
+}
+
+func (d *drawing) fillGPU(r *row, g *topo.GPU) {
+	r.Kind, r.H = "gpu", partHeight
+	r.Health, _ = found(d.node.Report, "gpu", g.Index)
+	if r.Health == OK && !judged(d.node.Report) {
+		r.Health = NotJudged
+	}
+	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
+	r.Line = wayText(g)
+	r.mark(g.Marks)
+}
+
+func (d *drawing) fillNIC(r *row, n *topo.NIC) {
+	r.Kind, r.H = "nic", partHeight
+	r.Health, _ = found(d.node.Report, "device", n.Device, "port", "")
+	r.Title = exposition.ValidLabel(n.Device)
+	r.Side = "no ACTIVE port"
+	if n.Active {
+		r.Side = bits(n.Rate)
+	}
+	of := d.ports[r.Title]
+	if len(of) == 0 {
+		r.Line = "no port could be read"
+		r.Health = worst(r.Health, NotJudged)
+	}
+	for i, x := range of {
+		p := d.node.Ports[x]
+		r.Health = worst(r.Health, p.Health)
+		c := chip{Health: p.Health, Text: fmt.Sprint(p.Number)}
+		if len(of) <= 2 {
+			c.Text = fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))
+		}
+		if i > 0 {
+			c.X = r.Ports[i-1].X + 22 + len(r.Ports[i-1].Text)*charWidth
+		}
+		r.Ports = append(r.Ports, c)
+		r.Line = joined(", ", r.Line, fmt.Sprintf("port %d %s, %s", p.Number, p.State, p.Health.Word()))
+	}
+	if len(of) > 0 {
+		r.Href = "#" + portID(of[0])
+	}
+	r.mark(n.Marks)
+}
+
+func (r *row) mark(marks []string) {
+	if len(marks) > 0 {
+		r.Mark = exposition.ValidLabel(strings.Join(marks, "; "))
+		r.H += markHeight
+	}
+}
+
+// cut makes the texts fit.
+func (r *row) cut() {
+	in := (r.W - 40) / charWidth
+	r.Side = short(r.Side, in)
+	r.Title = short(r.Title, in-len([]rune(r.Side))-1)
+	r.Line, r.Mark = short(r.Line, in), short(r.Mark, in)
+	r.Ports = slices.DeleteFunc(r.Ports, func(c chip) bool { return c.X+22+len(c.Text)*charWidth > r.W-30 })
+}
+
+func (d *drawing) gpu(address string) *topo.GPU {
+	if i := slices.IndexFunc(d.m.GPUs, func(g topo.GPU) bool { return g.Address == address }); i >= 0 {
+		return &d.m.GPUs[i]
+	}
+	return nil
+}
+
+func (d *drawing) nic(address string) *topo.NIC {
+	if i := slices.IndexFunc(d.m.NICs, func(n topo.NIC) bool { return n.Address == address }); i >= 0 {
+		return &d.m.NICs[i]
+	}
+	return nil
+}
+
+// stateOf says what becomes of data: staging if one of the directions does.
+func stateOf(p *topo.Pair) string {
+	for _, state := range []string{"staging", "unknown"} {
+		if p.Send == state || p.Receive == state {
+			return state
+		}
+	}
+	return "direct"
+}
+
+// wayText is the verdict on the way from a GPU to its best NIC.
+func wayText(g *topo.GPU) string {
+	if g.Best == nil {
+		return "no NIC: " + g.Words
+	}
+	nic := exposition.ValidLabel(g.Best.Device)
+	distance := cmp.Or(g.Best.Topology, g.Best.Distance)
+	switch p := g.Best; {
+	case stateOf(p) == "direct":
+		return fmt.Sprintf("direct to %s (%s)", nic, joined(", ", distance, p.Mechanism))
+	case p.Receive == "direct" && p.Send == "staging":
+		return "direct from, staging to " + nic
+	case stateOf(p) == "staging":
+		return fmt.Sprintf("staging to %s (%s)", nic, distance)
+	}
+	return fmt.Sprintf("to %s not known", nic)
+}
+
+// elbow leads from below the left edge of a box to another further down.
+func elbow(a, b row) string {
+	return fmt.Sprintf("M%d %dV%dH%d", a.X+indent/2, a.Y+a.H, b.Y+b.H/2, b.X)
+}
+
+// arc leads from the right edge of a box around to that of another.
+func arc(a, b row) string {
+	x, ya, yb := a.X+a.W, a.Y+a.H/2, b.Y+b.H/2
+	return fmt.Sprintf("M%d %dC%d %d %d %d %d %d", x, ya, x+gutter-4, ya, b.X+b.W+gutter-4, yb, b.X+b.W, yb)
+}
