@@ -64,14 +64,15 @@ type Options struct {
 	Hostname string // of the machine, for Site; empty if it does not tell
 	// SampleInterval is how often ports are sampled that are being paused; 0: never.
 	SampleInterval time.Duration
-	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay;
-	// less: nobody does.
+	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay.
 	ModuleInterval time.Duration
 	// NCCL is the job that GPUDirect RDMA is judged for.
 	NCCL gdr.Job
 	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
 	GPUInterval time.Duration
 	GPUFull     bool // all figures of GPUs, not only those of the fabric
+	// Bufinfo permits a look at the DMA-BUFs of the machine, which holds up jobs for a moment, where one of them is suspected of staging.
+	Bufinfo bool
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 

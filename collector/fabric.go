@@ -13,6 +13,7 @@ import (
 type fabric struct {
 	mu      sync.Mutex
 	devices []snapshot.Device
+	at      time.Time     // when they were read
 	gpus    []string      // paths of their functions
 	first   chan struct{} // closed when the first round is over; nil before it has begun
 	told    bool
@@ -34,21 +35,21 @@ func (f *fabric) begin() {
 }
 
 // tell hands out what a round has found.
-func (f *fabric) tell(devices []snapshot.Device, gpus []string) {
+func (f *fabric) tell(at time.Time, devices []snapshot.Device, gpus []string) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.devices, f.gpus = slices.Clone(devices), gpus
+	f.devices, f.at, f.gpus = slices.Clone(devices), at, gpus
 	if !f.told {
 		f.told = true
 		close(f.first)
 	}
 }
 
-// last is what the last round has found. It waits for the first one if that is under way.
-func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []string) {
+// last is what the last round has found, and when. It waits for the first one if that is under way.
+func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
 	f.mu.Lock()
 	first := f.first
 	f.mu.Unlock()
@@ -63,5 +64,5 @@ func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []st
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.devices, f.gpus
+	return f.devices, f.gpus, f.at
 }

@@ -13,33 +13,33 @@ func TestFabricWaitsForTheFirstRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fabric{}
 		start := time.Now()
-		if d, _ := f.last(t.Context()); d != nil || time.Since(start) != 0 {
+		if d, _, _ := f.last(t.Context()); d != nil || time.Since(start) != 0 {
 			t.Errorf("%v after %s: nobody reads", d, time.Since(start))
 		}
 		f.begin()
 		go func() {
 			time.Sleep(time.Second)
-			f.tell([]snapshot.Device{{Name: "mlx5_0"}}, []string{"gpu"})
+			f.tell(start, []snapshot.Device{{Name: "mlx5_0"}}, []string{"gpu"})
 		}()
-		if d, g := f.last(t.Context()); len(d) != 1 || len(g) != 1 || time.Since(start) != time.Second {
+		if d, g, _ := f.last(t.Context()); len(d) != 1 || len(g) != 1 || time.Since(start) != time.Second {
 			t.Errorf("%v %v after %s", d, g, time.Since(start))
 		}
 		f.begin()
-		f.tell(nil, nil)
-		if d, _ := f.last(t.Context()); d != nil || time.Since(start) != time.Second {
+		f.tell(start, nil, nil)
+		if d, _, _ := f.last(t.Context()); d != nil || time.Since(start) != time.Second {
 			t.Errorf("%v after %s", d, time.Since(start))
 		}
 
 		slow := &fabric{}
 		slow.begin()
 		start = time.Now()
-		if _, _ = slow.last(t.Context()); time.Since(start) != fabricPatience {
+		if _, _, _ = slow.last(t.Context()); time.Since(start) != fabricPatience {
 			t.Errorf("waited %s", time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start = time.Now()
-		if _, _ = slow.last(ctx); time.Since(start) != time.Second {
+		if _, _, _ = slow.last(ctx); time.Since(start) != time.Second {
 			t.Errorf("waited %s", time.Since(start))
 		}
 	})

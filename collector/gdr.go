@@ -50,21 +50,24 @@ type gpuDirect struct {
 	machine gdrHost
 	tree    gdrGPUs
 	jobs    gdrJobs
+	use     gdrUse
+	answer  *gdrAnswer // the last one; nil: there is none yet
 }
 
 // gdrState belongs to the lane of its device.
 type gdrState struct {
-	at  time.Time
-	nic gdrNIC
+	at     time.Time
+	nic    gdrNIC
+	gidsAt time.Time // of the look at processes that gids are of
 }
 
 func newGDR(o Options) *Collector {
-	c := &gpuDirect{Options: o, devices: map[string]*gdrState{}}
+	c := &gpuDirect{Options: o, devices: map[string]*gdrState{}, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
 	return &Collector{
 		Name:    "gdr",
 		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
 		Default: true,
-		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, pcieSettings},
+		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings},
 		Read:    c.read,
 		Emit:    emitGDR,
 	}
@@ -76,7 +79,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(err)
 		return
 	}
-	devices, paths := c.fabric.last(ctx)
+	devices, paths, at := c.fabric.last(ctx)
 	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "gdr", func() {
 		r.begin(host.SourceModules)
@@ -98,9 +101,10 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		}
 	}
 	if len(gpus) > 0 {
-		c.jobs.read(ctx, h, n)
+		c.jobs.read(ctx, h, n, names, gpus)
+		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
-	processes := c.jobs.found
+	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
 	states := statesOf(c.devices, names, func() *gdrState { return &gdrState{} })
 	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
 		st := states[name]
@@ -111,15 +115,20 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 			r.begin(host.SourcePCIConfig)
 			r.issue(host.Denied(pciDir + st.nic.PCIAddress + "/config"))
 		}
+		if !st.gidsAt.Equal(looked) {
+			st.nic.gids, st.gidsAt = r.gidTypes(name, devices, indices), looked
+		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {
-		n.GDR = judgeGDR(&machine, gpus, nics, devices, processes, c.NCCL)
+		n.GDR = c.judge(&machine, gpus, nics, devices)
+		c.use.judge(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
+		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 		done(nil)
 	})
 }
 
-// judgeGDR puts facts together.
-func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device, processes []snapshot.Process, what gdr.Job) *snapshot.GDR {
+// judgeGDR puts facts together, and returns them with what comes of them.
+func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
 	out := &snapshot.GDR{
@@ -136,7 +145,6 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot
 	out.Virtual = m.Virtual
 	for i := range nics {
 		nic := &nics[i]
-		nic.see(devices)
 		maps.Copy(m.Bridges, nic.models)
 		m.NICs = append(m.NICs, nic.NIC)
 		out.NICs = append(out.NICs, nic.snapshot(gpus))
@@ -160,7 +168,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot
 			out.NICs[i].DMABUF = &direct
 		}
 	}
-	return out
+	return out, m
 }
 
 func flavourOf(open *bool) string {
@@ -191,6 +199,7 @@ func emitGDR(n *snapshot.Node, s Sink) {
 	if len(n.GDR.GPUs) > 0 {
 		s.Emit(gdrMechanism, boolValue(n.GDR.Peermem != ""), string(gdr.PeerMem), "")
 		emitRegistrations(s, n.GDR)
+		emitJobGIDs(s, n.GDR)
 	}
 	for i := range n.GDR.NICs {
 		nic := &n.GDR.NICs[i]
@@ -212,6 +221,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
 		device = d.NICs[g.Best.NIC].Device
 	}
 	s.Emit(gdrInfo, 1, g.Index, g.UUID, device, g.Best.Distance, g.Best.Mechanism, g.Best.Reason)
+	emitTransport(s, g)
 }
 
 // emitSettings says nothing of a device of which nothing is known.

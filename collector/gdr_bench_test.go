@@ -7,8 +7,8 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// BenchmarkJudgeGDR judges eight GPUs and ten NICs, as each round does.
-func BenchmarkJudgeGDR(b *testing.B) {
+// eightPlanes are eight GPUs and ten NICs.
+func eightPlanes() (*gdrHost, []gdrGPU, []gdrNIC) {
 	open := true
 	machine := &gdrHost{facts: gdr.Machine{Kernel: "6.12.48", Driver: gdr.Driver{Version: "570.133.20", Open: &open}}}
 	var gpus []gdrGPU
@@ -23,8 +23,24 @@ func BenchmarkJudgeGDR(b *testing.B) {
 			gpus = append(gpus, gdrGPU{GPU: gdr.GPU{Index: bus, Address: gpu.Chain[3], Vendor: 0x10de, Device: 0x2330, Place: gpu, Compute: 90}})
 		}
 	}
+	return machine, gpus, nics
+}
+
+// BenchmarkJudgeGDR decides, as it is done where something has changed.
+func BenchmarkJudgeGDR(b *testing.B) {
+	machine, gpus, nics := eightPlanes()
 	b.ReportAllocs()
 	for b.Loop() {
-		judgeGDR(machine, gpus, nics, nil, nil, gdr.Job{})
+		judgeGDR(machine, gpus, nics, nil, gdr.Job{})
+	}
+}
+
+// BenchmarkJudgeGDRAgain finds that nothing has, as each round does.
+func BenchmarkJudgeGDRAgain(b *testing.B) {
+	machine, gpus, nics := eightPlanes()
+	c := &gpuDirect{}
+	b.ReportAllocs()
+	for b.Loop() {
+		c.judge(machine, gpus, nics, nil)
 	}
 }

@@ -2,7 +2,9 @@ package collector
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/gdr"
@@ -13,9 +15,9 @@ import (
 var (
 	gdrRegistrations = &Desc{
 		Name: "rdma_gdr_live_registrations", Type: gauge, Scope: scopeHost,
-		Help:   "Use of GPU memory by NICs now, as far as the peer memory mechanism tells: references to the module (source is its name), or registered memory regions by client of MLNX_OFED up to 23.10 (memory_peers). DMA-BUFs do not show here.",
+		Help:   "Use of GPU memory by NICs now, as far as the peer memory mechanism tells: references to the module (source is its name), or registered memory regions by client of MLNX_OFED up to 23.10 (memory_peers); dmabuf is attachments to DMA-BUFs of GPUs, with --collector.gdr.bufinfo and only while it is looked at.",
 		Labels: []string{"source"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}",
+		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
 	}
 	gdrRegistered = &Desc{
 		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
@@ -24,7 +26,7 @@ var (
 		Source: "/sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
-		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_device_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
+		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
 		Help:   "Lowest limit of locked memory among the processes that hold an RDMA device, on hosts with GPUs. Absent where there is none that has a limit, or processes cannot be seen.",
 		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
 	}
@@ -33,17 +35,26 @@ var (
 // processPatience is how long a round waits for a look at the processes: one that is stuck in the kernel may hold it up.
 const processPatience = time.Second
 
-// gdrJobs are the processes that use RDMA devices, as they were at the last look.
+// gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, as they were at the last look.
 type gdrJobs struct {
 	at    time.Time
 	found []snapshot.Process
 }
 
-func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node) {
+// read looks at them, at those first that RDMA netlink and NVML name. Where both name all that use a device or a GPU, there are no others.
+func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string, gpus []gdrGPU) {
 	if now := h.Now(); h.Processes == nil || !j.at.IsZero() && now.Sub(j.at) < slowInterval {
 		return
 	}
 	j.at = h.Now()
+	holders := readHolders(ctx, h, n, devices)
+	named, only := holders.pids(), holders.named
+	for i := range gpus {
+		only = only && gpus[i].processes != nil
+		named = append(named, gpus[i].processes...)
+	}
+	slices.Sort(named)
+	named = slices.Compact(named)
 	ctx, cancel := context.WithTimeout(ctx, processPatience)
 	defer cancel()
 	var found []snapshot.Process
@@ -52,10 +63,11 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node) {
 	err := h.Lanes.Do(ctx, "processes", func() {
 		h.Meter.Begin(host.SourceProcesses, host.SourceProcesses.Lock(), 1)
 		start := time.Now()
-		found, refused, failed = h.Processes.Processes(ctx)
+		found, refused, failed = h.Processes.Processes(ctx, named, only)
 		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
 	})
 	if err == nil {
+		holders.tell(found)
 		j.found, err = found, failed
 		if err == nil && refused {
 			err = host.Denied("proc/PID/fd")
@@ -66,31 +78,111 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node) {
 	}
 }
 
-// jobKey is what of a job changes a decision.
-type jobKey struct {
-	nccl, level, read, dmabuf, c2c, hca string
-	plugin                              bool
+// holders are the processes that RDMA netlink names, with what they have registered.
+type holders struct {
+	regions map[int]host.RDMAHolder // by process, of all devices
+	whole   bool                    // all devices have told, and of each region whose it is
+	named   bool                    // all devices have told, and whose each context is
 }
 
-func keyOfJob(p *snapshot.Process) jobKey {
-	return jobKey{
-		p.NCCL, p.Env["NCCL_NET_GDR_LEVEL"], p.Env["NCCL_NET_GDR_READ"], p.Env["NCCL_DMABUF_ENABLE"], p.Env["NCCL_NET_GDR_C2C"], p.Env["NCCL_IB_HCA"], p.Plugin,
+// readHolders asks all devices, and waits for them as long as for the processes. A kernel without the command, or without netlink, costs no issue.
+func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
+	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
+	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	defer cancel()
+	for _, device := range devices {
+		var found []host.RDMAHolder
+		var failed error
+		err := h.Lanes.Do(ctx, "holders/"+device, func() {
+			h.Meter.Begin(host.SourceHolders, host.SourceHolders.Lock(), 1)
+			start := time.Now()
+			found, failed = h.RDMA.Holders(ctx, device)
+			h.Meter.Spend(host.SourceHolders, host.SourceHolders.Lock(), time.Since(start))
+		})
+		if err == nil {
+			err = failed
+		}
+		if err != nil {
+			out.whole, out.named = false, false
+			if reason := host.ReasonOf(err); reason != host.Absent && reason != host.Unsupported && reason != host.Invalid {
+				n.Issues = append(n.Issues, snapshot.Issue{Device: device, Source: host.SourceHolders.Name(), Needs: host.SourceHolders.Needs(), Reason: string(reason), Err: err})
+			}
+			continue
+		}
+		for _, one := range found {
+			if one.PID == 0 {
+				out.whole, out.named = out.whole && one.Regions == 0, out.named && one.Contexts == 0
+				continue
+			}
+			sum := out.regions[one.PID]
+			sum.Regions, sum.RegionBytes = sum.Regions+one.Regions, sum.RegionBytes+one.RegionBytes
+			out.regions[one.PID] = sum
+		}
+	}
+	return out
+}
+
+func (h holders) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
+
+// tell adds to processes what they have registered. None is told only where all have told.
+func (h holders) tell(found []snapshot.Process) {
+	for i := range found {
+		if one, ok := h.regions[found[i].PID]; h.whole || ok && one.Regions > 0 {
+			found[i].Regions, found[i].RegionBytes = &one.Regions, &one.RegionBytes
+		}
 	}
 }
 
-// judgeJobs judges GPUs anew that a process with NCCL holds: by its version and its settings.
+// settings are NCCL's settings of a process. Where its own files cannot be read, those of the machine's /etc/nccl.conf stand for them.
+func settings(p *snapshot.Process, machine gdr.Env) gdr.Env {
+	if p.Conf != nil {
+		return gdr.Env(p.Env).With(p.Conf)
+	}
+	return gdr.Env(p.Env).With(machine)
+}
+
+// holderOf is the process that a GPU is judged by: one with NCCL, else one with an RDMA device. Nil: there is none.
+func holderOf(g *gdrGPU, processes []snapshot.Process) (found *snapshot.Process) {
+	for i := range processes {
+		p := &processes[i]
+		if !slices.Contains(p.GPUs, g.minor) {
+			continue
+		}
+		if p.HasNCCL {
+			return p
+		}
+		if found == nil {
+			found = p
+		}
+	}
+	return found
+}
+
+// jobKey is what of a job changes a decision.
+type jobKey struct {
+	nccl, level, read, dmabuf, c2c, hca, topology string
+	plugin                                        bool
+}
+
+func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
+	return jobKey{
+		p.NCCL, e["NCCL_NET_GDR_LEVEL"], e["NCCL_NET_GDR_READ"], e["NCCL_DMABUF_ENABLE"], e["NCCL_NET_GDR_C2C"], e["NCCL_IB_HCA"], p.Topology, p.Plugin,
+	}
+}
+
+// judgeJobs judges GPUs anew that a process with NCCL holds: by its version, its settings and its topology.
 func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
 	results := map[jobKey]gdr.Result{}
 	for i := range out.GPUs {
-		at := slices.IndexFunc(processes, func(p snapshot.Process) bool { return p.HasNCCL && slices.Contains(p.GPUs, gpus[i].minor) })
-		if at < 0 {
+		p := holderOf(&gpus[i], processes)
+		if p == nil || !p.HasNCCL {
 			continue
 		}
-		p := &processes[at]
-		key := keyOfJob(p)
+		env := settings(p, conf)
+		key := keyOfJob(p, env)
 		result, done := results[key]
 		if !done {
-			result = m.Decide(gdr.Job{NCCL: p.NCCL, Env: gdr.Env(p.Env).With(conf), Plugin: p.Plugin})
+			result = m.Decide(gdr.Job{NCCL: p.NCCL, Env: env, Plugin: p.Plugin, Topology: topologyOf(p)})
 			results[key] = result
 		}
 		g := &out.GPUs[i]
@@ -101,10 +193,22 @@ func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, p
 	}
 }
 
+// topologyOf is that of a process's own file; nil where it has none.
+func topologyOf(p *snapshot.Process) *gdr.Topology {
+	if p.Topology == "" {
+		return nil
+	}
+	t, err := gdr.ParseTopology(strings.NewReader(p.Topology))
+	if err != nil { // the file is none of NCCL's
+		return nil
+	}
+	return t
+}
+
 // lowestLimit is the lowest limit of locked memory; nil where there is none.
 func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 	for i := range processes {
-		if l := processes[i].LockedMemory; l != nil && (lowest == nil || *l < *lowest) {
+		if l := processes[i].LockedMemory; l != nil && len(processes[i].Verbs) > 0 && (lowest == nil || *l < *lowest) {
 			lowest = l
 		}
 	}

@@ -64,12 +64,69 @@ func TestLiveRegistrations(t *testing.T) {
 	if len(r) != 2 || value(r[0].Live) != uint64(12) || r[0].Bytes != nil || value(r[1].Live) != uint64(60) || value(r[1].Bytes) != uint64(0) || r[1].Client != "nv_mem" {
 		t.Errorf("%+v", r)
 	}
-	low, high := uint64(1<<20), uint64(1<<30)
-	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high}, {LockedMemory: &low}}); value(got) != low {
+	low, high, verbs := uint64(1<<20), uint64(1<<30), []string{"uverbs0"}
+	if got := lowestLimit([]snapshot.Process{{}, {LockedMemory: &high, Verbs: verbs}, {LockedMemory: &low, Verbs: verbs}, {LockedMemory: new(uint64)}}); value(got) != low {
 		t.Errorf("%v", value(got))
 	}
 	if got := lowestLimit([]snapshot.Process{{}}); got != nil {
 		t.Errorf("%v", value(got))
+	}
+}
+
+// TestHolders: processes that RDMA netlink names are looked at first, and none is said to have registered nothing unless all is told.
+func TestHolders(t *testing.T) {
+	const whole = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n8: contexts=1 regions=0 bytes=0\n"
+	for _, c := range []struct {
+		name, entries string
+		pids          []int
+		regions       []any // of processes 7, 8 and 9
+		issues        int
+	}{
+		{"all is told", whole + "-- rdma/b/holders --\n7: contexts=1 regions=3 bytes=5\n", []int{7, 8}, []any{uint64(5), uint64(0), uint64(0)}, 0},
+		{"a region of somebody", whole + "-- rdma/b/holders --\n0: contexts=0 regions=1 bytes=1\n", []int{7, 8}, []any{uint64(2), nil, nil}, 0},
+		{"a context of somebody", whole + "-- rdma/b/holders --\n0: contexts=1 regions=0 bytes=0\n", []int{7, 8}, []any{uint64(2), uint64(0), uint64(0)}, 0},
+		{"a kernel without the command", "-- rdma/a/holders !EINVAL --\n-- rdma/b/holders !EOPNOTSUPP --\n", nil, []any{nil, nil, nil}, 0},
+		{"no netlink", files("proc/uptime", "1 1"), nil, []any{nil, nil, nil}, 0},
+		{"an error", whole + "-- rdma/b/holders !EIO --\n", []int{7, 8}, []any{uint64(2), nil, nil}, 1},
+	} {
+		var n snapshot.Node
+		got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
+		found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
+		got.tell(found)
+		if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
+			t.Errorf("%s: %v %+v", c.name, got.pids(), n.Issues)
+		}
+		for i := range found {
+			if value(found[i].Regions) != c.regions[i] || (found[i].RegionBytes == nil) != (c.regions[i] == nil) {
+				t.Errorf("%s: process %d: %v", c.name, found[i].PID, value(found[i].Regions))
+			}
+		}
+	}
+}
+
+// TestProcessesThatAreNamed: RDMA netlink and NVML together name all that are to be looked at; where one of them does not tell, others are
+// looked for.
+func TestProcessesThatAreNamed(t *testing.T) {
+	const told = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
+	for _, c := range []struct {
+		name, entries string
+		gpus          []gdrGPU
+		first         []int
+		only          bool
+	}{
+		{"both tell", told, []gdrGPU{{processes: []int{9, 7}}, {processes: []int{}}}, []int{7, 9}, true},
+		{"a GPU does not", told, []gdrGPU{{processes: []int{9}}, {}}, []int{7, 9}, false},
+		{"netlink does not", files("proc/uptime", "1 1"), []gdrGPU{{processes: []int{9}}}, []int{9}, false},
+		{"a context of somebody", told + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
+	} {
+		h := machine(t, c.entries)
+		d := &door{}
+		h.Processes = d
+		var j gdrJobs
+		j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
+		if !slices.Equal(d.first, c.first) || d.only != c.only {
+			t.Errorf("%s: %v, only them: %v", c.name, d.first, d.only)
+		}
 	}
 }
 
@@ -78,9 +135,12 @@ type door struct {
 	found   []snapshot.Process
 	refused bool
 	hang    chan struct{}
+	first   []int // asked for last
+	only    bool
 }
 
-func (d *door) Processes(context.Context) ([]snapshot.Process, bool, error) {
+func (d *door) Processes(_ context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+	d.first, d.only = first, only
 	if d.hang != nil {
 		<-d.hang
 	}
@@ -94,7 +154,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
-		j.read(t.Context(), h, &n)
+		j.read(t.Context(), h, &n, nil, nil)
 		if len(j.found) != 1 || len(n.Issues) != 1 || n.Issues[0].Needs == "" || !errors.Is(n.Issues[0].Err, syscall.EACCES) {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
@@ -103,7 +163,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 			time.Sleep(slowInterval)
 			start := time.Now()
 			n = snapshot.Node{}
-			j.read(t.Context(), h, &n)
+			j.read(t.Context(), h, &n, nil, nil)
 			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
@@ -112,7 +172,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(slowInterval)
 		n = snapshot.Node{}
-		if j.read(t.Context(), h, &n); len(j.found) != 0 || len(n.Issues) != 0 {
+		if j.read(t.Context(), h, &n, nil, nil); len(j.found) != 0 || len(n.Issues) != 0 {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
 	})

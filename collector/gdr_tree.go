@@ -29,9 +29,11 @@ const openConfig = 64
 type gdrGPU struct {
 	gdr.GPU
 	branch
-	hops     []snapshot.PCIeHop // from the root port to itself
-	minor    int                // of /dev/nvidiaN
-	emulated bool               // its bridge is a hypervisor's, or there is none
+	hops      []snapshot.PCIeHop // from the root port to itself
+	minor     int                // of /dev/nvidiaN
+	emulated  bool               // its bridge is a hypervisor's, or there is none
+	processes []int              // that compute on it, as NVML tells; nil: not told
+	domain    *bool              // in an NVLink domain of several hosts; nil: not told
 }
 
 // gdrNIC is an RDMA device with its way to the root.
@@ -39,6 +41,8 @@ type gdrNIC struct {
 	gdr.NIC
 	branch
 	PCIAddress string
+	at         time.Time         // when its place was read
+	gids       map[gidKey]string // types of the entries that jobs have chosen: roce_v2, roce_v1, empty
 }
 
 // gdrGPUs are the GPUs by address, as sysfs and the driver's files show them.
@@ -110,6 +114,8 @@ func (g *gdrGPU) know(gpus []snapshot.GPU) {
 	case o.NVLinks != nil && *o.NVLinks == 0:
 		g.Linked = new(bool)
 	}
+	domain := o.Fabric != nil && o.Fabric.Cluster != ""
+	g.domain, g.processes = &domain, o.Processes
 	if o.C2CLinks != nil {
 		g.Coupled = *o.C2CLinks > 0
 	}
@@ -132,7 +138,7 @@ func (r *reader) gdrNIC(device string) gdrNIC {
 		return gdrNIC{}
 	}
 	return gdrNIC{
-		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir),
+		NIC: gdr.NIC{Device: device, Driver: r.driver(dir), Place: r.place(dir)}, branch: r.branch(dir), PCIAddress: path.Base(dir), at: r.now(),
 	}
 }
 

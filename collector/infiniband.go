@@ -122,7 +122,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
-		c.fabric.tell(devices, gpus)
+		c.fabric.tell(now, devices, gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
 		done(nil)
 	})

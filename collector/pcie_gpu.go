@@ -36,7 +36,7 @@ type gpuPaths struct {
 
 // gpuPaths reads the ways to GPUs each minute. NVML tells which GPU is which.
 func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
-	_, functions := c.fabric.last(ctx)
+	_, functions, _ := c.fabric.last(ctx)
 	if len(functions) == 0 {
 		return out
 	}

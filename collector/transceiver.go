@@ -61,11 +61,6 @@ func newTransceivers(o Options) *Collector {
 func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	if c.ModuleInterval < 0 {
-		n.Optics = &snapshot.Optics{}
-		done(nil)
-		return
-	}
 	names, err := c.Options.devices(h)
 	if err != nil {
 		done(err)

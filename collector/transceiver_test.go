@@ -257,17 +257,6 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 	})
 }
 
-// TestModulesAreNotReadAtAll: an interval of less than nothing.
-func TestModulesAreNotReadAtAll(t *testing.T) {
-	r := newOpticsRig(t, -1, moduleEntries(t, "eth0", "qsfp28-sr4"))
-	if err := r.c.Run(t.Context(), r.h); err != nil {
-		t.Error(err)
-	}
-	if n, text := r.round(); text != "" || n.Optics == nil || len(r.bus.asked) > 0 {
-		t.Error(text, r.bus.asked)
-	}
-}
-
 // TestReadingsGrowOld: while rtnl is in the way the last readings are served with their age, and left out after three intervals; what
 // the module is stays.
 func TestReadingsGrowOld(t *testing.T) {

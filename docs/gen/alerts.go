@@ -21,6 +21,9 @@ const alertsHead = `# Alerts
 The rules in ` + "`rules/node`" + ` decide what is wrong, and nothing else does: a central Prometheus loads the files, and
 ` + "`rdma_exporter check`" + ` judges with the same ones. Several rules of one name are one alert at several severities.
 
+Where an alert cannot be judged, ` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 and ` + "`check`" + ` says so. What it needs is a collector that
+is on, a kernel and a driver that tell, and sometimes a permission.
+
 | severity | meant for |
 | --- | --- |
 | critical | wakes someone |
@@ -33,7 +36,14 @@ The rules in ` + "`rules/node`" + ` decide what is wrong, and nothing else does:
 // alert is the rules of one name.
 type alert struct {
 	name  string
-	rules []rulefmt.Rule
+	rules []commented
+	needs needs
+}
+
+// commented is a rule with its comment in the file, which gives the reasons.
+type commented struct {
+	rulefmt.Rule
+	comment string
 }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
@@ -53,6 +63,12 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 		}
 	}
 	d.table([]string{"alert", "severity", "for", "keep_firing_for", "what to do"}, rows)
+	d.line("## What they need\n")
+	rows = nil
+	for _, a := range alerts {
+		rows = append(rows, []string{a.name, codes(a.needs.collectors), plain(strings.Join(a.needs.permissions, "; "))})
+	}
+	d.table([]string{"alert", "collectors", "permission"}, rows)
 	for _, a := range alerts {
 		meaning, err := meaning(docs, a.name)
 		if err != nil {
@@ -64,6 +80,7 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	d.line("Steps of the conditions above.\n")
 	for _, r := range recordings {
 		d.line("`%s`\n", r.Record)
+		d.comment(r)
 		d.block("promql", r.Expr)
 	}
 	return trimmed(d), nil
@@ -76,6 +93,7 @@ func (d *document) alert(a alert, meaning string) {
 	var summaries []string
 	for _, r := range a.rules {
 		d.line("Severity **%s**, for %s, keep_firing_for %s:\n", r.Labels["severity"], r.For, r.KeepFiringFor)
+		d.comment(r)
 		d.block("promql", r.Expr)
 		if s := r.Annotations["summary"]; !slices.Contains(summaries, s) {
 			summaries = append(summaries, s)
@@ -85,8 +103,15 @@ func (d *document) alert(a alert, meaning string) {
 	d.block("text", strings.Join(summaries, "\n"))
 }
 
+// comment writes what the file says of a rule.
+func (d *document) comment(r commented) {
+	if r.comment != "" {
+		d.line("%s\n", plain(r.comment))
+	}
+}
+
 // load reads the rules: alerts by name, in the order of the files, and recording rules.
-func load() (alerts []alert, recordings []rulefmt.Rule, err error) {
+func load() (alerts []alert, recordings []commented, err error) {
 	files, names, err := rules.Node()
 	if err != nil {
 		return nil, nil, err
@@ -100,8 +125,11 @@ func load() (alerts []alert, recordings []rulefmt.Rule, err error) {
 		if len(errs) > 0 {
 			return nil, nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
 		}
+		said := comments(string(text))
 		for _, g := range groups.Groups {
-			for _, r := range g.Rules {
+			for _, rule := range g.Rules {
+				r := commented{rule, said[0]}
+				said = said[1:]
 				if r.Alert == "" {
 					recordings = append(recordings, r)
 					continue
@@ -114,7 +142,25 @@ func load() (alerts []alert, recordings []rulefmt.Rule, err error) {
 			}
 		}
 	}
-	return alerts, recordings, nil
+	return alerts, recordings, need(alerts, files, names)
+}
+
+// comments are those right above the rules of a file, each as one paragraph, in the order of the rules.
+func comments(text string) (out []string) {
+	var before []string
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		comment, ok := strings.CutPrefix(line, "#")
+		switch {
+		case ok:
+			before = append(before, strings.TrimSpace(comment))
+			continue
+		case strings.HasPrefix(line, "- alert:"), strings.HasPrefix(line, "- record:"):
+			out = append(out, strings.Join(before, " "))
+		}
+		before = nil
+	}
+	return out
 }
 
 func runbook(name string) string { return "runbooks/" + name + ".md" }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"rdma_exporter/internal/blind"
 )
 
 func TestPagesAreCurrent(t *testing.T) {
@@ -47,5 +50,34 @@ func TestMeaning(t *testing.T) {
 		if _, err := meaning(docs, name); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestComments(t *testing.T) {
+	got := comments(`# The file.
+groups:
+  - name: g
+    rules:
+      # One. 5m: it
+      # lasts.
+      - record: a
+        expr: 1 # no comment of a rule
+      - alert: B
+        expr: 1
+      # Not of the next one.
+
+      # Of this.
+      - alert: C
+`)
+	if want := []string{"One. 5m: it lasts.", "", "Of this."}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestNeedsOf: the collectors, and what a process without privileges lacks.
+func TestNeedsOf(t *testing.T) {
+	got := needsOf([]blind.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
+	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -51,6 +51,7 @@ type Notifier struct {
 	ended    chan struct{}   // closed when all is sent or given up
 	requests context.Context // ends with Close
 	cancel   context.CancelFunc
+	sending  sync.RWMutex // held for reading by each request
 
 	mu      sync.Mutex
 	text    string          // of HTTPFile, as it is in force
@@ -176,7 +177,11 @@ func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 func (n *Notifier) do(ctx context.Context, client *http.Client, r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx) // the library ends it when it has read the answer
 	stop := context.AfterFunc(n.requests, cancel)
-	context.AfterFunc(ctx, func() { stop() })
+	n.sending.RLock()
+	context.AfterFunc(ctx, func() {
+		stop()
+		n.sending.RUnlock()
+	})
 	resp, err := client.Do(r.WithContext(ctx))
 	reason := err
 	if err == nil && resp.StatusCode/100 != 2 {
@@ -231,12 +236,14 @@ func (n *Notifier) note(d Deliveries) {
 	n.before = d
 }
 
-// Close sends what is in the queues, for some seconds at most.
+// Close sends what is in the queues and waits for the answers, for some seconds at most.
 func (n *Notifier) Close() {
 	timer := time.AfterFunc(drainTime, n.cancel)
 	defer timer.Stop()
 	n.manager.Stop()
 	<-n.ended
+	n.sending.Lock()
+	defer n.sending.Unlock()
 	n.cancel()
 }
 

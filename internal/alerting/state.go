@@ -38,6 +38,10 @@ type Alert struct {
 func (e *Engine) Alerts() []Alert {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.alerts()
+}
+
+func (e *Engine) alerts() []Alert {
 	var out []Alert
 	for i, m := range e.meta {
 		for _, a := range sortedActive(m.rule) {
@@ -93,6 +97,10 @@ type Rule struct {
 func (e *Engine) Rules() []Rule {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.rules()
+}
+
+func (e *Engine) rules() []Rule {
 	out := make([]Rule, 0, len(e.meta))
 	for _, m := range e.meta {
 		r := Rule{
@@ -114,6 +122,20 @@ func (e *Engine) Rules() []Rule {
 		out = append(out, r)
 	}
 	return out
+}
+
+// Judgement is what the last evaluation came to: its rules are those of its alerts, whatever is loaded since.
+type Judgement struct {
+	From, To time.Time // observed, as Observed tells
+	Alerts   []Alert
+	Rules    []Rule
+}
+
+// Judgement of the last evaluation.
+func (e *Engine) Judgement() Judgement {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Judgement{From: e.to.Add(-e.observed()), To: e.to, Alerts: e.alerts(), Rules: e.rules()}
 }
 
 // observed is how much history there is without a pause. e.mu is held.

@@ -32,14 +32,11 @@ func (k *checkConfig) ask(ctx context.Context, c *config, log *slog.Logger) (che
 		return check.Report{}, false
 	}
 	report, err := k.fetch(ctx)
-	if err == nil {
-		err = usable(report, time.Now())
-	}
 	if err != nil {
 		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
 			return check.Report{}, false // none runs
 		}
-		log.Warn("looking without the running exporter", "daemon", k.daemonURL, "err", err)
+		log.Warn("looking without the running exporter", "err", err)
 		return check.Report{}, false
 	}
 	return report, true
@@ -51,22 +48,24 @@ func (c *config) isOwn() bool {
 }
 
 // findingsURL is where the exporter at an address tells its findings.
-func findingsURL(daemon string) (string, error) {
+func findingsURL(daemon string) (*url.URL, error) {
 	u, err := url.Parse(daemon)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", errors.New("has to be http://HOST:PORT or https://HOST:PORT, with the prefix of its paths if it has one")
+		return nil, errors.New("has to be http://HOST:PORT or https://HOST:PORT, with the prefix of its paths if it has one")
 	}
-	return u.JoinPath("api/v1/findings").String(), nil
+	return u.JoinPath("api/v1/findings"), nil
 }
 
+// fetch gets a report that is of use.
 func (k *checkConfig) fetch(ctx context.Context) (r check.Report, err error) {
-	at, err := findingsURL(k.daemonURL)
+	u, err := findingsURL(k.daemonURL)
 	if err != nil {
 		return r, err
 	}
+	at := u.Redacted()
 	ctx, cancel := context.WithTimeout(ctx, daemonPatience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return r, err
 	}
@@ -92,6 +91,9 @@ func (k *checkConfig) fetch(ctx context.Context) (r check.Report, err error) {
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return r, fmt.Errorf("%s: the answer is not a report: %w", at, err)
+	}
+	if err := usable(r, time.Now()); err != nil {
+		return r, fmt.Errorf("%s: %w", at, err)
 	}
 	return r, nil
 }

@@ -33,12 +33,3 @@ func readable() []blind.Metric {
 	}
 	return out
 }
-
-// detector is that of the rules that serve judges, or would.
-func (a *alertingConfig) detector() (*blind.Detector, error) {
-	files, names, err := readRules(a.ruleFiles)
-	if err != nil {
-		return nil, err
-	}
-	return detector(files, names)
-}

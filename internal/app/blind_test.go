@@ -43,7 +43,14 @@ func TestDescsNameMetrics(t *testing.T) {
 		if d.Beside != "" && descs[d.Beside] != nil && descs[d.Beside].Beside == name {
 			t.Errorf("%s and %s stand for each other", name, d.Beside)
 		}
-		if d.Asks != "" && host.SourceNeeds(d.Asks) == "" {
+		for of, n := d, 0; of != nil && of.Of != "" && !strings.HasPrefix(of.Of, of.Name); n++ {
+			if n > len(descs) {
+				t.Fatalf("%s: what it is of goes in a circle", name)
+			}
+			metric, _, _ := strings.Cut(of.Of, "{")
+			of = descs[metric]
+		}
+		if _, ok := host.SourceNamed(d.Asks); d.Asks != "" && !ok {
 			t.Errorf("%s: there is no source %s", name, d.Asks)
 		}
 		for _, l := range d.AskedLabels {
@@ -214,5 +221,14 @@ func TestCollectorOffIsBlind(t *testing.T) {
 				t.Errorf("%s: %s is not told: %v (exit %d, %s)", off, name, got, code, errs)
 			}
 		}
+	}
+}
+
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is told.
+func TestModulesAreNotRead(t *testing.T) {
+	s := serve(t, "--replay="+fixture("optics-hot"), "--transceiver.interval=0s")
+	_, body, _ := s.get(t, "/metrics")
+	if !strings.Contains(body, `{alert="RDMATransceiverHot",reason="collector_disabled"} 1`) || strings.Contains(body, "\nrdma_transceiver_") {
+		t.Errorf("%.2000s", body)
 	}
 }

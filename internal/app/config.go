@@ -29,9 +29,10 @@ type config struct {
 	timeout          time.Duration
 	maxProcs         int
 	sampleInterval   time.Duration // serve only
-	moduleInterval   time.Duration // serve only: collector.Options.ModuleInterval
+	moduleInterval   time.Duration // serve only
 	gpuInterval      time.Duration // serve only
 	gpuMode          string
+	bufinfo          bool
 	site             siteFile
 	nccl             gdr.Job // topo only
 }
@@ -52,6 +53,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
 	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
 	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink, PCIe and errors; full, also what a DCGM exporter tells: temperature, power, memory, utilization, limits of clocks.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
+	a.Flag("collector.gdr.bufinfo", "Look at the DMA-BUFs of GPUs in debugfs where a job is suspected of staging, once in ten minutes at most; the kernel holds up jobs meanwhile.").BoolVar(&c.bufinfo)
 	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
 	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
 	c.chosen = map[string]*choice{}

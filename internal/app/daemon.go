@@ -110,6 +110,19 @@ func (d *daemon) round(ctx context.Context, young time.Duration) {
 	d.failed = err != nil
 }
 
+// prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
+func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err error) {
+	if d == nil {
+		return func() {}, nil
+	}
+	applyRules, err := d.engine.Prepare(files, names)
+	if err != nil || d.notifier == nil {
+		return applyRules, err
+	}
+	applyNotifier, err := d.notifier.Prepare()
+	return func() { applyRules(); applyNotifier() }, err
+}
+
 // close ends what there is. Rounds have ended.
 func (d *daemon) close() {
 	if d.notifier != nil {

@@ -9,8 +9,7 @@ import (
 
 // daemonStats are the figures of the last round: a scrape waits neither for the engine nor for what it waits for.
 type daemonStats struct {
-	last      atomic.Pointer[rounds.AlertingState]
-	reloadBad atomic.Bool
+	last atomic.Pointer[rounds.AlertingState]
 }
 
 func (s *daemonStats) note(d *daemon, took time.Duration) {
@@ -33,7 +32,6 @@ func (d *daemon) current() (x rounds.AlertingState, ok bool) {
 	}
 	if last := d.stats.last.Load(); last != nil {
 		x, ok = *last, true
-		x.ReloadFailed = d.stats.reloadBad.Load()
 	}
 	return x, ok
 }

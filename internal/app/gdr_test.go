@@ -42,3 +42,24 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 		}
 	}
 }
+
+// TestTransportAlertSaysTheReasons: so does the alert on sockets.
+func TestTransportAlertSaysTheReasons(t *testing.T) {
+	m, sched := open(t, fixture("no-rdma"))
+	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	for _, r := range j.engine.Rules() {
+		if r.Name != "RDMATransportFallback" {
+			continue
+		}
+		text := r.Annotations["description"]
+		for _, why := range []gdr.Reason{gdr.IBDisabled, gdr.NetChosen, gdr.NoVerbs} {
+			if said := why.Words() + ". Do: " + why.Remedy() + "{{"; !strings.Contains(text, said) || !strings.Contains(text, string(why)) {
+				t.Errorf("%s: the alert does not say %s", why, said)
+			}
+		}
+	}
+}

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/rules"
 )
 
 // play collects all rounds of a capture and returns the last picture.
@@ -60,10 +62,12 @@ func openIn(t *testing.T, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen, err := (&alertingConfig{}).detector()
+	fsys, files, err := rules.Node()
+	must(t, err)
+	unseen, err := detector(fsys, files)
 	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Blind: unseen, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Blind: func() *blind.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -44,7 +44,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
 	defer cancel()
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Blind: unseen})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Blind: func() *blind.Detector { return unseen }})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil
@@ -142,8 +142,7 @@ func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Ale
 // reportOf makes the report of what an engine says now.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
-	in.From, in.To = engine.Observed()
-	in.Alerts, in.Rules = engine.Alerts(), engine.Rules()
+	in.Judgement = engine.Judgement()
 	return check.New(in)
 }
 

@@ -108,7 +108,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
 	}
 	if s.moduleInterval == 0 {
-		c.moduleInterval = -1
+		*c.chosen["transceiver"] = choice{set: true}
 	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()
@@ -123,8 +123,8 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		defer d.close()
 	}
-	unseen, err := s.alerting.detector()
-	if err != nil {
+	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, log: log, state: rounds.FileState{At: time.Now()}}
+	if err := reload.begin(); err != nil {
 		return usage(err)
 	}
 	runtime.GOMAXPROCS(c.maxProcs)
@@ -132,10 +132,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.site.reloadOnHangup(ctx, log)
+	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: c.site.current, State: keeper.current, Alerting: d.current, Blind: unseen,
+		Config: reload.current, State: keeper.current, Alerting: d.current, Blind: reload.blind.Load,
 	})
 	if d != nil {
 		d.rounds = sched
@@ -151,13 +151,17 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
-	h, err := web.New(web.Options{
+	o := web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
 		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
-		Reload:      func() error { return c.site.reload(log) },
+		Reload:      reload.reload,
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
 		Findings:    d.findings(),
-	})
+	}
+	if d != nil {
+		o.Alerting = d.engine
+	}
+	h, err := web.New(o)
 	if err != nil {
 		return usage(err)
 	}

@@ -1,21 +1,15 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"os/signal"
 	"sync"
-	"time"
 
 	"github.com/alecthomas/kingpin/v2"
-	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/capture"
-	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/site"
 )
 
@@ -24,9 +18,8 @@ type siteFile struct {
 	name  string // --config.file; empty: none, or that of a replay
 	store site.Store
 
-	mu    sync.Mutex
-	text  []byte // of what is in force
-	state rounds.FileState
+	mu   sync.Mutex
+	text []byte // of what is in force
 }
 
 // open reads the file for the first time; without one, a replay has that of its capture.
@@ -43,61 +36,30 @@ func (f *siteFile) open(c *config, m *machine) error {
 	return nil
 }
 
-// read reads the file and puts it in force. What is refused leaves what was in force.
+// read reads the file and puts it in force.
 func (f *siteFile) read() error {
-	if f.name == "" {
-		return nil
+	apply, err := f.prepare()
+	if err == nil {
+		apply()
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	return err
+}
+
+// prepare reads the file. apply puts it in force; what is refused changes nothing.
+func (f *siteFile) prepare() (apply func(), err error) {
+	if f.name == "" {
+		return func() {}, nil
+	}
 	text, parsed, err := parseSite(f.name)
-	f.state.Failed = err != nil
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f.text, f.state.At = text, time.Now()
-	f.store.Replace(parsed)
-	return nil
-}
-
-// current says how the last reading went; false without a file.
-func (f *siteFile) current() (rounds.FileState, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.state, f.name != ""
-}
-
-// reload reads the file again for whoever asks, and says so in the log.
-func (f *siteFile) reload(log *slog.Logger) error {
-	if f.name == "" {
-		return errors.New("no --config.file is given: there is nothing to read again")
-	}
-	if err := f.read(); err != nil {
-		log.Error("configuration file refused, what was in force stays", "err", oneLine(err))
-		return fmt.Errorf("%w\nthe configuration before stays in force", err)
-	}
-	c := f.store.Current()
-	log.Info("configuration file read again", "file", f.name, "pins", len(c.Pins), "ignores", len(c.Ignore))
-	return nil
-}
-
-// reloadOnHangup reads the file again on each SIGHUP until ctx ends. From its return on the signal does not end the program.
-func (f *siteFile) reloadOnHangup(ctx context.Context, log *slog.Logger) {
-	hangup := make(chan os.Signal, 1)
-	signal.Notify(hangup, unix.SIGHUP)
-	go func() {
-		defer signal.Stop(hangup)
-		for {
-			select {
-			case <-hangup:
-				if err := f.reload(log); err != nil && f.name == "" {
-					log.Warn("SIGHUP", "err", err)
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.text = text
+		f.store.Replace(parsed)
+	}, nil
 }
 
 // parseSite reads a file. Errors name it, and the line.

@@ -5,6 +5,8 @@ package blind
 import (
 	"slices"
 	"strings"
+
+	"rdma_exporter/internal/exposition"
 )
 
 // Need is what an expression needs so that it can have a result, whatever the values are. The zero Need is nothing.
@@ -72,14 +74,32 @@ func Any(needs ...Need) Need {
 // Metrics lists the metrics that a need names, sorted.
 func (n Need) Metrics() []string {
 	var out []string
-	if n.Metric != "" {
-		out = append(out, n.Metric)
-	}
-	for _, part := range slices.Concat(n.All, n.Any) {
-		out = append(out, part.Metrics()...)
+	for _, leaf := range n.Leaves() {
+		out = append(out, leaf.Metric)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Leaves lists the needs of single metrics that a need is made of.
+func (n Need) Leaves() (out []Need) {
+	if n.Metric != "" {
+		return []Need{n}
+	}
+	for _, part := range slices.Concat(n.All, n.Any) {
+		out = append(out, part.Leaves()...)
+	}
+	return out
+}
+
+// Asks is the source that a single metric is asked of, host.Source by its name; empty if the Desc does not say, or only of labels that are
+// not needed.
+func (n Need) Asks(d *exposition.Desc) string {
+	needed := func(label string) bool { return slices.Contains(n.Labels, label) }
+	if len(d.AskedLabels) > 0 && !slices.ContainsFunc(d.AskedLabels, needed) {
+		return ""
+	}
+	return d.Asks
 }
 
 func (n Need) nothing() bool { return n.Metric == "" && len(n.All) == 0 && len(n.Any) == 0 }

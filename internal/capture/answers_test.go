@@ -150,7 +150,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("state: 4\nphysical_state: 5\nlid: 17\ncapability_flags: 0x2651e848\nnetdev: eth0\n"))
 	f.Add([]byte("speed: 400000\nlanes: 4\nRNR sent: 5\n"))
 	f.Add([]byte("pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0\npci/0000:18:00.0/65535/tx: state=1\n"))
+	f.Add([]byte("4711: contexts=2 regions=212 bytes=868220928\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if a, err := decodeHolders("x", data); err == nil {
+			if again, err := decodeHolders("x", encodeHolders(a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Errorf("%+v became %+v, %v", a, again, err)
+			}
+		}
 		if p, err := decodePort("x", data); err == nil {
 			if again, err := decodePort("x", encodePort(p)); err != nil || !reflect.DeepEqual(again, p) {
 				t.Errorf("%+v became %+v, %v", p, again, err)

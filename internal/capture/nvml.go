@@ -47,6 +47,7 @@ func nvmlGPULines(g *snapshot.GPU) []nvmlLine {
 		{"nvlinks", &g.NVLinks},
 		{"nvlinks_up", &g.NVLinksUp},
 		{"c2c_links", &g.C2CLinks},
+		{"processes", &g.Processes},
 		{"last_xid", &g.LastXID},
 		{"recovery_action", &g.RecoveryAction},
 		{"temperature", &g.Temperature},
@@ -105,6 +106,8 @@ func (l nvmlLine) text() (string, bool) {
 		return strconv.FormatUint(*v, 10), true
 	case *bool:
 		return strconv.FormatBool(*v), true
+	case *[]int:
+		return strings.Trim(fmt.Sprint(*v), "[]"), *v != nil
 	case **uint64:
 		if *v != nil {
 			return strconv.FormatUint(**v, 10), true
@@ -126,6 +129,15 @@ func (l nvmlLine) parse(s string) (err error) {
 		*v, err = strconv.ParseUint(s, 10, 64)
 	case *bool:
 		*v, err = strconv.ParseBool(s)
+	case *[]int:
+		*v = []int{}
+		for word := range strings.FieldsSeq(s) {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				return err
+			}
+			*v = append(*v, pid)
+		}
 	case **uint64:
 		*v = new(uint64)
 		**v, err = strconv.ParseUint(s, 10, 64)

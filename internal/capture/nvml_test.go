@@ -27,6 +27,7 @@ pcie_max_width: 16
 nvlinks: 18
 nvlinks_up: 17
 c2c_links: 0
+processes: 4711 4712
 last_xid: 74
 recovery_action: 1
 temperature: 58
@@ -71,13 +72,13 @@ func TestAnswersOfNVML(t *testing.T) {
 			t.Errorf("an entry has no %s", name)
 		}
 	}
-	for _, text := range []string{"", "uuid: GPU-1\n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n"} {
+	for _, text := range []string{"", "uuid: GPU-1\n", "processes: \n", "fabric_state: 1\nfabric_status: 0\nfabric_clique: 0\n"} {
 		g, err := decodeGPU("x", []byte(text))
 		if got := string(encodeGPU(g)); err != nil || got != text {
 			t.Errorf("%q: %q %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"nvlinks", "nvlinks: many\n", "power: \n", "rows_pending: 2\n", "nvlink_errors_x: -1\n", "fabric_state: x\n"} {
+	for _, text := range []string{"nvlinks", "nvlinks: many\n", "processes: 1 x\n", "power: \n", "rows_pending: 2\n", "nvlink_errors_x: -1\n", "fabric_state: x\n"} {
 		if _, err := decodeGPU("x", []byte(text)); host.ReasonOf(err) != host.Malformed {
 			t.Errorf("%q: %v", text, err)
 		}

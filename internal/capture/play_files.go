@@ -88,6 +88,16 @@ func (p *Player) Lines(name string, words []string) ([]byte, error) {
 	return p.live.Files.Lines(name, words)
 }
 
+// Head gives the beginning of what was recorded.
+func (p *Player) Head(name string, size int) (content []byte, whole bool, err error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	if err := p.injected("read", name, p.real(name)); err != nil {
+		return nil, false, err
+	}
+	return p.live.Files.Head(name, size)
+}
+
 // List gives the names as of Now.
 func (p *Player) List(name string) ([]string, error) {
 	p.mu.RLock()

@@ -21,6 +21,7 @@ import (
 const (
 	processDir = "processes"
 	envLine    = "env_"
+	confLine   = "conf_"
 )
 
 func encodeProcess(p snapshot.Process) []byte {
@@ -30,6 +31,7 @@ func encodeProcess(p snapshot.Process) []byte {
 			fmt.Fprintf(&b, "%s: %s\n", name, strings.Map(printable, value))
 		}
 	}
+	line("command", p.Command)
 	var gpus []string
 	for _, g := range p.GPUs {
 		gpus = append(gpus, strconv.Itoa(g))
@@ -42,6 +44,9 @@ func encodeProcess(p snapshot.Process) []byte {
 	if p.Plugin {
 		line("net_plugin", "1")
 	}
+	if p.Mover {
+		line("cache_mover", "1")
+	}
 	if p.LockedMemory != nil {
 		line("locked_memory", strconv.FormatUint(*p.LockedMemory, 10))
 	}
@@ -49,6 +54,13 @@ func encodeProcess(p snapshot.Process) []byte {
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		line(envLine+name, p.Env[name])
 	}
+	if p.Conf != nil {
+		line("settings", "read")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Conf)) {
+		line(confLine+name, p.Conf[name])
+	}
+	line("topology", p.Topology)
 	return b.Bytes()
 }
 
@@ -70,6 +82,14 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 			return garbled(line)
 		}
 		switch name {
+		case "command":
+			p.Command = value
+		case "cache_mover":
+			p.Mover = value == "1"
+		case "settings":
+			p.Conf = map[string]string{}
+		case "topology":
+			p.Topology = value
 		case "gpus":
 			for g := range strings.FieldsSeq(value) {
 				minor, err := strconv.Atoi(g)
@@ -95,11 +115,13 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 		case "job":
 			p.Job = value
 		default:
-			variable, ok := strings.CutPrefix(name, envLine)
-			if !ok {
+			if variable, ok := strings.CutPrefix(name, envLine); ok {
+				p.Env[variable] = value
+			} else if setting, ok := strings.CutPrefix(name, confLine); ok && p.Conf != nil {
+				p.Conf[setting] = value
+			} else {
 				return garbled(line)
 			}
-			p.Env[variable] = value
 		}
 	}
 	return p, nil
@@ -114,15 +136,20 @@ func publicProcess(data []byte) []byte {
 	if err != nil {
 		return nil
 	}
-	maps.DeleteFunc(p.Env, func(name, value string) bool {
+	private := func(name, value string) bool {
 		return !plainSetting.MatchString(value) || name == "NCCL_COMM_ID" || name == "NCCL_HOSTID"
-	})
+	}
+	maps.DeleteFunc(p.Env, private)
+	maps.DeleteFunc(p.Conf, private)
+	if !plainSetting.MatchString(p.Command) {
+		p.Command = ""
+	}
 	return encodeProcess(p)
 }
 
 // Processes records an entry for each.
-func (r *Recorder) Processes(ctx context.Context) ([]snapshot.Process, bool, error) {
-	found, refused, err := r.inner.Processes.Processes(ctx)
+func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+	found, refused, err := r.inner.Processes.Processes(ctx, first, only)
 	if err != nil {
 		return found, refused, err
 	}
@@ -142,7 +169,7 @@ func (r *Recorder) Processes(ctx context.Context) ([]snapshot.Process, bool, err
 }
 
 // Processes gives the recorded ones.
-func (p *Player) Processes(context.Context) (found []snapshot.Process, refused bool, err error) {
+func (p *Player) Processes(context.Context, []int, bool) (found []snapshot.Process, refused bool, err error) {
 	names, err := p.List(processDir)
 	if err != nil {
 		if host.IsAbsent(err) {

@@ -14,26 +14,29 @@ import (
 
 type processes []snapshot.Process
 
-func (p processes) Processes(context.Context) ([]snapshot.Process, bool, error) { return p, false, nil }
+func (p processes) Processes(context.Context, []int, bool) ([]snapshot.Process, bool, error) {
+	return p, false, nil
+}
 
 func TestProcessesRoundTrip(t *testing.T) {
 	memlock := uint64(65536)
 	want := []snapshot.Process{
 		{PID: 9, Verbs: []string{"uverbs1"}, Env: map[string]string{}},
 		{
-			PID: 100, GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
-			Env: map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
+			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
+			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
+			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
-		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Env: map[string]string{}},
+		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Env: map[string]string{}, Conf: map[string]string{}},
 	}
 	src := &host.Host{Processes: processes(want)}
 	rec := NewRecorder(src)
-	if _, _, err := rec.Host().Processes.Processes(t.Context()); err != nil {
+	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	rec.EndRound(0)
 	src.Processes = processes(want[1:])
-	if _, _, err := rec.Host().Processes.Processes(t.Context()); err != nil {
+	if _, _, err := rec.Host().Processes.Processes(t.Context(), nil, false); err != nil {
 		t.Fatal(err)
 	}
 	rec.EndRound(15 * time.Second)
@@ -54,7 +57,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 		if err := p.Seek(at); err != nil {
 			t.Fatal(err)
 		}
-		got, refused, err := p.Host().Processes.Processes(t.Context())
+		got, refused, err := p.Host().Processes.Processes(t.Context(), nil, false)
 		if err != nil || refused || !reflect.DeepEqual(got, want[i:]) {
 			t.Errorf("round %d: %+v %v %v", i, got, refused, err)
 		}
@@ -62,7 +65,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 }
 
 func TestProcessesGarbled(t *testing.T) {
-	for _, text := range []string{"gpus: x\n", "nonsense\n", "locked_memory: -1\n", "other: 1\n"} {
+	for _, text := range []string{"gpus: x\n", "nonsense\n", "locked_memory: -1\n", "other: 1\n", "conf_NCCL_A: 1\n"} {
 		if _, err := decodeProcess("processes/1", []byte(text)); !errors.Is(err, host.ErrMalformed) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -74,15 +77,16 @@ func TestProcessesGarbled(t *testing.T) {
 
 func TestAnonymiseProcess(t *testing.T) {
 	a := &Archive{Meta: Meta{Hostname: "gpu-1"}, Rounds: []Round{{Entries: []Entry{{Path: "processes/7", Data: []byte(
-		"verbs: uverbs0\nenv_NCCL_COMM_ID: gpu-9:5000\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nenv_NCCL_TOPO_FILE: /home/ann/topo.xml\nenv_NCCL_X: 10.0.0.9\n",
+		"command: ann's job\nverbs: uverbs0\nsettings: read\nconf_NCCL_CONF_X: /home/ann\nconf_NCCL_IB_TC: 106\nenv_NCCL_COMM_ID: gpu-9:5000\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nenv_NCCL_TOPO_FILE: /home/ann/topo.xml\nenv_NCCL_X: 10.0.0.9\n",
 	)}}}}}
 	Anonymise(a)
-	if got, want := string(a.Rounds[0].Entries[0].Data), "verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\n"; got != want {
+	if got, want := string(a.Rounds[0].Entries[0].Data), "verbs: uverbs0\nenv_NCCL_IB_HCA: =mlx5_0:1\nenv_NCCL_NET_GDR_LEVEL: PIX\nenv_NCCL_SOCKET_IFNAME: eth0\nsettings: read\nconf_NCCL_IB_TC: 106\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
 func FuzzDecodeProcess(f *testing.F) {
+	f.Add([]byte("command: a\nsettings: read\nconf_NCCL_A: 1\ntopology: <system></system>\n"))
 	f.Add([]byte("gpus: 0 1\nverbs: uverbs0\nnccl: 2.22.3\nenv_NCCL_DEBUG: INFO\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := decodeProcess("processes/1", b)

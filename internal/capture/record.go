@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -241,6 +242,13 @@ func (r *Recorder) Lines(p string, words []string) ([]byte, error) {
 	b, err := r.inner.Files.Lines(p, words)
 	r.put(r.file(p), Entry{Data: b}, err)
 	return b, err
+}
+
+// Head records the beginning of a file.
+func (r *Recorder) Head(p string, size int) (content []byte, whole bool, err error) {
+	b, whole, err := r.inner.Files.Head(p, size)
+	r.put(r.file(p), Entry{Data: bytes.Clone(b)}, err)
+	return b, whole, err
 }
 
 // Attributes is List.

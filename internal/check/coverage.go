@@ -112,7 +112,9 @@ func (d detection) blind(g blind.Gap) NotJudged {
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is off", g.Collector)
 	case blind.Permission:
-		n.Needs = host.SourceNeeds(g.Source)
+		if source, ok := host.SourceNamed(g.Source); ok {
+			n.Needs = source.Needs()
+		}
 		n.Detail = fmt.Sprintf("%s: this process may not read %s", what, g.Source)
 	case blind.Failed, blind.NotReadYet:
 		n.Detail = what

@@ -65,13 +65,11 @@ type Input struct {
 	Exporter string
 	Replay   string
 	Host     string
-	From, To time.Time // alerting.Engine.Observed
 	Interval time.Duration
 	History  time.Duration // the longest that can be observed
-	Alerts   []alerting.Alert
-	Rules    []alerting.Rule
-	Blind    blind.Report
-	Err      error // why the look failed, when it did
+	alerting.Judgement
+	Blind blind.Report
+	Err   error // why the look failed, when it did
 }
 
 const (

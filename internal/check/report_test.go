@@ -72,7 +72,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "gpu-1:10879", From: now(), To: now(), Rules: tc.rules, Blind: unseen, Err: tc.err}
+			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now(), To: now(), Rules: tc.rules}, Blind: unseen, Err: tc.err}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
 					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))
@@ -105,8 +105,8 @@ func TestCoverage(t *testing.T) {
 	}
 
 	r := check.New(check.Input{
-		From: now().Add(-75 * time.Second), To: now(), History: 2 * time.Hour, Rules: rules,
-		Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)},
+		Judgement: alerting.Judgement{From: now().Add(-75 * time.Second), To: now(), Rules: rules, Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}},
+		History:   2 * time.Hour,
 		Blind: blind.Report{
 			Gaps: []blind.Gap{
 				{Alert: "RDMAOff", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
@@ -162,7 +162,7 @@ func TestFilter(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			whole := check.New(check.Input{From: now(), To: now(), Rules: rules, Alerts: tc.alerts, Blind: hot, Err: tc.err})
+			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Blind: hot, Err: tc.err})
 			r := tc.filter.Apply(whole)
 			if r.ExitCode != tc.code || len(r.Judged) != tc.judged || len(r.NotJudged) != tc.notJudged {
 				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Judged, r.NotJudged, tc.code, tc.judged, tc.notJudged)
@@ -191,7 +191,8 @@ func TestRender(t *testing.T) {
 	long.Judged, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"))
 	in := check.Input{
-		Exporter: "1.0.0 abc", Host: "gpu-1:10879", From: now().Add(-2 * time.Minute), To: now(), History: 2 * time.Hour, Rules: rules,
+		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
+		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
 		Blind: blind.Report{
 			Gaps: []blind.Gap{
 				{Alert: "RDMAReadStuck", Reason: blind.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},

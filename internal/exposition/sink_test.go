@@ -216,3 +216,28 @@ func TestFamiliesWithoutSamplesAreNotTold(t *testing.T) {
 		t.Errorf("%v", f)
 	}
 }
+
+// TestFamilyAsks: which labels the samples of a family have.
+func TestFamilyAsks(t *testing.T) {
+	d := &Desc{Name: "m", Labels: []string{"device", "layer", "role"}}
+	s := NewSink([]*Desc{d})
+	s.Begin()
+	s.Emit(d, 1, "a", "InfiniBand", "")
+	s.Emit(d, 0, "b", "", "compute")
+	f := s.End()[0]
+	for _, tc := range []struct {
+		label, value string
+		want         bool
+	}{{"layer", "InfiniBand", true}, {"layer", "Ethernet", false}, {"device", "b", true}, {"none", "", false}} {
+		if f.Has(tc.label, tc.value) != tc.want {
+			t.Errorf("%s=%s", tc.label, tc.value)
+		}
+	}
+	for want, labels := range map[bool][][]string{true: {nil, {"layer"}, {"device", "role"}}, false: {{"layer", "role"}, {"none"}}} {
+		for _, l := range labels {
+			if f.Tells(l...) != want {
+				t.Errorf("%v", l)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package gdr
 
 import (
+	"cmp"
 	"slices"
 
 	"rdma_exporter/internal/pci"
@@ -77,8 +78,8 @@ func (d *decision) pair(g, n int) Pair {
 
 // place is where NCCL takes a function to be: a topology file stands above the tree. Nil: that of a virtual machine tells nothing.
 func (d *decision) place(address string, p pci.Place) *pci.Fabric {
-	if d.Topology.has(address) {
-		f := d.Topology.places[address]
+	if t := cmp.Or(d.job.Topology, d.Topology); t.has(address) {
+		f := t.places[address]
 		return &f
 	}
 	if d.Virtual {

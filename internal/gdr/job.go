@@ -13,6 +13,8 @@ type Job struct {
 	NCCL   string // version of the library, 2.22.3; empty where it is not known, which is judged as a current one
 	Env    Env
 	Plugin bool // a net plugin is loaded
+	// Topology is that of the job's own NCCL_TOPO_FILE; nil: the machine's.
+	Topology *Topology
 }
 
 // Env is the settings of NCCL in force.

@@ -83,14 +83,21 @@ var advices = map[Reason]advice{
 	LinksUnknown:     {"the GPU is older than Ampere, and whether NVLink joins it to another cannot be read", "let the exporter use NVML"},
 }
 
-// Reasons are all of them, by name.
+// Reasons are those of verdicts, by name.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
 // Words is the reason as a sentence without its full stop.
-func (r Reason) Words() string { return advices[r].words }
+func (r Reason) Words() string { return r.advice().words }
 
 // Remedy says what to do, empty where there is nothing to do.
-func (r Reason) Remedy() string { return advices[r].remedy }
+func (r Reason) Remedy() string { return r.advice().remedy }
+
+func (r Reason) advice() advice {
+	if a, ok := advices[r]; ok {
+		return a
+	}
+	return useAdvices[r]
+}
 
 // NoMechanism says that there is no way for a NIC to get at the memory of the GPU, which somebody can change.
 func (r Reason) NoMechanism() bool {

@@ -82,6 +82,8 @@ type Files interface {
 	// Attributes is List of a directory whose entries do not change while it exists, as those of sysfs attributes: cheaper,
 	// and a change is seen after half a minute only. Whoever asks in each round asks for the Identity of the device first.
 	Attributes(path string) ([]string, error)
+	// Head returns the first bytes of a file, size at most, and whether that is all. It keeps nothing open.
+	Head(path string, size int) (content []byte, whole bool, err error)
 	// Lines returns those lines of a file of any length that contain one of words, at most MaxFile bytes of them: of /proc/kallsyms,
 	// which has megabytes.
 	Lines(path string, words []string) ([]byte, error)
@@ -104,6 +106,8 @@ type RDMA interface {
 	System(ctx context.Context) (RDMASystem, error)
 	// Stats is RDMA_NLDEV_CMD_STAT_GET: the port's hw_counters in the kernel's order, appended to buf[:0].
 	Stats(ctx context.Context, device string, port int, buf []Stat) ([]Stat, error)
+	// Holders is RDMA_NLDEV_CMD_RES_CTX_GET and RDMA_NLDEV_CMD_RES_MR_GET: the processes that use a device, by number.
+	Holders(ctx context.Context, device string) ([]RDMAHolder, error)
 }
 
 // RDMAPort is what PORT_GET tells; nil means that the kernel did not send the attribute.

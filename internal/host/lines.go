@@ -32,6 +32,21 @@ func (t *tree) Lines(p string, words []string) ([]byte, error) {
 	}
 }
 
+// Head reads the beginning of a file: of debugfs, whose files are made while they are read.
+func (t *tree) Head(p string, size int) (content []byte, whole bool, err error) {
+	fd, err := t.open(p, 0)
+	if err != nil {
+		return nil, false, &Error{"read", p, err}
+	}
+	defer unix.Close(fd)
+	content = make([]byte, size+1)
+	n, err := io.ReadFull(descriptor(fd), content)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, false, &Error{"read", p, err}
+	}
+	return content[:min(n, size)], n <= size, nil
+}
+
 // descriptor reads on from where it is.
 type descriptor int
 

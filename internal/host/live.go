@@ -27,6 +27,7 @@ func OpenLive(p Paths) (*Live, error) {
 	}}
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
+		l.rdma.leader = t.leader
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
 		l.Events = NewEvents(t, EventBuffer)
 		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
@@ -62,6 +63,11 @@ func (NoNetlink) System(context.Context) (RDMASystem, error) {
 
 // Stats answers EPROTONOSUPPORT.
 func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
+	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+}
+
+// Holders answers EPROTONOSUPPORT.
+func (NoNetlink) Holders(context.Context, string) ([]RDMAHolder, error) {
 	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
 }
 

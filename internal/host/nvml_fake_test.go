@@ -173,6 +173,7 @@ func (g *fakeGPU) Numbers(function string) ([]uint64, error) {
 		"nvmlDeviceGetPowerUsage": {71250}, "nvmlDeviceGetUtilizationRates": {50, 10}, "nvmlDeviceGetMemoryInfo_v2": {1 << 30, 4 << 30},
 		"nvmlDeviceGetMemoryInfo": {2 << 30, 4 << 30}, "nvmlDeviceGetBAR1MemoryInfo": {1 << 20, 8 << 30},
 		"nvmlDeviceGetCurrentClocksEventReasons": {4}, "nvmlDeviceGetCurrentClocksThrottleReasons": {8}, "nvmlDeviceGetRemappedRows": {1, 2, 1, 0},
+		"nvmlDeviceGetComputeRunningProcesses": {4711, 4712},
 	}[function], g.call(function)
 }
 

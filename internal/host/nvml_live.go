@@ -143,6 +143,7 @@ var nvmlFigures = map[string]struct {
 	"nvmlDeviceGetCurrentClocksEventReasons":    {"nvmlDeviceGetCurrentClocksEventReasons", nvmlOne(nvml.Device.GetCurrentClocksEventReasons)},
 	"nvmlDeviceGetCurrentClocksThrottleReasons": {"nvmlDeviceGetCurrentClocksThrottleReasons", nvmlOne(nvml.Device.GetCurrentClocksThrottleReasons)},
 	"nvmlDeviceGetRemappedRows":                 {"nvmlDeviceGetRemappedRows", nvmlRemappedRows},
+	"nvmlDeviceGetComputeRunningProcesses":      {"nvmlDeviceGetComputeRunningProcesses_v3", nvmlProcesses},
 }
 
 func nvmlOne[N int | uint32 | uint64](get func(nvml.Device) (N, nvml.Return)) func(nvml.Device) ([]uint64, nvml.Return) {
@@ -197,6 +198,15 @@ func nvmlBAR1(d nvml.Device) ([]uint64, nvml.Return) {
 func nvmlRemappedRows(d nvml.Device) ([]uint64, nvml.Return) {
 	correctable, uncorrectable, pending, failed, r := d.GetRemappedRows()
 	return []uint64{uint64(correctable), uint64(uncorrectable), nvmlBit(pending), nvmlBit(failed)}, r
+}
+
+func nvmlProcesses(d nvml.Device) ([]uint64, nvml.Return) {
+	processes, r := d.GetComputeRunningProcesses()
+	out := make([]uint64, 0, len(processes))
+	for _, p := range processes {
+		out = append(out, uint64(p.Pid))
+	}
+	return out, r
 }
 
 func nvmlBit(b bool) uint64 {

@@ -101,7 +101,7 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
-	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric, s.readTraffic} {
+	for _, part := range []func(*nvmlReading){s.readPCIe, s.readFields, s.readNVLinks, readFabric, s.readTraffic, readProcesses} {
 		if part(&r); nvmlDead(r.errs) != nil {
 			return g, r.errs
 		}
@@ -260,6 +260,17 @@ func (s *nvmlSeat) readTraffic(r *nvmlReading) {
 	s.transmitted, s.received = s.transmitted+transmitted, s.received+received
 	transmitted, received = s.transmitted, s.received
 	r.PCIeTransmit, r.PCIeReceive = &transmitted, &received
+}
+
+func readProcesses(r *nvmlReading) {
+	pids := r.numbers("nvmlDeviceGetComputeRunningProcesses")
+	if pids == nil {
+		return
+	}
+	r.Processes = []int{}
+	for _, pid := range pids {
+		r.Processes = append(r.Processes, int(pid))
+	}
 }
 
 // readRest reads what is not of the fabric.

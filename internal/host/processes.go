@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"context"
-	"path"
-	"regexp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,10 +15,10 @@ import (
 
 // Processes tells which processes use RDMA devices.
 type Processes interface {
-	// Processes looks at what processes hold, for scanTime at most: it goes on with the others at the next call. Other users' processes
-	// need CAP_SYS_PTRACE; what is not permitted is left out, and refused says so. A process that is stuck in the kernel may hold up
-	// the caller: it calls from a lane.
-	Processes(ctx context.Context) (found []snapshot.Process, refused bool, err error)
+	// Processes looks at what processes hold, for scanTime at most: at those of first, then at the others, with which it goes on at the
+	// next call. Only says that there are no others to be looked for, which is not believed where one of first cannot be seen. It gives those that hold an RDMA device, or a GPU with NCCL. Other users' processes need CAP_SYS_PTRACE; what is not
+	// permitted is left out, and refused says so. A process that is stuck in the kernel may hold up the caller: it calls from a lane.
+	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
 // scanTime bounds one look: a link of /proc/PID/fd takes a microsecond.
@@ -33,20 +31,23 @@ type processTable struct {
 	next int                      // process to go on with
 	held map[int]snapshot.Process // those found, by number
 	lib  map[int]libraries        // what is mapped does not change once NCCL is
+	// lanes has one for files of jobs, which may be on a file server that is away.
+	lanes *Lanes
 }
 
 // libraries are what a process has mapped, with the start of the process: numbers are used again.
 type libraries struct {
-	start           string
-	version         string
-	hasNCCL, plugin bool
+	start                  string
+	version                string
+	hasNCCL, plugin, mover bool
+	files                  *jobFiles // NCCL reads them once; nil: not read
 }
 
 func newProcessTable(t *tree) *processTable {
-	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}}
+	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, lanes: NewLanes()}
 }
 
-func (p *processTable) Processes(ctx context.Context) (found []snapshot.Process, refused bool, err error) {
+func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
 	pids, err := p.pids()
 	if err != nil {
 		return nil, false, err
@@ -54,35 +55,64 @@ func (p *processTable) Processes(ctx context.Context) (found []snapshot.Process,
 	for pid := range p.held {
 		if _, there := slices.BinarySearch(pids, pid); !there {
 			delete(p.held, pid)
+		}
+	}
+	for pid := range p.lib {
+		if _, there := slices.BinarySearch(pids, pid); !there {
 			delete(p.lib, pid)
 		}
 	}
-	first, _ := slices.BinarySearch(pids, p.next)
 	start := p.now()
+	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
+	for _, pid := range first {
+		_, there := slices.BinarySearch(pids, pid)
+		only = only && there
+		if there && due() {
+			refused = p.look(ctx, pid) || refused
+		}
+	}
+	if only {
+		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !slices.Contains(first, pid) })
+		return p.sorted(), refused, nil
+	}
+	from, _ := slices.BinarySearch(pids, p.next)
 	p.next = 0
 	for i := range pids {
-		pid := pids[(first+i)%len(pids)]
-		if ctx.Err() != nil || p.now().Sub(start) > scanTime {
+		pid := pids[(from+i)%len(pids)]
+		if !due() {
 			p.next = pid
 			break
 		}
-		gpus, verbs, err := p.holds(pid)
-		if err == unix.EACCES || err == unix.EPERM {
-			refused = true
-		}
-		if len(verbs) == 0 {
-			delete(p.held, pid)
-			continue
-		}
-		p.held[pid] = p.describe(pid, gpus, verbs)
-	}
-	for _, pid := range pids {
-		if one, ok := p.held[pid]; ok {
-			found = append(found, one)
+		if !slices.Contains(first, pid) {
+			refused = p.look(ctx, pid) || refused
 		}
 	}
-	return found, refused, nil
+	return p.sorted(), refused, nil
 }
+
+func (p *processTable) sorted() (out []snapshot.Process) {
+	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
+		out = append(out, p.held[pid])
+	}
+	return out
+}
+
+// look looks at one process, and keeps it if it is one of those that are looked for.
+func (p *processTable) look(ctx context.Context, pid int) (refused bool) {
+	gpus, verbs, err := p.holds(pid)
+	one := snapshot.Process{PID: pid, GPUs: gpus, Verbs: verbs}
+	if len(gpus)+len(verbs) > 0 {
+		refused = p.describe(ctx, &one)
+	}
+	if len(verbs) > 0 || len(gpus) > 0 && one.HasNCCL {
+		p.held[pid] = one
+	} else {
+		delete(p.held, pid)
+	}
+	return refused || denied(err)
+}
+
+func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
 func (p *processTable) pids() ([]int, error) {
 	names, err := p.names("proc/")
@@ -147,10 +177,9 @@ func (p *processTable) holds(pid int) (gpus []int, verbs []string, err error) {
 	return gpus, verbs, nil
 }
 
-// describe reads more of a process that uses RDMA: its libraries only where it uses GPUs as well.
-func (p *processTable) describe(pid int, gpus []int, verbs []string) snapshot.Process {
-	dir := "proc/" + strconv.Itoa(pid) + "/"
-	out := snapshot.Process{PID: pid, GPUs: gpus, Verbs: verbs}
+// describe reads more of a process: its libraries only where it uses GPUs, and its files of settings where NCCL is among them.
+func (p *processTable) describe(ctx context.Context, out *snapshot.Process) (refused bool) {
+	dir := "proc/" + strconv.Itoa(out.PID) + "/"
 	read := func(name string) []byte {
 		b, err := p.tree.Read(dir+name, nil)
 		if err != nil { // it has ended, or is another user's
@@ -158,95 +187,31 @@ func (p *processTable) describe(pid int, gpus []int, verbs []string) snapshot.Pr
 		}
 		return b
 	}
+	environ, stat := read("environ"), read("stat")
+	out.Command = commandOf(stat)
 	out.LockedMemory = lockedMemory(read("limits"))
-	out.Env = environment(read("environ"))
+	out.Env = environment(environ)
 	out.Job = jobOf(out.Env, read("cgroup"))
-	if len(gpus) == 0 {
-		return out
+	if len(out.GPUs) == 0 {
+		return false
 	}
-	start := startOf(read("stat"))
-	lib, ok := p.lib[pid]
+	start := startOf(stat)
+	lib, ok := p.lib[out.PID]
 	if !ok || lib.start != start || !lib.hasNCCL {
 		lib = libraries{start: start}
-		if maps, err := p.tree.Lines(dir+"maps", []string{"libnccl"}); err == nil {
-			lib.version, lib.hasNCCL, lib.plugin = mapped(maps)
-		}
-		p.lib[pid] = lib
-	}
-	out.NCCL, out.HasNCCL, out.Plugin = lib.version, lib.hasNCCL, lib.plugin
-	return out
-}
-
-// environment keeps what is about the job: /proc/PID/environ has NAME=VALUE, each with a NUL behind it.
-func environment(b []byte) map[string]string {
-	out := map[string]string{}
-	for entry := range bytes.SplitSeq(b, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if ok && (strings.HasPrefix(name, "NCCL_") || slices.Contains([]string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}, name)) {
-			out[name] = value
+		if maps, err := p.tree.Lines(dir+"maps", mappedWords); err == nil {
+			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
 		}
 	}
-	return out
-}
-
-// lockedMemory reads "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
-func lockedMemory(b []byte) *uint64 {
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
-			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
-			if n, err := strconv.ParseUint(soft, 10, 64); err == nil {
-				return &n
-			}
-		}
+	if lib.hasNCCL && lib.files == nil {
+		var err error
+		lib.files, err = p.jobFiles(ctx, out.PID, out.Env, uidOf(read("status")), variable(environ, "HOME"))
+		refused = denied(err)
 	}
-	return nil
-}
-
-var (
-	slurmJob = regexp.MustCompile(`/job_([0-9]+)(?:/|$)`)
-	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
-)
-
-// jobOf names the job by what its scheduler has left in the environment or in the control group.
-func jobOf(env map[string]string, cgroup []byte) string {
-	if id := env["SLURM_JOB_ID"]; id != "" {
-		return "slurm/" + id
+	p.lib[out.PID] = lib
+	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
+	if lib.files != nil {
+		out.Conf, out.Topology = lib.files.conf, lib.files.topology
 	}
-	for line := range strings.Lines(string(cgroup)) {
-		line = strings.TrimSpace(line)
-		if m := slurmJob.FindStringSubmatch(line); m != nil {
-			return "slurm/" + m[1]
-		}
-		if m := podUID.FindStringSubmatch(line); m != nil {
-			return "kubernetes/" + strings.ReplaceAll(m[1], "_", "-")
-		}
-	}
-	return ""
-}
-
-// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th behind the name in parentheses.
-func startOf(b []byte) string {
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
-	if len(fields) < 20 {
-		return ""
-	}
-	return fields[19]
-}
-
-var ncclLibrary = regexp.MustCompile(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
-
-// mapped looks for NCCL and its net plugins in lines of /proc/PID/maps, by their file names.
-func mapped(maps []byte) (version string, nccl, plugin bool) {
-	for line := range strings.Lines(string(maps)) {
-		base := path.Base(strings.TrimSuffix(strings.TrimSpace(line), " (deleted)"))
-		switch m := ncclLibrary.FindStringSubmatch(base); {
-		case m != nil:
-			version, nccl = m[1], true
-		case strings.HasPrefix(base, "libnccl.so"):
-			nccl = true
-		case strings.HasPrefix(base, "libnccl-net"):
-			plugin = true
-		}
-	}
-	return version, nccl, plugin
+	return refused
 }

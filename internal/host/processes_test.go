@@ -28,6 +28,9 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 		}
 	}
 	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			p.t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			p.t.Fatal(err)
 		}
@@ -55,33 +58,67 @@ const (
 	stat     = "42 (python (x)) S 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 9 0 987654 1000 10"
 )
 
+const passwd = "root:x:0:0:root:/root:/bin/sh\nann:x:1001:1001:Ann,,,:/home/ann:/bin/bash\n"
+
 func TestProcesses(t *testing.T) {
 	p, table := newProcessTree(t)
 	devices := []string{"/dev/nvidia3", "/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/infiniband/uverbs2", "/dev/infiniband/uverbs0", "socket:[1]", "/dev/null"}
 	p.process(42, devices, map[string]string{
 		"maps": ncclMaps, "limits": limits, "stat": stat, "cgroup": "0::/system.slice/slurmstepd.scope/job_77/step_0\n",
+		"status": "Name:\tpython\nUid:\t1001\t0\t0\t0\n", "root/etc/passwd": passwd, "root/home/ann/.nccl.conf": "NCCL_IB_GID_INDEX=3\nTOKEN=hidden\n", "root/etc/nccl.conf": "NCCL_IB_GID_INDEX=1\nNCCL_IB_TC=106\n",
 		"environ": "PATH=/bin\x00NCCL_IB_HCA=mlx5\x00AWS_SECRET_ACCESS_KEY=hidden\x00NCCL_NET_GDR_LEVEL=PIX\x00WORLD_SIZE=16\x00MY_NCCL_X=no\x00",
 	})
 	p.process(43, []string{"/dev/infiniband/uverbs0"}, map[string]string{"limits": "Max locked memory         unlimited            unlimited            bytes\n", "maps": ncclMaps, "cgroup": "0::/kubepods.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice\n"})
 	p.process(44, []string{"/dev/nvidia0", "/dev/infiniband/rdma_cm"}, nil)
+	p.process(46, []string{"/dev/nvidia5"}, map[string]string{"maps": ncclMaps + "7f00-7f10 r-xp 0 fd:00 9 /opt/lib/libnixl.so\n", "stat": "46 (vllm) S"})
 	p.process(45, nil, nil)
 	memlock := uint64(8388608)
 	want := []snapshot.Process{
 		{
-			PID: 42, GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77",
-			Env: map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
+			PID: 42, Command: "python (x)", GPUs: []int{3}, Verbs: []string{"uverbs0", "uverbs2"}, NCCL: "2.22.3", HasNCCL: true, LockedMemory: &memlock, Job: "slurm/77",
+			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
+			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},
 		{PID: 43, Verbs: []string{"uverbs0"}, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
+		{PID: 46, Command: "vllm", GPUs: []int{5}, NCCL: "2.22.3", HasNCCL: true, Mover: true, Env: map[string]string{}},
 	}
-	got, refused, err := table.Processes(t.Context())
+	got, refused, err := table.Processes(t.Context(), nil, false)
 	if err != nil || refused || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v %v %v\nwant %+v", got, refused, err, want)
 	}
 	if err := os.RemoveAll(filepath.Join(p.dir, "proc", "42")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := table.Processes(t.Context()); len(got) != 1 || got[0].PID != 43 || err != nil || len(table.lib) != 0 {
+	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || got[0].PID != 43 || err != nil || table.lib[42].hasNCCL {
 		t.Errorf("%+v %v", got, err)
+	}
+}
+
+// TestProcessesNamed: those that are named are looked at in each look, whatever the others take.
+func TestProcessesNamed(t *testing.T) {
+	p, table := newProcessTree(t)
+	for pid := 10; pid < 14; pid++ {
+		p.process(pid, nil, nil)
+	}
+	p.process(99, []string{"/dev/infiniband/uverbs0"}, nil)
+	var clock time.Time
+	table.now = func() time.Time {
+		clock = clock.Add(scanTime / 2)
+		return clock
+	}
+	if got, _, err := table.Processes(t.Context(), []int{99, 12345}, true); len(got) != 1 || got[0].PID != 99 || err != nil || table.next == 0 {
+		t.Errorf("one that cannot be seen: %+v %v", got, err)
+	}
+	p.process(98, []string{"/dev/infiniband/uverbs0"}, nil)
+	table.now = time.Now
+	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || err != nil {
+		t.Errorf("all: %+v %v", got, err)
+	}
+	if got, _, err := table.Processes(t.Context(), []int{98}, true); len(got) != 1 || got[0].PID != 98 || err != nil {
+		t.Errorf("no others: %+v %v", got, err)
+	}
+	if got, _, err := table.Processes(t.Context(), nil, true); len(got) != 0 || err != nil {
+		t.Errorf("nobody: %+v %v", got, err)
 	}
 }
 
@@ -97,7 +134,7 @@ func TestProcessesGoOn(t *testing.T) {
 		return clock
 	}
 	for look, want := range []int{2, 4, 4, 4} {
-		if got, _, err := table.Processes(t.Context()); len(got) != want || err != nil {
+		if got, _, err := table.Processes(t.Context(), nil, false); len(got) != want || err != nil {
 			t.Errorf("look %d: %+v %v", look, got, err)
 		}
 	}
@@ -105,18 +142,20 @@ func TestProcessesGoOn(t *testing.T) {
 
 func TestMapped(t *testing.T) {
 	for _, c := range []struct {
-		text, version string
-		nccl, plugin  bool
+		text, version       string
+		nccl, plugin, mover bool
 	}{
-		{ncclMaps, "2.22.3", true, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false},
-		{"", "", false, false},
+		{ncclMaps, "2.22.3", true, false, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false, false},
+		{"1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, true},
+		{"1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, true},
+		{"", "", false, false, false},
 	} {
-		version, nccl, plugin := mapped([]byte(c.text))
-		if version != c.version || nccl != c.nccl || plugin != c.plugin {
-			t.Errorf("%q: %q %v %v", c.text, version, nccl, plugin)
+		version, nccl, plugin, mover := mapped([]byte(c.text))
+		if version != c.version || nccl != c.nccl || plugin != c.plugin || mover != c.mover {
+			t.Errorf("%q: %q %v %v %v", c.text, version, nccl, plugin, mover)
 		}
 	}
 	if got := startOf([]byte(stat)); got != "987654" {
@@ -135,5 +174,8 @@ func FuzzProcessFiles(f *testing.F) {
 		mapped(b)
 		lockedMemory(a)
 		jobOf(environment(b), a)
+		variable(b, "HOME")
+		uidOf(a)
+		commandOf(a)
 	})
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -16,11 +17,13 @@ const (
 	rdmaNlNldev       = 5
 	rdmaNlGroupNotify = 4
 
-	nldevCmdGet     = 1
-	nldevCmdPortGet = 5
-	nldevCmdSysGet  = 6
-	nldevCmdStatGet = 17
-	nldevCmdMonitor = 28
+	nldevCmdGet       = 1
+	nldevCmdPortGet   = 5
+	nldevCmdSysGet    = 6
+	nldevCmdResMRGet  = 13
+	nldevCmdStatGet   = 17
+	nldevCmdResCtxGet = 22
+	nldevCmdMonitor   = 28
 
 	nldevAttrDevIndex      = 1
 	nldevAttrDevName       = 2
@@ -31,12 +34,19 @@ const (
 	nldevAttrLMC           = 11
 	nldevAttrPortState     = 12
 	nldevAttrPortPhysState = 13
+	nldevAttrResPID        = 28
+	nldevAttrResKernName   = 29
+	nldevAttrResMR         = 40
+	nldevAttrResMREntry    = 41
+	nldevAttrResMRLen      = 45
 	nldevAttrNdevName      = 51
 	nldevAttrNetnsMode     = 66
 	nldevAttrHWCounters    = 80
 	nldevAttrHWCounter     = 81
 	nldevAttrCounterName   = 82
 	nldevAttrCounterValue  = 83
+	nldevAttrResCtx        = 86
+	nldevAttrResCtxEntry   = 87
 	nldevAttrEventType     = 102
 
 	nldevSysAttrMonitorMode = 103
@@ -51,6 +61,7 @@ type rdmaClient struct {
 	mu      sync.Mutex
 	idle    []*nl.NetlinkSocket
 	indices map[string]uint32 // device name → RDMA_NLDEV_ATTR_DEV_INDEX, renewed when it no longer fits
+	leader  func(tid int) int // the process of a thread; nil: not asked
 }
 
 func newRDMAClient() *rdmaClient { return &rdmaClient{indices: map[string]uint32{}} }
@@ -100,30 +111,34 @@ func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Sta
 	return out, nil
 }
 
-// ask sends one request for a port. The kernel addresses devices by an index that changes when a device registers again,
-// so the reply's name is compared, and the index looked up once more when it does not fit.
+// ask sends one request for a port.
 func (c *rdmaClient) ask(cmd int, device string, port int, parse func([]byte) (string, error)) error {
+	return c.addressed(cmd, 0, device, func(msgs [][]byte) (string, error) {
+		if len(msgs) == 0 {
+			return "", fmt.Errorf("%w: empty reply", ErrMalformed)
+		}
+		return parse(msgs[0])
+	}, nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
+}
+
+// addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers again,
+// so the reply's name is compared, and the index looked up once more when it does not fit.
+func (c *rdmaClient) addressed(cmd, flags int, device string, parse func([][]byte) (string, error), attrs ...*nl.RtAttr) error {
 	for fresh := false; ; fresh = true {
 		index, err := c.index(device, fresh)
 		if err != nil {
 			return err
 		}
-		msgs, err := c.do(cmd, 0, nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index)), nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
-		if err == nil && len(msgs) == 0 {
-			err = fmt.Errorf("%w: empty reply", ErrMalformed)
-		}
+		msgs, err := c.do(cmd, flags, append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
 		var name string
 		if err == nil {
-			name, err = parse(msgs[0])
+			name, err = parse(msgs)
 		}
 		if err == nil && name == device {
 			return nil
 		}
 		if fresh {
-			if err == nil {
-				err = syscall.ENODEV
-			}
-			return err
+			return cmp.Or(err, error(syscall.ENODEV))
 		}
 	}
 }

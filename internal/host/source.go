@@ -48,6 +48,8 @@ const (
 	SourceModuleEEPROM
 	SourceModules
 	SourceProcesses
+	SourceHolders
+	SourceBufinfo
 	SourceNVML
 	numSources
 )
@@ -62,39 +64,43 @@ type sourceInfo struct {
 const (
 	readsFiles = "CAP_DAC_READ_SEARCH, the file's group, or root"
 	asksNet    = "CAP_NET_ADMIN"
-	usesGPUs   = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
+	// The directory of descriptors is its owner's, and following them is tracing.
+	seesProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
+	usesGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
 // sources says of each what it locks. Drivers of the kernel's generic Ethernet helper (ib_get_eth_speed,
 // drivers/infiniband/core/verbs.c) take rtnl for the state of a port as well: their requests go through Host.UnderRTNL.
 var sources = [numSources]sourceInfo{
 	SourceOther:         {"other", LockNone, readsFiles},
-	SourceIdentity:      {"identity", LockNone, readsFiles},                 // sysfs: kept by the core or the driver
-	SourcePortState:     {"port_state", LockDevice, asksNet},                // RDMA netlink PORT_GET: a query of the port
-	SourcePortFiles:     {"port_files", LockDevice, readsFiles},             // ports/N/{state,phys_state,rate,lid,…}: a query each
-	SourcePortTables:    {"port_tables", LockDevice, readsFiles},            // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
-	SourcePMA:           {"pma", LockDevice, readsFiles},                    // ports/N/counters: a MAD each
-	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},            // RDMA netlink STAT_GET, hw_counters
-	SourceNetdev:        {"netdev", LockNone, readsFiles},                   // flags, type, dev_port, mtu, carrier_changes
-	SourcePortNames:     {"port_names", LockRTNL, readsFiles},               // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
-	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},                  // ethtool netlink LINKMODES_GET
-	SourceLinkState:     {"link_state", LockRTNL, asksNet},                  // ethtool netlink LINKSTATE_GET
-	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},                // ethtool -S: on mlx5 some 40 registers, read by commands
-	SourceStandardStats: {"standard_stats", LockRTNL, asksNet},              // ethtool netlink STATS_GET
-	SourcePause:         {"pause", LockRTNL, asksNet},                       // ethtool netlink PAUSE_GET
-	SourceFEC:           {"fec", LockRTNL, asksNet},                         // ethtool netlink FEC_GET: up to 10 registers
-	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet},           // devlink HEALTH_REPORTER_GET
-	SourceDCB:           {"dcb", LockRTNL, asksNet},                         // rtnetlink RTM_GETDCB
-	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},            // files of MLNX_OFED: a firmware command each
-	SourcePCI:           {"pci", LockNone, readsFiles},                      // vendor, device, class of all functions
-	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},        // config beyond its first 64 bytes: registers
-	SourceSensors:       {"sensors", LockDevice, readsFiles},                // hwmon: a firmware command each
-	SourcePCILink:       {"pci_link", LockDevice, readsFiles},               // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
-	SourceVPD:           {"vpd", LockDevice, readsFiles},                    // vital product data: polled from configuration space, 4 bytes at a time
-	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},               // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
-	SourceModules:       {"modules", LockNone, readsFiles},                  // /proc/modules, /sys/module, /dev/infiniband
-	SourceProcesses:     {"processes", LockNone, "CAP_SYS_PTRACE, or root"}, // /proc/PID/{fd,limits,environ,cgroup,maps}
-	SourceNVML:          {"nvml", LockDevice, usesGPUs},                     // the library of the NVIDIA driver: ioctls on /dev/nvidia*
+	SourceIdentity:      {"identity", LockNone, readsFiles},           // sysfs: kept by the core or the driver
+	SourcePortState:     {"port_state", LockDevice, asksNet},          // RDMA netlink PORT_GET: a query of the port
+	SourcePortFiles:     {"port_files", LockDevice, readsFiles},       // ports/N/{state,phys_state,rate,lid,…}: a query each
+	SourcePortTables:    {"port_tables", LockDevice, readsFiles},      // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
+	SourcePMA:           {"pma", LockDevice, readsFiles},              // ports/N/counters: a MAD each
+	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},      // RDMA netlink STAT_GET, hw_counters
+	SourceNetdev:        {"netdev", LockNone, readsFiles},             // flags, type, dev_port, mtu, carrier_changes
+	SourcePortNames:     {"port_names", LockRTNL, readsFiles},         // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
+	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},            // ethtool netlink LINKMODES_GET
+	SourceLinkState:     {"link_state", LockRTNL, asksNet},            // ethtool netlink LINKSTATE_GET
+	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},          // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourceStandardStats: {"standard_stats", LockRTNL, asksNet},        // ethtool netlink STATS_GET
+	SourcePause:         {"pause", LockRTNL, asksNet},                 // ethtool netlink PAUSE_GET
+	SourceFEC:           {"fec", LockRTNL, asksNet},                   // ethtool netlink FEC_GET: up to 10 registers
+	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet},     // devlink HEALTH_REPORTER_GET
+	SourceDCB:           {"dcb", LockRTNL, asksNet},                   // rtnetlink RTM_GETDCB
+	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},      // files of MLNX_OFED: a firmware command each
+	SourcePCI:           {"pci", LockNone, readsFiles},                // vendor, device, class of all functions
+	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},  // config beyond its first 64 bytes: registers
+	SourceSensors:       {"sensors", LockDevice, readsFiles},          // hwmon: a firmware command each
+	SourcePCILink:       {"pci_link", LockDevice, readsFiles},         // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
+	SourceVPD:           {"vpd", LockDevice, readsFiles},              // vital product data: polled from configuration space, 4 bytes at a time
+	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},         // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
+	SourceModules:       {"modules", LockNone, readsFiles},            // /proc/modules, /sys/module, /dev/infiniband
+	SourceProcesses:     {"processes", LockNone, seesProcesses},       // /proc/PID/{fd,limits,environ,cgroup,maps,root}
+	SourceHolders:       {"holders", LockDevice, asksNet},             // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
+	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: the locks of all DMA-BUFs, one after the other
+	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
 }
 
 // Name is the source's label.
@@ -103,14 +109,23 @@ func (s Source) Name() string { return sources[s].name }
 // Lock is what the source holds up with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
-// SourceNeeds says what would permit this process to read a source that is known by its name.
-func SourceNeeds(name string) string {
+// SourceNamed finds a source by its name.
+func SourceNamed(name string) (Source, bool) {
 	for s := range numSources {
 		if s.Name() == name {
-			return s.Needs()
+			return s, true
 		}
 	}
-	return ""
+	return SourceOther, false
+}
+
+// Guarded says whether the kernel refuses the source to a process without privileges.
+func (s Source) Guarded() bool {
+	switch s {
+	case SourceVPD, SourcePCIConfig, SourceModuleEEPROM, SourceProcesses:
+		return true
+	}
+	return false
 }
 
 // Needs says what would permit this process to read the source.

@@ -14,7 +14,6 @@ type AlertingState struct {
 	Sent, Errors, Dropped float64 // alerts, each for each Alertmanager
 	Degraded              bool
 	Series                float64
-	ReloadFailed          bool
 }
 
 // alertingDescs are the metrics on the engine, each with its value; absent where no rules are judged.
@@ -31,7 +30,6 @@ var alertingDescs = []struct {
 	{alertingDesc("notifications_dropped_total", exposition.Counter, "", "Alerts that were not delivered: errors, and those for which the queue was full."), func(a AlertingState) float64 { return a.Dropped }},
 	{alertingDesc("store_degraded", exposition.Gauge, "", "1: samples and alerts are kept in memory, since the state directory cannot be used; a restart begins anew."), func(a AlertingState) float64 { return number(a.Degraded) }},
 	{alertingDesc("store_series", exposition.Gauge, "", "Series of which the rules have samples."), func(a AlertingState) float64 { return a.Series }},
-	{alertingDesc("last_reload_successful", exposition.Gauge, "", "Whether the last reading of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays."), func(a AlertingState) float64 { return number(!a.ReloadFailed) }},
 }
 
 func alertingDesc(name string, kind exposition.Type, unit, help string) *exposition.Desc {

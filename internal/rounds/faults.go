@@ -14,7 +14,8 @@ import (
 
 // faults counts what could not be read, and logs a lasting fault when it starts and when it ends.
 type faults struct {
-	log *slog.Logger
+	log   *slog.Logger
+	tells bool // Options.Tells
 
 	mu      sync.Mutex
 	total   map[fault]float64
@@ -102,7 +103,7 @@ func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 		return
 	}
 	f.total[fault{collector, i.Device, i.Reason}]++
-	if !f.sources[i.Source] {
+	if !f.sources[i.Source] && !f.tells {
 		f.log.Warn("not permitted", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
 	}
 	f.sources[i.Source] = true

@@ -32,14 +32,16 @@ type Options struct {
 	// Now is the clock of intervals and of the metrics on collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Config says how the last reading of the configuration file went; false, or nil: there is no such file.
+	// Tells says that whoever asks tells what is not permitted: it is not logged.
+	Tells bool
+	// Config says how the last reading of the configuration files went; false, or nil: there is no such file.
 	Config func() (FileState, bool)
 	// State says how the last writing of the state file went; false, or nil: there is no such file.
 	State func() (FileState, bool)
 	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
 	Alerting func() (AlertingState, bool)
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
-	Blind *blind.Detector
+	Blind func() *blind.Detector
 }
 
 // FileState is how a file of the exporter was read or written.
@@ -100,6 +102,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	for _, c := range o.Collectors {
 		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
 	}
+	s.faults.tells = o.Tells
 	return s
 }
 
@@ -284,7 +287,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	}
 	p.Families = exposition.Merge(append(p.Families, self...))
 	if s.Blind != nil && len(runners) == len(s.runners) {
-		p.Blind = s.Blind.Judge(s.brought(p.Families, runners, results))
+		p.Blind = s.Blind().Judge(s.brought(p.Families, runners, results))
 		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Blind.Gaps)...))
 	}
 	return p

@@ -63,11 +63,11 @@ var (
 	}
 	configSuccessful = &exposition.Desc{
 		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last reading of --config.file succeeded; 0: what was in force before stays. Absent without such a file.", Source: "the exporter",
+		Help: "Whether the last reading of --config.file, of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays. Absent without such files.", Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
 		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Time of the last reading of --config.file that succeeded, since 1970. Absent without such a file.", Source: "the exporter",
+		Help: "Time of the last reading of those files that succeeded, since 1970. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
 		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,

@@ -12,8 +12,28 @@ type GDR struct {
 	Pairs   []GDRPair // by GPU, then by NIC
 
 	Registrations []GDRRegistrations
-	Processes     []Process // that hold RDMA devices; only those that could be seen
+	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only those that could be seen
+	JobGIDs       []GDRJobGID
 }
+
+// GDRTransport is how data of a GPU goes to other hosts now.
+type GDRTransport struct {
+	State         string // gdr, staging, tcp, host_only, unknown: gdr.Transport
+	Reason        string // gdr.Reason
+	Words, Remedy string
+	Process       *Process // that holds the GPU
+}
+
+// GDRJobGID is an entry of a port's GID table that a job chooses by NCCL_IB_GID_INDEX.
+type GDRJobGID struct {
+	Device      string
+	Port, Index int
+	Type        string // roce_v2, roce_v1, empty
+	Process     *Process
+}
+
+// Mismatch says whether it is not RoCE v2.
+func (g *GDRJobGID) Mismatch() bool { return g.Type != "roce_v2" }
 
 // GDRRegistrations is the use of the peer memory mechanism; nil where it is not told.
 type GDRRegistrations struct {
@@ -35,6 +55,8 @@ type GDRGPU struct {
 	IOMMU       string    // type of its IOMMU group; empty where there is none
 	Best        GDRPair   // its best eligible NIC
 	Process     *Process  // that it was judged for; nil: a current NCCL
+	// Transport is nil where nobody uses the GPU together with NCCL or an RDMA device, or processes cannot be seen.
+	Transport *GDRTransport
 }
 
 // GDRNIC is an RDMA device.

@@ -52,6 +52,10 @@ type GPU struct {
 	NVLinkErrors                  []Stat  // of all NVLinks, by kind
 	C2CLinks                      *uint64 // NVML_FI_DEV_C2C_LINK_COUNT: links to a Grace processor
 
+	// Processes are those that compute on it, by number, in this process's PID namespace where the driver knows that:
+	// nvmlDeviceGetComputeRunningProcesses. Nil: not told.
+	Processes []int
+
 	Fabric *GPUFabric // nil where the GPU is on no fabric of NVSwitches
 	// XIDs counts the XID errors since the exporter began to listen, LastXID is the code of the last one: events
 	// nvmlEventTypeXidCriticalError.

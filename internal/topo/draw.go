@@ -49,6 +49,7 @@ func (m *Machine) Draw(to io.Writer) error {
 		m.matrix(w)
 	}
 	m.verdicts(w)
+	m.uses(w)
 	return w.Flush()
 }
 

@@ -23,6 +23,7 @@ type Machine struct {
 	Pairs     []Pair    `json:"pairs"`
 	Functions []Node    `json:"functions"` // by address
 	Processes []Process `json:"processes,omitempty"`
+	GIDs      []GID     `json:"gid_mismatches,omitempty"`
 }
 
 // Node is a function of the tree.
@@ -54,19 +55,8 @@ type GPU struct {
 	Remedy  string   `json:"remedy,omitempty"`
 	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
 	// Judged is the process that it was judged for; 0: none.
-	Judged int `json:"judged_for_pid,omitempty"`
-}
-
-// Process holds an RDMA device.
-type Process struct {
-	PID          int               `json:"pid"`
-	Job          string            `json:"job,omitempty"`
-	GPUs         []int             `json:"gpu_minors,omitempty"`
-	Verbs        []string          `json:"rdma_nodes"`
-	NCCL         string            `json:"nccl_version,omitempty"`
-	Plugin       bool              `json:"net_plugin,omitempty"`
-	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
-	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
+	Judged    int        `json:"judged_for_pid,omitempty"`
+	Transport *Transport `json:"transport,omitempty"` // absent where nobody uses it with NCCL or an RDMA device
 }
 
 // NIC is an RDMA device.
@@ -148,9 +138,7 @@ func New(host string, n *snapshot.Node) *Machine {
 		}
 	}
 	m.Functions = tree.sorted()
-	for _, p := range d.Processes {
-		m.Processes = append(m.Processes, Process{p.PID, p.Job, p.GPUs, p.Verbs, p.NCCL, p.Plugin, p.LockedMemory, p.Env})
-	}
+	m.seen(d)
 	return m
 }
 
@@ -202,6 +190,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 	if g.Process != nil {
 		out.Judged = g.Process.PID
 	}
+	out.Transport = transportOf(g.Transport)
 	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
 			out.Marks = append(out.Marks, narrow(p))

@@ -39,7 +39,8 @@ type Options struct {
 	Version      string
 	Introduction string // on the page: which machine this is
 	Logger       *slog.Logger
-	Reload       func() error // POST /-/reload: reads the configuration file again
+	Reload       func() error // POST /-/reload: reads all configuration files again
+	Alerting     Alerting     // /api/v1/alerts, /api/v1/rules; nil: no rules are judged
 	// ReleaseGPUs lets go of every GPU for a time: POST /-/gpu/release?for=30m.
 	ReleaseGPUs func(ctx context.Context, d time.Duration) error
 	// Findings writes what is wrong with the node as JSON: GET /api/v1/findings. Nil: nothing is judged here.
@@ -66,6 +67,10 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.ReleaseGPUs != nil {
 		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.releaseGPUs)
+	}
+	if o.Alerting != nil {
+		h.mux.HandleFunc("GET "+at("/api/v1/alerts"), h.alerts)
+		h.mux.HandleFunc("GET "+at("/api/v1/rules"), h.rules)
 	}
 	if o.Findings != nil {
 		h.mux.HandleFunc("GET "+at("/api/v1/findings"), h.findings)

@@ -48,6 +48,7 @@ func TestKernel(t *testing.T) {
 		run  func(*testing.T, *guest)
 	}{
 		{"soft-RoCE traffic", testTraffic},
+		{"processes that hold a device", testHolders},
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
 		{"rate and width", testRate},
@@ -88,6 +89,19 @@ func TestKernel(t *testing.T) {
 			t.Fatal(err)
 		}
 		noMatch(t, "exporter's log", string(log), panics)
+	})
+}
+
+// testHolders has RDMA netlink tell of a process that waits for its peer.
+func testHolders(t *testing.T, g *guest) {
+	g.shareHostTest(t)
+	eventually(t, func() error {
+		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
+	})
+	g.must(t, "ibv_rc_pingpong -d rxe0 -g 1 >/tmp/holder.log 2>&1 & echo $! >/tmp/holder.pid")
+	defer g.must(t, "kill $(cat /tmp/holder.pid)")
+	eventually(t, func() error { // it takes a moment to make what it needs
+		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount + "/host.test -test.run TestHoldersInGuest"))
 	})
 }
 

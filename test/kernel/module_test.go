@@ -44,6 +44,18 @@ func (g *guest) plug(t *testing.T, name string) {
 	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/mlx5_1/eeprom")
 }
 
+// shareHostTest gives the guest the tests of internal/host.
+func (g *guest) shareHostTest(t *testing.T) {
+	t.Helper()
+	test, err := os.ReadFile(os.Getenv("RDMA_HOST_TEST"))
+	if err != nil {
+		t.Fatalf("%v: make e2e builds it", err)
+	}
+	if err := os.WriteFile(filepath.Join(g.share, "host.test"), test, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // testModule has the kernel show modules by MODULE_EEPROM_GET: one of CMIS, one of SFF-8636 after a change of the carrier, and errors.
 func testModule(t *testing.T, g *guest) {
 	// An exporter of its own, which nobody scrapes all the time: in an emulated machine that spends what reads of a device may take.
@@ -77,13 +89,7 @@ func testModule(t *testing.T, g *guest) {
 	modules.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
 	modules.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
-	test, err := os.ReadFile(os.Getenv("RDMA_HOST_TEST"))
-	if err != nil {
-		t.Fatalf("%v: make e2e builds it", err)
-	}
-	if err := os.WriteFile(filepath.Join(g.share, "host.test"), test, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	g.shareHostTest(t)
 	g.must(t, "RDMA_MODULE_NETDEV=ens0f0np0 "+shareMount+"/host.test -test.run ByIoctlInGuest")
 
 	const busy, io = 16, 5 // EBUSY, EIO

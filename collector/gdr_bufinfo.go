@@ -1,0 +1,114 @@
+package collector
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	bufinfoPath = "sys/kernel/debug/dma_buf/bufinfo"
+	// bufinfoInterval is the least time between two looks: the kernel takes the lock of each DMA-BUF, which jobs wait for.
+	bufinfoInterval = 10 * time.Minute
+	// bufinfoTime and bufinfoSize bound one. The kernel makes the whole text before it gives the first byte of it.
+	bufinfoTime = 50 * time.Millisecond
+	bufinfoSize = 64 << 10
+)
+
+// bufinfo is the DMA-BUFs of the machine, which are looked at only while there is a suspicion.
+type bufinfo struct {
+	on       bool // --collector.gdr.bufinfo
+	at       time.Time
+	attached map[string]uint64 // buffers of GPUs by address of the device that is attached; nil: not known
+	failed   []snapshot.Issue  // of the last look
+}
+
+// look reads them if it is time. What was seen, or why nothing was, holds until the next look.
+func (b *bufinfo) look(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
+	if !b.on || !suspected {
+		return
+	}
+	if now := h.Now(); b.at.IsZero() || now.Sub(b.at) >= bufinfoInterval {
+		b.at, b.attached, b.failed = now, nil, nil
+		b.read(ctx, h)
+	}
+	n.Issues = append(n.Issues, b.failed...)
+}
+
+func (b *bufinfo) read(ctx context.Context, h *host.Host) {
+	ctx, cancel := context.WithTimeout(ctx, bufinfoTime)
+	defer cancel()
+	var text []byte
+	var whole bool
+	var failed error
+	err := h.Lanes.Do(ctx, "bufinfo", func() {
+		h.Meter.Begin(host.SourceBufinfo, host.SourceBufinfo.Lock(), 1)
+		start := time.Now()
+		text, whole, failed = h.Files.Head(bufinfoPath, bufinfoSize)
+		h.Meter.Spend(host.SourceBufinfo, host.SourceBufinfo.Lock(), time.Since(start))
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		b.failed = []snapshot.Issue{{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.Needs(), Reason: string(host.ReasonOf(err)), Err: err}}
+		return
+	}
+	found, complete := parseBufinfo(text)
+	if whole && complete || len(found) > 0 { // a part that has none says nothing of the rest
+		b.attached = found
+	}
+}
+
+// of is the number of buffers of GPUs that other devices than these GPUs are attached to, as they were seen lately. Nil: not known.
+func (b *bufinfo) of(now time.Time, gpus []gdrGPU) *uint64 {
+	if b.attached == nil || now.Sub(b.at) >= bufinfoInterval+meterSpan {
+		return nil
+	}
+	var n uint64
+	for address, count := range b.attached {
+		if !contains(gpus, address) {
+			n += count
+		}
+	}
+	return &n
+}
+
+func contains(gpus []gdrGPU, address string) bool {
+	for i := range gpus {
+		if gpus[i].Address == address {
+			return true
+		}
+	}
+	return false
+}
+
+// parseBufinfo counts attachments to the buffers that the GPU driver exports, by device. Each buffer is a line of its size, flags, mode,
+// count, exporter, inode and name, behind tabs; then "Attached Devices:", a device a line, and "Total N devices attached"
+// (dma_buf_debug_show, drivers/dma-buf/dma-buf.c). The last line of all is "Total N objects, M bytes".
+func parseBufinfo(text []byte) (attached map[string]uint64, complete bool) {
+	attached = map[string]uint64{}
+	gpu, devices := false, false
+	for line := range bytes.Lines(text) {
+		words := strings.Fields(string(line))
+		switch {
+		case len(words) >= 5 && words[0] == "Total" && words[2] == "objects,":
+			complete = true
+		case len(words) > 0 && words[0] == "Total":
+			gpu, devices = false, false
+		case len(words) == 2 && words[0] == "Attached" && words[1] == "Devices:":
+			devices = true
+		case devices && len(words) == 1:
+			if gpu {
+				attached[words[0]]++
+			}
+		case len(words) >= 6 && line[0] != '\t':
+			gpu, devices = words[4] == "nvidia", false
+		}
+	}
+	return attached, complete
+}

@@ -1,0 +1,131 @@
+package collector
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// buffers is bufinfo as Linux 6.12 has it: a buffer of the GPU driver with a NIC and a GPU attached, one that nobody has, and one of
+// another driver.
+const buffers = `
+Dma-buf Objects:
+size    	flags   	mode    	count   	exp_name	ino     	name
+268435456	02000002	00080007	00000003	nvidia	00004242	<none>
+	kernel fence:nv gpu signalled
+	Attached Devices:
+	0000:18:00.0
+	0000:19:00.0
+Total 2 devices attached
+
+04194304	02000002	00080007	00000002	nvidia	00004243	nccl
+	Attached Devices:
+Total 0 devices attached
+
+00065536	02000002	00080007	00000002	i915	00004244	<none>
+	Attached Devices:
+	0000:18:00.0
+Total 1 devices attached
+
+
+Total 3 objects, 272695296 bytes
+`
+
+func TestParseBufinfo(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       map[string]uint64
+		complete   bool
+	}{
+		{"three buffers", buffers, map[string]uint64{"0000:18:00.0": 1, "0000:19:00.0": 1}, true},
+		{"its beginning", buffers[:strings.Index(buffers, "04194304")], map[string]uint64{"0000:18:00.0": 1, "0000:19:00.0": 1}, false},
+		{"none", "\nDma-buf Objects:\nsize    \tflags   \tmode    \tcount   \texp_name\tino     \tname\n\nTotal 0 objects, 0 bytes\n", map[string]uint64{}, true},
+		{"empty", "", map[string]uint64{}, false},
+	} {
+		if got, complete := parseBufinfo([]byte(c.text)); !maps.Equal(got, c.want) || complete != c.complete {
+			t.Errorf("%s: %v %v", c.name, got, complete)
+		}
+	}
+}
+
+func FuzzParseBufinfo(f *testing.F) {
+	f.Add([]byte(buffers))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		attached, _ := parseBufinfo(b)
+		for device, n := range attached {
+			if device == "" || n == 0 || n > uint64(len(b)) {
+				t.Errorf("%q: %d", device, n)
+			}
+		}
+	})
+}
+
+// TestBufinfoIsAskedSeldom: only where the operator permits it, while a job is suspected, and once in ten minutes.
+func TestBufinfoIsAskedSeldom(t *testing.T) {
+	h := machine(t, "-- "+bufinfoPath+" --\n"+buffers)
+	now := time.Unix(5000, 0)
+	h.Now = func() time.Time { return now }
+	asked := func() uint64 {
+		for _, c := range h.Meter.Costs() {
+			if c.Source == host.SourceBufinfo {
+				return c.Requests
+			}
+		}
+		return 0
+	}
+	gpus := []gdrGPU{{GPU: gdr.GPU{Address: "0000:19:00.0"}}}
+	var n snapshot.Node
+	off := bufinfo{}
+	if off.look(t.Context(), h, &n, true); asked() != 0 || off.of(now, gpus) != nil {
+		t.Error("it looks though nobody has permitted it")
+	}
+	b := bufinfo{on: true}
+	for _, c := range []struct {
+		after     time.Duration
+		suspected bool
+		asked     uint64
+		want      any
+	}{
+		{0, false, 0, nil},
+		{time.Minute, true, 1, uint64(1)},
+		{time.Minute, true, 1, uint64(1)},
+		{8 * time.Minute, true, 1, uint64(1)},
+		{time.Minute, false, 1, uint64(1)},
+		{time.Minute, false, 1, nil},
+		{time.Minute, true, 2, uint64(1)},
+	} {
+		now = now.Add(c.after)
+		b.look(t.Context(), h, &n, c.suspected)
+		if got := value(b.of(now, gpus)); asked() != c.asked || got != c.want {
+			t.Errorf("%s, suspected %v: asked %d times, %v; want %d, %v", now, c.suspected, asked(), got, c.asked, c.want)
+		}
+	}
+	if len(n.Issues) != 0 {
+		t.Errorf("%+v", n.Issues)
+	}
+}
+
+func TestBufinfoThatTellsNothing(t *testing.T) {
+	for _, c := range []struct {
+		name, entries string
+		issues        int
+	}{
+		{"no debugfs", files("proc/uptime", "1 1"), 1},
+		{"not permitted", "-- " + bufinfoPath + " !EACCES --\n", 1},
+		{"a part without attachments", files(bufinfoPath, "\nDma-buf Objects:\nsize\tflags"), 0},
+		{"more than is read", files(bufinfoPath, strings.Repeat("00065536\t02000002\t00080007\t00000002\ti915\t00004244\t<none>\n", 2000)+"Total 2000 objects, 1 bytes"), 0},
+	} {
+		b := bufinfo{on: true}
+		var n snapshot.Node
+		h := machine(t, c.entries)
+		b.look(t.Context(), h, &snapshot.Node{}, true)
+		if b.look(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
+			t.Errorf("%s: %v %+v", c.name, value(b.of(h.Now(), nil)), n.Issues)
+		}
+	}
+}

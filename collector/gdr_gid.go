@@ -1,0 +1,128 @@
+package collector
+
+import (
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	gdrJobGIDMismatch = &Desc{
+		Name: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
+		Help:   "Whether the entry of the GID table that a job's NCCL_IB_GID_INDEX names is not RoCE v2, on a RoCE port that the job may use. Only while such a job stands.",
+		Labels: []string{"device", "port"},
+		Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
+	}
+	gdrJobGIDInfo = &Desc{
+		Name: "rdma_gdr_job_gid_info", Beside: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
+		Help:   "The entry that is not RoCE v2, always 1: its index, its type (roce_v1, empty), and the workload that has chosen it.",
+		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"},
+		Source: "as rdma_gdr_job_gid_mismatch",
+	}
+)
+
+// gidKey is an entry of the GID table of a port.
+type gidKey struct{ port, index int }
+
+// gidIndex is the index that a process with NCCL has chosen for its RDMA devices. NCCL chooses itself where it is negative
+// (ncclParamIbGidIndex, src/transport/net_ib).
+func gidIndex(p *snapshot.Process, conf gdr.Env) (int, bool) {
+	if !p.HasNCCL || len(p.Verbs) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(settings(p, conf)["NCCL_IB_GID_INDEX"], 0, 16)
+	return int(n), err == nil
+}
+
+func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
+	for i := range processes {
+		if n, ok := gidIndex(&processes[i], conf); ok && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// gidTypes reads the types of entries on the RoCE ports of a device. The kernel answers EINVAL for an empty one, and ENOENT beyond the
+// table's end.
+func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []int) map[gidKey]string {
+	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
+	if i < 0 || len(indices) == 0 {
+		return nil
+	}
+	out := map[gidKey]string{}
+	r.begin(host.SourcePortTables)
+	for j := range devices[i].Ports {
+		p := &devices[i].Ports[j]
+		if !isRoCE(&devices[i], p) || !isActive(p) {
+			continue
+		}
+		for _, index := range indices {
+			r.asked++
+			b, err := r.h.Files.ReadIn(portDir(device, p.Number)+"/gid_attrs/types", strconv.Itoa(index), nil)
+			reason := host.ReasonOf(err)
+			switch {
+			case err == nil && string(b) == "RoCE v2\n":
+				out[gidKey{p.Number, index}] = "roce_v2"
+			case err == nil:
+				out[gidKey{p.Number, index}] = "roce_v1"
+			case reason == host.Invalid || reason == host.Absent:
+				out[gidKey{p.Number, index}] = "empty"
+			default:
+				r.issue(err)
+			}
+		}
+	}
+	return out
+}
+
+// jobGIDs are the entries that jobs have chosen, on the ports that they may use, each once.
+func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJobGID) {
+	for g := range d.GPUs {
+		p := d.GPUs[g].Process
+		if p == nil {
+			continue
+		}
+		index, ok := gidIndex(p, conf)
+		for i := range nics {
+			if !ok || !d.Pairs[g*len(nics)+i].Eligible {
+				continue
+			}
+			for _, port := range nics[i].Ports {
+				kind, told := nics[i].gids[gidKey{port.Number, index}]
+				one := snapshot.GDRJobGID{Device: nics[i].Device, Port: port.Number, Index: index, Type: kind, Process: p}
+				if told && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
+					return o.Device == one.Device && o.Port == one.Port && o.Index == one.Index && o.Process.Job == p.Job
+				}) {
+					out = append(out, one)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func emitJobGIDs(s Sink, d *snapshot.GDR) {
+	type place struct {
+		device string
+		port   int
+	}
+	wrong := map[place]bool{}
+	var order []place
+	for i := range d.JobGIDs {
+		g := &d.JobGIDs[i]
+		at := place{g.Device, g.Port}
+		if !slices.Contains(order, at) {
+			order = append(order, at)
+		}
+		if wrong[at] = wrong[at] || g.Mismatch(); g.Mismatch() {
+			s.Emit(gdrJobGIDInfo, 1, g.Device, strconv.Itoa(g.Port), strconv.Itoa(g.Index), g.Type, g.Process.Job)
+		}
+	}
+	for _, at := range order {
+		s.Emit(gdrJobGIDMismatch, boolValue(wrong[at]), at.device, strconv.Itoa(at.port))
+	}
+}

@@ -1,0 +1,72 @@
+package collector
+
+import (
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+// gdrQuestion is what a decision rests on, by value or by the time at which it was read: equal ones have the same answer.
+type gdrQuestion struct {
+	tree, machine, jobs time.Time
+	gpus                []gpuFacts
+	nics                []nicFacts
+}
+
+// gpuFacts is what NVML adds to a GPU of the tree.
+type gpuFacts struct {
+	index, uuid, model string
+	compute            int
+	coupled            bool
+	linked, unlinked   bool
+}
+
+// nicFacts is what each round says of a device.
+type nicFacts struct {
+	device string
+	at     time.Time // when its place was read
+	role   pci.Role
+	ports  int
+	active uint64 // bit by port
+}
+
+func (q *gdrQuestion) equal(o *gdrQuestion) bool {
+	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
+}
+
+// gdrAnswer is the last decision.
+type gdrAnswer struct {
+	question gdrQuestion
+	facts    gdr.Machine
+	section  *snapshot.GDR
+}
+
+// judge decides again where something has changed. The section is the round's own as far as its GPUs go.
+func (c *gpuDirect) judge(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
+	q := gdrQuestion{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
+	for i := range gpus {
+		g := &gpus[i]
+		q.gpus[i] = gpuFacts{g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked}
+	}
+	for i := range nics {
+		n := &nics[i]
+		n.see(devices)
+		f := nicFacts{device: n.Device, at: n.at, role: n.Role, ports: len(n.Ports)}
+		for _, p := range n.Ports {
+			if p.Active {
+				f.active |= 1 << (p.Number & 63)
+			}
+		}
+		q.nics[i] = f
+	}
+	if c.answer == nil || !c.answer.question.equal(&q) {
+		section, facts := judgeGDR(machine, gpus, nics, c.jobs.found, c.NCCL)
+		c.answer = &gdrAnswer{q, facts, section}
+	}
+	out := *c.answer.section
+	out.GPUs = slices.Clone(out.GPUs)
+	return &out
+}

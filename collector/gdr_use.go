@@ -1,0 +1,206 @@
+package collector
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	gdrTransport = &Desc{
+		Name: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
+		Help:   "How data of a GPU goes to other hosts now, 1 for the state that is: gdr NICs use the GPU's memory; staging they use host memory, though NCCL had decided for the GPU's; tcp over sockets, between nodes that RDMA joins; host_only its process moves host memory only, or stays on this host; unknown, which is most often so where DMA-BUFs are in use. The other states have no series, and GPUs without a process that has NCCL, or an RDMA device, have none at all.",
+		Labels: []string{"gpu", "UUID", "state"},
+		Source: "docs/gpudirect.md has the conditions",
+	}
+	gdrTransportInfo = &Desc{
+		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
+		Help:   "Why the state is what it is, always 1, and the process that holds the GPU: its name, its NCCL, and the workload that it is of as its scheduler names it (slurm/JOB, kubernetes/POD).",
+		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
+		Source: "as rdma_gdr_gpu_transport; /proc/PID",
+	}
+)
+
+// gdrUse is what is measured of jobs while they run.
+type gdrUse struct {
+	ports     meters // bytes, by portKey
+	others    meters // bytes of interfaces that belong to no RDMA device, by name and direction
+	bufinfo   bufinfo
+	suspected bool               // only DMA-BUFs have to be looked at to tell of staging
+	rates     map[string]float64 // bits per second of the ports, by portKey
+}
+
+// read takes, while there are jobs, what the ports of the last round have counted, and where one needs it what other interfaces have, and
+// DMA-BUFs.
+func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs *gdrJobs, devices []snapshot.Device, at time.Time) {
+	if len(jobs.found) == 0 {
+		clear(u.ports)
+		clear(u.others)
+		return
+	}
+	u.rates = map[string]float64{}
+	for i := range devices {
+		for j := range devices[i].Ports {
+			u.count(&devices[i], &devices[i].Ports[j], at)
+		}
+	}
+	u.ports.keep(at)
+	if slices.ContainsFunc(jobs.found, overSockets) {
+		r := &reader{ctx: ctx, h: h, since: time.Now()}
+		var bytes map[string]uint64
+		if h.Lanes.Do(ctx, "other interfaces", func() {
+			r.begin(host.SourceNetdev)
+			bytes = r.otherNetdevs(devices)
+			r.end()
+		}) == nil {
+			n.Issues = append(n.Issues, r.issues...)
+			now := r.now()
+			for name, value := range bytes {
+				u.others.add(name, now, float64(value))
+			}
+			u.others.keep(now)
+		}
+	} else {
+		clear(u.others)
+	}
+	u.bufinfo.look(ctx, h, n, u.suspected)
+}
+
+// overSockets says whether a process may be one whose job goes over sockets.
+func overSockets(p snapshot.Process) bool { return p.HasNCCL && len(p.Verbs) == 0 }
+
+func portKey(device string, port int, counter string) string {
+	return device + "/" + strconv.Itoa(port) + "/" + counter
+}
+
+// trafficCounters are those of counters/ that are words of data.
+var trafficCounters = []string{"port_xmit_data", "port_rcv_data"}
+
+func (u *gdrUse) count(d *snapshot.Device, p *snapshot.Port, at time.Time) {
+	if p.Rate == nil || !isActive(p) {
+		return
+	}
+	u.rates[portKey(d.Name, p.Number, "")] = *p.Rate
+	for _, s := range p.Counters {
+		if slices.Contains(trafficCounters, s.Name) {
+			u.ports.add(portKey(d.Name, p.Number, s.Name), at, float64(s.Value)*wordBytes)
+		}
+	}
+}
+
+// busy says whether a port of a device moves more than its share of what it can, in either direction. Nil: it is not known.
+func (u *gdrUse) busy(nic *gdr.NIC) *bool {
+	var any *bool
+	for _, p := range nic.Ports {
+		rate, ok := u.rates[portKey(nic.Device, p.Number, "")]
+		if !ok {
+			continue
+		}
+		var names []string
+		for _, c := range trafficCounters {
+			names = append(names, portKey(nic.Device, p.Number, c))
+		}
+		if b := u.ports.above(gdr.BusyShare*rate/8, names...); b != nil && (any == nil || *b) {
+			any = b
+		}
+	}
+	return any
+}
+
+// otherNetdevs reads the bytes of network interfaces that are hardware and belong to no RDMA device, by name and direction. The kernel
+// sums them up without rtnl.
+func (r *reader) otherNetdevs(devices []snapshot.Device) map[string]uint64 {
+	names, err := r.h.Files.List(path.Clean(netDir))
+	if err != nil {
+		r.issue(err)
+		return nil
+	}
+	out := map[string]uint64{}
+	for _, name := range names {
+		function, err := r.h.Files.Resolve(netDir + name + "/device")
+		if err != nil || slices.ContainsFunc(devices, func(d snapshot.Device) bool { return has(&d, path.Base(function), name) }) {
+			continue
+		}
+		for _, counter := range []string{"rx_bytes", "tx_bytes"} {
+			if n := r.number(netDir+name+"/statistics", counter); n != nil {
+				out[name+"/"+counter] = *n
+			}
+		}
+	}
+	return out
+}
+
+// has says whether a network interface is that of a device: on its function, or a member of its bond.
+func has(d *snapshot.Device, address, netdev string) bool {
+	if d.PCIAddress == address {
+		return true
+	}
+	for i := range d.Ports {
+		if slices.ContainsFunc(d.Ports[i].Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev }) {
+			return true
+		}
+	}
+	return false
+}
+
+// judge says of each GPU that somebody uses how its data goes.
+func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
+	u.suspected = false
+	attached := u.bufinfo.of(now, gpus)
+	if attached != nil {
+		d.Registrations = append(slices.Clone(d.Registrations), snapshot.GDRRegistrations{Source: "dmabuf", Live: attached})
+	}
+	peermem := peermemInUse(d)
+	var others []string
+	for name := range u.others {
+		others = append(others, name)
+	}
+	for i := range d.GPUs {
+		g := &d.GPUs[i]
+		p := holderOf(&gpus[i], d.Processes)
+		if p == nil {
+			continue
+		}
+		env := settings(p, conf)
+		use := gdr.Use{
+			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
+			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
+		}
+		if g.Best.NIC >= 0 {
+			nic := &m.NICs[g.Best.NIC]
+			use.Busy = u.busy(nic)
+			use.DMABUF = m.Attachments(attached, nic.Driver, env)
+			u.suspected = u.suspected || m.Attachments(nil, nic.Driver, env) == nil && use.Suspected()
+		}
+		state, why := use.Decide()
+		g.Transport = &snapshot.GDRTransport{State: string(state), Reason: string(why), Words: why.Words(), Remedy: why.Remedy(), Process: p}
+	}
+}
+
+// peermemInUse is the registrations of the peer memory module: none where it is not loaded, nil where one count is not told.
+func peermemInUse(d *snapshot.GDR) *uint64 {
+	var sum uint64
+	for _, r := range d.Registrations {
+		if r.Source == "dmabuf" {
+			continue
+		}
+		if r.Live == nil {
+			return nil
+		}
+		sum += *r.Live
+	}
+	return &sum
+}
+
+func emitTransport(s Sink, g *snapshot.GDRGPU) {
+	if t := g.Transport; t != nil {
+		s.Emit(gdrTransport, 1, g.Index, g.UUID, t.State)
+		s.Emit(gdrTransportInfo, 1, g.Index, g.UUID, t.Reason, t.Process.Job, t.Process.Command, t.Process.NCCL)
+	}
+}

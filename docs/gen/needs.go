@@ -1,0 +1,50 @@
+package main
+
+import (
+	"io/fs"
+	"slices"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/host"
+)
+
+// needs is what an alert takes to be judged.
+type needs struct {
+	collectors  []string
+	permissions []string // of those that a process without privileges lacks
+}
+
+// need finds what the alerts of rule files need.
+func need(alerts []alert, files fs.FS, names []string) error {
+	all, err := alerting.Needs(files, names)
+	if err != nil {
+		return err
+	}
+	for _, n := range all {
+		i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == n.Name })
+		alerts[i].needs = needsOf(n.Need.Leaves())
+	}
+	return nil
+}
+
+func needsOf(leaves []blind.Need) (n needs) {
+	for _, c := range collector.All(collector.Options{}) {
+		for _, d := range c.Descs {
+			for _, leaf := range leaves {
+				if leaf.Metric != d.Name {
+					continue
+				}
+				n.collectors = append(n.collectors, c.Name)
+				if s, ok := host.SourceNamed(leaf.Asks(d)); ok && s.Guarded() {
+					n.permissions = append(n.permissions, s.Needs())
+				}
+			}
+		}
+	}
+	n.collectors = slices.Compact(n.collectors)
+	slices.Sort(n.permissions)
+	n.permissions = slices.Compact(n.permissions)
+	return n
+}

@@ -1,0 +1,142 @@
+package blind
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/exposition"
+)
+
+// Metric is a metric that rules may read.
+type Metric struct {
+	Desc       *exposition.Desc
+	Collectors []string // that have it; none: the exporter itself
+}
+
+// tree is a Need whose metrics are found.
+type tree struct {
+	leaf     int // index in Detector.leaves; -1: it has parts
+	all, any []tree
+}
+
+// leaf is a metric, with labels or without, that is needed.
+type leaf struct {
+	metric int
+	labels []string
+	asks   string // the source that this is asked of; empty if it is not known
+}
+
+// metric is what is known of one.
+type metric struct {
+	name             string
+	collectors       []string
+	of, never, other selector // as in its Desc; other is Beside
+	ofLeaf           int      // the leaf of the metric that it is of; -1: none, or itself
+}
+
+// selector is a metric with a label's value, or any.
+type selector struct {
+	metric       int // -1: nothing is selected
+	label, value string
+}
+
+// compile finds all that can be found once.
+func (d *Detector) compile(given []Metric) {
+	descs := map[string]*exposition.Desc{}
+	collectors := map[string][]string{}
+	for _, m := range given {
+		descs[m.Desc.Name] = m.Desc
+		collectors[m.Desc.Name] = append(collectors[m.Desc.Name], m.Collectors...)
+	}
+	for _, a := range d.alerts {
+		for _, name := range a.Need.Metrics() {
+			if descs[name] == nil {
+				descs[name] = &exposition.Desc{Name: name}
+			}
+		}
+	}
+	for name := range descs {
+		d.metrics = append(d.metrics, metric{name: name, collectors: collectors[name], ofLeaf: -1})
+	}
+	slices.SortFunc(d.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
+	for i := range d.metrics {
+		m, desc := &d.metrics[i], descs[d.metrics[i].name]
+		m.of, m.never, m.other = d.selector(ofWhat(desc)), d.selector(desc.Never), d.selector(desc.Beside)
+	}
+	for i := range d.metrics {
+		if of := d.metrics[i].of.metric; of >= 0 && of != i {
+			d.metrics[i].ofLeaf = d.leaf(of, descs[d.metrics[of].name], nil)
+		}
+	}
+	for _, a := range d.alerts {
+		d.trees = append(d.trees, d.tree(a.Need, descs))
+	}
+}
+
+// ofWhat is what a metric tells about: as its Desc says, else by its scope.
+func ofWhat(d *exposition.Desc) string {
+	switch d.Scope {
+	case exposition.ScopeDevice, exposition.ScopePort, exposition.ScopeFunction, exposition.ScopeBond:
+		return cmp.Or(d.Of, "rdma_device_info")
+	case exposition.ScopeGPU:
+		return cmp.Or(d.Of, "rdma_gpu_info")
+	}
+	return d.Of
+}
+
+func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
+	t := tree{leaf: -1}
+	if n.Metric != "" {
+		t.leaf = d.leaf(d.index(n.Metric), descs[n.Metric], n.Labels)
+	}
+	for _, part := range n.All {
+		t.all = append(t.all, d.tree(part, descs))
+	}
+	for _, part := range n.Any {
+		t.any = append(t.any, d.tree(part, descs))
+	}
+	return t
+}
+
+// leaf finds a leaf, or adds it.
+func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string) int {
+	i := slices.IndexFunc(d.leaves, func(l leaf) bool { return l.metric == metric && slices.Equal(l.labels, labels) })
+	if i >= 0 {
+		return i
+	}
+	d.leaves = append(d.leaves, leaf{metric, labels, Need{Labels: labels}.Asks(desc)})
+	return len(d.leaves) - 1
+}
+
+// selector reads NAME or NAME{label="value"}.
+func (d *Detector) selector(text string) selector {
+	name, matcher, _ := strings.Cut(strings.TrimSuffix(text, `"}`), "{")
+	label, value, _ := strings.Cut(matcher, `="`)
+	return selector{d.index(name), label, value}
+}
+
+// index is where a metric stands; -1: there is none.
+func (d *Detector) index(name string) int {
+	i, ok := slices.BinarySearchFunc(d.metrics, name, func(m metric, name string) int { return strings.Compare(m.name, name) })
+	if !ok {
+		return -1
+	}
+	return i
+}
+
+// find gives for each metric its family in a round, nil where there is none. Both are sorted.
+func (d *Detector) find(families []exposition.Family) []*exposition.Family {
+	out := make([]*exposition.Family, len(d.metrics))
+	i := 0
+	for j := range families {
+		name := families[j].Head.Desc.Name
+		for i < len(d.metrics) && d.metrics[i].name < name {
+			i++
+		}
+		if i < len(d.metrics) && d.metrics[i].name == name {
+			out[i] = &families[j]
+		}
+	}
+	return out
+}

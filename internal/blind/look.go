@@ -1,0 +1,179 @@
+package blind
+
+import (
+	"cmp"
+	"slices"
+
+	"rdma_exporter/internal/exposition"
+)
+
+type state uint8
+
+const (
+	stateSeen  state = iota
+	stateBlind       // it applies and is not there
+	stateIdle        // it does not apply
+)
+
+// verdict is on what is needed.
+type verdict struct {
+	state  state
+	reason Reason // of blindness
+	partly bool   // it is there for a part of the host
+}
+
+// look is a Detector at work on one round.
+type look struct {
+	*Detector
+	round    Round
+	families []*exposition.Family // by metric
+	seen     []verdict            // by leaf, those that are known
+	known    []bool
+}
+
+func (l *look) tree(t *tree) verdict {
+	switch {
+	case t.leaf >= 0:
+		return l.leaf(t.leaf)
+	case len(t.any) > 0:
+		return l.best(t.any)
+	default:
+		return l.worst(t.all)
+	}
+}
+
+// worst is the verdict on what needs all: what does not apply in one respect does not apply, and what the host does not tell no permission
+// brings.
+func (l *look) worst(all []tree) (out verdict) {
+	for i := range all {
+		switch v := l.tree(&all[i]); {
+		case v.state == stateIdle:
+			return v
+		case v.state == stateBlind && out.state == stateBlind:
+			out.partly = out.partly && v.partly
+			out.reason = later(out.reason, v.reason)
+		case v.state == stateBlind:
+			out = v
+		}
+	}
+	return out
+}
+
+// best is the verdict on what needs one.
+func (l *look) best(all []tree) verdict {
+	out := verdict{state: stateIdle}
+	for i := range all {
+		switch v := l.tree(&all[i]); {
+		case v.state == stateSeen:
+			return v
+		case v.state == stateBlind && out.state == stateBlind:
+			out.partly = out.partly && v.partly
+			if out.reason == later(out.reason, v.reason) {
+				out.reason = v.reason
+			}
+		case v.state == stateBlind:
+			out = v
+		}
+	}
+	return out
+}
+
+// later is the reason that less can be done about.
+func later(a, b Reason) Reason {
+	if slices.Index(reasons[:], b) > slices.Index(reasons[:], a) {
+		return b
+	}
+	return a
+}
+
+func (l *look) leaf(i int) verdict {
+	if !l.known[i] {
+		l.seen[i], l.known[i] = l.judge(&l.leaves[i]), true
+	}
+	return l.seen[i]
+}
+
+// judge says of a metric whether it is there, and if not, what that means.
+func (l *look) judge(n *leaf) verdict {
+	m, f := &l.metrics[n.metric], l.families[n.metric]
+	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
+	partly := l.has(m.never)
+	if told && !partly {
+		return verdict{}
+	}
+	if m.ofLeaf >= 0 && !partly && !l.has(m.of) {
+		if v := l.leaf(m.ofLeaf); v.state == stateBlind {
+			return v
+		}
+		return verdict{state: stateIdle}
+	}
+	if r, _ := l.off(m); r != "" {
+		return verdict{state: stateBlind, reason: r}
+	}
+	var asked Reason
+	if n.asks != "" {
+		asked = l.round.Source(n.asks)
+	}
+	switch {
+	case !told && (asked == Permission || asked == NotReadYet):
+		return verdict{state: stateBlind, reason: asked}
+	case partly:
+		return verdict{state: stateBlind, reason: NotSupported, partly: f != nil}
+	case f != nil, l.has(m.other): // nothing has that label, or is so
+		return verdict{}
+	case m.of.metric == n.metric:
+		return verdict{state: stateIdle}
+	}
+	return verdict{state: stateBlind, reason: cmp.Or(asked, NotSupported)}
+}
+
+// explain adds to a gap the metrics for want of which it is, and whom to ask.
+func (l *look) explain(t *tree, g *Gap) {
+	if t.leaf >= 0 && l.leaf(t.leaf).state == stateBlind {
+		l.explainLeaf(&l.leaves[t.leaf], l.leaf(t.leaf), g)
+	}
+	for i := range t.all {
+		l.explain(&t.all[i], g)
+	}
+	for i := range t.any {
+		l.explain(&t.any[i], g)
+	}
+}
+
+// explainLeaf does it for a metric, or for what it is of if that is what is wanting.
+func (l *look) explainLeaf(n *leaf, v verdict, g *Gap) {
+	m := &l.metrics[n.metric]
+	if m.ofLeaf >= 0 && !l.has(m.never) && !l.has(m.of) {
+		l.explainLeaf(&l.leaves[m.ofLeaf], v, g)
+		return
+	}
+	g.Metrics = append(g.Metrics, m.name)
+	if v.reason != g.Reason {
+		return
+	}
+	reason, collector := l.off(m)
+	switch {
+	case reason != "":
+		g.Collector = collector
+	case v.reason == Permission || v.reason == NotReadYet:
+		g.Source = n.asks
+	}
+}
+
+// off says which of a metric's collectors gave nothing, and why; empty if one did.
+func (l *look) off(m *metric) (why Reason, collector string) {
+	for _, collector = range m.collectors {
+		if why = l.round.Collector(collector); why == "" {
+			return "", ""
+		}
+	}
+	return why, collector
+}
+
+func (l *look) has(s selector) bool {
+	if s.metric < 0 {
+		return false
+	}
+	f := l.families[s.metric]
+	return f != nil && (s.label == "" || f.Has(s.label, s.value))
+}

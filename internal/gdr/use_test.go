@@ -1,0 +1,133 @@
+package gdr
+
+import (
+	"slices"
+	"testing"
+)
+
+// job is a process of a job over four nodes whose NIC is busy and has nothing of a GPU registered; change makes it another one.
+func job(change func(*Use)) *Use {
+	u := &Use{
+		NCCL: true, Verbs: true, Settings: true, Env: env("SLURM_JOB_NUM_NODES=4"), Memory: ptr(uint64(212)), Ready: Direct,
+		Peermem: ptr(uint64(0)), DMABUF: ptr(uint64(0)), Busy: ptr(true), Domain: ptr(false), Other: ptr(false),
+	}
+	change(u)
+	return u
+}
+
+// overSockets is job without an RDMA device, and with another interface busy.
+func overSockets(change func(*Use)) *Use {
+	return job(func(u *Use) {
+		u.Verbs, u.Memory, u.Busy, u.Other = false, nil, ptr(false), ptr(true)
+		change(u)
+	})
+}
+
+func TestTransport(t *testing.T) {
+	seen := map[Reason]bool{}
+	for _, c := range []struct {
+		name   string
+		use    *Use
+		want   Transport
+		reason Reason
+	}{
+		{"nothing is registered", job(func(*Use) {}), OverStaging, NotRegistered},
+		{"no word of the scheduler is no word against it", job(func(u *Use) { u.Env = nil }), OverStaging, NotRegistered},
+		{"memory regions cannot be read", job(func(u *Use) { u.Memory = nil }), OverStaging, NotRegistered},
+		{"peer memory in use", job(func(u *Use) { u.Peermem = ptr(uint64(12)) }), OverGDR, Registered},
+		{"peer memory in use, DMA-BUFs not seen", job(func(u *Use) { u.Peermem, u.DMABUF = ptr(uint64(12)), nil }), OverGDR, Registered},
+		{"DMA-BUFs in use", job(func(u *Use) { u.DMABUF = ptr(uint64(1)) }), OverGDR, Registered},
+		{"in use, and nothing goes over the port", job(func(u *Use) { u.Peermem, u.Busy = ptr(uint64(12)), nil }), OverGDR, Registered},
+		{"in use by another process", job(func(u *Use) { u.Peermem, u.Memory = ptr(uint64(12)), ptr(uint64(0)) }), OverUnknown, NoMemory},
+		{"storage or a cache without NCCL", job(func(u *Use) { u.NCCL = false }), OverHostOnly, NotNCCL},
+		{"a cache beside NCCL", job(func(u *Use) { u.Mover = true }), OverUnknown, CacheMover},
+		{"a net plugin", job(func(u *Use) { u.Plugin, u.Peermem = true, ptr(uint64(12)) }), OverUnknown, NetPlugin},
+		{"one node, and traffic of storage", job(func(u *Use) { u.Env = env("SLURM_JOB_NUM_NODES=1") }), OverHostOnly, OneNode},
+		{"one node by its launcher, in an allocation of several", job(func(u *Use) { u.Env = env("SLURM_JOB_NUM_NODES=4", "WORLD_SIZE=8", "LOCAL_WORLD_SIZE=8") }), OverHostOnly, OneNode},
+		{"one node beside a job that registers", job(func(u *Use) { u.Env, u.Peermem = env("SLURM_JOB_NUM_NODES=1"), ptr(uint64(12)) }), OverHostOnly, OneNode},
+		{"connections are not made yet", job(func(u *Use) { u.Memory = ptr(uint64(0)) }), OverUnknown, NoMemory},
+		{"inside an NVLink domain", job(func(u *Use) { u.Memory, u.Domain = nil, ptr(true) }), OverUnknown, InDomain},
+		{"beyond its NVLink domain", job(func(u *Use) { u.Domain = ptr(true) }), OverStaging, NotRegistered},
+		{"its settings cannot be read", job(func(u *Use) { u.Settings = false }), OverUnknown, SettingsUnknown},
+		{"NCCL stages by decision", job(func(u *Use) { u.Ready = Staging }), OverUnknown, NotReady},
+		{"what NCCL decides is not known", job(func(u *Use) { u.Ready = Unknown }), OverUnknown, NotReady},
+		{"little traffic", job(func(u *Use) { u.Busy = ptr(false) }), OverUnknown, Quiet},
+		{"traffic not known", job(func(u *Use) { u.Busy = nil }), OverUnknown, BusyUnknown},
+		{"peer memory cannot be read", job(func(u *Use) { u.Peermem = nil }), OverUnknown, PeermemUnseen},
+		{"DMA-BUFs cannot be read", job(func(u *Use) { u.DMABUF = nil }), OverUnknown, DMABUFUnseen},
+
+		{"sockets", overSockets(func(*Use) {}), OverTCP, NoVerbs},
+		{"InfiniBand switched off", overSockets(func(u *Use) { u.Env["NCCL_IB_DISABLE"] = "1" }), OverTCP, IBDisabled},
+		{"sockets chosen", overSockets(func(u *Use) { u.Env["NCCL_NET"] = "Socket" }), OverTCP, NetChosen},
+		{"by the launcher's word", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16", "LOCAL_WORLD_SIZE=8") }), OverTCP, NoVerbs},
+		{"how many nodes is not told", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16") }), OverUnknown, NodesUnknown},
+		{"no number", overSockets(func(u *Use) { u.Env = env("SLURM_JOB_NUM_NODES=many") }), OverUnknown, NodesUnknown},
+		{"one node without RDMA", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=8", "LOCAL_WORLD_SIZE=8") }), OverHostOnly, OneNode},
+		{"NVLink joins the nodes", overSockets(func(u *Use) { u.Domain = ptr(true) }), OverUnknown, InDomain},
+		{"whether it does is not known", overSockets(func(u *Use) { u.Domain = nil }), OverUnknown, DomainUnknown},
+		{"interfaces are quiet", overSockets(func(u *Use) { u.Other = ptr(false) }), OverUnknown, OtherQuiet},
+		{"interfaces are not known", overSockets(func(u *Use) { u.Other = nil }), OverUnknown, OtherUnknown},
+	} {
+		got, why := c.use.Decide()
+		if got != c.want || why != c.reason {
+			t.Errorf("%s: %s %s, want %s %s", c.name, got, why, c.want, c.reason)
+		}
+		if why.Words() == "" {
+			t.Errorf("%s: %s has no words", c.name, why)
+		}
+		seen[why] = true
+	}
+	for _, r := range UseReasons() {
+		if !seen[r] {
+			t.Errorf("%s comes out of nothing", r)
+		}
+		if slices.Contains(Reasons(), r) {
+			t.Errorf("%s is a reason of a verdict as well", r)
+		}
+	}
+}
+
+func TestSuspected(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		use  *Use
+		want bool
+	}{
+		{"only DMA-BUFs are to be looked at", job(func(u *Use) { u.DMABUF = nil }), true},
+		{"they have been", job(func(*Use) {}), true},
+		{"little traffic", job(func(u *Use) { u.DMABUF, u.Busy = nil, ptr(false) }), false},
+		{"peer memory in use", job(func(u *Use) { u.DMABUF, u.Peermem = nil, ptr(uint64(3)) }), false},
+		{"sockets", overSockets(func(*Use) {}), false},
+	} {
+		if got := c.use.Suspected(); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	open, closed := hopper(), hopper()
+	closed.Driver.Open = ptr(false)
+	for _, c := range []struct {
+		name   string
+		m      *Machine
+		seen   *uint64
+		driver string
+		env    Env
+		want   string
+	}{
+		{"they may be in use", open, nil, "mlx5_core", nil, "not known"},
+		{"seen", open, ptr(uint64(3)), "mlx5_core", nil, "some"},
+		{"seen, of others, since it is switched off", open, ptr(uint64(3)), "mlx5_core", env("NCCL_DMABUF_ENABLE=0"), "none"},
+		{"switched off", open, nil, "mlx5_core", env("NCCL_DMABUF_ENABLE=0"), "none"},
+		{"the proprietary driver", closed, nil, "mlx5_core", nil, "none"},
+		{"a NIC that cannot", open, nil, "mlx4_core", nil, "none"},
+		{"a NIC of which it is not known", open, nil, "vmw_pvrdma", nil, "not known"},
+	} {
+		got := c.m.Attachments(c.seen, c.driver, c.env)
+		said := map[bool]string{none(got): "none", some(got): "some", got == nil: "not known"}[true]
+		if said != c.want {
+			t.Errorf("%s: %s, want %s", c.name, said, c.want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// jobFiles is what of a job's own files passes the door: settings of NCCL, and places of functions. Nothing else of a file does, since
+// the job names the files, and this program may read more of them than the job.
+type jobFiles struct {
+	conf     map[string]string
+	topology string
+}
+
+// jobFilesTime bounds the wait for the files of a job: its home may be on a file server that is away.
+const jobFilesTime = 200 * time.Millisecond
+
+// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology that they name. An error is that of a file that
+// is there and cannot be read.
+func (p *processTable) jobFiles(ctx context.Context, pid int, env map[string]string, uid, home string) (out *jobFiles, err error) {
+	ctx, cancel := context.WithTimeout(ctx, jobFilesTime)
+	defer cancel()
+	var found *jobFiles
+	var failed error
+	if err := p.lanes.Do(ctx, "files of jobs", func() {
+		root, err := p.rootOf(pid)
+		if err != nil {
+			failed = err
+			return
+		}
+		defer unix.Close(root)
+		found, failed = readJobFiles(root, env, uid, home)
+	}); err != nil {
+		return nil, err
+	}
+	return found, failed
+}
+
+func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles, error) {
+	out := &jobFiles{conf: map[string]string{}}
+	own := env["NCCL_CONF_FILE"]
+	if own == "" {
+		passwd, err := readBelow(root, "/etc/passwd")
+		if err != nil && !errors.Is(err, syscall.ENOENT) {
+			return nil, err
+		}
+		own = cmp.Or(homeOf(passwd, uid), home) // users of a directory service are not in the file
+		if own == "" {
+			return nil, syscall.ENOENT
+		}
+		own += "/.nccl.conf"
+	}
+	for _, name := range []string{own, "/etc/nccl.conf"} {
+		b, err := readBelow(root, name)
+		switch {
+		case err == nil:
+			addSettings(out.conf, b)
+		case !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
+			return nil, err
+		}
+	}
+	name := cmp.Or(env["NCCL_TOPO_FILE"], out.conf["NCCL_TOPO_FILE"])
+	if name == "" {
+		return out, nil
+	}
+	b, err := readBelow(root, name)
+	if errors.Is(err, syscall.ENOENT) { // NCCL goes on without
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.topology, err = topologyOf(b)
+	return out, err
+}
+
+// rootOf opens the root directory of a process, which is a link that only the kernel can follow. In a copied tree it has to lie inside.
+func (p *processTable) rootOf(pid int) (fd int, err error) {
+	r, rel := p.tree.at(fmt.Sprintf("proc/%d/root", pid))
+	if !p.tree.isSysfs() {
+		return r.open(rel, unix.O_DIRECTORY)
+	}
+	err = r.use(func(proc int) (err error) {
+		fd, err = unix.Openat(proc, rel, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	return fd, err
+}
+
+// readBelow reads a regular file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
+// device may do something.
+func readBelow(root int, name string) ([]byte, error) {
+	rel, ok := strings.CutPrefix(name, "/")
+	if !ok || rel == "" { // relative to where the process is
+		return nil, unix.EINVAL
+	}
+	seen, err := unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(seen)
+	var st unix.Stat_t
+	if err := unix.Fstat(seen, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, unix.EINVAL
+	}
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(seen), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return pread(fd, nil, true)
+}
+
+// homeOf is the home directory of a user in /etc/passwd: NAME:x:UID:GID:…:HOME:SHELL.
+func homeOf(passwd []byte, uid string) string {
+	for line := range strings.Lines(string(passwd)) {
+		if f := strings.Split(strings.TrimSpace(line), ":"); len(f) >= 7 && f[2] == uid && strings.HasPrefix(f[5], "/") {
+			return f[5]
+		}
+	}
+	return ""
+}
+
+// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc).
+func addSettings(to map[string]string, b []byte) {
+	for line := range strings.Lines(string(b)) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		if _, there := to[name]; ok && !there && settingName.MatchString(name) {
+			to[name] = value
+		}
+	}
+}
+
+var (
+	settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+	busID       = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$`)
+)
+
+// topologyOf reduces a topology file of NCCL to the places of functions: <system>, <cpu numaid> and <pci busid>, one inside the other.
+func topologyOf(b []byte) (string, error) {
+	var out strings.Builder
+	var open []string // elements that have begun; empty where one is left out
+	for d := xml.NewDecoder(bytes.NewReader(b)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return out.String(), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			open = append(open, element(&out, e))
+		case xml.EndElement:
+			if name := open[len(open)-1]; name != "" {
+				out.WriteString("</" + name + ">")
+			}
+			open = open[:len(open)-1]
+		}
+	}
+}
+
+// element writes the beginning of one that tells of places, and returns its name.
+func element(out *strings.Builder, e xml.StartElement) string {
+	value := func(name string) string {
+		for _, a := range e.Attr {
+			if a.Name.Local == name {
+				return a.Value
+			}
+		}
+		return ""
+	}
+	switch e.Name.Local {
+	case "system":
+		out.WriteString("<system>")
+	case "cpu":
+		numa, err := strconv.Atoi(value("numaid"))
+		if err != nil {
+			numa = 0
+		}
+		fmt.Fprintf(out, `<cpu numaid="%d">`, numa)
+	case "pci":
+		if !busID.MatchString(value("busid")) {
+			return ""
+		}
+		fmt.Fprintf(out, `<pci busid="%s">`, value("busid"))
+	default:
+		return ""
+	}
+	return e.Name.Local
+}

@@ -1,0 +1,120 @@
+package host
+
+import (
+	"bytes"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// environment keeps what is about the job: /proc/PID/environ has NAME=VALUE, each with a NUL behind it.
+func environment(b []byte) map[string]string {
+	out := map[string]string{}
+	for entry := range bytes.SplitSeq(b, []byte{0}) {
+		name, value, ok := strings.Cut(string(entry), "=")
+		if ok && (strings.HasPrefix(name, "NCCL_") || slices.Contains([]string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}, name)) {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// lockedMemory reads "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
+func lockedMemory(b []byte) *uint64 {
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
+			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+			if n, err := strconv.ParseUint(soft, 10, 64); err == nil {
+				return &n
+			}
+		}
+	}
+	return nil
+}
+
+var (
+	slurmJob = regexp.MustCompile(`/job_([0-9]+)(?:/|$)`)
+	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+)
+
+// jobOf names the job by what its scheduler has left in the environment or in the control group.
+func jobOf(env map[string]string, cgroup []byte) string {
+	if id := env["SLURM_JOB_ID"]; id != "" {
+		return "slurm/" + id
+	}
+	for line := range strings.Lines(string(cgroup)) {
+		line = strings.TrimSpace(line)
+		if m := slurmJob.FindStringSubmatch(line); m != nil {
+			return "slurm/" + m[1]
+		}
+		if m := podUID.FindStringSubmatch(line); m != nil {
+			return "kubernetes/" + strings.ReplaceAll(m[1], "_", "-")
+		}
+	}
+	return ""
+}
+
+// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program's, or what it calls itself.
+func commandOf(b []byte) string {
+	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if from < 0 || to < from {
+		return ""
+	}
+	return strings.ToValidUTF8(string(b[from+1:to]), "?")
+}
+
+// uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty where it is not told.
+func uidOf(b []byte) string {
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "Uid:"); ok {
+			uid, _, _ := strings.Cut(strings.TrimSpace(rest), "\t")
+			return uid
+		}
+	}
+	return ""
+}
+
+// variable is one of /proc/PID/environ.
+func variable(b []byte, name string) string {
+	for entry := range bytes.SplitSeq(b, []byte{0}) {
+		if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
+			return string(value)
+		}
+	}
+	return ""
+}
+
+// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th behind the name in parentheses.
+func startOf(b []byte) string {
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 {
+		return ""
+	}
+	return fields[19]
+}
+
+var ncclLibrary = regexp.MustCompile(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
+
+// mappedWords are in the file names of libraries that are looked for: NCCL with its net plugins, and those that move caches by RDMA.
+var mappedWords = []string{"libnccl", "nixl", "mooncake"}
+
+// mapped looks for them in lines of /proc/PID/maps.
+func mapped(maps []byte) (version string, nccl, plugin, mover bool) {
+	for line := range strings.Lines(string(maps)) {
+		file := strings.TrimSuffix(strings.TrimSpace(line), " (deleted)")
+		base := path.Base(file)
+		switch m := ncclLibrary.FindStringSubmatch(base); {
+		case m != nil:
+			version, nccl = m[1], true
+		case strings.HasPrefix(base, "libnccl.so"):
+			nccl = true
+		case strings.HasPrefix(base, "libnccl-net"):
+			plugin = true
+		case strings.Contains(base, "nixl"), strings.Contains(file, "mooncake"):
+			mover = true
+		}
+	}
+	return version, nccl, plugin, mover
+}

@@ -1,0 +1,87 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// region is an entry of RES_MR_GET as the kernel sends it: length, number, number of the protection domain, then the process.
+func region(pid uint32, length uint64) []byte {
+	return attr(nldevAttrResMREntry, attr(nldevAttrResMRLen, u64(length)), attr(63, u32(9)), attr(60, u32(4)), attr(nldevAttrResPID, u32(pid)))
+}
+
+func resourcesMessage(device string, table uint16, entries ...[]byte) []byte {
+	return slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str(device)), attr(table, entries...))
+}
+
+func TestParseResources(t *testing.T) {
+	ofKernel := attr(nldevAttrResMREntry, attr(nldevAttrResMRLen, u64(4096)), attr(nldevAttrResKernName, str("ib_srpt")))
+	for _, c := range []struct {
+		name string
+		msg  []byte
+		want []resource
+		bad  bool
+	}{
+		{"two regions", resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 1<<40), region(43, 1)), []resource{{42, 1 << 40}, {43, 1}}, false},
+		{"one of the kernel between them", resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), ofKernel, region(42, 9)), []resource{{42, 8}, {42, 9}}, false},
+		{"a maker that cannot be seen", resourcesMessage("mlx5_0", nldevAttrResMR, attr(nldevAttrResMREntry, attr(nldevAttrResMRLen, u64(7)))), []resource{{0, 7}}, false},
+		{"a number that is none", resourcesMessage("mlx5_0", nldevAttrResMR, attr(nldevAttrResMREntry, attr(nldevAttrResPID, u32(1<<31)), attr(nldevAttrResMRLen, make([]byte, 3)))), []resource{{}}, false},
+		{"contexts are not regions", resourcesMessage("mlx5_0", nldevAttrResCtx, attr(nldevAttrResCtxEntry, attr(nldevAttrResPID, u32(42)))), nil, false},
+		{"another attribute among them", resourcesMessage("mlx5_0", nldevAttrResMR, attr(20, attr(nldevAttrResPID, u32(1))), region(42, 8)), []resource{{42, 8}}, false},
+		{"none", resourcesMessage("mlx5_0", nldevAttrResMR), nil, false},
+		{"without device", attr(nldevAttrResMR, region(42, 8)), nil, true},
+		{"empty", nil, nil, true},
+	} {
+		got, device, err := parseResources(c.msg, nldevAttrResMR, nldevAttrResMREntry)
+		if !slices.Equal(got, c.want) || c.bad != errors.Is(err, ErrMalformed) || !c.bad && device != "mlx5_0" {
+			t.Errorf("%s: %v of %q, %v", c.name, got, device, err)
+		}
+	}
+	got, _, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResCtx, attr(nldevAttrResCtxEntry, attr(65, u32(1)), attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry)
+	if want := []resource{{pid: 42}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("contexts: %v %v", got, err)
+	}
+	whole := resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), region(43, 9))
+	for n := range whole {
+		if got, device, err := parseResources(whole[:n], nldevAttrResMR, nldevAttrResMREntry); err == nil && (device != "mlx5_0" || len(got) > 2) {
+			t.Errorf("%d of %d bytes: %v of %q", n, len(whole), got, device)
+		}
+	}
+}
+
+// TestLeader: the kernel tells threads, by their numbers.
+func TestLeader(t *testing.T) {
+	p, table := newProcessTree(t)
+	p.process(90, nil, map[string]string{"status": "Name:\tpython3\nTgid:\t77\nPid:\t90\n"})
+	p.process(91, nil, map[string]string{"status": "Name:\tTgid:\nTgid:\tx\n"})
+	if err := os.MkdirAll(filepath.Join(p.dir, "proc", "92"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for tid, want := range map[int]int{90: 77, 91: 91, 92: 92, 93: 93} {
+		if got := table.tree.leader(tid); got != want {
+			t.Errorf("%d: %d, want %d", tid, got, want)
+		}
+	}
+}
+
+func FuzzParseResources(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(resourcesMessage("mlx5_0", nldevAttrResMR, region(42, 8), region(0, 9)))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		found, device, err := parseResources(msg, nldevAttrResMR, nldevAttrResMREntry)
+		if (err == nil) != (device != "") || err != nil && found != nil {
+			t.Fatalf("%v of %q, %v", found, device, err)
+		}
+		if len(found) > len(msg)/4 {
+			t.Fatalf("%d resources from %d bytes", len(found), len(msg))
+		}
+		for _, r := range found {
+			if r.pid < 0 {
+				t.Fatalf("process %d", r.pid)
+			}
+		}
+	})
+}

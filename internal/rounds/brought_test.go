@@ -1,0 +1,68 @@
+package rounds
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// wanted is a metric that the collector of a test never brings.
+var wanted = &exposition.Desc{Name: "wanted", Asks: "pma"}
+
+// TestUnavailable: what a round lacks becomes a series, with the reason that the collector's end and its issues show.
+func TestUnavailable(t *testing.T) {
+	issue := func(reason host.Reason) func(context.Context, *snapshot.Node) error {
+		return func(_ context.Context, n *snapshot.Node) error {
+			n.Issues = []snapshot.Issue{{Source: "pma", Reason: string(reason), Err: errors.New("x")}}
+			return nil
+		}
+	}
+	for name, tc := range map[string]struct {
+		do   func(context.Context, *snapshot.Node) error
+		off  bool
+		want string
+	}{
+		"nothing said":  {func(context.Context, *snapshot.Node) error { return nil }, false, "not_supported"},
+		"off":           {nil, true, "collector_disabled"},
+		"fails":         {func(context.Context, *snapshot.Node) error { return errors.New("x") }, false, "failed"},
+		"does not end":  {func(ctx context.Context, _ *snapshot.Node) error { time.Sleep(time.Hour); return nil }, false, "not_read_yet"},
+		"not permitted": {issue(host.Permission), false, "permission"},
+		"stuck":         {issue(host.Stuck), false, "failed"},
+		"I/O":           {issue(host.IO), false, "failed"},
+		"unsupported":   {issue(host.Unsupported), false, "not_supported"},
+		"background":    {func(_ context.Context, n *snapshot.Node) error { n.Pending = []string{"pma"}; return nil }, false, "not_read_yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := &counting{do: tc.do}
+				on := []*collector.Collector{(&counting{}).collector("other")}
+				if !tc.off {
+					on = append(on, c.collector("c"))
+				}
+				s := scheduler(t, 0, on...)
+				unseen := blind.New([]blind.Alert{{Name: "A", Need: blind.Need{Metric: "wanted"}}}, []blind.Metric{{Desc: wanted, Collectors: []string{"c"}}})
+				s.Blind = func() *blind.Detector { return unseen }
+				p, err := s.Collect(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) || len(p.Blind.Gaps) != 1 {
+					t.Errorf("lacks %s\n%v\n%s", want, p.Blind, text(p))
+				}
+				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil || !tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
+					t.Errorf("a part of the collectors tells what is blind: %v", err)
+				}
+				time.Sleep(2 * time.Hour) // what has not ended does
+			})
+		})
+	}
+}

@@ -1,0 +1,128 @@
+package topo
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// Transport is how data of a GPU goes to other hosts now.
+type Transport struct {
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+	Words  string `json:"explanation"`
+	Remedy string `json:"remedy,omitempty"`
+	PID    int    `json:"pid"` // of the process that holds the GPU
+}
+
+// Process holds an RDMA device, or a GPU with NCCL.
+type Process struct {
+	PID          int               `json:"pid"`
+	Command      string            `json:"command,omitempty"`
+	Job          string            `json:"job,omitempty"`
+	GPUs         []int             `json:"gpu_minors,omitempty"`
+	Verbs        []string          `json:"rdma_nodes"`
+	Regions      *uint64           `json:"memory_regions,omitempty"`
+	RegionBytes  *uint64           `json:"memory_region_bytes,omitempty"`
+	HasNCCL      bool              `json:"nccl"`
+	NCCL         string            `json:"nccl_version,omitempty"`
+	Plugin       bool              `json:"net_plugin,omitempty"`
+	Mover        bool              `json:"cache_mover,omitempty"`
+	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
+	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
+	Conf         map[string]string `json:"settings,omitempty"`    // of NCCL, in files as the process sees them
+}
+
+// GID is an entry of a GID table that a job has chosen and that is not RoCE v2.
+type GID struct {
+	Device string `json:"device"`
+	Port   int    `json:"port"`
+	Index  int    `json:"gid_index"`
+	Type   string `json:"gid_type"` // roce_v1, empty
+	PID    int    `json:"pid"`
+}
+
+// seen takes over the processes, and what they do.
+func (m *Machine) seen(d *snapshot.GDR) {
+	for i := range d.Processes {
+		p := &d.Processes[i]
+		m.Processes = append(m.Processes, Process{
+			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions, RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
+			NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory, Env: p.Env, Conf: p.Conf,
+		})
+	}
+	for i := range d.JobGIDs {
+		if g := &d.JobGIDs[i]; g.Mismatch() {
+			m.GIDs = append(m.GIDs, GID{g.Device, g.Port, g.Index, g.Type, g.Process.PID})
+		}
+	}
+}
+
+func transportOf(t *snapshot.GDRTransport) *Transport {
+	if t == nil {
+		return nil
+	}
+	return &Transport{t.State, t.Reason, t.Words, t.Remedy, t.Process.PID}
+}
+
+// transports are the states in words.
+var transports = map[string]string{
+	"gdr": "NICs use the memory of", "staging": "host memory carries the data of", "tcp": "sockets carry the data of",
+	"host_only": "no more than host memory goes over NICs for", "unknown": "cannot be told of",
+}
+
+// uses writes how data goes now; GPUs of one kind and job together.
+func (m *Machine) uses(w io.Writer) {
+	type kind struct{ state, reason, job string }
+	of := func(g *GPU) kind { return kind{g.Transport.State, g.Transport.Reason, m.process(g.Transport.PID).Job} }
+	var kinds []kind
+	for i := range m.GPUs {
+		if g := &m.GPUs[i]; g.Transport != nil && !slices.Contains(kinds, of(g)) {
+			kinds = append(kinds, of(g))
+		}
+	}
+	if len(kinds) > 0 {
+		fmt.Fprint(w, "\nIn use\n")
+	}
+	for _, k := range kinds {
+		var which, who []string
+		var first *GPU
+		for i := range m.GPUs {
+			g := &m.GPUs[i]
+			if g.Transport == nil || of(g) != k {
+				continue
+			}
+			if first == nil {
+				first = g
+			}
+			which = append(which, g.Index)
+			if pid := strconv.Itoa(g.Transport.PID); !slices.Contains(who, pid) {
+				who = append(who, pid)
+			}
+		}
+		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n", k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
+		fmt.Fprintf(w, "    By %s\n", strings.TrimRight(strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
+		if first.Transport.Remedy != "" {
+			fmt.Fprintf(w, "    To do: %s\n", first.Transport.Remedy)
+		}
+	}
+	for _, g := range m.GIDs {
+		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d names an entry of %s, port %d, that is %s, not RoCE v2\n", g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
+	}
+}
+
+var gidWords = map[string]string{"roce_v1": "RoCE v1", "empty": "empty"}
+
+// process is one by its number.
+func (m *Machine) process(pid int) Process {
+	for _, p := range m.Processes {
+		if p.PID == pid {
+			return p
+		}
+	}
+	return Process{}
+}

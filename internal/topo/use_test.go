@@ -1,0 +1,64 @@
+package topo
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// busy has two GPUs of a job over sockets and one of another without a name, whose settings choose RoCE v1.
+func busy() *snapshot.Node {
+	first := &snapshot.Process{PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3", Conf: map[string]string{"NCCL_IB_DISABLE": "1"}}
+	second := &snapshot.Process{PID: 12, Command: "python3", Job: "slurm/77", GPUs: []int{1}, HasNCCL: true}
+	other := &snapshot.Process{PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096)}
+	gpu := func(index string, t *snapshot.GDRTransport) snapshot.GDRGPU {
+		return snapshot.GDRGPU{Index: index, PCIAddress: "0000:1" + index + ":00.0", Root: "pci0000:10", Best: snapshot.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t}
+	}
+	tcp := func(p *snapshot.Process) *snapshot.GDRTransport {
+		return &snapshot.GDRTransport{State: "tcp", Reason: "ib_disabled", Words: "words", Remedy: "remedy", Process: p}
+	}
+	return &snapshot.Node{GDR: &snapshot.GDR{
+		GPUs: []snapshot.GDRGPU{
+			gpu("0", tcp(first)), gpu("1", tcp(second)), gpu("2", &snapshot.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}), gpu("3", nil),
+		},
+		Processes: []snapshot.Process{*first, *second, *other},
+		JobGIDs: []snapshot.GDRJobGID{
+			{Device: "mlx5_0", Port: 1, Index: 0, Type: "roce_v1", Process: other}, {Device: "mlx5_1", Port: 1, Index: 0, Type: "roce_v2", Process: other},
+		},
+	}}
+}
+
+func TestDrawUse(t *testing.T) {
+	const want = `
+In use
+  tcp: sockets carry the data of GPU 0, 1
+    words (ib_disabled)
+    By python3 11, 12, slurm/77
+    To do: remedy
+  gdr: NICs use the memory of GPU 2
+    other words (registered)
+    By 13
+  NCCL_IB_GID_INDEX=0 of process 13 names an entry of mlx5_0, port 1, that is RoCE v1, not RoCE v2
+`
+	var b strings.Builder
+	m := New("gpu-1", busy())
+	if err := m.Draw(&b); err != nil || !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		`"transport":{"state":"tcp","reason":"ib_disabled","explanation":"words","remedy":"remedy","pid":11}`,
+		`{"pid":11,"command":"python3","job":"slurm/77","gpu_minors":[0],"rdma_nodes":[],"nccl":true,"nccl_version":"2.27.3","settings":{"NCCL_IB_DISABLE":"1"}}`,
+		`"rdma_nodes":["uverbs0"],"memory_regions":70,"memory_region_bytes":4096`,
+		`"gid_mismatches":[{"device":"mlx5_0","port":1,"gid_index":0,"gid_type":"roce_v1","pid":13}]`,
+	} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("the JSON lacks %s:\n%s", part, text)
+		}
+	}
+}
