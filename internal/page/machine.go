@@ -163,6 +163,9 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
 	r.Line = wayText(g)
+	if g.Transport != nil {
+		r.Side = "job: " + g.Transport.State
+	}
 	r.mark(g.Marks)
 }
 

@@ -74,7 +74,8 @@ func New(in Input) Node {
 	f := families(in.Families)
 	f.each("rdma_scrape_permission_denied", func(labels []string, v float64) {
 		if v == 1 {
-			n.Denied = append(n.Denied, Denied{Source: labels[0], Needs: host.SourceNeeds(labels[0])})
+			source, _ := host.SourceNamed(labels[0])
+			n.Denied = append(n.Denied, Denied{Source: labels[0], Needs: source.Needs()})
 		}
 	})
 	f.each("rdma_scrape_over_budget", func(labels []string, _ float64) {

@@ -50,6 +50,7 @@ type path struct {
 	GPU, Model, NIC, Distance, Mechanism string
 	State                                string // direct, staging, unknown
 	Words, Remedy                        string
+	Now                                  string // what a job makes of it
 }
 
 // gap is what is not judged.
@@ -178,6 +179,9 @@ func pathOf(g topo.GPU) path {
 	if g.Best != nil {
 		out.NIC, out.Distance, out.Mechanism = g.Best.Device, cmp.Or(g.Best.Topology, g.Best.Distance), g.Best.Mechanism
 		out.State = stateOf(g.Best)
+	}
+	if t := g.Transport; t != nil {
+		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, joined(". To do: ", t.Words, t.Remedy))
 	}
 	return out
 }

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/version"
+
+	"rdma_exporter/docs/runbooks"
+	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
+)
+
+const (
+	// pageYoung is how old a collection may be that is shown where no rules are judged, whose rounds would be there anyway.
+	pageYoung = 5 * time.Second
+	// pageKept is how long a page serves all who look.
+	pageKept = 2 * time.Second
+)
+
+// shown makes what a person looks at. It reads nothing of the machine while rules are judged: it shows the round that they saw.
+type shown struct {
+	daemon  *daemon // nil: no rules are judged
+	sched   *rounds.Scheduler
+	young   time.Duration
+	machine string
+	host    string
+	page    *page.Page
+
+	mu   sync.Mutex // one page is made at a time
+	kept []byte     // the last one
+	of   *rounds.Picture
+	at   time.Time
+}
+
+// page wires the node's page.
+func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
+	links := []page.Link{
+		{Href: strings.TrimPrefix(s.metricsPath, "/"), Text: "Metrics"}, {Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"},
+	}
+	if d != nil {
+		links = append(links, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
+	}
+	links = append(links, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
+	if s.pprof {
+		links = append(links, page.Link{Href: "debug/pprof/", Text: "Profiles"})
+	}
+	p, err := page.NewPage(links)
+	if err != nil {
+		return nil, err
+	}
+	host := s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses)
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.describe(c), host: host, page: p}
+	return &web.Page{HTML: x.html, Node: x.node, Topology: x.topology, Static: page.Static(), Runbooks: runbooks.Files}, nil
+}
+
+// picture is what is shown; nil before the first round of the rules has ended.
+func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
+	if x.daemon != nil {
+		return x.daemon.seen.last(), nil
+	}
+	return x.sched.CollectWithin(ctx, nil, x.young)
+}
+
+// input is what is known of a picture. The history is read for the page and the node, and not for the topology.
+func (x *shown) input(ctx context.Context, p *rounds.Picture, history bool) (page.Input, error) {
+	in := page.Input{Exporter: version.Version, Machine: x.machine, Host: x.host, Now: time.Now()}
+	if p == nil {
+		return in, nil
+	}
+	in.Read, in.Node, in.Families = p.Read, &p.Node, p.Families
+	if x.daemon == nil || !history {
+		return in, nil
+	}
+	report := x.daemon.report()
+	in.Report, in.Interval = &report, x.daemon.config.interval
+	var err error
+	if in.History, err = page.ReadHistory(ctx, x.daemon.engine); err != nil {
+		return in, fmt.Errorf("cannot read the history: %w", err)
+	}
+	return in, nil
+}
+
+func (x *shown) html(ctx context.Context, w io.Writer) error {
+	p, err := x.picture(ctx)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p == nil || p != x.of || time.Since(x.at) > pageKept {
+		in, err := x.input(ctx, p, true)
+		if err != nil {
+			return err
+		}
+		n := page.New(in)
+		var b bytes.Buffer
+		if err := x.page.Render(&b, in, &n, page.Topology(in)); err != nil {
+			return err
+		}
+		x.kept, x.of, x.at = b.Bytes(), p, time.Now()
+	}
+	_, err = w.Write(x.kept)
+	return err
+}
+
+func (x *shown) node(ctx context.Context, w io.Writer) error {
+	p, err := x.picture(ctx)
+	if err != nil {
+		return err
+	}
+	in, err := x.input(ctx, p, true)
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(page.New(in))
+}
+
+func (x *shown) topology(ctx context.Context, w io.Writer) error {
+	p, err := x.picture(ctx)
+	if err != nil {
+		return err
+	}
+	in, err := x.input(ctx, p, false)
+	if err != nil {
+		return err
+	}
+	return printJSON(w, page.Topology(in))
+}
