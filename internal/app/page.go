@@ -84,7 +84,7 @@ func (x *shown) input(ctx context.Context, p *rounds.Picture, history bool) (pag
 		return in, nil
 	}
 	report := x.daemon.report()
-	in.Report, in.Interval = &report, x.daemon.config.interval
+	in.Report, in.Alerts, in.Interval = &report, x.daemon.engine.Alerts(), x.daemon.config.interval
 	var err error
 	if in.History, err = page.ReadHistory(ctx, x.daemon.engine); err != nil {
 		return in, fmt.Errorf("cannot read the history: %w", err)

@@ -20,8 +20,8 @@ const (
 	steps = 80
 	// minStep is the usual time between rounds.
 	minStep = 15 * time.Second
-	// minWindow is what a rate needs: several rounds.
-	minWindow = time.Minute
+	// minWindow is what a rate needs: several rounds, two where they are a minute apart.
+	minWindow = 2 * time.Minute
 )
 
 // Quantities of ports over time.

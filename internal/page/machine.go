@@ -14,7 +14,7 @@ import (
 // The machine is drawn in pieces, one for each root port, so that it fits a phone: rows below each other, and lines from each switch
 // to what hangs on it. In pixels of a piece's own.
 const (
-	pieceWidth   = 330
+	pieceWidth   = 320
 	gutter       = 34 // on the right, for the way between a GPU and its NIC
 	indent       = 16
 	switchHeight = 26
@@ -48,6 +48,7 @@ type row struct {
 	Title, Side string // in the first line
 	Line        string // the second line
 	Mark        string // what is narrow on the way
+	Way         string // of a GPU, to its best NIC: direct, staging, unknown
 	Whole       string // all of it, uncut
 	Href        string // the row of the port in the table
 	Ports       []chip
@@ -91,6 +92,8 @@ func draw(m *topo.Machine, n *Node) []numa {
 		for _, b := range t.Branches {
 			x.Pieces = append(x.Pieces, d.piece(b))
 		}
+		// Small ones come last, so that they leave no holes.
+		slices.SortStableFunc(x.Pieces, func(a, b piece) int { return cmp.Compare(min(2, len(b.Rows)), min(2, len(a.Rows))) })
 		out = append(out, x)
 	}
 	return out
@@ -101,20 +104,23 @@ func (d *drawing) piece(b topo.Branch) piece {
 	at := map[string]int{} // row by GPU or device
 	d.branch(&p, b, 0, at)
 	last := p.Rows[len(p.Rows)-1]
-	p.Height = last.Y + last.H + 1
+	p.Height = last.Y + last.H + 2
 	var names []string
 	for _, r := range p.Rows {
 		names = append(names, r.Title)
 	}
 	p.Name = strings.Join(names, ", ")
-	for _, g := range d.m.GPUs {
+	for i := range d.m.GPUs {
+		g := &d.m.GPUs[i]
 		from, here := at["gpu "+g.Index]
 		if !here || g.Best == nil {
 			continue
 		}
+		d := away(p.Rows[from])
 		if to, ok := at["nic "+g.Best.Device]; ok {
-			p.Ways = append(p.Ways, way{D: arc(p.Rows[from], p.Rows[to]), State: stateOf(g.Best)})
+			d = arc(p.Rows[from], p.Rows[to])
 		}
+		p.Ways = append(p.Ways, way{D: d, State: wayOf(g)})
 	}
 	return p
 }
@@ -162,10 +168,7 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 		r.Health = NotJudged
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
-	r.Line = wayText(g)
-	if g.Transport != nil {
-		r.Side = "job: " + g.Transport.State
-	}
+	r.Line, r.Way = wayText(g), wayOf(g)
 	r.mark(g.Marks)
 }
 
@@ -182,23 +185,50 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 		r.Line = "no port could be read"
 		r.Health = worst(r.Health, NotJudged)
 	}
-	for i, x := range of {
+	carries := false
+	for _, x := range of {
 		p := d.node.Ports[x]
+		carries = carries || p.Health == OK
 		r.Health = worst(r.Health, p.Health)
-		c := chip{Health: p.Health, Text: fmt.Sprint(p.Number)}
-		if len(of) <= 2 {
-			c.Text = fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))
-		}
-		if i > 0 {
-			c.X = r.Ports[i-1].X + 22 + len(r.Ports[i-1].Text)*charWidth
-		}
-		r.Ports = append(r.Ports, c)
 		r.Line = joined(", ", r.Line, fmt.Sprintf("port %d %s, %s", p.Number, p.State, p.Health.Word()))
 	}
+	if carries && (r.Health == Inactive || r.Health == Ignored) { // one port in use is enough for a NIC
+		r.Health = OK
+	}
+	r.Ports = d.chips(of)
 	if len(of) > 0 {
 		r.Href = "#" + portID(of[0])
 	}
 	r.mark(n.Marks)
+}
+
+// maxChips is how many ports of a NIC are told one by one.
+const maxChips = 2
+
+// chips are the ports of a NIC, or of many how many there are of each health.
+func (d *drawing) chips(of []int) (out []chip) {
+	if len(of) > maxChips {
+		for _, h := range healths {
+			n := 0
+			for _, x := range of {
+				if d.node.Ports[x].Health == h {
+					n++
+				}
+			}
+			if n > 0 {
+				out = append(out, chip{Health: h, Text: fmt.Sprintf("%d %s", n, h.Word())})
+			}
+		}
+	} else {
+		for _, x := range of {
+			p := d.node.Ports[x]
+			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))})
+		}
+	}
+	for i := 1; i < len(out); i++ {
+		out[i].X = out[i-1].X + 22 + len(out[i-1].Text)*charWidth
+	}
+	return out
 }
 
 func (r *row) mark(marks []string) {
@@ -212,9 +242,8 @@ func (r *row) mark(marks []string) {
 func (r *row) cut() {
 	in := (r.W - 40) / charWidth
 	r.Side = short(r.Side, in)
-	r.Title = short(r.Title, in-len([]rune(r.Side))-1)
+	r.Title = short(r.Title, in-len([]rune(r.Side))-3) // it is bold
 	r.Line, r.Mark = short(r.Line, in), short(r.Mark, in)
-	r.Ports = slices.DeleteFunc(r.Ports, func(c chip) bool { return c.X+22+len(c.Text)*charWidth > r.W-30 })
 }
 
 func (d *drawing) gpu(address string) *topo.GPU {
@@ -241,8 +270,22 @@ func stateOf(p *topo.Pair) string {
 	return "direct"
 }
 
+// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could.
+func wayOf(g *topo.GPU) string {
+	switch {
+	case g.Transport != nil && (g.Transport.State == "staging" || g.Transport.State == "tcp"):
+		return "staging"
+	case g.Best == nil:
+		return "unknown"
+	}
+	return stateOf(g.Best)
+}
+
 // wayText is the verdict on the way from a GPU to its best NIC.
 func wayText(g *topo.GPU) string {
+	if wayOf(g) == "staging" && g.Best != nil && stateOf(g.Best) == "direct" {
+		return fmt.Sprintf("job: %s, could be direct", g.Transport.State)
+	}
 	if g.Best == nil {
 		return "no NIC: " + g.Words
 	}
@@ -263,6 +306,9 @@ func wayText(g *topo.GPU) string {
 func elbow(a, b row) string {
 	return fmt.Sprintf("M%d %dV%dH%d", a.X+indent/2, a.Y+a.H, b.Y+b.H/2, b.X)
 }
+
+// away leads from the right edge of a box out of the piece.
+func away(a row) string { return fmt.Sprintf("M%d %dH%d", a.X+a.W, a.Y+a.H/2, pieceWidth-4) }
 
 // arc leads from the right edge of a box around to that of another.
 func arc(a, b row) string {

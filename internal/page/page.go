@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
@@ -28,7 +29,8 @@ type Input struct {
 	Node     *snapshot.Node
 	Families []exposition.Family
 	Report   *check.Report // nil: nothing is judged
-	History  *History      // nil: nothing is kept
+	Alerts   []alerting.Alert
+	History  *History // nil: nothing is kept
 }
 
 // Node is what the page shows but for the plots, and what GET /api/v1/node answers: docs/api.md.
@@ -39,6 +41,7 @@ type Node struct {
 	Host       string          `json:"host"`
 	Time       time.Time       `json:"time"`   // of the last round
 	Report     *check.Report   `json:"report"` // what check --json prints; null where nothing is judged
+	Waiting    []Waiting       `json:"waiting"`
 	Ports      []Port          `json:"ports"`
 	Missing    []MissingDevice `json:"missing_devices"`
 	Denied     []Denied        `json:"not_permitted"`
@@ -65,7 +68,7 @@ type Denied struct {
 func New(in Input) Node {
 	n := Node{
 		Version: Version, Exporter: in.Exporter, Machine: in.Machine, Host: in.Host, Time: in.Read.UTC(), Report: in.Report,
-		Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
+		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
 	}
 	if in.Node != nil {
 		n.Ports = ports(in)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,7 +69,17 @@ func ports(in Input) []Port {
 			out = append(out, portOf(in, d.Name, &d.Ports[j]))
 		}
 	}
+	slices.SortStableFunc(out, func(a, b Port) int { return cmp.Or(byNumber(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) })
 	return out
+}
+
+// byNumber orders names by their last number where they are alike before it: mlx5_9, mlx5_10.
+func byNumber(a, b string) int {
+	front := func(s string) string { return strings.TrimRight(s, "0123456789") }
+	if front(a) != front(b) {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 }
 
 func portOf(in Input, device string, p *snapshot.Port) Port {

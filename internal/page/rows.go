@@ -64,6 +64,7 @@ func (v *view) ports(in Input) {
 		if plotted[i] {
 			r.plots(in.History, p)
 		}
+		v.Pauses = v.Pauses || p.LinkLayer == "Ethernet"
 		v.Rows = append(v.Rows, r)
 	}
 	if h := in.History; h != nil && h.To.After(h.From) {
@@ -111,10 +112,11 @@ func (r *portRow) recent(p *Port) {
 		return
 	}
 	if x.Transmit != nil && x.Receive != nil {
-		r.Traffic = fmt.Sprintf("↑ %s ↓ %s", bits(*x.Transmit), bits(*x.Receive))
+		r.Traffic = both(bits(*x.Transmit), bits(*x.Receive))
 	}
+	r.Paused = "not told"
 	if x.PausesSwitch != nil || x.PausedBySwitch != nil {
-		r.Paused = fmt.Sprintf("↑ %s ↓ %s", share(x.PausesSwitch), share(x.PausedBySwitch))
+		r.Paused = both(share(x.PausesSwitch), share(x.PausedBySwitch))
 	}
 	total := 0.0
 	var list []string
@@ -166,6 +168,15 @@ func dBm(v float64) string {
 		return "dark"
 	}
 	return fmt.Sprintf("%.1f dBm", v)
+}
+
+// both writes what is sent and received, the unit once where it is the same.
+func both(sent, received string) string {
+	number, unit, _ := strings.Cut(sent, " ")
+	if unit != "" && strings.HasSuffix(received, " "+unit) {
+		sent = number
+	}
+	return fmt.Sprintf("↑ %s ↓ %s", sent, received)
 }
 
 func share(v *float64) string {

@@ -3,6 +3,8 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,11 +22,13 @@ type view struct {
 	When     string
 	Stale    string // why what is shown is not of now; empty where it is
 	Findings []finding
+	Holds    []held
 	Head     string // of the machine
 	NUMA     []numa
 	Paths    []path
 	Rows     []portRow
 	Plots    string // what the plots cover; empty where there are none
+	Pauses   bool   // there is a port that may have PFC
 	NoPlots  int    // ports without plots, since there are too many
 	Gaps     []gap
 	Loops    []loop
@@ -39,7 +43,14 @@ type finding struct {
 	Health                  Health
 	Alert, Where, Since     string
 	State, Summary, Runbook string
-	Evidence                []fact
+	ID                      string
+	Advice, Evidence        []fact // what to look at and to do; the rest
+}
+
+// held is an alert that is not yet a finding.
+type held struct {
+	Health                       Health
+	Alert, Where, Since, Summary string
 }
 
 // fact is a line of evidence: "Look: rdma link".
@@ -77,12 +88,15 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 		v.Paths = append(v.Paths, pathOf(g))
 	}
 	if in.Report != nil {
-		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
-			v.Findings = append(v.Findings, findingOf(in, f))
+		for i, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
+			v.Findings = append(v.Findings, findingOf(in, i, f))
 		}
 		for _, g := range in.Report.Gaps() {
 			v.Gaps = append(v.Gaps, gapOf(g))
 		}
+	}
+	for _, w := range n.Waiting[:min(len(n.Waiting), maxFindings)] {
+		v.Holds = append(v.Holds, held{Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
 	}
 	v.ports(in)
 	for _, c := range n.Collectors {
@@ -150,9 +164,12 @@ func (v *view) when(in Input) {
 	}
 }
 
-func findingOf(in Input, f check.Finding) finding {
+// advice are the lines of a description that say what to do.
+var advice = []string{"Look", "Do", "Drain"}
+
+func findingOf(in Input, i int, f check.Finding) finding {
 	out := finding{
-		Health: Health(f.Severity), Alert: f.Alert, Where: check.Where(f.Labels), State: f.State,
+		ID: "d-finding-" + strconv.Itoa(i), Health: Health(f.Severity), Alert: f.Alert, Where: check.Where(f.Labels), State: f.State,
 		Since: ago(in.Read.Sub(f.Since)), Summary: f.Annotations["summary"], Runbook: f.Annotations["runbook_url"],
 	}
 	for line := range strings.Lines(f.Annotations["description"]) {
@@ -160,6 +177,10 @@ func findingOf(in Input, f check.Finding) finding {
 		name, text, ok := strings.Cut(line, ": ")
 		if !ok || len(name) > 24 {
 			name, text = "", line
+		}
+		if slices.Contains(advice, name) {
+			out.Advice = append(out.Advice, fact{name, text})
+			continue
 		}
 		out.Evidence = append(out.Evidence, fact{name, text})
 	}
