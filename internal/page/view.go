@@ -122,8 +122,11 @@ func (v *view) verdict(in Input) {
 		if v.Health == OK {
 			v.Word = "OK"
 		}
-		if len(r.Findings) > 0 {
+		switch {
+		case len(r.Findings) > 0:
 			v.Lead = tally(r)
+		case len(v.Waiting) > 0:
+			v.Lead = "No finding yet; what holds now and may become one stands below."
 		}
 	}
 	if r != nil && !in.Read.IsZero() {
