@@ -74,13 +74,15 @@ type drawing struct {
 	ports map[string][]int // indices in node.Ports by device
 }
 
-// draw makes the picture of a machine.
-func draw(m *topo.Machine, n *Node) []numa {
+// maxNICs is how many NICs are drawn in any case. Of more, as virtual functions are, those in trouble are and those beside a GPU.
+const maxNICs = 64
+
+// draw makes the picture of a machine, and counts the pieces that are left out.
+func draw(m *topo.Machine, n *Node) (out []numa, left int) {
 	d := drawing{m: m, node: n, ports: map[string][]int{}}
 	for i, p := range n.Ports {
 		d.ports[p.Device] = append(d.ports[p.Device], i)
 	}
-	var out []numa
 	for _, t := range m.Tree() {
 		x := numa{Name: fmt.Sprintf("NUMA node %d", t.ID)}
 		if t.ID < 0 {
@@ -90,13 +92,24 @@ func draw(m *topo.Machine, n *Node) []numa {
 			x.Name += ", CPUs " + exposition.ValidLabel(t.CPUs)
 		}
 		for _, b := range t.Branches {
-			x.Pieces = append(x.Pieces, d.piece(b))
+			if p := d.piece(b); len(m.NICs) <= maxNICs || p.telling() {
+				x.Pieces = append(x.Pieces, p)
+			} else {
+				left++
+			}
 		}
 		// Small ones come last, so that they leave no holes.
 		slices.SortStableFunc(x.Pieces, func(a, b piece) int { return cmp.Compare(min(2, len(b.Rows)), min(2, len(a.Rows))) })
 		out = append(out, x)
 	}
-	return out
+	return out, left
+}
+
+// telling says whether a piece has a GPU or trouble.
+func (p *piece) telling() bool {
+	return slices.ContainsFunc(p.Rows, func(r row) bool {
+		return r.Kind == "gpu" || slices.Contains([]Health{Critical, Warning, Info}, r.Health)
+	})
 }
 
 func (d *drawing) piece(b topo.Branch) piece {

@@ -67,7 +67,7 @@ type Denied struct {
 // New makes the picture. Sections that were not read leave gaps.
 func New(in Input) Node {
 	n := Node{
-		Version: Version, Exporter: in.Exporter, Machine: in.Machine, Host: in.Host, Time: in.Read.UTC(), Report: in.Report,
+		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host), Time: in.Read.UTC(), Report: in.Report,
 		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
 	}
 	if in.Node != nil {
@@ -106,7 +106,7 @@ func missing(ib *snapshot.InfiniBand) []MissingDevice {
 		return out
 	}
 	for _, m := range ib.Missing {
-		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: m.PCIAddress, Reason: m.Reason})
+		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress), Reason: m.Reason})
 	}
 	return out
 }

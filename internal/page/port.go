@@ -84,7 +84,7 @@ func byNumber(a, b string) int {
 
 func portOf(in Input, device string, p *snapshot.Port) Port {
 	out := Port{
-		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: p.LinkLayer, Role: p.Role,
+		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer), Role: exposition.ValidLabel(p.Role),
 		State: name(portStates, p.State), PhysicalState: name(physicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
 		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes, ExpectedLanes: p.ExpectedLanes,
 	}
@@ -113,7 +113,7 @@ func moduleOf(c *snapshot.Cage) Module {
 		return out
 	}
 	if states := c.States(); len(states) > 1 {
-		out.State = states[1]
+		out.State = exposition.ValidLabel(states[1])
 	}
 	out.FormFactor, out.Vendor = exposition.ValidLabel(m.FormFactor), exposition.ValidLabel(m.Vendor)
 	out.PartNumber, out.Serial = exposition.ValidLabel(m.PartNumber), exposition.ValidLabel(m.SerialNumber)

@@ -1,11 +1,13 @@
 package page
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
+	"unicode"
 
 	"rdma_exporter/internal/topo"
 )
@@ -40,10 +42,20 @@ func NewPage(links []Link) (*Page, error) {
 	return &Page{t, links}, nil
 }
 
-// Render writes the page of a node.
+// Render writes the page of a node, without control characters, wherever they may have come from.
 func (p *Page) Render(w io.Writer, in Input, n *Node, m *topo.Machine) error {
-	if err := p.template.Execute(w, newView(in, n, m, p.links)); err != nil {
+	var b bytes.Buffer
+	if err := p.template.Execute(&b, newView(in, n, m, p.links)); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	return nil
+	_, err := w.Write(bytes.Map(graphic, b.Bytes()))
+	return err
+}
+
+// graphic leaves out what is not to be seen. Bytes that are no UTF-8 become U+FFFD.
+func graphic(r rune) rune {
+	if r == '\n' || unicode.IsGraphic(r) {
+		return r
+	}
+	return -1
 }

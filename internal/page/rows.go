@@ -36,8 +36,11 @@ type portRow struct {
 
 type moduleText struct{ Reading, Identity string }
 
-// maxPlotted is of how many ports there are plots: those in trouble first.
-const maxPlotted = 32
+// Of up to maxPlotted ports all have plots, of more those few that are in most trouble.
+const (
+	maxPlotted = 32
+	fewPlotted = 12
+)
 
 func portID(i int) string { return "port-" + strconv.Itoa(i) }
 
@@ -85,8 +88,11 @@ func (v *view) plotted(h *History) map[int]bool {
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Compare(slices.Index(healths, v.Node.Ports[a].Health), slices.Index(healths, v.Node.Ports[b].Health))
 	})
+	if len(order) > maxPlotted {
+		order = order[:fewPlotted]
+	}
 	out := map[int]bool{}
-	for _, i := range order[:min(len(order), maxPlotted)] {
+	for _, i := range order {
 		out[i] = true
 	}
 	return out

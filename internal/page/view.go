@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/topo"
 )
 
@@ -25,6 +26,7 @@ type view struct {
 	Holds    []held
 	Head     string // of the machine
 	NUMA     []numa
+	NotDrawn int // NICs, since there are too many
 	Paths    []path
 	Rows     []portRow
 	Plots    string // what the plots cover; empty where there are none
@@ -77,11 +79,15 @@ type loop struct {
 	Took, Old, Faults string
 }
 
+// maxText is how long a text may be, in letters.
+const maxText = 1000
+
 // maxFindings bounds the page; more of them say nothing more.
 const maxFindings = 50
 
 func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
-	v := view{Node: n, NUMA: draw(m, n), Head: machineHead(m), Links: links}
+	v := view{Node: n, Head: machineHead(m), Links: links}
+	v.NUMA, v.NotDrawn = draw(m, n)
 	v.verdict(in)
 	v.when(in)
 	for _, g := range m.GPUs {
@@ -172,8 +178,8 @@ var advice = []string{"Look", "Do", "Drain"}
 
 func findingOf(in Input, i int, f check.Finding) finding {
 	out := finding{
-		ID: "d-finding-" + strconv.Itoa(i), Health: Health(f.Severity), Alert: f.Alert, Where: check.Where(f.Labels), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: f.Annotations["summary"], Runbook: f.Annotations["runbook_url"],
+		ID: "d-finding-" + strconv.Itoa(i), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: short(f.Annotations["runbook_url"], maxText),
 	}
 	for line := range strings.Lines(f.Annotations["description"]) {
 		line = strings.TrimSpace(line)
@@ -181,6 +187,7 @@ func findingOf(in Input, i int, f check.Finding) finding {
 		if !ok || len(name) > 24 {
 			name, text = "", line
 		}
+		text = short(text, maxText)
 		if slices.Contains(advice, name) {
 			out.Advice = append(out.Advice, fact{name, text})
 			continue
@@ -195,17 +202,18 @@ func gapOf(g check.Unjudged) gap {
 	for _, n := range g.Alerts {
 		names = append(names, n.Alert)
 	}
-	return gap{len(g.Alerts), g.Text, strings.Join(names, ", ")}
+	return gap{len(g.Alerts), short(g.Text, maxText), short(strings.Join(names, ", "), 4*maxText)}
 }
 
 func pathOf(g topo.GPU) path {
-	out := path{GPU: g.Index, Model: g.Model, State: "unknown", Words: g.Words, Remedy: g.Remedy}
+	out := path{GPU: exposition.ValidLabel(g.Index), Model: exposition.ValidLabel(g.Model), State: "unknown", Words: short(g.Words, maxText), Remedy: short(g.Remedy, maxText)}
 	if g.Best != nil {
-		out.NIC, out.Distance, out.Mechanism = g.Best.Device, cmp.Or(g.Best.Topology, g.Best.Distance), g.Best.Mechanism
+		out.NIC, out.Distance = exposition.ValidLabel(g.Best.Device), exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
+		out.Mechanism = exposition.ValidLabel(g.Best.Mechanism)
 		out.State = stateOf(g.Best)
 	}
 	if t := g.Transport; t != nil {
-		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, joined(". To do: ", t.Words, t.Remedy))
+		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". To do: ", t.Words, t.Remedy), maxText))
 	}
 	return out
 }
@@ -215,7 +223,7 @@ func machineHead(m *topo.Machine) string {
 	if len(m.GPUs) == 0 {
 		return s
 	}
-	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(joined(" ", m.Driver, m.Flavour), "not known"), cmp.Or(m.Peermem, "none"))
+	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(joined(" ", m.Driver, m.Flavour)), "not known"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
 }
 
 func loopOf(c Collector) loop {
