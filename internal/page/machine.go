@@ -163,7 +163,7 @@ func (d *drawing) branch(p *piece, b topo.Branch, depth int, at map[string]int) 
 	if r.Side == "" && n.Width != 0 {
 		r.Side = fmt.Sprintf("x%d %s", n.Width, transfers(n.Speed))
 	}
-	r.Whole = joined("; ", r.Title, r.Side, r.Line, r.Mark)
+	r.Whole = short(joined("; ", r.Title, r.Side, r.Line, r.Mark), maxText)
 	r.cut()
 	p.Rows = append(p.Rows, r)
 	parent := len(p.Rows) - 1

@@ -106,7 +106,7 @@ func missing(ib *snapshot.InfiniBand) []MissingDevice {
 		return out
 	}
 	for _, m := range ib.Missing {
-		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress), Reason: m.Reason})
+		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress), Reason: exposition.ValidLabel(m.Reason)})
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func (v *view) ports(in Input) {
 		p := &v.Node.Ports[i]
 		r := portRow{
 			ID: portID(i), Device: p.Device, Number: p.Number, Netdevs: strings.Join(p.Netdevs, ", "), Health: p.Health,
-			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: strings.Join(p.Alerts, ", "), State: cmp.Or(p.State, "not known"),
+			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: cmp.Or(p.State, "not known"),
 		}
 		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
 			r.Why = joined("; ", p.PhysicalState, p.DownReason)
