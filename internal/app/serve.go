@@ -140,7 +140,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		d.rounds = sched
 	}
-	err = m.playEarlier(func() error {
+	err = m.playRounds(func() error {
 		if d != nil {
 			d.round(ctx, 0)
 			return nil

@@ -154,6 +154,9 @@ func tally(r *check.Report) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
+	if len(parts) == 1 {
+		return count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
+	}
 	return count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ") + "."
 }
 

@@ -59,9 +59,10 @@ func browse(t *testing.T) *tab {
 	ended := make(chan struct{})
 	go b.listen(from, ended)
 	t.Cleanup(func() {
+		b.session = ""
+		b.ask("Browser.close", nil, nil)
+		must(t, cmd.Wait())
 		must(t, to.Close())
-		discard(cmd.Process.Kill())
-		discard(cmd.Wait())
 		<-ended
 	})
 	var target struct{ TargetID string }

@@ -29,7 +29,7 @@ func TestScreenshots(t *testing.T) {
 		width, height   int
 		phone           bool
 	}{
-		"page.png":       {"demo", "light", 1280, 1130, false},
+		"page.png":       {"demo", "light", 1280, 1325, false},
 		"page-phone.png": {"downshift-one", "dark", 390, 1130, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,31 +49,55 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// small writes a picture with the 256 colours that it has most of.
+// small writes a picture with 256 colours: of those that are almost the same the one that there is most of.
 func small(t *testing.T, b []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(b))
 	must(t, err)
 	area := full.Bounds()
-	seen := map[color.Color]int{}
+	seen := map[color.NRGBA]int{}
 	for y := area.Min.Y; y < area.Max.Y; y++ {
 		for x := area.Min.X; x < area.Max.X; x++ {
-			seen[full.At(x, y)]++
+			seen[pixel(full, x, y)]++
 		}
 	}
-	colours := slices.SortedFunc(maps.Keys(seen), func(a, b color.Color) int { return cmp.Compare(seen[b], seen[a]) })
-	palette := color.Palette(colours[:min(len(colours), 256)])
-	nearest := map[color.Color]uint8{}
-	for _, c := range colours {
-		nearest[c] = uint8(palette.Index(c))
+	byCount := slices.SortedFunc(maps.Keys(seen), func(a, b color.NRGBA) int { return cmp.Compare(seen[b], seen[a]) })
+	var palette color.Palette
+	for near := 0; ; near = 2*near + 1 {
+		palette = palette[:0]
+		for _, c := range byCount {
+			if !slices.ContainsFunc(palette, func(p color.Color) bool { return distance(p.(color.NRGBA), c) <= near }) {
+				palette = append(palette, c)
+			}
+			if len(palette) > 256 {
+				break
+			}
+		}
+		if len(palette) <= 256 {
+			break
+		}
 	}
 	out := image.NewPaletted(area, palette)
+	nearest := map[color.NRGBA]uint8{}
+	for c := range seen {
+		nearest[c] = uint8(palette.Index(c))
+	}
 	for y := area.Min.Y; y < area.Max.Y; y++ {
 		for x := area.Min.X; x < area.Max.X; x++ {
-			out.SetColorIndex(x, y, nearest[full.At(x, y)])
+			out.SetColorIndex(x, y, nearest[pixel(full, x, y)])
 		}
 	}
 	var w bytes.Buffer
 	must(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&w, out))
 	return w.Bytes()
+}
+
+// distance is that of the squares.
+func distance(a, b color.NRGBA) int {
+	d := func(a, b uint8) int { return (int(a) - int(b)) * (int(a) - int(b)) }
+	return d(a.R, b.R) + d(a.G, b.G) + d(a.B, b.B)
+}
+
+func pixel(m image.Image, x, y int) color.NRGBA {
+	return color.NRGBAModel.Convert(m.At(x, y)).(color.NRGBA)
 }
