@@ -11,7 +11,7 @@ import (
 
 var (
 	gdrJobGIDMismatch = &Desc{
-		Name: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
+		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the entry of the GID table that a job's NCCL_IB_GID_INDEX names is not RoCE v2, on a RoCE port that the job may use. Only while such a job stands.",
 		Labels: []string{"device", "port"},
 		Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",

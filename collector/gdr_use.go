@@ -14,7 +14,7 @@ import (
 
 var (
 	gdrTransport = &Desc{
-		Name: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
+		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "How data of a GPU goes to other hosts now, 1 for the state that is: gdr NICs use the GPU's memory; staging they use host memory, though NCCL had decided for the GPU's; tcp over sockets, between nodes that RDMA joins; host_only its process moves host memory only, or stays on this host; unknown, which is most often so where DMA-BUFs are in use. The other states have no series, and GPUs without a process that has NCCL, or an RDMA device, have none at all.",
 		Labels: []string{"gpu", "UUID", "state"},
 		Source: "docs/gpudirect.md has the conditions",

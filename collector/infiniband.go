@@ -21,7 +21,7 @@ var (
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
 	devicePresent = &Desc{
-		Name: "rdma_device_present", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_present", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Whether an RDMA device is there (1), or is missing (0): the inventory or a pin names it, and it is gone. A device that was renamed, or moved to a container or a virtual machine, is not missing. Where another device has the name now, device is the PCI address.",
 		Labels: []string{"device", "pci_address"},
 		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
@@ -39,7 +39,7 @@ var (
 		Source: "the exporter",
 	}
 	deviceNodeType = &Desc{
-		Name: "rdma_device_node_type_id", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_node_type_id", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Kind of node: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
 		Labels: []string{"device"},
 		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",

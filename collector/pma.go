@@ -25,6 +25,12 @@ func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	}
 }
 
+// ofInfiniBand is for what rules ask of InfiniBand ports only. Some drivers have it on Ethernet as well.
+func ofInfiniBand(c pmaCounter) pmaCounter {
+	c.desc.Of = infinibandPorts
+	return c
+}
+
 var pmaCounters = []pmaCounter{
 	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "bytes", "RDMA bytes sent, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
 	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
@@ -40,13 +46,13 @@ var pmaCounters = []pmaCounter{
 	pma("port_rcv_errors", "rdma_port_receive_errors_total", "", "Packets received with an error.", 1, 16),
 	pma("port_rcv_remote_physical_errors", "rdma_port_receive_remote_physical_errors_total", "", "Packets received with a bad end (EBP): the fault is beyond the neighbour.", 1, 16),
 	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets that a switch could not forward. Absent on InfiniBand, where adapters do not count them.", 1, 16),
-	pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16),
+	ofInfiniBand(pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16)),
 	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw filters; on bnxt_re: transmit errors.", 1, 8),
 	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and dropped because of P_Key or raw filters; on bnxt_re: receive discards.", 1, 8),
 	pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4),
 	pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4),
 	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
-	pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32),
+	ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32)),
 }
 
 // idleOnInfiniBand say nothing there: packets are those of unicast and of multicast (IBA 16.1.4.5), and only switches relay.

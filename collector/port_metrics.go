@@ -7,7 +7,7 @@ import (
 
 var (
 	portInfo = &Desc{
-		Name: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, nvlink_management manages NVLink switches and has nothing else here, unknown cannot be told; a pin overrides.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
 		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; PCI vpd",
@@ -25,7 +25,7 @@ var (
 		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
 	}
 	portWasActive = &Desc{
-		Name: "rdma_port_was_active", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_was_active", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/state over time; the state directory",

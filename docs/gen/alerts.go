@@ -33,6 +33,31 @@ is on, a kernel and a driver that tell, and sometimes a permission.
 
 `
 
+const centralHead = `## Central rules
+
+These are for a central Prometheus only (` + "`rules/central`" + `): what only the sight of many hosts, or of other exporters, tells.
+
+`
+
+const withoutAlert = `## What has no alert
+
+| seen | why nobody is told |
+| --- | --- |
+| a link below what its chip is capable of (` + "`source=\"capability\"`" + `) | it knows neither the switch nor the cable; a pin, the peer, siblings or the port's own past do |
+| corrected bits, however many | normal on PAM4; blocks that FEC could not correct count |
+| CNPs and marks, out of sequence packets | congestion control and adaptive routing at work; RDMACongestion is for information |
+| rnr_nak_retry_err and local_ack_timeout_err by themselves | they count retries that went on |
+| pauses of bnxt_en and ice as shares of time | those drivers count no durations, so that source and victim cannot be told apart |
+| waits for credits of a port whose counter is full | it has 32 bits on mlx5 and stays at its end; RDMACounterSaturated leaves it out, since busy ports fill it |
+| light in the lanes of modules on InfiniBand ports | the kernel reads no module there; ` + "`check`" + ` and rdma_detection_unavailable say so |
+| latched flags of modules | reading clears them for others |
+| speed of GPUs' PCIe links | idle GPUs slow it down; their lanes count |
+| distance of single pairs of GPU and NIC | eight GPUs and eight NICs have far pairs always; the best eligible NIC of each GPU counts |
+| jobs with a net plugin, or on EFA | what they decide is theirs: unknown |
+| thresholds of sensors and modules that make no sense | a high alarm at 0 °C, or one below its low alarm, is none |
+
+`
+
 // alert is the rules of one name.
 type alert struct {
 	name  string
@@ -47,35 +72,41 @@ type commented struct {
 }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
-	alerts, recordings, err := load()
+	alerts, recordings, err := load(rules.Node())
+	if err != nil {
+		return nil, err
+	}
+	central, steps, err := load(rules.Central())
+	if err != nil {
+		return nil, err
+	}
+	files, names, err := rules.Node()
+	if err == nil {
+		err = need(alerts, files, names)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var d document
 	d.WriteString(alertsHead)
-	var rows [][]string
-	for _, a := range alerts {
-		for _, r := range a.rules {
-			rows = append(rows, []string{
-				fmt.Sprintf("[%s](#%s)", a.name, strings.ToLower(a.name)), r.Labels["severity"],
-				r.For.String(), r.KeepFiringFor.String(), fmt.Sprintf("[runbook](%s)", runbook(a.name)),
-			})
-		}
-	}
-	d.table([]string{"alert", "severity", "for", "keep_firing_for", "what to do"}, rows)
+	d.list(alerts)
+	d.WriteString(centralHead)
+	d.list(central)
+	d.WriteString(withoutAlert)
 	d.line("## What they need\n")
-	rows = nil
+	var rows [][]string
 	for _, a := range alerts {
 		rows = append(rows, []string{a.name, codes(a.needs.collectors), plain(strings.Join(a.needs.permissions, "; "))})
 	}
 	d.table([]string{"alert", "collectors", "permission"}, rows)
-	for _, a := range alerts {
+	for _, a := range append(alerts, central...) {
 		meaning, err := meaning(docs, a.name)
 		if err != nil {
 			return nil, err
 		}
 		d.alert(a, meaning)
 	}
+	recordings = append(recordings, steps...)
 	d.line("## Recording rules\n")
 	d.line("Steps of the conditions above.\n")
 	for _, r := range recordings {
@@ -86,13 +117,34 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	return trimmed(d), nil
 }
 
+// list writes a row for each severity of each alert. The rule of a whole host is the same alert for many of its ports or devices.
+func (d *document) list(alerts []alert) {
+	var rows [][]string
+	for _, a := range alerts {
+		for _, r := range a.rules {
+			if strings.HasPrefix(r.Expr, "host:") && len(a.rules) > 1 {
+				continue
+			}
+			rows = append(rows, []string{
+				fmt.Sprintf("[%s](#%s)", a.name, strings.ToLower(a.name)), r.Labels["severity"],
+				r.For.String(), r.KeepFiringFor.String(), fmt.Sprintf("[runbook](%s)", runbook(a.name)),
+			})
+		}
+	}
+	d.table([]string{"alert", "severity", "for", "keep_firing_for", "what to do"}, rows)
+}
+
 func (d *document) alert(a alert, meaning string) {
 	d.line("## %s\n", a.name)
 	d.line("%s\n", meaning)
 	d.line("Runbook: [%s](%s)\n", a.name, runbook(a.name))
 	var summaries []string
 	for _, r := range a.rules {
-		d.line("Severity **%s**, for %s, keep_firing_for %s:\n", r.Labels["severity"], r.For, r.KeepFiringFor)
+		whole := ""
+		if strings.HasPrefix(r.Expr, "host:") {
+			whole = ", one alert for the host"
+		}
+		d.line("Severity **%s**%s, for %s, keep_firing_for %s:\n", r.Labels["severity"], whole, r.For, r.KeepFiringFor)
 		d.comment(r)
 		d.block("promql", r.Expr)
 		if s := r.Annotations["summary"]; !slices.Contains(summaries, s) {
@@ -110,9 +162,8 @@ func (d *document) comment(r commented) {
 	}
 }
 
-// load reads the rules: alerts by name, in the order of the files, and recording rules.
-func load() (alerts []alert, recordings []commented, err error) {
-	files, names, err := rules.Node()
+// load reads a set of rules: alerts by name, in the order of the files, and recording rules.
+func load(files fs.FS, names []string, err error) (alerts []alert, recordings []commented, _ error) {
 	if err != nil {
 		return nil, nil, err
 	}
@@ -142,7 +193,7 @@ func load() (alerts []alert, recordings []commented, err error) {
 			}
 		}
 	}
-	return alerts, recordings, need(alerts, files, names)
+	return alerts, recordings, nil
 }
 
 // comments are those right above the rules of a file, each as one paragraph, in the order of the rules.

@@ -2,6 +2,9 @@ package alerting_test
 
 import (
 	"fmt"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -11,17 +14,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// BenchmarkRound appends and judges a round of 3,000 series of a healthy node, 8 ports among them.
-func BenchmarkRound(b *testing.B) {
-	files, names, err := rules.Node()
-	if err != nil {
-		b.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{Dir: b.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+// largeNode is 3,000 series of a healthy node, 8 ports among them. next is the next round of it.
+func largeNode() (next func() []*dto.MetricFamily) {
 	var families []*dto.MetricFamily
 	for i := range 8 {
 		device := fmt.Sprintf("mlx5_%d", i)
@@ -44,13 +38,89 @@ func BenchmarkRound(b *testing.B) {
 		}
 		families = append(families, family)
 	}
-	now := t0()
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(15 * time.Second)
+	return func() []*dto.MetricFamily {
 		for i, c := range counters {
 			*c.Value += float64(i % 7 * 1000)
 		}
-		step(b, e, now, families...)
+		return families
 	}
+}
+
+// engineOnNode has the rules of the binary.
+func engineOnNode(b *testing.B, dir string) *alerting.Engine {
+	b.Helper()
+	files, names, err := rules.Node()
+	if err != nil {
+		b.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: dir, Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e
+}
+
+// BenchmarkRound appends and judges a round.
+func BenchmarkRound(b *testing.B) {
+	e := engineOnNode(b, b.TempDir())
+	defer e.Close()
+	next, now := largeNode(), t0()
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(15 * time.Second)
+		step(b, e, now, next()...)
+	}
+}
+
+// BenchmarkTwoHours fills the history and reports what all of it costs: CPU time of a round with the writing of blocks and the collection
+// of garbage, resident memory of the process, and how long the store takes to open again.
+func BenchmarkTwoHours(b *testing.B) {
+	const rounds = 2 * 60 * 4
+	for b.Loop() {
+		dir := b.TempDir()
+		e := engineOnNode(b, dir)
+		next, now := largeNode(), t0()
+		before := cpu(b)
+		for range rounds {
+			now = now.Add(15 * time.Second)
+			step(b, e, now, next()...)
+		}
+		b.ReportMetric((cpu(b)-before).Seconds()*1e3/rounds, "ms-CPU/round")
+		b.ReportMetric(memory(b, "VmRSS:"), "MiB-resident")
+		b.ReportMetric(memory(b, "RssAnon:"), "MiB-own") // the rest is the program file
+		b.ReportMetric(float64(e.Stats().Series), "series")
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+		start := time.Now()
+		e = engineOnNode(b, dir)
+		b.ReportMetric(time.Since(start).Seconds()*1e3, "ms/open")
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// memory is a figure of this process in /proc/self/status, in MiB.
+func memory(b *testing.B, what string) float64 {
+	b.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), what)
+	var kib float64
+	if _, err := fmt.Sscan(rest, &kib); err != nil {
+		b.Fatal(err)
+	}
+	return kib / 1024
 }

@@ -118,6 +118,12 @@ func (n *Notifier) read() (*config.Config, map[string][]*targetgroup.Group, stri
 	return conf, groups, string(text), nil
 }
 
+// CheckURL says what is wrong with the URL of an Alertmanager.
+func CheckURL(text string) error {
+	_, err := parseAlertmanager(text)
+	return err
+}
+
 func parseAlertmanager(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
@@ -250,54 +249,4 @@ func (s *store) removeScratch() error {
 	dir := s.dir
 	s.dir = ""
 	return os.RemoveAll(dir)
-}
-
-// Appender is for rules, which the engine evaluates when there is a database.
-func (s *store) Appender(ctx context.Context) storage.Appender { return s.db.Appender(ctx) }
-
-func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.db == nil {
-		return nil, ErrNoStore
-	}
-	return s.db.Querier(mint, maxt)
-}
-
-// gatherer gives the database's own metrics.
-func (s *store) gatherer() prometheus.Gatherer {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.registry == nil {
-		return prometheus.NewRegistry()
-	}
-	return s.registry
-}
-
-// state says whether samples are kept as they ought to be, and how many series there are.
-func (s *store) state() (degraded bool, series uint64) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if s.db != nil {
-		series = s.db.Head().NumSeries()
-	}
-	return s.db == nil || s.place == inMemory && s.opts.Dir != "", series
-}
-
-// span tells what a store from an earlier run holds; zero times for an empty one.
-func (s *store) span() (from, to time.Time) {
-	if s.db == nil {
-		return from, to
-	}
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	for _, b := range s.db.Blocks() {
-		first, last = min(first, b.MinTime()), max(last, b.MaxTime()-1) // a block's end is exclusive
-	}
-	if head := s.db.Head(); head.NumSeries() > 0 {
-		first, last = min(first, head.MinTime()), max(last, head.MaxTime())
-	}
-	if first > last {
-		return time.Time{}, time.Time{}
-	}
-	return time.UnixMilli(first), time.UnixMilli(last)
 }

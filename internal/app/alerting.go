@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -50,6 +52,17 @@ func (a *alertingConfig) check() (err error) {
 	if a.job == "" {
 		return errors.New("--alerting.job: has to be something")
 	}
+	if a.httpFile != "" && len(a.alertmanagers) == 0 {
+		return errors.New("--alerting.alertmanager-config-file: is of no use without --alerting.alertmanager-url")
+	}
+	for i, url := range a.alertmanagers {
+		if err := alerting.CheckURL(url); err != nil {
+			return fmt.Errorf("--alerting.alertmanager-url=%w", err)
+		}
+		if slices.Contains(a.alertmanagers[:i], url) {
+			return fmt.Errorf("--alerting.alertmanager-url=%s: is there twice", url)
+		}
+	}
 	if a.externalLabels, err = alerting.ParseLabels(a.externalPairs); err != nil {
 		return fmt.Errorf("--alerting.external-labels: %w", err)
 	}
@@ -75,7 +88,7 @@ func (a *alertingConfig) notifier(m *machine, o alerting.NotifierOptions) (*aler
 	if len(a.alertmanagers) == 0 {
 		return nil, nil
 	}
-	o.URLs, o.HTTPFile, o.ExternalLabels = a.alertmanagers, a.httpFile, a.externalLabels
+	o.URLs, o.HTTPFile, o.ExternalLabels = a.alertmanagers, a.httpFile, maps.Clone(a.externalLabels)
 	if m.player != nil {
 		if !a.sendReplay {
 			o.Logger.Warn("alerts of a replay are not sent without --replay.send-alerts")
@@ -85,7 +98,7 @@ func (a *alertingConfig) notifier(m *machine, o alerting.NotifierOptions) (*aler
 	}
 	n, err := alerting.NewNotifier(o)
 	if err != nil {
-		return nil, fmt.Errorf("--alerting.alertmanager-url, --alerting.alertmanager-config-file: %w", err)
+		return nil, fmt.Errorf("--alerting.alertmanager-config-file: %w", err)
 	}
 	return n, nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/state"
 )
 
 // storm is a machine of which alerts fire as soon as its recording has been played.
@@ -248,11 +251,11 @@ func TestStateDirectoryTaken(t *testing.T) {
 
 // TestRestartKeepsWaiting: the samples and the alerts of an exporter that ended are those of the next one.
 func TestRestartKeepsWaiting(t *testing.T) {
-	dir, state := tree(t, "dgx-h100-ib"), t.TempDir()
+	dir, kept := tree(t, "dgx-h100-ib"), t.TempDir()
 	put(t, filepath.Join(dir, port0+"state"), "1: DOWN\n")
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: 'count(rdma_port_state_id == 1) > 0', for: 1h}]}]\n")
-	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.rule-files=" + rules, "--alerting.interval=1s"}
+	args := []string{"--path.rootfs=" + dir, "--state.dir=" + kept, "--alerting.rule-files=" + rules, "--alerting.interval=1s"}
 	since := func(s *server) time.Time {
 		for {
 			alerts, err := s.prometheus(t).Alerts(t.Context())
@@ -269,11 +272,53 @@ func TestRestartKeepsWaiting(t *testing.T) {
 		since(s)
 		s.waitFor(t, "rdma_alerting_rounds_total 5") // four seconds
 	})
-	must(t, os.RemoveAll(filepath.Join(state, "alerting", "store")))
-	start := time.Now()
+	must(t, os.RemoveAll(filepath.Join(kept, "alerting", "store")))
+	var known []alerting.Active
+	must(t, state.Read(filepath.Join(kept, "alerting"), &known))
+	known = slices.DeleteFunc(known, func(a alerting.Active) bool { return a.Labels["alertname"] != "X" })
+	if len(known) != 1 || known[0].SeenAt.Sub(known[0].ActiveAt) < 3*time.Second {
+		t.Fatalf("kept: %+v", known)
+	}
 	s := serve(t, args...)
-	s.waitFor(t, "rdma_alerting_rounds_total 2")
-	if again := since(s); !again.Before(start) {
-		t.Errorf("waits since %s, the start was at %s", again, start)
+	again, now := since(s), time.Now()
+	if waited := known[0].SeenAt.Sub(known[0].ActiveAt); now.Sub(again) < waited {
+		t.Errorf("waits since %s, %s before; it had waited for %s", again, now.Sub(again), waited)
+	}
+}
+
+// TestServeLeaksNothing: a program that ends leaves no goroutine, no file and no folder behind.
+func TestServeLeaksNothing(t *testing.T) {
+	scratch := t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	am := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer am.Close()
+	held := func() (goroutines, files int) {
+		am.CloseClientConnections()
+		open, err := os.ReadDir("/proc/self/fd")
+		must(t, err)
+		return runtime.NumGoroutine(), len(open)
+	}
+	life := func() {
+		t.Run("life", func(t *testing.T) {
+			s := serve(t, "--replay="+fixture("no-rdma"), "--alerting.interval=1s", "--alerting.alertmanager-url="+am.URL, "--replay.send-alerts")
+			s.waitFor(t, "rdma_alerting_rounds_total 3")
+		})
+	}
+	life()
+	goroutines, files := held()
+	life()
+	life()
+	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		g, f := held()
+		if g <= goroutines && f <= files {
+			break
+		}
+		if time.Now().After(end) {
+			all := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines and %d files, before %d and %d\n%s", g, f, goroutines, files, all[:runtime.Stack(all, true)])
+		}
+	}
+	if left, err := filepath.Glob(scratch + "/rdma_exporter-*"); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }

@@ -67,14 +67,17 @@ func TestNeedsAreDescs(t *testing.T) {
 	must(t, err)
 	alerts, err := alerting.Needs(files, names)
 	must(t, err)
-	known := map[string]bool{}
+	known := map[string]*exposition.Desc{}
 	for _, m := range readable() {
-		known[m.Desc.Name] = true
+		known[m.Desc.Name] = m.Desc
 	}
 	for _, a := range alerts {
 		for _, m := range a.Need.Metrics() {
-			if !known[m] {
+			switch d := known[m]; {
+			case d == nil:
 				t.Errorf("%s needs %s, which is no Desc", a.Name, m)
+			case d.Scope != exposition.ScopeExporter && d.Asks == "" && d.Of == "" && d.Beside == "":
+				t.Errorf("%s needs %s, whose Desc does not say what its absence means: Asks, Of or Beside", a.Name, m)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -264,12 +265,15 @@ func TestReadStuckAlert(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	start := time.Now()
+	var ahead atomic.Int64 // of the clock, for rounds to be 15 s apart
+	s.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	must(t, j.round(t.Context(), start))
 	fifo := filepath.Join(dir, port0+"state")
 	must(t, os.Remove(fifo))
 	must(t, syscall.Mkfifo(fifo, 0o644))
 	defer release(t, fifo)
 	for at := start.Add(15 * time.Second); at.Before(start.Add(3 * time.Minute)); at = at.Add(15 * time.Second) {
+		ahead.Store(int64(time.Until(at)))
 		must(t, j.round(t.Context(), at))
 	}
 	for _, a := range j.engine.Alerts() {

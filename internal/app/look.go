@@ -56,12 +56,16 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	shown := newProgress(stderr, k.length)
 	defer shown.end()
 	for _, t := range k.times(m) {
-		err = errors.Join(err, m.reach(ctx, t), j.round(ctx, t))
+		reached := m.reach(ctx, t)
+		if reached == nil {
+			reached = j.round(ctx, t)
+		}
+		err = errors.Join(err, reached)
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 			break
 		}
-		shown.show(t, len(j.engine.Alerts()))
+		shown.show(t, len(j.report(c.replay, nil).Findings))
 	}
 	return j.report(c.replay, err), nil
 }

@@ -24,14 +24,14 @@ func newProgress(w io.Writer, length time.Duration) *progress {
 const clearLine = "\r\x1b[K"
 
 // show tells of the round at t.
-func (p *progress) show(t time.Time, alerts int) {
+func (p *progress) show(t time.Time, findings int) {
 	if p.w == nil {
 		return
 	}
 	if p.start.IsZero() {
 		p.start = t
 	}
-	fmt.Fprintf(p.w, "%slooking: %s of %s, alerts pending or firing: %d", clearLine, t.Sub(p.start).Round(time.Second), p.length, alerts)
+	fmt.Fprintf(p.w, "%slooking: %s of %s, findings: %d", clearLine, t.Sub(p.start).Round(time.Second), p.length, findings)
 }
 
 // end takes the line away.

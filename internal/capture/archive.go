@@ -164,6 +164,12 @@ func (a *Archive) parseMeta(data []byte) error {
 	return nil
 }
 
+// leadsOutside says whether a link at p is none that a replay could follow.
+func leadsOutside(p, target string) bool {
+	to := path.Join(path.Dir(p), target)
+	return path.IsAbs(target) || to == ".." || strings.HasPrefix(to, "../")
+}
+
 func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error) {
 	if rest, ok := strings.CutPrefix(name, "+"); ok {
 		offset, p, ok := strings.Cut(rest, "/")
@@ -193,8 +199,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 		return 0, e, errors.New("the path has to be relative and stay inside")
 	}
 	if e.Kind == Link {
-		to := path.Join(path.Dir(e.Path), e.Target)
-		if path.IsAbs(e.Target) || to == ".." || strings.HasPrefix(to, "../") {
+		if leadsOutside(e.Path, e.Target) {
 			return 0, e, errors.New("the link leads outside")
 		}
 	} else if err := e.setMode(mode, data); err != nil {

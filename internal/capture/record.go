@@ -262,11 +262,19 @@ func (r *Recorder) Link(p string) (string, error) {
 	target, err := r.inner.Files.Link(p)
 	switch {
 	case err == nil:
-		r.put(r.canonical(p), Entry{Kind: Link, Target: target}, nil)
+		r.putLink(r.canonical(p), target)
 	case host.IsAbsent(err):
 		r.put(r.canonical(p), Entry{}, err)
 	}
 	return target, err
+}
+
+// putLink records a link. One that leads outside, as /var/run does to /run by an absolute path, is not followed: what is asked for below it
+// fails, and that is recorded.
+func (r *Recorder) putLink(p, target string) {
+	if !leadsOutside(p, target) {
+		r.put(p, Entry{Kind: Link, Target: target}, nil)
+	}
 }
 
 // Resolve records the links on the way.
@@ -276,7 +284,7 @@ func (r *Recorder) Resolve(p string) (string, error) { return host.ResolveBy(r.p
 func (r *Recorder) plainLink(p string) (string, error) {
 	target, err := r.inner.Files.Link(p)
 	if err == nil {
-		r.put(p, Entry{Kind: Link, Target: target}, nil)
+		r.putLink(p, target)
 	}
 	return target, err
 }

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"os"
 	"path"
 	"strings"
 	"syscall"
@@ -177,6 +178,32 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 	}
 	if got := format(t, rec.Archive(Meta{})); !strings.HasSuffix(got, "}\n-- sys/d/x --\n1\n-- sys/d/y --\n1\n-- +30s/sys/d/x --\n2\n") {
 		t.Error(got)
+	}
+}
+
+// A link that leads outside cannot be followed, and its recording can be played all the same: /var/run is one to /run.
+func TestLinksThatLeadOutside(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{os.MkdirAll(dir+"/var", 0o755), os.MkdirAll(dir+"/run", 0o755), os.Symlink("/run", dir+"/var/run"), os.WriteFile(dir+"/run/x", nil, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, err := host.OpenLive(host.Paths{Sys: dir, Proc: dir, RootFS: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	rec := NewRecorder(&live.Host)
+	f := rec.Host().Files
+	_, failed := f.Read("var/run/x", nil)
+	if _, err := f.Link("var/run"); failed == nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	rec.EndRound(0)
+	got := format(t, rec.Archive(Meta{}))
+	if _, err := play(t, parse(t, got)).Host().Files.Read("var/run/x", nil); host.ReasonOf(err) != host.ReasonOf(failed) {
+		t.Errorf("%v, on the machine %v\n%s", err, failed, got)
 	}
 }
 

@@ -1,0 +1,47 @@
+package alerting_test
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// TestQueriesWhileTheStoreIsReplaced: whoever reads beside the rounds gets an answer, or that there is no store, whatever happens to it.
+func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
+	e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
+	defer closeEngine(t, e)
+	now := at(0)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := e.Query(t.Context(), "sum_over_time(state[2h])", at(0)); err != nil && !errors.Is(err, alerting.ErrNoStore) {
+					t.Error(err)
+				}
+				e.Alerts()
+				e.Groups()
+				e.Rules()
+				e.Stats()
+			}
+		})
+	}
+	for range 10 {
+		for range 20 {
+			now = now.Add(15 * time.Second)
+			step(t, e, now, gauge("state", 1, "device", "mlx5_0"))
+		}
+		now = now.Add(-time.Hour) // an empty one
+	}
+	close(stop)
+	wg.Wait()
+}

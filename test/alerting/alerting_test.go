@@ -1,0 +1,167 @@
+//go:build e2e
+
+// Package alerting takes faults from a recorded machine to a notification, through Debian's Prometheus and Alertmanager, on each of the
+// two ways: a central Prometheus that scrapes the exporter, and the exporter by itself.
+package alerting
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/capture"
+)
+
+// faults are recorded machines and the alert that is to come of each. The rules are those of the binary; wait stands for the `for` of that
+// alert where the true one is longer than a test ought to last, and is the same on both ways.
+var faults = []struct{ machine, alert, wait string }{
+	{"downshift-one", "RDMALinkDownshifted", "1m"}, // instead of 5m
+	{"hgx-h200-roce-storm", "RDMAPFCStormSource", ""},
+	{"gdr-staging-live", "RDMAGPUDirectStaging", "1m"}, // instead of 15m
+}
+
+func fixture(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
+
+// TestOneNotification: each fault is notified once on each way, of the same alert.
+func TestOneNotification(t *testing.T) {
+	t.Parallel()
+	exporter := exporterBinary(t)
+	for _, f := range faults {
+		t.Run(f.machine, func(t *testing.T) {
+			t.Parallel()
+			central, own, address, files := newPager(t), newPager(t), free(t), ruleFiles(t, f.alert, f.wait)
+			central.start()
+			own.start()
+			start(t, "http://"+address+"/-/ready", exporter, "--replay="+fixture(f.machine), "--web.listen-address="+address,
+				"--alerting.instance="+address, "--alerting.interval=5s", "--alerting.rule-files="+files,
+				"--alerting.alertmanager-url=http://"+own.address, "--replay.send-alerts")
+			prometheus(t, address, central.address, files)
+
+			alone := own.one(t, f.alert, 3*time.Minute, 0)
+			scraped := central.one(t, f.alert, 3*time.Minute, 30*time.Second)
+			own.one(t, f.alert, 0, 0)
+			if len(alone.Alerts) != len(scraped.Alerts) || len(alone.Alerts) == 0 {
+				t.Fatalf("%d alerts of the exporter, %d of Prometheus", len(alone.Alerts), len(scraped.Alerts))
+			}
+			for i := range alone.Alerts {
+				labels := maps.Clone(alone.Alerts[i].Labels)
+				if labels["replay"] != "true" {
+					t.Errorf("not marked as a replay: %v", labels)
+				}
+				delete(labels, "replay")
+				if got, want := fmt.Sprint(labels), fmt.Sprint(scraped.Alerts[i].Labels); got != want {
+					t.Errorf("labels of the exporter's alert  %s\nlabels of Prometheus' alert %s", got, want)
+				}
+				t.Logf("%v: %s", labels, alone.Alerts[i].Annotations["summary"])
+			}
+		})
+	}
+}
+
+// TestAlertmanagerGone: an Alertmanager that is away for a minute when an alert fires still notifies of it.
+func TestAlertmanagerGone(t *testing.T) {
+	t.Parallel()
+	exporter := exporterBinary(t)
+	pager, address := newPager(t), free(t)
+	// What was recorded of this machine is longer than the `for` of the alert: it fires when the exporter starts.
+	start(t, "http://"+address+"/-/ready", exporter, "--replay="+fixture("downshift-one"), "--web.listen-address="+address,
+		"--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
+	eventually(t, 30*time.Second, func() error { return has(t, address, "RDMALinkDownshifted", "firing") })
+	time.Sleep(time.Minute)
+	pager.start()
+	pager.one(t, "RDMALinkDownshifted", 90*time.Second, 10*time.Second)
+}
+
+// TestKilled: an exporter that is killed while an alert waits goes on waiting where it was, and one that is killed while an alert fires
+// neither ends it nor notifies again.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	exporter := exporterBinary(t)
+	pager, address, state, machine := newPager(t), free(t), t.TempDir(), unpack(t, "dgx-h100-ib")
+	pager.start()
+	run := func() *process {
+		return start(t, "http://"+address+"/-/ready", exporter, "--path.rootfs="+machine, "--state.dir="+state, "--web.listen-address="+address,
+			"--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address)
+	}
+	const alert, wait = "RDMAPortDown", 2 * time.Minute
+	first := run()
+	eventually(t, 30*time.Second, func() error { return has(t, address, "RDMAWatchdog", "firing") })
+	port := filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1")
+	must(t, os.WriteFile(filepath.Join(port, "state"), []byte("1: DOWN\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(port, "phys_state"), []byte("2: Polling\n"), 0o600))
+	eventually(t, 30*time.Second, func() error { return has(t, address, alert, "pending") })
+	const waited = time.Minute
+	time.Sleep(waited)
+	first.end(syscall.SIGKILL)
+	time.Sleep(5 * time.Second)
+	restarted := time.Now()
+	second := run()
+	n := pager.one(t, alert, wait, 5*time.Second)
+	if took := n.came.Sub(restarted); took < wait-waited-20*time.Second || took > wait-waited+20*time.Second {
+		t.Errorf("notified %s after the restart, want about %s", took, wait-waited)
+	}
+
+	second.end(syscall.SIGKILL)
+	time.Sleep(75 * time.Second)
+	run()
+	pager.one(t, alert, 0, 30*time.Second)
+	must(t, has(t, address, alert, "firing"))
+}
+
+// has says whether the exporter tells of an alert in a state.
+func has(t *testing.T, address, alert, state string) error {
+	t.Helper()
+	b, err := get(t.Context(), "http://"+address+"/api/v1/alerts")
+	if err != nil {
+		return err
+	}
+	var answer struct {
+		Data struct {
+			Alerts []struct {
+				Labels map[string]string
+				State  string
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &answer); err != nil {
+		return err
+	}
+	for _, a := range answer.Data.Alerts {
+		if a.Labels["alertname"] == alert && a.State == state {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not %s: %s", alert, state, b)
+}
+
+// unpack makes a machine's files of a capture.
+func unpack(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(fixture(name))
+	must(t, err)
+	a, err := capture.Parse(b)
+	must(t, err)
+	dir := t.TempDir()
+	for _, d := range []string{"sys", "proc", "dev"} {
+		must(t, os.Mkdir(filepath.Join(dir, d), 0o755))
+	}
+	for _, e := range a.Rounds[0].Entries {
+		p := filepath.Join(dir, e.Path)
+		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
+		switch e.Kind {
+		case capture.Link:
+			must(t, os.Symlink(e.Target, p))
+		case capture.Dir:
+			must(t, os.MkdirAll(p, 0o755))
+		case capture.File, capture.Unread:
+			must(t, os.WriteFile(p, e.Data, 0o644))
+		case capture.Error: // the file is not there
+		}
+	}
+	return dir
+}

@@ -1,0 +1,140 @@
+//go:build e2e
+
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const repository = "../.."
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exporterBinary is the one to test.
+func exporterBinary(t *testing.T) string {
+	t.Helper()
+	path := cmp.Or(os.Getenv("RDMA_EXPORTER"), "bin/rdma_exporter")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(repository, path)
+	}
+	path, err := filepath.Abs(path)
+	must(t, err)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("no exporter to test: %v", err)
+	}
+	return path
+}
+
+// TestMain sees to it that there are a Prometheus and an Alertmanager.
+func TestMain(m *testing.M) {
+	cmd := exec.Command("./packages.sh")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "packages.sh:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// process is a server that has been started.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// start starts a server and waits until it is ready. It ends with the test, which shows its log if it fails.
+func start(t *testing.T, ready string, name string, args ...string) *process {
+	t.Helper()
+	log, err := os.CreateTemp(t.TempDir(), "log")
+	must(t, err)
+	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	must(t, p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait() // how it ends is the test's doing
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.end(syscall.SIGTERM)
+		if t.Failed() {
+			b, err := os.ReadFile(log.Name())
+			t.Logf("%s %s: %v\n%s", name, strings.Join(args, " "), err, b)
+		}
+	})
+	eventually(t, 30*time.Second, func() error {
+		select {
+		case <-p.done:
+			return errors.New("it has ended")
+		default:
+		}
+		_, err := get(t.Context(), ready)
+		return err
+	})
+	return p
+}
+
+func (p *process) end(how syscall.Signal) {
+	_ = p.cmd.Process.Signal(how) // it may have ended
+	<-p.done
+}
+
+// free is an address of the loopback interface that nobody listens on.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %.200s", url, resp.Status, b)
+	}
+	return b, err
+}
+
+// eventually asks until there is no error, or time is up.
+func eventually(t *testing.T, limit time.Duration, ask func() error) {
+	t.Helper()
+	end := time.Now().Add(limit)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %s: %v", limit, err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}

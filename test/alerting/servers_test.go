@@ -1,0 +1,139 @@
+//go:build e2e
+
+package alerting
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/rules"
+)
+
+// notification is what Alertmanager posts to a webhook.
+type notification struct {
+	Status string
+	Alerts []struct {
+		Status              string
+		Labels, Annotations map[string]string
+		StartsAt            time.Time
+	}
+	GroupLabels map[string]string
+
+	came time.Time
+}
+
+// pager is who is notified, and the Alertmanager that does it.
+type pager struct {
+	address string // of the Alertmanager
+	start   func() *process
+
+	mu    sync.Mutex
+	calls []notification
+}
+
+// newPager makes an Alertmanager's configuration. Each group of alerts that changes is one more notification, within seconds.
+func newPager(t *testing.T) *pager {
+	t.Helper()
+	p := &pager{address: free(t)}
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		n := notification{came: time.Now()}
+		if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
+			t.Error(err)
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.calls = append(p.calls, n)
+	}))
+	t.Cleanup(hook.Close)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "alertmanager.yml")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, `
+route:
+  receiver: hook
+  group_by: [alertname]
+  group_wait: 1s
+  group_interval: 5s
+  repeat_interval: 1h
+receivers:
+  - name: hook
+    webhook_configs: [{url: %q, send_resolved: true}]
+`, hook.URL), 0o600))
+	p.start = func() *process {
+		return start(t, "http://"+p.address+"/-/ready", "prometheus-alertmanager", "--config.file="+config,
+			"--storage.path="+dir, "--web.listen-address="+p.address, "--cluster.listen-address=")
+	}
+	return p
+}
+
+// of are the notifications of an alert.
+func (p *pager) of(alert string) (out []notification) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.calls {
+		if n.GroupLabels["alertname"] == alert {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// one waits for the notification of an alert, and some time longer, in which no other is to come.
+func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) notification {
+	t.Helper()
+	eventually(t, limit, func() error {
+		if len(p.of(alert)) == 0 {
+			return fmt.Errorf("no notification of %s", alert)
+		}
+		return nil
+	})
+	time.Sleep(longer)
+	calls := p.of(alert)
+	if len(calls) != 1 || calls[0].Status != "firing" {
+		t.Fatalf("notifications of %s: %+v", alert, calls)
+	}
+	return calls[0]
+}
+
+// prometheus starts a central one that scrapes an exporter.
+func prometheus(t *testing.T, exporter, alertmanager, ruleFiles string) {
+	t.Helper()
+	dir, address := t.TempDir(), free(t)
+	config := filepath.Join(dir, "prometheus.yml")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, `
+global: {scrape_interval: 5s, evaluation_interval: 5s}
+rule_files: [%q]
+alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
+scrape_configs:
+  - job_name: rdma_exporter
+    static_configs: [{targets: [%q]}]
+`, ruleFiles, alertmanager, exporter), 0o600))
+	start(t, "http://"+address+"/-/ready", "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir,
+		"--web.listen-address="+address)
+}
+
+// ruleFiles writes the rules of the binary into a folder, one alert's `for` shortened where that is not empty, and returns a glob.
+func ruleFiles(t *testing.T, alert, wait string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, names, err := rules.Node()
+	must(t, err)
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		must(t, err)
+		if wait != "" {
+			text = regexp.MustCompile(`(alert: `+alert+`\n(?:.*\n)*?\s+for: )\w+`).ReplaceAll(text, []byte("${1}"+wait))
+		}
+		must(t, os.WriteFile(filepath.Join(dir, path.Base(name)), text, 0o600))
+	}
+	return filepath.Join(dir, "*.yml")
+}
