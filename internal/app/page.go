@@ -1,10 +1,7 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -35,8 +32,8 @@ type shown struct {
 	host    string
 	page    *page.Page
 
-	mu   sync.Mutex // one page is made at a time
-	kept []byte     // the last one
+	mu   sync.Mutex // the history is read by one at a time
+	kept page.Input // the last one
 	of   *rounds.Picture
 	at   time.Time
 }
@@ -73,69 +70,58 @@ func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 	return x.sched.CollectWithin(ctx, nil, x.young)
 }
 
-// input is what is known of a picture. The history is read for the page and the node, and not for the topology.
-func (x *shown) input(ctx context.Context, p *rounds.Picture, history bool) (page.Input, error) {
+// input is what is known of the node. One reading of the history serves all who look.
+func (x *shown) input(ctx context.Context) (page.Input, error) {
+	p, err := x.picture(ctx)
+	if err != nil {
+		return page.Input{}, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p == nil || p != x.of || time.Since(x.at) > pageKept {
+		in, err := x.read(ctx, p)
+		if err != nil {
+			return in, err
+		}
+		x.kept, x.of, x.at = in, p, time.Now()
+	}
+	return x.kept, nil
+}
+
+func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error) {
 	in := page.Input{Exporter: version.Version, Machine: x.machine, Host: x.host, Now: time.Now()}
 	if p == nil {
 		return in, nil
 	}
 	in.Read, in.Node, in.Families = p.Read, &p.Node, p.Families
-	if x.daemon == nil || !history {
+	if x.daemon == nil {
 		return in, nil
 	}
 	report := x.daemon.report()
 	in.Report, in.Alerts, in.Interval = &report, x.daemon.engine.Alerts(), x.daemon.config.interval
-	var err error
-	if in.History, err = page.ReadHistory(ctx, x.daemon.engine); err != nil {
-		return in, fmt.Errorf("cannot read the history: %w", err)
-	}
-	return in, nil
+	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
+	return in, ctx.Err()
 }
 
 func (x *shown) html(ctx context.Context, w io.Writer) error {
-	p, err := x.picture(ctx)
+	in, err := x.input(ctx)
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if p == nil || p != x.of || time.Since(x.at) > pageKept {
-		in, err := x.input(ctx, p, true)
-		if err != nil {
-			return err
-		}
-		n := page.New(in)
-		var b bytes.Buffer
-		if err := x.page.Render(&b, in, &n, page.Topology(in)); err != nil {
-			return err
-		}
-		x.kept, x.of, x.at = b.Bytes(), p, time.Now()
-	}
-	_, err = w.Write(x.kept)
-	return err
+	n := page.New(in)
+	return x.page.Render(w, in, &n, page.Topology(in))
 }
 
 func (x *shown) node(ctx context.Context, w io.Writer) error {
-	p, err := x.picture(ctx)
+	in, err := x.input(ctx)
 	if err != nil {
 		return err
 	}
-	in, err := x.input(ctx, p, true)
-	if err != nil {
-		return err
-	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(page.New(in))
+	return printJSON(w, page.New(in))
 }
 
 func (x *shown) topology(ctx context.Context, w io.Writer) error {
-	p, err := x.picture(ctx)
-	if err != nil {
-		return err
-	}
-	in, err := x.input(ctx, p, false)
+	in, err := x.input(ctx)
 	if err != nil {
 		return err
 	}

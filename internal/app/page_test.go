@@ -94,6 +94,27 @@ func BenchmarkPage(b *testing.B) {
 	}
 }
 
+// BenchmarkHistory asks for two hours of the largest machine, each 15 s a round.
+func BenchmarkHistory(b *testing.B) {
+	m, sched := open(b, fixture("hgx-h200-roce"))
+	fsys, files, err := rules.Node()
+	must(b, err)
+	engine, err := alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: "gpu-1:10879"})
+	must(b, err)
+	b.Cleanup(func() { must(b, engine.Close()) })
+	first := m.player.Times()[0]
+	for at := time.Duration(0); at < 2*time.Hour; at += 15 * time.Second {
+		must(b, m.seek(first.Add(at)))
+		p, err := sched.CollectWithin(b.Context(), nil, 0)
+		must(b, err)
+		must(b, engine.Append(p.Read, exposition.DTO(p.Families)))
+	}
+	for b.Loop() {
+		_, err := page.ReadHistory(b.Context(), engine)
+		must(b, err)
+	}
+}
+
 // TestServePage: the page, its JSON and its files, with a prefix, for those who may ask.
 func TestServePage(t *testing.T) {
 	s := serve(t, "--replay="+fixture("downshift-one"), "--web.route-prefix=/rdma")

@@ -31,6 +31,8 @@ type Input struct {
 	Report   *check.Report // nil: nothing is judged
 	Alerts   []alerting.Alert
 	History  *History // nil: nothing is kept
+	// NoHistory says why the history cannot be read, where there ought to be one.
+	NoHistory error
 }
 
 // Node is what the page shows but for the plots, and what GET /api/v1/node answers: docs/api.md.

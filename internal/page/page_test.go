@@ -268,6 +268,11 @@ func TestNoHistory(t *testing.T) {
 	if _, err := ReadHistory(t.Context(), noSource{now()}); err == nil {
 		t.Error("no store, no error")
 	}
+	in := node("mlx5_0")
+	in.History, in.NoHistory = nil, alerting.ErrNoStore
+	if html := render(t, in); !strings.Contains(html, "there is no history: no place for the samples") || !strings.Contains(html, "mlx5_0/1") {
+		t.Error("a store that fails takes the page with it, or is not told of")
+	}
 }
 
 func TestText(t *testing.T) {

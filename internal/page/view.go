@@ -30,6 +30,7 @@ type view struct {
 	Paths    []path
 	Rows     []portRow
 	Plots    string // what the plots cover; empty where there are none
+	NoPlot   string // why there are none
 	Pauses   bool   // there is a port that may have PFC
 	NoPlots  int    // ports without plots, since there are too many
 	Gaps     []gap
@@ -105,6 +106,9 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 		v.Holds = append(v.Holds, held{Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
 	}
 	v.ports(in)
+	if in.NoHistory != nil {
+		v.NoPlot = short(in.NoHistory.Error(), maxText)
+	}
 	for _, c := range n.Collectors {
 		v.Loops = append(v.Loops, loopOf(c))
 	}
