@@ -174,6 +174,21 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 	}
 }
 
+// TestPageReadsNothing: while rules are judged the page shows the round that they saw, and asks for no other.
+func TestPageReadsNothing(t *testing.T) {
+	d := &daemon{}
+	x := &shown{daemon: d} // without a scheduler that could collect
+	if p, err := x.picture(t.Context()); p != nil || err != nil {
+		t.Errorf("before the first round: %v, %v", p, err)
+	}
+	round := &rounds.Picture{}
+	d.seen.note(round)
+	d.seen.note(nil)
+	if p, err := x.picture(t.Context()); p != round || err != nil {
+		t.Errorf("%v, %v", p, err)
+	}
+}
+
 // TestPageWithoutAlerting: the state, no verdict and no history; whoever looks does not make the machine be read more often than for
 // a scrape.
 func TestPageWithoutAlerting(t *testing.T) {

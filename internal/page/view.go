@@ -3,8 +3,8 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,8 +95,8 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 		v.Paths = append(v.Paths, pathOf(g))
 	}
 	if in.Report != nil {
-		for i, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
-			v.Findings = append(v.Findings, findingOf(in, i, f))
+		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
+			v.Findings = append(v.Findings, findingOf(in, f))
 		}
 		for _, g := range in.Report.Gaps() {
 			v.Gaps = append(v.Gaps, gapOf(g))
@@ -183,9 +183,9 @@ func (v *view) when(in Input) {
 // advice are the lines of a description that say what to do.
 var advice = []string{"Look", "Do", "Drain"}
 
-func findingOf(in Input, i int, f check.Finding) finding {
+func findingOf(in Input, f check.Finding) finding {
 	out := finding{
-		ID: "d-finding-" + strconv.Itoa(i), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
+		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
 		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: short(f.Annotations["runbook_url"], maxText),
 	}
 	for line := range strings.Lines(f.Annotations["description"]) {
@@ -202,6 +202,13 @@ func findingOf(in Input, i int, f check.Finding) finding {
 		out.Evidence = append(out.Evidence, fact{name, text})
 	}
 	return out
+}
+
+// findingID is the same for the same alert each time, so that the script finds what somebody has opened.
+func findingID(f check.Finding) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))
+	return fmt.Sprintf("d-%x", h.Sum64())
 }
 
 func gapOf(g check.Unjudged) gap {

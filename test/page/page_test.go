@@ -33,7 +33,7 @@ func serve(t *testing.T, replay string, args ...string) string {
 	must(t, err)
 	address := free.Addr().String()
 	must(t, free.Close())
-	if replay != "demo" {
+	if replay != "demo" && !filepath.IsAbs(replay) {
 		replay = filepath.Join("../../fixtures/sysfs", replay+".txtar")
 	}
 	cmd := exec.Command(binary, append([]string{"--replay=" + replay, "--web.listen-address=" + address, "--state.dir=" + t.TempDir()}, args...)...)
@@ -163,6 +163,33 @@ func (b *tab) wellMade(url string) {
 	if f := b.faults(); len(f) > 0 {
 		b.t.Errorf("faults: %s", f)
 	}
+}
+
+// TestHostileHost: what the machine calls itself and its parts stays text.
+func TestHostileHost(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../fixtures/sysfs/hgx-h200-roce.txtar")
+	must(t, err)
+	const evil = `<script>document.title='x'</script><img src=x onerror=alert(1)>`
+	capture := strings.NewReplacer(`"hgx-h200-07"`, `"<script>alert(1)</script>"`, "NVIDIA H200", evil).Replace(string(b))
+	file := filepath.Join(t.TempDir(), "evil.txtar")
+	must(t, os.WriteFile(file, []byte(capture), 0o600))
+	url := serve(t, file)
+	page := browse(t)
+	page.size(1280, 900, false)
+	page.open(url)
+	for expression, want := range map[string]string{
+		"document.querySelector('.host').textContent": "<script>alert(1)</script>",
+		"document.title": "OK: <script>alert(1)</script>",
+		"document.querySelectorAll('body script, img').length":                               "0",
+		"document.querySelector('#d-paths tbody th').textContent":                            "0 " + evil,
+		"document.querySelector('.gpu title').textContent.startsWith('GPU 0 <script>docum')": "true",
+	} {
+		if got := page.eval("%s", expression); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+	page.wellMade(url)
 }
 
 // TestStormFires: an alert comes up while somebody looks, without a touch of the page.
