@@ -35,7 +35,7 @@ run: ## build and serve this host's fabric; without an RDMA device, the recorded
 
 .PHONY: demo
 demo: build ## build and serve the recorded demo node: its page, metrics and firing alerts
-	@echo "The page: http://localhost$(ADDRESS)/"
+	@echo "The page: http://localhost:$(lastword $(subst :, ,$(ADDRESS)))/"
 	@exec $(BIN)/rdma_exporter --replay demo --web.listen-address=$(ADDRESS)
 
 .PHONY: screenshots

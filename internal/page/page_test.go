@@ -277,11 +277,28 @@ func TestNoHistory(t *testing.T) {
 
 func TestText(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{bits(400e9), "400 Gb/s"}, {bits(97.64e9), "97.6 Gb/s"}, {bits(2400e9), "2400 Gb/s"}, {bits(0), "0 b/s"}, {bits(1234), "1.23 kb/s"},
-		{percent(0), "0%"}, {percent(0.0004), "<0.1%"}, {percent(0.034), "3.4%"}, {percent(0.97), "97%"}, {percent(1), "100%"},
-		{large(1234567), "1\u202f234\u202f567"}, {large(12), "12"}, {large(481), "481"},
-		{ago(70 * time.Minute), "1h10m"}, {ago(3 * time.Hour), "3h"}, {ago(90 * time.Second), "1m"}, {ago(72 * time.Hour), "3d"}, {ago(0), "0s"},
-		{short("NVIDIA H200", 6), "NVIDI…"}, {short("x", 0), "…"}, {both("1 Gb/s", "2 Gb/s"), "↑ 1 ↓ 2 Gb/s"}, {both("1 Gb/s", "2 Mb/s"), "↑ 1 Gb/s ↓ 2 Mb/s"},
+		{bits(400e9), "400 Gb/s"},
+		{bits(97.64e9), "97.6 Gb/s"},
+		{bits(2400e9), "2400 Gb/s"},
+		{bits(0), "0 b/s"},
+		{bits(1234), "1.23 kb/s"},
+		{percent(0), "0%"},
+		{percent(0.0004), "<0.1%"},
+		{percent(0.034), "3.4%"},
+		{percent(0.97), "97%"},
+		{percent(1), "100%"},
+		{large(1234567), "1\u202f234\u202f567"},
+		{large(12), "12"},
+		{large(481), "481"},
+		{ago(70 * time.Minute), "1h10m"},
+		{ago(3 * time.Hour), "3h"},
+		{ago(90 * time.Second), "1m"},
+		{ago(72 * time.Hour), "3d"},
+		{ago(0), "0s"},
+		{short("NVIDIA H200", 6), "NVIDI…"},
+		{short("x", 0), "…"},
+		{both("1 Gb/s", "2 Gb/s"), "↑ 1 ↓ 2 Gb/s"},
+		{both("1 Gb/s", "2 Mb/s"), "↑ 1 Gb/s ↓ 2 Mb/s"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)
