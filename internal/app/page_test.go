@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"encoding/json"
+	"html"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -78,6 +79,20 @@ func TestPageIsSmall(t *testing.T) {
 				t.Errorf("%d bytes", n)
 			}
 		})
+	}
+}
+
+// TestPageDenied: what may not be read stands there with what would permit it, and what the reads of a collector lacked.
+func TestPageDenied(t *testing.T) {
+	in := looked(t, "odd-files")
+	text := html.UnescapeString(string(rendered(t, in)))
+	if denied := page.New(in).Denied; len(denied) == 0 {
+		t.Error("nothing is denied")
+	} else if want := "<strong>" + denied[0].Source + "</strong>: it needs <code>" + denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
+		t.Errorf("without %q", want)
+	}
+	if !strings.Contains(text, "items left alone") {
+		t.Error("does not tell of items that are left alone")
 	}
 }
 
