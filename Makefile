@@ -53,6 +53,7 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) test ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
+	cd dashboards/gen && $(GO) run .
 
 .PHONY: check
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
@@ -63,6 +64,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amt
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
+	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
@@ -87,6 +89,7 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m -v ./test/alerting
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/page
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/dashboards
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
 

@@ -1,35 +1,30 @@
-// Package dashboards holds the Grafana dashboards. The tests keep their expressions in step with what is exported.
 package dashboards
 
 import (
 	"encoding/json"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/prometheus/model/rulefmt"
-	"github.com/prometheus/prometheus/promql/parser"
-
-	"rdma_exporter/collector"
-	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/rounds"
-	"rdma_exporter/rules"
 )
 
 type dashboard struct {
-	UID        string  `json:"uid"`
-	Title      string  `json:"title"`
-	ID         *int    `json:"id"`
-	Panels     []panel `json:"panels"`
-	Templating struct {
+	UID           string  `json:"uid"`
+	Title         string  `json:"title"`
+	ID            *int    `json:"id"`
+	SchemaVersion int     `json:"schemaVersion"`
+	Panels        []panel `json:"panels"`
+	Templating    struct {
 		List []variable `json:"list"`
 	} `json:"templating"`
+	Annotations struct {
+		List []struct {
+			Name, Expr string
+			Datasource datasource
+		} `json:"list"`
+	} `json:"annotations"`
+	text string // the file
 }
 
 type panel struct {
@@ -40,11 +35,33 @@ type panel struct {
 	Datasource  datasource `json:"datasource"`
 	FieldConfig struct {
 		Defaults struct {
-			Unit string `json:"unit"`
+			Unit     string    `json:"unit"`
+			Mappings []mapping `json:"mappings"`
 		} `json:"defaults"`
+		Overrides []struct {
+			Matcher struct {
+				ID      string `json:"id"`
+				Options string `json:"options"`
+			} `json:"matcher"`
+			Properties []struct {
+				ID    string          `json:"id"`
+				Value json.RawMessage `json:"value"`
+			} `json:"properties"`
+		} `json:"overrides"`
 	} `json:"fieldConfig"`
-	GridPos place    `json:"gridPos"`
-	Targets []target `json:"targets"`
+	GridPos         place    `json:"gridPos"`
+	Targets         []target `json:"targets"`
+	Transformations []struct {
+		ID      string `json:"id"`
+		Options struct {
+			ExcludeByName map[string]bool   `json:"excludeByName"`
+			RenameByName  map[string]string `json:"renameByName"`
+		} `json:"options"`
+	} `json:"transformations"`
+}
+
+type mapping struct {
+	Options map[string]struct{ Text, Color string } `json:"options"`
 }
 
 type datasource struct {
@@ -59,48 +76,60 @@ func (a place) overlaps(b place) bool {
 }
 
 type target struct {
-	RefID      string     `json:"refId"`
-	Expr       string     `json:"expr"`
-	Datasource datasource `json:"datasource"`
+	RefID        string     `json:"refId"`
+	Expr         string     `json:"expr"`
+	LegendFormat string     `json:"legendFormat"`
+	Format       string     `json:"format"`
+	Instant      bool       `json:"instant"`
+	Datasource   datasource `json:"datasource"`
 }
 
 type variable struct {
-	Name       string `json:"name"`
-	Type       string `json:"type"`
-	Definition string `json:"definition"`
+	Name       string     `json:"name"`
+	Type       string     `json:"type"`
+	Definition string     `json:"definition"`
+	IncludeAll bool       `json:"includeAll"`
+	AllValue   string     `json:"allValue"`
+	Datasource datasource `json:"datasource"`
+}
+
+// uids are those that links from elsewhere, and from an Alertmanager's templates, go to: they do not change.
+var uids = map[string]string{
+	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "roce.json": "rdma-roce", "optics.json": "rdma-optics", "gpudirect.json": "rdma-gpudirect",
 }
 
 func load(t *testing.T) map[string]dashboard {
 	t.Helper()
-	names, err := filepath.Glob("*.json")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no dashboards: %v", err)
+	files, names, err := All()
+	if err != nil {
+		t.Fatal(err)
 	}
 	out := map[string]dashboard{}
 	for _, name := range names {
-		b, err := os.ReadFile(name)
+		b, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var d dashboard
+		d := dashboard{text: string(b)}
 		if err := json.Unmarshal(b, &d); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		out[name] = d
 	}
+	if len(out) != len(uids) {
+		t.Fatalf("%d dashboards, want %d", len(out), len(uids))
+	}
 	return out
 }
 
 func TestLayout(t *testing.T) {
-	uids := map[string]string{}
 	for name, d := range load(t) {
-		if want := "rdma-" + strings.TrimSuffix(name, ".json"); d.UID != want {
-			t.Errorf("%s: uid %q, want %q", name, d.UID, want)
+		if d.UID != uids[name] || d.Title == "" || d.ID != nil {
+			t.Errorf("%s: uid %q, title %q, id %v, want %q, some, none", name, d.UID, d.Title, d.ID, uids[name])
 		}
-		if d.Title == "" || uids[d.UID] != "" || d.ID != nil {
-			t.Errorf("%s: title %q, other dashboard with its uid %q, id %v, want a title, none, null", name, d.Title, uids[d.UID], d.ID)
+		if d.SchemaVersion != 39 {
+			t.Errorf("%s: schema version %d, want that of Grafana 10.4, which later ones migrate", name, d.SchemaVersion)
 		}
-		uids[d.UID] = name
 		ids := map[int]string{}
 		for i, p := range d.Panels {
 			if p.ID == 0 || ids[p.ID] != "" {
@@ -111,9 +140,12 @@ func TestLayout(t *testing.T) {
 				if p.GridPos.overlaps(o.GridPos) {
 					t.Errorf("%s: %s lies on %s", name, p.Title, o.Title)
 				}
+				if p.Title == o.Title {
+					t.Errorf("%s: two panels %s", name, p.Title)
+				}
 			}
-			if p.GridPos.X+p.GridPos.W > 24 {
-				t.Errorf("%s: %s is wider than the grid", name, p.Title)
+			if p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W == 0 || p.GridPos.H == 0 {
+				t.Errorf("%s: %s does not fit the grid: %+v", name, p.Title, p.GridPos)
 			}
 		}
 	}
@@ -130,12 +162,18 @@ func TestPanelsExplainThemselves(t *testing.T) {
 			}
 			refs := map[string]bool{}
 			for _, q := range p.Targets {
-				if refs[q.RefID] {
+				if refs[q.RefID] || q.RefID == "" {
 					t.Errorf("%s: %s: two queries %s", name, p.Title, q.RefID)
 				}
 				refs[q.RefID] = true
+				if now := p.Type == "table" || p.Type == "stat"; q.Instant != now || (q.Format == "table") != (p.Type == "table") {
+					t.Errorf("%s: %s: %s: a table and a number are of this moment, all others over time", name, p.Title, q.RefID)
+				}
+				if q.LegendFormat == "" && p.Type != "table" && p.Type != "stat" {
+					t.Errorf("%s: %s: %s: no legend", name, p.Title, q.RefID)
+				}
 				for _, ds := range []datasource{p.Datasource, q.Datasource} {
-					if ds != (datasource{"prometheus", "${datasource}"}) {
+					if ds != chosen {
 						t.Errorf("%s: %s: %s: data source %v, want the chosen one", name, p.Title, q.RefID, ds)
 					}
 				}
@@ -144,128 +182,127 @@ func TestPanelsExplainThemselves(t *testing.T) {
 	}
 }
 
-// types are those of the metrics that expressions may read. A recording rule's is a gauge.
-func types(t *testing.T) map[string]exposition.Type {
-	t.Helper()
-	out := map[string]exposition.Type{}
-	for _, c := range collector.All(collector.Options{}) {
-		for _, d := range c.Descs {
-			out[d.Name] = d.Type
-		}
-	}
-	for _, d := range rounds.Descs {
-		out[d.Name] = d.Type
-	}
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), promslog.NewNopLogger())
-		if len(errs) > 0 {
-			t.Fatalf("%s: %v", name, errs)
-		}
-		for _, g := range parsed.Groups {
-			for _, r := range g.Rules {
-				if r.Record != "" {
-					out[r.Record] = exposition.Gauge
-				}
-			}
-		}
-	}
-	return out
-}
+var chosen = datasource{"prometheus", "${datasource}"}
 
-// window stands for $__rate_interval when an expression is parsed.
-const window = "4242s"
-
-func TestExpressions(t *testing.T) {
-	types := types(t)
+// TestTables: what a table shows and colours are columns that it has.
+func TestTables(t *testing.T) {
+	known := metrics(t)
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
-			for _, q := range p.Targets {
-				for _, fault := range faults(strings.ReplaceAll(q.Expr, "$__rate_interval", window), types) {
-					t.Errorf("%s: %s: %s: %s", name, p.Title, q.RefID, fault)
+			if p.Type != "table" {
+				continue
+			}
+			if len(p.Targets) > 1 && p.Transformations[0].ID != "merge" {
+				t.Errorf("%s: %s: several queries make several tables", name, p.Title)
+			}
+			organize := p.Transformations[len(p.Transformations)-1].Options
+			var titles []string
+			for field, title := range organize.RenameByName {
+				titles = append(titles, title)
+				if organize.ExcludeByName[field] {
+					t.Errorf("%s: %s: %s is both shown and not", name, p.Title, field)
 				}
-				for _, v := range regexp.MustCompile(`\$(\w+)`).FindAllStringSubmatch(q.Expr, -1) {
-					if v[1] != "__rate_interval" && !slices.ContainsFunc(d.Templating.List, func(x variable) bool { return x.Name == v[1] }) {
-						t.Errorf("%s: %s: %s: no variable %s", name, p.Title, q.RefID, v[0])
+			}
+			for _, q := range p.Targets {
+				field := "Value #" + q.RefID
+				if len(p.Targets) == 1 {
+					field = "Value"
+				}
+				if organize.RenameByName[field] == "" && !organize.ExcludeByName[field] {
+					t.Errorf("%s: %s: the values of %s have no column", name, p.Title, q.RefID)
+				}
+				for _, l := range labels(nodes(t, windows.Replace(q.Expr))[0], known) {
+					if organize.RenameByName[l] == "" && !organize.ExcludeByName[l] {
+						t.Errorf("%s: %s: label %s has no column", name, p.Title, l)
 					}
 				}
 			}
-		}
-		for _, v := range d.Templating.List {
-			if v.Type != "query" {
-				continue
-			}
-			m := regexp.MustCompile(`^label_values\((.*), (\w+)\)$`).FindStringSubmatch(v.Definition)
-			if m == nil {
-				t.Errorf("%s: variable %s: %s is no label_values(…)", name, v.Name, v.Definition)
-				continue
-			}
-			for _, fault := range faults(m[1], types) {
-				t.Errorf("%s: variable %s: %s", name, v.Name, fault)
+			for _, o := range p.FieldConfig.Overrides {
+				if !slices.Contains(titles, o.Matcher.Options) {
+					t.Errorf("%s: %s: no column %s", name, p.Title, o.Matcher.Options)
+				}
 			}
 		}
 	}
 }
 
-// faults lists what is wrong with an expression: it does not parse, it reads a metric that is not exported, it reads a
-// counter otherwise than by rate or increase over the rate interval, or something else so.
-func faults(expr string, types map[string]exposition.Type) (out []string) {
-	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
-	if err != nil {
-		return []string{err.Error()}
+// TestColoursHaveWords: what is told by a colour is told by a word as well, and red is never set against green.
+func TestColoursHaveWords(t *testing.T) {
+	for name, d := range load(t) {
+		for _, p := range d.Panels {
+			all := slices.Clone(p.FieldConfig.Defaults.Mappings)
+			for _, o := range p.FieldConfig.Overrides {
+				for _, v := range o.Properties {
+					var m []mapping
+					if v.ID == "mappings" && json.Unmarshal(v.Value, &m) == nil {
+						all = append(all, m...)
+					}
+				}
+			}
+			for _, m := range all {
+				for value, to := range m.Options {
+					if to.Text == "" {
+						t.Errorf("%s: %s: %s has a colour and no word", name, p.Title, value)
+					}
+				}
+			}
+			if len(p.FieldConfig.Defaults.Mappings) == 0 && p.Type == "state-timeline" {
+				t.Errorf("%s: %s: states have no words", name, p.Title)
+			}
+		}
+		if m := regexp.MustCompile(`"[a-z-]*green"|palette-classic[a-z-]*|continuous-GrYlRd|continuous-RdYlGr`).FindString(d.text); m != "" {
+			t.Errorf("%s: %s: people who do not tell red from green cannot read it", name, m)
+		}
 	}
-	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
-		s, ok := n.(*parser.VectorSelector)
-		if !ok {
-			return nil
-		}
-		kind, known := types[s.Name]
-		if !known {
-			out = append(out, s.Name+" is not exported")
-		}
-		if known && (kind == exposition.Counter) != isRate(path) {
-			out = append(out, s.Name+": counters, and nothing else, go under rate or increase over $__rate_interval")
-		}
-		return nil
-	})
-	return out
 }
 
-// isRate tells the path to a selector that stands directly below rate or increase.
-func isRate(path []parser.Node) bool {
-	if len(path) < 2 {
-		return false
+// builtIn are variables of Grafana itself.
+var builtIn = regexp.MustCompile(`^__(rate_interval|range|url_time_range|all|field\.labels\.\w+|data\.fields\.\w+|value\.raw)$`)
+
+// TestVariables: each that is used exists, and each that there is can be chosen where there is no such label.
+func TestVariables(t *testing.T) {
+	known := metrics(t)
+	for name, d := range load(t) {
+		for _, m := range regexp.MustCompile(`\$(?:(\w+)|\{([\w.]+)(?::\w+)?\})`).FindAllStringSubmatch(d.text, -1) {
+			used := m[1] + m[2]
+			if !builtIn.MatchString(used) && !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == used }) {
+				t.Errorf("%s: no variable %s", name, m[0])
+			}
+		}
+		for i, v := range d.Templating.List {
+			if want := []string{"datasource", "cluster", "job", "instance", "device"}; v.Name != want[i] {
+				t.Errorf("%s: variable %d is %s, want %s", name, i, v.Name, want[i])
+			}
+			if !strings.Contains(d.text, "$"+v.Name) && !strings.Contains(d.text, "${"+v.Name) {
+				t.Errorf("%s: variable %s is not used", name, v.Name)
+			}
+			if v.Type == "query" {
+				m := labelValues.FindStringSubmatch(v.Definition)
+				if m == nil || v.Datasource != chosen || !slices.Contains(labels(nodes(t, m[1])[0], known), m[2]) {
+					t.Errorf("%s: variable %s: %v %s, want label_values(…) of the chosen data source, of a label that there is", name, v.Name, v.Datasource, v.Definition)
+				}
+			}
+			if v.Name == "cluster" && (!v.IncludeAll || v.AllValue != ".*") {
+				t.Errorf("%s: cluster: hosts without that label cannot be chosen", name)
+			}
+		}
 	}
-	m, ok := path[len(path)-1].(*parser.MatrixSelector)
-	if !ok || m.Range.Seconds() != 4242 {
-		return false
-	}
-	c, ok := path[len(path)-2].(*parser.Call)
-	return ok && (c.Func.Name == "rate" || c.Func.Name == "increase")
 }
 
-func TestFaults(t *testing.T) {
-	types := map[string]exposition.Type{"c_total": exposition.Counter, "g": exposition.Gauge}
-	for expr, want := range map[string]int{
-		`sum(rate(c_total[4242s])) > 0`:         0,
-		`max(g{a=~"$b"}) * 8`:                   0,
-		`c_total`:                               1,
-		`rate(c_total[5m])`:                     1,
-		`max_over_time(c_total[4242s])`:         1,
-		`rate(g[4242s])`:                        1,
-		`increase(c_total[4242s]) + other - h`:  2,
-		`sum(`:                                  1,
-		`sum by (a) (increase(c_total[4242s]))`: 0,
-	} {
-		if got := faults(expr, types); len(got) != want {
-			t.Errorf("%s: %d faults %v, want %d", expr, len(got), got, want)
+// TestLinks: to dashboards that there are.
+func TestLinks(t *testing.T) {
+	for name, d := range load(t) {
+		links := regexp.MustCompile(`\bd/([\w-]+)\?`).FindAllStringSubmatch(d.text, -1)
+		if len(links) == 0 {
+			t.Errorf("%s: nothing leads to a host", name)
+		}
+		for _, m := range links {
+			if !slices.Contains([]string{uids["fabric.json"], uids["node.json"], uids["roce.json"], uids["optics.json"], uids["gpudirect.json"]}, m[1]) {
+				t.Errorf("%s: no dashboard %s", name, m[1])
+			}
+		}
+		if len(d.Annotations.List) != 1 || d.Annotations.List[0].Datasource != chosen {
+			t.Errorf("%s: wants the alerts as marks, of the chosen data source", name)
 		}
 	}
 }

@@ -88,6 +88,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	top := a.Command("topo", "Draw the machine: GPUs and NICs in the PCI tree, their distances, and whether data goes between them directly.")
 	var t topoConfig
 	t.flags(top)
+	boards := a.Command("dashboards", "Write out the Grafana dashboards of this version.")
+	var b dashboardsConfig
+	b.flags(boards)
 
 	command, err := a.Parse(joinDash(args))
 	if done { // --help, --version
@@ -124,6 +127,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return runRules(&r, stdout)
 	case top.FullCommand():
 		return runTopo(ctx, &c, &t, stdout, log)
+	case boards.FullCommand():
+		return runDashboards(&b)
 	default:
 		return runServe(ctx, &c, &s, log)
 	}

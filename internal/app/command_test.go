@@ -108,6 +108,10 @@ func TestBadInput(t *testing.T) {
 		{[]string{"rules", "--set=node", "--output=" + web}, "not a directory"},
 		{[]string{"--replay=demo", "topo", "--nccl-version=new"}, "--nccl-version=new"},
 		{[]string{"--replay=demo", "topo", "--nccl-env=PATH=/"}, "--nccl-env=PATH=/"},
+		{[]string{"dashboards"}, "--output"},
+		{[]string{"dashboards", "-o", "-"}, "--output=-: has to be a folder"},
+		{[]string{"dashboards", "--output=" + dir + "/no/where"}, "--output=" + dir + "/no/where: no such file or directory"},
+		{[]string{"dashboards", "--output=" + web}, "not a directory"},
 		{[]string{"--replay=demo", "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
 		{[]string{"--replay=demo", "capture", "-o", dir + "/x", "--every=0s"}, "--every"},
 	} {

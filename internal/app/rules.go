@@ -2,13 +2,8 @@ package app
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -28,12 +23,6 @@ func (r *rulesConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
 }
 
-// ruleFile is a rule file of the binary.
-type ruleFile struct {
-	name string // without folder
-	text []byte
-}
-
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	set := rules.Node
 	if r.set == "central" {
@@ -43,13 +32,9 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	if err != nil {
 		return exitUsage, err
 	}
-	var files []ruleFile
-	for _, name := range names {
-		text, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return exitUsage, fmt.Errorf("read embedded rules: %w", err)
-		}
-		files = append(files, ruleFile{path.Base(name), text})
+	files, err := readEmbedded(fsys, names)
+	if err != nil {
+		return exitUsage, err
 	}
 	if r.dir == "" || r.dir == "-" {
 		if _, err := stdout.Write(oneFile(files)); err != nil {
@@ -57,14 +42,14 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 		}
 		return exitOK, nil
 	}
-	if err := r.write(files); err != nil {
+	if err := writeEmbedded(r.dir, r.force, files); err != nil {
 		return usage(fmt.Errorf("--output=%s: %w", r.dir, err))
 	}
 	return exitOK, nil
 }
 
 // oneFile joins files into one that Prometheus loads: the groups of all below one key, each file's comments before its own.
-func oneFile(files []ruleFile) []byte {
+func oneFile(files []embedded) []byte {
 	const key = "groups:\n"
 	b := bytes.NewBufferString(key)
 	for _, f := range files {
@@ -76,33 +61,4 @@ func oneFile(files []ruleFile) []byte {
 		b.WriteString(groups)
 	}
 	return b.Bytes()
-}
-
-// write puts the files into the folder, which is made if it is not there. Nothing is written where a file differs.
-func (r *rulesConfig) write(files []ruleFile) error {
-	if err := os.Mkdir(r.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return errors.Unwrap(err)
-	}
-	var changed []ruleFile
-	var differ []string
-	for _, f := range files {
-		old, err := os.ReadFile(filepath.Join(r.dir, f.name))
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			changed = append(changed, f)
-		case err != nil:
-			return fmt.Errorf("%s: %w", f.name, errors.Unwrap(err))
-		case !bytes.Equal(old, f.text):
-			changed, differ = append(changed, f), append(differ, f.name)
-		}
-	}
-	if len(differ) > 0 && !r.force {
-		return fmt.Errorf("%s: has other content: --force overwrites it", strings.Join(differ, ", "))
-	}
-	for _, f := range changed {
-		if err := write(filepath.Join(r.dir, f.name), f.text, nil); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-	}
-	return nil
 }

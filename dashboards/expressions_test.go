@@ -1,0 +1,259 @@
+package dashboards
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/rules"
+)
+
+// metric is what an expression may read.
+type metric struct {
+	counter bool
+	labels  []string // beside those of the scrape
+}
+
+// ofScrape are the labels that Prometheus gives to every series, and the external one that dashboards choose by.
+var ofScrape = []string{"job", "instance", "cluster"}
+
+var ofAlert = []string{"alertname", "alertstate", "severity", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction"}
+
+// foreign are metrics that are not the exporter's own.
+var foreign = map[string]metric{
+	"up":                   {},
+	"ALERTS":               {labels: ofAlert},
+	"ALERTS_FOR_STATE":     {labels: ofAlert},
+	"DCGM_FI_DEV_GPU_UTIL": {labels: []string{"gpu", "UUID"}},
+}
+
+// metrics are all that expressions may read: of the collectors, of the exporter itself, of others.
+func metrics(t *testing.T) map[string]metric {
+	t.Helper()
+	out := maps.Clone(foreign)
+	descs := slices.Clone(rounds.Descs)
+	for _, c := range collector.All(collector.Options{}) {
+		descs = append(descs, c.Descs...)
+	}
+	for _, d := range descs {
+		out[d.Name] = metric{d.Type == exposition.Counter, d.Labels}
+		if d.Type == exposition.Histogram {
+			delete(out, d.Name)
+			out[d.Name+"_bucket"] = metric{true, append(slices.Clone(d.Labels), "le")}
+			out[d.Name+"_count"], out[d.Name+"_sum"] = metric{true, d.Labels}, metric{true, d.Labels}
+		}
+	}
+	maps.Copy(out, records(t))
+	return out
+}
+
+// records are what the rules record. Their labels are those that the outermost aggregation leaves.
+func records(t *testing.T) map[string]metric {
+	t.Helper()
+	out := map[string]metric{}
+	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
+		files, names, err := set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(files, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), promslog.NewNopLogger())
+			if len(errs) > 0 {
+				t.Fatalf("%s: %v", name, errs)
+			}
+			for _, g := range parsed.Groups {
+				for _, r := range g.Rules {
+					if r.Record != "" {
+						out[r.Record] = metric{labels: groupings(t, r.Expr)}
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// groupings are the labels by which anything in an expression is aggregated.
+func groupings(t *testing.T, expr string) (out []string) {
+	t.Helper()
+	for _, n := range nodes(t, expr) {
+		if a, ok := n.(*parser.AggregateExpr); ok {
+			out = append(out, a.Grouping...)
+		}
+	}
+	return out
+}
+
+func nodes(t *testing.T, expr string) (out []parser.Node) {
+	t.Helper()
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	parser.Inspect(parsed, func(n parser.Node, _ []parser.Node) error {
+		out = append(out, n)
+		return nil
+	})
+	return out
+}
+
+// Stand-ins for what Grafana puts in place of its variables for times.
+var windows = strings.NewReplacer("$__rate_interval", "4242s", "$__range", "2424s")
+
+// queries are all expressions of a dashboard, by where they stand.
+func (d dashboard) queries() map[string]string {
+	out := map[string]string{}
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			out[p.Title+": "+q.RefID] = q.Expr
+		}
+	}
+	for _, v := range d.Templating.List {
+		if m := labelValues.FindStringSubmatch(v.Definition); m != nil {
+			out["variable "+v.Name] = m[1]
+		}
+	}
+	for _, a := range d.Annotations.List {
+		out["marks "+a.Name] = a.Expr
+	}
+	return out
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
+
+func TestExpressions(t *testing.T) {
+	known := metrics(t)
+	for name, d := range load(t) {
+		for where, expr := range d.queries() {
+			for _, fault := range faults(windows.Replace(expr), known) {
+				t.Errorf("%s: %s: %s", name, where, fault)
+			}
+		}
+	}
+}
+
+// faults lists what is wrong with an expression: it does not parse, it reads a metric or a label that there is none of, it reads a
+// counter otherwise than by rate or increase over the rate interval, or something else so, or it forgets the cluster.
+func faults(expr string, known map[string]metric) (out []string) {
+	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	parser.Inspect(parsed, func(n parser.Node, path []parser.Node) error {
+		switch n := n.(type) {
+		case *parser.VectorSelector:
+			m, ok := known[n.Name]
+			if !ok {
+				out = append(out, n.Name+" is not exported")
+				break
+			}
+			if m.counter != isRate(path) {
+				out = append(out, n.Name+": counters, and nothing else, go under rate or increase over $__rate_interval")
+			}
+			for _, l := range n.LabelMatchers {
+				if l.Name != model.MetricNameLabel && !slices.Contains(labels(n, known), l.Name) {
+					out = append(out, n.Name+" has no label "+l.Name)
+				}
+			}
+		case *parser.AggregateExpr:
+			out = append(out, missing("by", n.Grouping, labels(n.Expr, known))...)
+		case *parser.BinaryExpr:
+			if n.VectorMatching != nil && n.VectorMatching.On {
+				out = append(out, missing("on", n.VectorMatching.MatchingLabels, labels(n.LHS, known))...)
+				out = append(out, missing("on", n.VectorMatching.MatchingLabels, labels(n.RHS, known))...)
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// missing tells which of the labels that are named are not there. A host is told by its cluster, its job and its instance.
+func missing(clause string, named, there []string) (out []string) {
+	for _, l := range named {
+		if !slices.Contains(there, l) {
+			out = append(out, fmt.Sprintf("%s (%s): nothing has that label", clause, l))
+		}
+	}
+	if slices.Contains(named, "instance") && !(slices.Contains(named, "cluster") && slices.Contains(named, "job")) {
+		out = append(out, fmt.Sprintf("%s (%s): instances of other clusters or jobs may have the same name", clause, strings.Join(named, ", ")))
+	}
+	return out
+}
+
+// labels are those that the result of an expression may have.
+func labels(n parser.Node, known map[string]metric) (out []string) {
+	switch n := n.(type) {
+	case *parser.VectorSelector:
+		return append(slices.Clone(known[n.Name].labels), ofScrape...)
+	case *parser.AggregateExpr:
+		if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
+			return labels(n.Expr, known)
+		}
+		return n.Grouping
+	case *parser.Call:
+		if n.Func.Name == "label_replace" {
+			out = append(out, n.Args[1].(*parser.StringLiteral).Val)
+		}
+	}
+	for c := range parser.ChildrenIter(n) {
+		out = append(out, labels(c, known)...)
+	}
+	return out
+}
+
+// isRate tells the path to a selector that stands directly below rate or increase.
+func isRate(path []parser.Node) bool {
+	if len(path) < 2 {
+		return false
+	}
+	m, ok := path[len(path)-1].(*parser.MatrixSelector)
+	if !ok || m.Range.Seconds() != 4242 {
+		return false
+	}
+	c, ok := path[len(path)-2].(*parser.Call)
+	return ok && (c.Func.Name == "rate" || c.Func.Name == "increase")
+}
+
+func TestFaults(t *testing.T) {
+	known := map[string]metric{"c_total": {true, []string{"a"}}, "g": {false, []string{"a", "b"}}}
+	for expr, want := range map[string]int{
+		`sum(rate(c_total[4242s])) > 0`:          0,
+		`max(g{a=~"$b"}) * 8`:                    0,
+		`c_total`:                                1,
+		`rate(c_total[5m])`:                      1,
+		`max_over_time(c_total[4242s])`:          1,
+		`rate(g[4242s])`:                         1,
+		`increase(c_total[4242s]) + other - h`:   2,
+		`sum(`:                                   1,
+		`sum by (a) (increase(c_total[4242s]))`:  0,
+		`g{c="x"}`:                               1,
+		`max by (c) (g)`:                         1,
+		`max by (a) (g) * on (a) max by (b) (g)`: 1,
+		`max by (a) (g) * on (b) g`:              1,
+		`max by (instance) (g)`:                  1,
+		`max by (cluster, job, instance) (g)`:    0,
+		`count by (c) (label_replace(max(g), "c", "x", "", ""))`:        0,
+		`topk(3, max by (a) (g)) * on (a) group_left () sum by (a) (g)`: 0,
+	} {
+		if got := faults(expr, known); len(got) != want {
+			t.Errorf("%s: %d faults %v, want %d", expr, len(got), got, want)
+		}
+	}
+}

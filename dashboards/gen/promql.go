@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Label sets that series are aggregated to. cluster is an external label that there may be; without it, it does no harm.
+const (
+	perHost   = "cluster, job, instance"
+	perDevice = perHost + ", device"
+	perPort   = perDevice + ", port"
+	perWire   = perPort + ", netdev"
+	perLane   = perWire + ", lane"
+	perGPU    = perHost + ", gpu, UUID"
+	perAlert  = perHost + ", alertname, device, port, netdev, gpu, UUID, lane, priority, direction, alertstate"
+)
+
+// Legends of one series each.
+const (
+	hostName = "{{instance}}"
+	portName = "{{instance}} {{device}}/{{port}}"
+	gpuName  = "{{instance}} GPU {{gpu}}"
+)
+
+// scope are the matchers that stand for what is chosen at the top of a dashboard.
+type scope string
+
+const (
+	hosts   scope = `cluster=~"$cluster",job=~"$job",instance=~"$instance"`
+	devices scope = hosts + `,device=~"$device"`
+	host    scope = `cluster=~"$cluster",job=~"$job",instance="$instance"`
+	device  scope = host + `,device=~"$device"`
+)
+
+// of selects a metric, with more matchers.
+func (s scope) of(metric string, more ...string) string {
+	return metric + "{" + strings.Join(append([]string{string(s)}, more...), ",") + "}"
+}
+
+// rate is a counter's rate. $__rate_interval is four scrapes or more, whatever the interval.
+func (s scope) rate(metric string, more ...string) string {
+	return "rate(" + s.of(metric, more...) + "[$__rate_interval])"
+}
+
+// increase is by how much a counter rose from one point of a graph to the next, or a little more.
+func (s scope) increase(metric string, more ...string) string {
+	return "increase(" + s.of(metric, more...) + "[$__rate_interval])"
+}
+
+func maxBy(labels, expr string) string   { return "max by (" + labels + ") (" + expr + ")" }
+func minBy(labels, expr string) string   { return "min by (" + labels + ") (" + expr + ")" }
+func sumBy(labels, expr string) string   { return "sum by (" + labels + ") (" + expr + ")" }
+func countBy(labels, expr string) string { return "count by (" + labels + ") (" + expr + ")" }
+
+// top keeps the n largest at each moment: a fleet's lines are more than anyone reads.
+func top(n int, expr string) string { return fmt.Sprintf("topk(%d, %s)", n, expr) }
+
+func bottom(n int, expr string) string { return fmt.Sprintf("bottomk(%d, %s)", n, expr) }
+
+// orZero counts, and is 0 only where there is something to count: no data is not 0.
+func orZero(expr, there string) string { return "count(" + expr + ") or 0 * count(" + there + ")" }
+
+// sumOf adds up the rates of several counters, of which drivers have some.
+func (s scope) sumOf(labels string, counters ...string) string {
+	var parts []string
+	for _, c := range counters {
+		parts = append(parts, fmt.Sprintf(`label_replace(%s, "counter", %q, "", "")`, sumBy(labels, s.rate(c)), c))
+	}
+	return sumBy(labels, strings.Join(parts, " or "))
+}
+
+// retransmissions are the counters that say that something was sent again, as RDMARetransmissions adds them up.
+var retransmissions = []string{
+	"rdma_port_packet_sequence_errors_total", "rdma_port_implied_nak_errors_total",
+	"rdma_port_ack_timeouts_total", "rdma_port_adaptive_retransmissions_total",
+}
+
+// perMillion is a rate by the million packets of another. Below 1000 packets a second a share says nothing.
+func perMillion(labels, expr, packets string) string {
+	return fmt.Sprintf("1e6 * %s / (%s > 1000)", expr, sumBy(labels, packets))
+}
+
+// alerts are those of the product, without the one that always fires.
+func (s scope) alerts(more ...string) string {
+	return s.of("ALERTS", append([]string{`alertname=~"RDMA.+",alertname!="RDMAWatchdog"`}, more...)...)
+}
+
+// firing are those that somebody has to do something about.
+func (s scope) firing(severities string) string {
+	return s.alerts(`alertstate="firing"`, `severity=~"`+severities+`"`)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	sdktable "github.com/grafana/grafana-foundation-sdk/go/table"
+)
+
+// column is a label, or the value of a query, in a table.
+type column struct {
+	from    string // label, or letter of a query
+	title   string // empty: not shown
+	unit    string
+	words   []word
+	colours []step // of its background, from the value on
+	width   uint32 // in pixels; 0: as it comes
+}
+
+// Columns that many tables have.
+var (
+	cluster  = column{from: "cluster", title: "Cluster"}
+	job      = column{from: "job", title: "Job"}
+	instance = column{from: "instance", title: "Host"}
+	hca      = column{from: "device", title: "Device", width: 110}
+	portOf   = column{from: "port", title: "Port", width: 60}
+	netdev   = column{from: "netdev", title: "Netdev"}
+	gpu      = column{from: "gpu", title: "GPU", width: 60}
+	uuid     = column{from: "UUID", title: "UUID"}
+)
+
+// hidden leaves a label out.
+func hidden(from string) column { return column{from: from} }
+
+// table shows the values of now, one row for each set of labels that its queries have in common.
+var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
+	b := sdktable.NewPanelBuilder().ShowHeader(true).CellHeight(common.TableCellHeightSm).Filterable(true).
+		Footer(common.NewTableFooterOptionsBuilder().Show(false).Reducer([]string{"sum"}))
+	if len(p.queries) > 1 {
+		b.WithTransformation(dashboard.DataTransformerConfig{Id: "merge", Options: map[string]any{}})
+	}
+	excluded, order, names := map[string]bool{"Time": true}, map[string]int{}, map[string]string{}
+	for i, c := range p.columns {
+		field := c.field(p)
+		if c.title == "" {
+			excluded[field] = true
+			continue
+		}
+		order[field], names[field] = i, c.title
+		if properties := c.properties(); len(properties) > 0 {
+			b.OverrideByName(c.title, properties)
+		}
+	}
+	b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
+		"excludeByName": excluded, "indexByName": order, "renameByName": names,
+	}})
+	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" {
+		b.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(by).Desc(!smallest)})
+	}
+	return b
+}}
+
+// field is what Grafana calls a column: a label by its name, a value by its query where there are several.
+func (c column) field(p panel) string {
+	switch {
+	case len(c.from) > 1:
+		return c.from
+	case len(p.queries) == 1:
+		return "Value"
+	default:
+		return "Value #" + c.from
+	}
+}
+
+func (c column) properties() []dashboard.DynamicConfigValue {
+	var out []dashboard.DynamicConfigValue
+	set := func(id string, value any) { out = append(out, dashboard.DynamicConfigValue{Id: id, Value: value}) }
+	if c.unit != "" {
+		set("unit", c.unit)
+	}
+	if c.width > 0 {
+		set("custom.width", c.width)
+	}
+	coloured := c.colours != nil
+	if c.words != nil {
+		set("mappings", mappings(c.words...))
+		for _, w := range c.words {
+			coloured = coloured || w.colour != neutral
+		}
+	}
+	if c.colours != nil {
+		set("thresholds", thresholds("transparent", c.colours...))
+	}
+	if coloured {
+		set("custom.cellOptions", map[string]any{"type": common.TableCellDisplayModeColorBackground, "mode": "basic"})
+	}
+	if c.from == instance.from {
+		set("links", []dashboard.DashboardLink{toHost("${__data.fields.Job}", "${__value.raw}")})
+	}
+	return out
+}

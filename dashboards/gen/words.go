@@ -1,0 +1,77 @@
+package main
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they are told apart without telling red
+// from green, and Grafana adapts them to its light and dark theme. Beside each stands a word.
+const (
+	good    = "blue"
+	notice  = "super-light-orange"
+	warning = "orange"
+	bad     = "dark-red"
+	neutral = "gray"
+)
+
+// kinds are colours of queries: those of Okabe and Ito that show on white and on black. A panel has no more queries than these; its
+// lines of one query are shades of one.
+var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9", "#999999"}
+
+// word says in words what a value means.
+type word struct{ value, text, colour string }
+
+func mappings(words ...word) []dashboard.ValueMapping {
+	m := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
+	for i, w := range words {
+		m.Options[w.value] = dashboard.ValueMappingResult{Text: &w.text, Color: &w.colour, Index: cog.ToPtr(int32(i))}
+	}
+	return []dashboard.ValueMapping{{ValueMap: &m}}
+}
+
+// step is the colour of values from one on.
+type step struct {
+	from   float64
+	colour string
+}
+
+// thresholds gives values below the first step a colour as well.
+func thresholds(base string, steps ...step) *dashboard.ThresholdsConfig {
+	t := dashboard.ThresholdsConfig{Mode: dashboard.ThresholdsModeAbsolute, Steps: []dashboard.Threshold{{Color: base}}}
+	for _, s := range steps {
+		t.Steps = append(t.Steps, dashboard.Threshold{Value: &s.from, Color: s.colour})
+	}
+	return &t
+}
+
+// portStates are those of enum ib_port_state.
+var portStates = []word{
+	{"1", "DOWN", bad}, {"2", "INIT", warning}, {"3", "ARMED", warning}, {"4", "ACTIVE", good}, {"5", "ACTIVE_DEFER", notice},
+}
+
+// physicalStates are those of the InfiniBand specification, PortInfo.PortPhysicalState.
+var physicalStates = []word{
+	{"1", "Sleep", neutral},
+	{"2", "Polling", warning},
+	{"3", "Disabled", bad},
+	{"4", "Training", warning},
+	{"5", "LinkUp", good},
+	{"6", "LinkErrorRecovery", warning},
+	{"7", "PhyTest", notice},
+}
+
+var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}
+
+var alertStates = []word{{"firing", "firing", bad}, {"pending", "not for long enough yet", neutral}}
+
+var direct = []word{{"1", "direct", good}, {"0", "host memory", warning}}
+
+// sources are where an expected rate or width comes from.
+var sources = []word{
+	{"pin", "pin of the operator", neutral},
+	{"link_modes", "link modes of both ends", neutral},
+	{"siblings", "siblings on this host", neutral},
+	{"high_water_mark", "what the port itself once had", neutral},
+	{"capability", "what the device is capable of", neutral},
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/dashboards"
+)
+
+type dashboardsConfig struct {
+	dir   string
+	force bool
+}
+
+func (d *dashboardsConfig) flags(a *kingpin.CmdClause) {
+	a.Flag("output", "Folder to write the files into, one each: one that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
+	a.Flag("force", "Overwrite files that differ.").BoolVar(&d.force)
+}
+
+func runDashboards(d *dashboardsConfig) (int, error) {
+	if d.dir == "-" {
+		return usage(errors.New("--output=-: has to be a folder: each dashboard is a file of its own"))
+	}
+	fsys, names, err := dashboards.All()
+	if err != nil {
+		return exitUsage, err
+	}
+	files, err := readEmbedded(fsys, names)
+	if err != nil {
+		return exitUsage, err
+	}
+	if err := writeEmbedded(d.dir, d.force, files); err != nil {
+		return usage(fmt.Errorf("--output=%s: %w", d.dir, err))
+	}
+	return exitOK, nil
+}

@@ -1,0 +1,243 @@
+//go:build e2e
+
+// Package dashboards asks a real Prometheus, which scrapes exporters that play recorded machines, every query of the dashboards.
+package dashboards
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience is how long a query may take to have data: as long as some rounds of the slowest machine, and the rules.
+const patience = 150 * time.Second
+
+// empty are the queries that have no data here, by dashboard, panel and query, with the reason.
+var empty = map[string]string{
+	"node/Errors on the link/B":      quiet,
+	"node/Errors on the link/C":      quiet,
+	"node/Errors on the link/E":      quiet,
+	"node/Errors on the link/F":      quiet,
+	"node/Errors on the link/G":      quiet,
+	"node/Errors of the wire/C":      quiet,
+	"node/Errors of the wire/D":      quiet,
+	"node/Packets dropped/C":         quiet,
+	"node/Packets dropped/D":         quiet,
+	"node/Requests given up/C":       quiet,
+	"node/Pause frames/C":            quiet,
+	"node/Congestion notification/D": quiet,
+	"node/Retransmissions/D":         quiet,
+	"node/Retransmissions/E":         quiet,
+	"node/What could not be read/B":  "a recording answers at once",
+	"roce/Discards by priority/B":    quiet,
+	"roce/Discards by priority/C":    quiet,
+	"roce/Discards of ports/B":       quiet,
+}
+
+// quiet is the reason of most: the panels draw what rises, and these counters do not.
+const quiet = "no machine counts it on after its last recorded round"
+
+// question is a query of a panel, of a variable or for marks in graphs.
+type question struct {
+	name, expr string
+	instant    bool
+}
+
+func TestQueriesHaveData(t *testing.T) {
+	questions := load(t)
+	began := time.Now()
+	targets := startFleet(t, program(t, "RDMA_EXPORTER", filepath.Join(repository, "bin/rdma_exporter")))
+	targets = append(targets, target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
+	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
+	targets = append(targets, target{freeAddress(t), "gone", "rdma_exporter", ""})
+	p := prometheus{t, startPrometheus(t, program(t, "PROMETHEUS", "/usr/bin/prometheus"), targets)}
+	p.await("/-/ready")
+
+	hosts := []string{".*"}
+	for _, x := range targets {
+		hosts = append(hosts, x.instance)
+	}
+	left, waiting := questions, questions
+	for len(waiting) > 0 && time.Since(began) < patience {
+		time.Sleep(2 * time.Second) // a real server scrapes meanwhile
+		left = slices.DeleteFunc(left, func(q question) bool { return p.answers(q, hosts, began) })
+		waiting = slices.DeleteFunc(slices.Clone(left), func(q question) bool { return empty[q.name] != "" })
+		if len(waiting) > 0 {
+			t.Logf("%s: no data for %d queries, the last of them %s", time.Since(began).Round(time.Second), len(waiting), waiting[len(waiting)-1].name)
+		}
+	}
+	without := map[string]bool{}
+	for _, q := range left {
+		without[q.name] = true
+		if empty[q.name] == "" {
+			t.Errorf("%s: no data: %s", q.name, q.expr)
+		}
+	}
+	for name := range empty {
+		if !without[name] {
+			t.Errorf("%s has data, and is listed as one that has none", name)
+		}
+	}
+}
+
+// TestMain sees to it that there is a Prometheus, unless the environment names one.
+func TestMain(m *testing.M) {
+	if os.Getenv("PROMETHEUS") == "" {
+		cmd := exec.Command("../alerting/packages.sh")
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "packages.sh:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// program is one that the environment may name.
+func program(t *testing.T, name, otherwise string) string {
+	t.Helper()
+	path, err := filepath.Abs(cmp.Or(os.Getenv(name), otherwise))
+	must(t, err)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return path
+}
+
+// uuids are those of the GPUs of dcgmHost.
+func uuids(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "internal/app/testdata/metrics", dcgmHost+".prom"))
+	must(t, err)
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if _, after, ok := strings.Cut(line, `UUID="`); ok && strings.HasPrefix(line, "rdma_gdr_gpu_info{") {
+			id, _, _ := strings.Cut(after, `"`)
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// load gives the queries of all dashboards.
+func load(t *testing.T) []question {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "dashboards/*.json"))
+	must(t, err)
+	var out []question
+	for _, f := range files {
+		var d struct {
+			Panels []struct {
+				Title   string
+				Targets []struct {
+					RefID   string `json:"refId"`
+					Expr    string
+					Instant bool
+				}
+			}
+			Templating struct {
+				List []struct{ Name, Definition string }
+			}
+			Annotations struct{ List []struct{ Name, Expr string } }
+		}
+		b, err := os.ReadFile(f)
+		must(t, err)
+		must(t, json.Unmarshal(b, &d))
+		name := strings.TrimSuffix(filepath.Base(f), ".json")
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				out = append(out, question{name + "/" + p.Title + "/" + q.RefID, q.Expr, q.Instant})
+			}
+		}
+		for _, v := range d.Templating.List {
+			if q, ok := strings.CutPrefix(v.Definition, "label_values("); ok {
+				series, label, _ := cutLast(strings.TrimSuffix(q, ")"), ", ")
+				out = append(out, question{name + "/$" + v.Name, fmt.Sprintf("count by (%s) (%s) and on () vector(1) unless count by (%s) (%s{%s=\"\"})", label, series, label, strings.SplitN(series, "{", 2)[0], label), true})
+			}
+		}
+		for _, a := range d.Annotations.List {
+			out = append(out, question{name + "/" + a.Name, a.Expr, false})
+		}
+	}
+	if len(out) < 100 {
+		t.Fatalf("%d queries, want those of all dashboards", len(out))
+	}
+	return out
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+type prometheus struct {
+	t   *testing.T
+	url string
+}
+
+// answers tells whether a query has data: of all hosts, or of one where the dashboard shows one.
+func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
+	p.t.Helper()
+	if !strings.Contains(q.expr, `instance="$instance"`) {
+		hosts = hosts[:1]
+	}
+	return slices.ContainsFunc(hosts, func(host string) bool {
+		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$instance", host, "$device", ".*",
+			"$__rate_interval", "15s", "$__range", "10s").Replace(q.expr)
+		now := time.Now()
+		if q.instant {
+			return p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}})
+		}
+		return p.query("/api/v1/query_range", url.Values{"query": {expr}, "start": {seconds(began)}, "end": {seconds(now)}, "step": {"5"}})
+	})
+}
+
+func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
+
+// query tells whether the answer has a series. An error ends the test: the query is wrong.
+func (p prometheus) query(path string, form url.Values) bool {
+	p.t.Helper()
+	r, err := http.PostForm(p.url+path, form)
+	must(p.t, err)
+	defer func() { must(p.t, r.Body.Close()) }()
+	b, err := io.ReadAll(r.Body)
+	must(p.t, err)
+	var answer struct {
+		Status, Error string
+		Data          struct{ Result []json.RawMessage }
+	}
+	must(p.t, json.Unmarshal(b, &answer))
+	if answer.Status != "success" {
+		p.t.Fatalf("%s: %s", form.Get("query"), answer.Error)
+	}
+	return len(answer.Data.Result) > 0
+}
+
+// await waits until a path is served.
+func (p prometheus) await(path string) {
+	p.t.Helper()
+	for range 100 {
+		if r, err := http.Get(p.url + path); err == nil {
+			must(p.t, r.Body.Close())
+			if r.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	p.t.Fatal("Prometheus is not ready after 10 s")
+}

@@ -1,0 +1,163 @@
+//go:build e2e
+
+package dashboards
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const repository = "../.."
+
+// step is the time between two rounds of the machines, which are recorded in minutes: what takes them an hour is over in seconds, at
+// rates that are as much higher.
+const step = 4 * time.Second
+
+// fleet are the machines that are played, chosen so that each panel has something to show.
+var fleet = []struct{ fixture, cluster string }{
+	{"hgx-h200-roce-storm", "east"},
+	{"slow-receiver", "east"},
+	{"lossless-discards", "east"},
+	{"watchdog-fired", "east"},
+	{"congested", "east"},
+	{"dgx-h100-ib", ""},
+	{"port-down", ""},
+	{"downshift-all", ""},
+	{"link-errors", ""},
+	{"fec-uncorrectable", ""},
+	{"pcie-errors", ""},
+	{"retransmissions", ""},
+	{"connections-lost", ""},
+	{"ib-backpressure", ""},
+	{"optics-zoo", ""},
+	{"optics-ageing", ""},
+	{"optics-fault", ""},
+	{"gdr-ok-live", ""},
+	{"no-peermem-no-dmabuf", ""},
+	{"locked-memory-low", ""},
+	{"idle-gpu-gen1-ok", ""},
+	{"global-pause", ""},
+	{"odd-files", ""},
+	{"transmit-discards", ""},
+	{"gdr-staging-live", ""},
+}
+
+// target is what Prometheus scrapes.
+type target struct{ address, instance, job, cluster string }
+
+// freeAddress is a port that nobody listens on at the moment.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { must(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs a program until the test ends. What it said is shown where the test fails.
+func start(t *testing.T, name string, args ...string) {
+	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(name)+".log"))
+	must(t, err)
+	cmd := exec.Command(name, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		must(t, cmd.Process.Kill())
+		_ = cmd.Wait() // killed
+		if b, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
+			t.Logf("%s %s\n%s", name, strings.Join(args, " "), b)
+		}
+	})
+}
+
+// startFleet starts an exporter for each machine.
+func startFleet(t *testing.T, exporter string) []target {
+	t.Helper()
+	var targets []target
+	for _, m := range fleet {
+		text, err := os.ReadFile(filepath.Join(repository, "fixtures/sysfs", m.fixture+".txtar"))
+		must(t, err)
+		dir := t.TempDir()
+		capture := filepath.Join(dir, m.fixture+".txtar")
+		must(t, os.WriteFile(capture, []byte(quicker(t, string(text))), 0o600))
+		a := freeAddress(t)
+		start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--web.listen-address="+a, "--collector.gpu.mode=full", "--no-alerting")
+		targets = append(targets, target{a, m.fixture, "rdma_exporter", m.cluster})
+	}
+	return targets
+}
+
+// quicker sets the rounds of a capture a step apart.
+func quicker(t *testing.T, text string) string {
+	t.Helper()
+	head, body, ok := strings.Cut(text, "\n}\n")
+	rounds := regexp.MustCompile(`"rounds": \[([^\]]*)\]`).FindStringSubmatch(head)
+	if !ok || rounds == nil {
+		t.Fatal("no rounds in the header of a capture")
+	}
+	var pairs, list []string
+	for i, at := range strings.Split(rounds[1], ",") {
+		old, quick := strings.Trim(at, " \n\""), (time.Duration(i) * step).String()
+		pairs = append(pairs, "\n-- +"+old+"/", "\n-- +"+quick+"/")
+		list = append(list, fmt.Sprintf("%q", quick))
+	}
+	head = strings.Replace(head, rounds[1], strings.Join(list, ", "), 1)
+	return head + strings.NewReplacer(pairs...).Replace("\n}\n"+body)
+}
+
+// startPrometheus starts a server that scrapes the targets and judges the rules.
+func startPrometheus(t *testing.T, prometheus string, targets []target) string {
+	t.Helper()
+	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
+	must(t, err)
+	var c strings.Builder
+	fmt.Fprintf(&c, "global: {scrape_interval: 1s, evaluation_interval: 2s}\nrule_files: [%q, %q]\nscrape_configs:\n", rules+"/node/*.yml", rules+"/central/*.yml")
+	for _, job := range []string{"rdma_exporter", "dcgm"} {
+		fmt.Fprintf(&c, "- job_name: %s\n  static_configs:\n", job)
+		for _, x := range targets {
+			if x.job == job {
+				labels := "instance: " + x.instance
+				if x.cluster != "" {
+					labels += ", cluster: " + x.cluster
+				}
+				fmt.Fprintf(&c, "  - {targets: [%q], labels: {%s}}\n", x.address, labels)
+			}
+		}
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
+	a := freeAddress(t)
+	start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+a, "--log.level=warn")
+	return "http://" + a
+}
+
+// serveText serves metrics as text.
+func serveText(t *testing.T, text func() string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(text())) // the scraper has gone
+	})}
+	go func() { _ = s.Serve(l) }() // closed below
+	t.Cleanup(func() { must(t, s.Close()) })
+	return l.Addr().String()
+}
