@@ -17,7 +17,7 @@ const (
 	Warning   Health = "warning"
 	Info      Health = "info" // also: less than expected, without an alert of its own
 	NotJudged Health = "not_judged"
-	Inactive  Health = "inactive" // a port without a link that no alert wants up
+	Inactive  Health = "inactive" // a port without a link and without an alert of its own
 	Ignored   Health = "ignored"  // by the configuration file
 	OK        Health = "ok"
 )
