@@ -191,6 +191,14 @@ func (m *machine) seek(t time.Time) error {
 	return m.player.Seek(t)
 }
 
+// recording names what is judged instead of a host; empty on one.
+func (m *machine) recording(c *config) string {
+	if m.player == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, recorded %s", c.replay, m.meta.Time.UTC().Format(time.DateOnly))
+}
+
 // playRounds looks at the rounds of a replay, so that what they showed is known when serving begins.
 func (m *machine) playRounds(look func() error) error {
 	if m.player == nil {
