@@ -7,7 +7,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/pci"
 )
 
 // jobFiles is what of a job's own files passes the door: settings of NCCL, and places of functions. Nothing else of a file does, since
@@ -146,59 +147,41 @@ func addSettings(to map[string]string, b []byte) {
 	}
 }
 
-var (
-	settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
-	busID       = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$`)
-)
+var settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
 
 // topologyOf reduces a topology file of NCCL to the places of functions: <system>, <cpu numaid> and <pci busid>, one inside the other.
 func topologyOf(b []byte) (string, error) {
 	var out strings.Builder
 	var open []string // elements that have begun; empty where one is left out
-	for d := xml.NewDecoder(bytes.NewReader(b)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return out.String(), nil
+	err := pci.TopologyElements(bytes.NewReader(b), func(e xml.StartElement) { open = append(open, element(&out, e)) }, func() {
+		if name := open[len(open)-1]; name != "" {
+			out.WriteString("</" + name + ">")
 		}
-		if err != nil {
-			return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			open = append(open, element(&out, e))
-		case xml.EndElement:
-			if name := open[len(open)-1]; name != "" {
-				out.WriteString("</" + name + ">")
-			}
-			open = open[:len(open)-1]
-		}
+		open = open[:len(open)-1]
+	})
+	if err != nil { // it may quote the file
+		return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
 	}
+	return out.String(), nil
 }
 
 // element writes the beginning of one that tells of places, and returns its name.
 func element(out *strings.Builder, e xml.StartElement) string {
-	value := func(name string) string {
-		for _, a := range e.Attr {
-			if a.Name.Local == name {
-				return a.Value
-			}
-		}
-		return ""
-	}
 	switch e.Name.Local {
 	case "system":
 		out.WriteString("<system>")
 	case "cpu":
-		numa, err := strconv.Atoi(value("numaid"))
+		numa, err := strconv.Atoi(pci.TopologyAttribute(e, "numaid"))
 		if err != nil {
 			numa = 0
 		}
 		fmt.Fprintf(out, `<cpu numaid="%d">`, numa)
 	case "pci":
-		if !busID.MatchString(value("busid")) {
+		address := strings.ToLower(pci.TopologyAttribute(e, "busid"))
+		if !pci.IsAddress(address) {
 			return ""
 		}
-		fmt.Fprintf(out, `<pci busid="%s">`, value("busid"))
+		fmt.Fprintf(out, `<pci busid="%s">`, address)
 	default:
 		return ""
 	}

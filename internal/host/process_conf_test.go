@@ -36,6 +36,8 @@ func TestJobFiles(t *testing.T) {
 		{"a file where it is", nil, map[string]string{"NCCL_CONF_FILE": "nccl.conf"}, "0", "", "", "", syscall.EINVAL},
 		{"a topology", map[string]string{"opt/t.xml": topology}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", reduced, nil},
 		{"a topology that nccl.conf names", map[string]string{"opt/t.xml": topology, "etc/nccl.conf": "NCCL_TOPO_FILE=/opt/t.xml\n"}, nil, "0", "/root", "NCCL_TOPO_FILE=/opt/t.xml", reduced, nil},
+		{"a domain of five digits, as behind VMD", map[string]string{"opt/t.xml": `<system><pci busid="1F0AB:01:00.0"/><pci busid="0000:15:00.8"/><pci busid="x"/></system>`}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", `<system><pci busid="1f0ab:01:00.0"></pci></system>`, nil},
+		{"one that is a tower", map[string]string{"opt/t.xml": strings.Repeat("<pci>", 1000) + strings.Repeat("</pci>", 1000)}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", ErrMalformed},
 		{"one that is not there", nil, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", nil},
 		{"one that is no topology", map[string]string{"etc/shadow": "root:<x:1:\n"}, map[string]string{"NCCL_TOPO_FILE": "/etc/shadow"}, "0", "/root", "", "", ErrMalformed},
 	} {
