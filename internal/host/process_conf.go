@@ -100,7 +100,7 @@ func (p *processTable) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads a regular file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
+// readBelow reads an ordinary file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
 // device may do something.
 func readBelow(root int, name string) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")
@@ -112,12 +112,8 @@ func readBelow(root int, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(seen)
-	var st unix.Stat_t
-	if err := unix.Fstat(seen, &st); err != nil {
+	if err := ordinary(seen); err != nil {
 		return nil, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, unix.EINVAL
 	}
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(seen), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {

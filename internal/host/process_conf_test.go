@@ -120,6 +120,28 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	}
 }
 
+// TestJobFilesOfTheKernel: what the kernel makes while it is read is regular to stat(2), and is not opened, by a link neither.
+func TestJobFilesOfTheKernel(t *testing.T) {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(root)
+	link := filepath.Join(t.TempDir(), "nccl.conf")
+	if err := os.Symlink("/proc/uptime", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/proc/uptime", "/sys/class/net/lo/mtu", link} {
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			t.Fatalf("%s is no regular file: %v", name, err)
+		}
+		if b, err := readBelow(root, name); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
+}
+
 // TestJobFilesThatHang: a file server that is away costs the settings only, and only once at a time.
 func TestJobFilesThatHang(t *testing.T) {
 	_, table := newProcessTree(t)
