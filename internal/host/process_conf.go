@@ -3,15 +3,12 @@ package host
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,32 +22,8 @@ type jobFiles struct {
 	topology string
 }
 
-// jobFilesTime bounds the wait for the files of a job: its home may be on a file server that is away.
-const jobFilesTime = 200 * time.Millisecond
-
-// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology that they name. An error is that of a file that
-// is there and cannot be read.
-func (p *processTable) jobFiles(ctx context.Context, pid int, env map[string]string, uid, home string) (out *jobFiles, err error) {
-	ctx, cancel := context.WithTimeout(ctx, jobFilesTime)
-	defer cancel()
-	var found *jobFiles
-	var failed error
-	if err := p.lanes.Do(ctx, "files of jobs", func() {
-		root, err := p.rootOf(pid)
-		if err != nil {
-			failed = err
-			return
-		}
-		defer unix.Close(root)
-		found, failed = readJobFiles(root, env, uid, home)
-	}); err != nil {
-		return nil, err
-	}
-	return found, failed
-}
-
 func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles, error) {
-	out := &jobFiles{conf: map[string]string{}}
+	out, room := &jobFiles{conf: map[string]string{}}, settingsLength
 	own := env["NCCL_CONF_FILE"]
 	if own == "" {
 		passwd, err := readBelow(root, "/etc/passwd")
@@ -67,7 +40,9 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 		b, err := readBelow(root, name)
 		switch {
 		case err == nil:
-			addSettings(out.conf, b)
+			if !addSettings(out.conf, &room, b) {
+				return nil, syscall.EFBIG
+			}
 		case !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
 			return nil, err
 		}
@@ -88,9 +63,9 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 }
 
 // rootOf opens the root directory of a process, which is a link that only the kernel can follow. In a copied tree it has to lie inside.
-func (p *processTable) rootOf(pid int) (fd int, err error) {
-	r, rel := p.tree.at(fmt.Sprintf("proc/%d/root", pid))
-	if !p.tree.isSysfs() {
+func (t *tree) rootOf(pid int) (fd int, err error) {
+	r, rel := t.at(fmt.Sprintf("proc/%d/root", pid))
+	if !t.isSysfs() {
 		return r.open(rel, unix.O_DIRECTORY)
 	}
 	err = r.use(func(proc int) (err error) {
@@ -133,17 +108,18 @@ func homeOf(passwd []byte, uid string) string {
 	return ""
 }
 
-// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc).
-func addSettings(to map[string]string, b []byte) {
+// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). It says whether
+// there is room for them.
+func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
+	whole = true
 	for line := range strings.Lines(string(b)) {
 		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
-		if _, there := to[name]; ok && !there && settingName.MatchString(name) {
-			to[name] = value
+		if ok && settingName.MatchString(name) {
+			whole = addSetting(to, room, name, value) && whole
 		}
 	}
+	return whole
 }
-
-var settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
 
 // topologyOf reduces a topology file of NCCL to the places of functions: <system>, <cpu numaid> and <pci busid>, one inside the other.
 func topologyOf(b []byte) (string, error) {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +45,7 @@ func TestJobFiles(t *testing.T) {
 			files["root/"+name] = text
 		}
 		p.process(42, nil, files)
-		got, err := table.jobFiles(t.Context(), 42, c.env, c.uid, c.home)
+		got, err := table.tree.jobFiles(job{42, "", c.env, c.uid, c.home})
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -81,12 +79,12 @@ func TestJobFilesStayInside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{"/inside": 1, "/outside": 0, "/../../../secret": 0} {
-		got, err := table.jobFiles(t.Context(), 42, map[string]string{"NCCL_CONF_FILE": name}, "0", "")
+		got, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}, uid: "0"})
 		if err != nil || len(got.conf) != want {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
-	if _, err := table.jobFiles(t.Context(), 42, map[string]string{"NCCL_CONF_FILE": "/pipe"}, "0", ""); !errors.Is(err, syscall.EINVAL) {
+	if _, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"}, uid: "0"}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a pipe: %v", err)
 	}
 	if err := os.Symlink(p.dir, filepath.Join(p.dir, "proc/43")); err != nil {
@@ -95,7 +93,7 @@ func TestJobFilesStayInside(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(p.dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.rootOf(43); err == nil {
+	if _, err := table.tree.rootOf(43); err == nil {
 		t.Error("a copied tree leads to the root of this machine")
 	}
 }
@@ -114,7 +112,7 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("NCCL_DEBUG=WARN\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := newProcessTable(tr).jobFiles(t.Context(), os.Getpid(), map[string]string{"NCCL_CONF_FILE": file}, "0", "")
+	got, err := tr.jobFiles(job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, uid: "0"})
 	if err != nil || got.conf["NCCL_DEBUG"] != "WARN" {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -142,22 +140,6 @@ func TestJobFilesOfTheKernel(t *testing.T) {
 	}
 }
 
-// TestJobFilesThatHang: a file server that is away costs the settings only, and only once at a time.
-func TestJobFilesThatHang(t *testing.T) {
-	_, table := newProcessTree(t)
-	release, inside := make(chan struct{}), make(chan struct{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := table.lanes.Do(ctx, "files of jobs", func() { close(inside); <-release }); !errors.Is(err, ErrStuck) {
-		t.Fatal(err)
-	}
-	<-inside
-	defer close(release)
-	if got, err := table.jobFiles(t.Context(), 42, nil, "0", "/root"); got != nil || !errors.Is(err, ErrStuck) {
-		t.Errorf("%+v %v", got, err)
-	}
-}
-
 func FuzzJobFiles(f *testing.F) {
 	f.Add([]byte("NCCL_A=1\n#x\n=\n"), "1001")
 	f.Add([]byte(passwd), "0")
@@ -165,7 +147,8 @@ func FuzzJobFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, uid string) {
 		homeOf(b, uid)
 		conf := map[string]string{}
-		addSettings(conf, b)
+		room := settingsLength
+		addSettings(conf, &room, b)
 		for name := range conf {
 			if !strings.HasPrefix(name, "NCCL_") {
 				t.Errorf("%q passes", name)

@@ -6,6 +6,7 @@ type Process struct {
 	Command string   // its name: of /proc/PID/stat
 	GPUs    []int    // minor numbers of the GPUs that it holds: /dev/nvidiaN
 	Verbs   []string // nodes of RDMA devices that it holds: uverbs0
+	Cut     bool     // it has more open than is looked at, so that it may hold more
 	NCCL    string   // version of NCCL that is mapped: libnccl.so.2.22.3; empty also where its file name has no number
 	HasNCCL bool     // NCCL is mapped
 	Plugin  bool     // a net plugin of NCCL is mapped: libnccl-net*.so
