@@ -23,6 +23,7 @@ const (
 	Quiet           Reason = "port_quiet"
 	PeermemUnseen   Reason = "peermem_unseen"
 	DMABUFUnseen    Reason = "dmabuf_unseen"
+	FilesCut        Reason = "many_open_files"
 	NodesUnknown    Reason = "nodes_unknown"
 	DomainUnknown   Reason = "nvlink_domain_unknown"
 	InDomain        Reason = "nvlink_domain"
@@ -47,6 +48,7 @@ var useAdvices = map[Reason]advice{
 	Quiet:           {"the NIC's port moves too little to tell anything", ""},
 	PeermemUnseen:   {"the use of the peer memory module cannot be read", "let the exporter read /sys/module/nvidia_peermem/refcnt"},
 	DMABUFUnseen:    {"DMA-BUFs may be in use, and who is attached to them is not looked at", "to look, at a price for jobs: --collector.gdr.bufinfo, as root with debugfs"},
+	FilesCut:        {"the process has more than 4096 files open, and no RDMA device is among the first of them", ""},
 	NodesUnknown:    {"the process holds no RDMA device, and its scheduler does not say that the job spans nodes", ""},
 	DomainUnknown:   {"the process holds no RDMA device, and whether NVLink joins the job's nodes cannot be read", "let the exporter use NVML"},
 	InDomain:        {"the GPU is in an NVLink domain of several hosts, in which jobs need no NIC", ""},
