@@ -2,6 +2,8 @@ package host
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -78,6 +80,13 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 		if len(found) != 1 || refused != want.refused || (found[0].Conf != nil) != want.read || err != nil {
 			t.Errorf("look %d: %+v %v %v", i, found, refused, err)
 		}
+	}
+	if err := os.Remove(filepath.Join(p.dir, "proc", "42", "fd", "0")); err != nil { // it closes its GPU, and keeps its RDMA device
+		t.Fatal(err)
+	}
+	p.process(42, []string{"/dev/infiniband/uverbs0"}, nil)
+	if found, _, err := table.Processes(t.Context(), nil, false); len(found) != 1 || found[0].HasNCCL || found[0].Conf != nil || err != nil {
+		t.Errorf("without a GPU: %+v %v", found, err)
 	}
 	if files, err := table.jobs.of(42, "another start"); files != nil || err != nil {
 		t.Errorf("%+v %v", files, err)

@@ -101,8 +101,8 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
 		one := p.held[pid]
-		if lib := p.lib[pid]; lib.hasNCCL {
-			files, err := p.jobs.of(pid, lib.start)
+		if one.HasNCCL {
+			files, err := p.jobs.of(pid, p.lib[pid].start)
 			refused = refused || denied(err)
 			if files != nil {
 				one.Conf, one.Topology = files.conf, files.topology

@@ -208,7 +208,12 @@ func TestJobOf(t *testing.T) {
 		{"88", scope, "slurm/77"}, // of another's job
 		{"88", "0::/user.slice\n", "slurm/88"},
 		{"88_3", "", "slurm/88_3"},
-		{"88\n", "", ""}, {"88 99", "", ""}, {"x", "", ""}, {"88_", "", ""}, {"88888888888", "", ""}, {"", "", ""},
+		{"88\n", "", ""},
+		{"88 99", "", ""},
+		{"x", "", ""},
+		{"88_", "", ""},
+		{"88888888888", "", ""},
+		{"", "", ""},
 	} {
 		if got := jobOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)); got != c.want {
 			t.Errorf("%q in %q: %q, want %q", c.id, c.cgroup, got, c.want)
