@@ -110,7 +110,7 @@ func TestSettingsThatAreCut(t *testing.T) {
 		{"a file with one that is too long", "", map[string]string{"root/etc/nccl.conf": "NCCL_A=" + strings.Repeat("x", settingLength) + "\n"}, map[string]string{}, false},
 	} {
 		p, table := newProcessTree(t)
-		files := map[string]string{"maps": ncclMaps, "stat": stat, "environ": c.environ + "HOME=/root\x00", "root/etc/hostname": "n"}
+		files := map[string]string{"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd}
 		maps.Copy(files, c.files)
 		p.process(42, []string{"/dev/nvidia3"}, files)
 		found, refused, err := table.Processes(t.Context(), nil, false)
