@@ -25,7 +25,7 @@ type Use struct {
 	Verbs    bool    // it holds an RDMA device
 	Cut      bool    // it may hold one that is not seen
 	Env      Env     // NCCL's settings, and what its scheduler says
-	Settings bool    // its files of settings could be read
+	Settings bool    // its settings could all be read
 	Memory   *uint64 // memory regions that it has registered with RDMA devices
 	Ready    State   // what NCCL decided on receiving, by the best eligible NIC
 

@@ -40,7 +40,7 @@ var useAdvices = map[Reason]advice{
 	NotNCCL:       {"a process without NCCL holds the GPU and an RDMA device, as storage and caches do: what it moves is host memory as far as NCCL goes", ""},
 	OneNode:       {"the scheduler has put the job on one node, whose GPUs need no NIC", ""},
 
-	SettingsUnknown: {"the job's own files of settings (NCCL_CONF_FILE, ~/.nccl.conf) cannot be read, which may switch the direct way off", "let the exporter see processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their PID namespace"},
+	SettingsUnknown: {"the job's settings (its environment, NCCL_CONF_FILE, ~/.nccl.conf) cannot all be read, and may switch the direct way off", "let the exporter see processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their PID namespace"},
 	NotReady:        {"NCCL has not decided for the direct way, or that is not known: rdma_gdr_gpu_info says why", "look at the GPU's reason"},
 	NoMemory:        {"the process has registered no memory with a NIC: NCCL connects when it first has to", ""},
 	CacheMover:      {"the process also has a library that moves caches by RDMA (NIXL, Mooncake): the traffic may be its own", ""},

@@ -14,8 +14,8 @@ type Process struct {
 	// Env is what of its environment is about the job and no secret: names that begin with NCCL_, and SLURM_JOB_ID,
 	// SLURM_JOB_NUM_NODES, WORLD_SIZE, LOCAL_WORLD_SIZE. It is as it was when the program started.
 	Env map[string]string
-	// Conf is NCCL's settings of files as the process sees them: of NCCL_CONF_FILE or ~/.nccl.conf, then of /etc/nccl.conf. Nil: they
-	// cannot be read, or there is no NCCL.
+	// Conf is NCCL's settings of files as the process sees them: of NCCL_CONF_FILE or ~/.nccl.conf, then of /etc/nccl.conf. Nil: they or Env
+	// cannot all be read, or there is no NCCL.
 	Conf map[string]string
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty where it has none.
 	Topology string
