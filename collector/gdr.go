@@ -95,6 +95,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	}
 	n.Issues = append(n.Issues, r.issues...)
 	machine, gpus := c.machine, slices.Clone(c.tree.found)
+	machine.facts.Devices = len(names)
 	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
 		for i := range gpus {
 			gpus[i].know(reading.nvml.GPUs)

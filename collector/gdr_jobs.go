@@ -32,12 +32,18 @@ var (
 	}
 )
 
-// processPatience is how long a round waits for a look at the processes: one that is stuck in the kernel may hold it up.
-const processPatience = time.Second
+const (
+	// processPatience is how long a round waits for a look at the processes, with what RDMA netlink says of them: one that is stuck in the
+	// kernel may hold it up.
+	processPatience = time.Second
+	// processLife is how long processes stand that cannot be looked at again.
+	processLife = 10 * time.Minute
+)
 
-// gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, as they were at the last look.
+// gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, as they were when a look last came back.
 type gdrJobs struct {
-	at    time.Time
+	at    time.Time // of the last look
+	seen  time.Time // of found
 	found []snapshot.Process
 }
 
@@ -47,6 +53,8 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		return
 	}
 	j.at = h.Now()
+	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	defer cancel()
 	holders := readHolders(ctx, h, n, devices)
 	named, only := holders.pids(), holders.named
 	for i := range gpus {
@@ -55,8 +63,6 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 	}
 	slices.Sort(named)
 	named = slices.Compact(named)
-	ctx, cancel := context.WithTimeout(ctx, processPatience)
-	defer cancel()
 	var found []snapshot.Process
 	var refused bool
 	var failed error
@@ -68,10 +74,13 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 	})
 	if err == nil {
 		holders.tell(found)
-		j.found, err = found, failed
+		j.found, j.seen, err = found, j.at, failed
 		if err == nil && refused {
 			err = host.Denied("proc/PID/fd")
 		}
+	}
+	if j.at.Sub(j.seen) > processLife {
+		j.found = nil
 	}
 	if err != nil {
 		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
@@ -85,10 +94,10 @@ type holders struct {
 	named   bool                    // all devices have told, and whose each context is
 }
 
-// readHolders asks all devices, and waits for them as long as for the processes. A kernel without the command, or without netlink, costs no issue.
+// readHolders asks all devices, and waits for them half as long as a look may take. A kernel without the command, or without netlink, costs no issue.
 func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
 	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
-	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	ctx, cancel := context.WithTimeout(ctx, processPatience/2)
 	defer cancel()
 	for _, device := range devices {
 		var found []host.RDMAHolder

@@ -147,7 +147,44 @@ func (d *door) Processes(_ context.Context, first []int, only bool) ([]snapshot.
 	return d.found, d.refused, nil
 }
 
-// TestProcessThatIsStuck: the round goes on without a look that does not return, and keeps what it had.
+// hungHolders does not return.
+type hungHolders struct {
+	host.RDMA
+	hang chan struct{}
+}
+
+func (r hungHolders) Holders(context.Context, string) ([]host.RDMAHolder, error) {
+	<-r.hang
+	return nil, nil
+}
+
+// TestHoldersThatAreStuck: devices and processes that do not answer hold a round up together as long as one of them may, and devices alone
+// leave time for the processes.
+func TestHoldersThatAreStuck(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			hang := make(chan struct{})
+			d := &door{found: []snapshot.Process{{PID: 1}}}
+			if both {
+				d.hang = hang
+			}
+			h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+			var j gdrJobs
+			start := time.Now()
+			j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
+			most := processPatience / 2
+			if both {
+				most = processPatience
+			}
+			if took := time.Since(start); took > most || (len(j.found) == 0) != both {
+				t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
+			}
+			close(hang)
+		})
+	}
+}
+
+// TestProcessThatIsStuck: the round goes on without a look that does not return, and keeps what it had for a while.
 func TestProcessThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &door{found: []snapshot.Process{{PID: 1}}, refused: true}
@@ -168,11 +205,23 @@ func TestProcessThatIsStuck(t *testing.T) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}
+		for time.Since(j.seen) <= processLife-slowInterval {
+			time.Sleep(slowInterval)
+			j.read(t.Context(), h, &snapshot.Node{}, nil, nil)
+		}
+		if len(j.found) != 1 {
+			t.Errorf("too early: %+v", j.found)
+		}
+		time.Sleep(slowInterval)
+		if j.read(t.Context(), h, &snapshot.Node{}, nil, nil); len(j.found) != 0 {
+			t.Errorf("after %s: %+v", processLife, j.found)
+		}
 		close(d.hang)
 		synctest.Wait()
+		d.found = []snapshot.Process{{PID: 2}}
 		time.Sleep(slowInterval)
 		n = snapshot.Node{}
-		if j.read(t.Context(), h, &n, nil, nil); len(j.found) != 0 || len(n.Issues) != 0 {
+		if j.read(t.Context(), h, &n, nil, nil); len(j.found) != 1 || j.found[0].PID != 2 || len(n.Issues) != 0 {
 			t.Errorf("%+v %+v", j.found, n.Issues)
 		}
 	})

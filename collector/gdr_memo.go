@@ -12,6 +12,7 @@ import (
 // gdrQuestion is what a decision rests on, by value or by the time at which it was read: equal ones have the same answer.
 type gdrQuestion struct {
 	tree, machine, jobs time.Time
+	devices             int
 	gpus                []gpuFacts
 	nics                []nicFacts
 }
@@ -34,7 +35,7 @@ type nicFacts struct {
 }
 
 func (q *gdrQuestion) equal(o *gdrQuestion) bool {
-	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
+	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && q.devices == o.devices && slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
 }
 
 // gdrAnswer is the last decision.
@@ -46,7 +47,7 @@ type gdrAnswer struct {
 
 // judge decides again where something has changed. The section is the round's own as far as its GPUs go.
 func (c *gpuDirect) judge(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
-	q := gdrQuestion{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
+	q := gdrQuestion{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
 	for i := range gpus {
 		g := &gpus[i]
 		q.gpus[i] = gpuFacts{g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked}

@@ -35,6 +35,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		{"processes were looked at", func() { c.jobs.at = time.Unix(1, 0) }, true},
 		{"modules were looked at", func() { machine.at = time.Unix(1, 0) }, true},
 		{"the tree was read", func() { c.tree.at = time.Unix(1, 0) }, true},
+		{"a device comes whose place cannot be read", func() { machine.facts.Devices = len(nics) + 1 }, true},
 		{"nothing again", func() {}, false},
 	} {
 		step.change()

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -206,5 +207,20 @@ func TestGDRCannotRead(t *testing.T) {
 	_, issues := section(t, board(false, "-- etc/nccl.conf !EACCES --\n"+files("run/nvidia-topologyd/virtualTopology.xml", "no XML")), gdr.Job{Env: gdr.Env{}})
 	if len(issues) != 2 {
 		t.Errorf("%+v", issues)
+	}
+}
+
+// TestNoNIC: a host without an RDMA device is told from one whose device has no place in the PCI tree.
+func TestNoNIC(t *testing.T) {
+	whole := board(false, "")
+	for _, c := range []struct{ name, machine, reason string }{
+		{"a NIC", whole, "direct"},
+		{"one that is nowhere", strings.Replace(whole, "infiniband/mlx5_0/device -> ../..", "infiniband/mlx5_0/device -> ../../gone", 1), "no_active_nic"},
+		{"none", regexp.MustCompile(`(?m)^-- \S*infiniband/mlx5_0.* --\n(?:[^-].*\n)*`).ReplaceAllString(whole, ""), "no_nic"},
+	} {
+		got, _ := section(t, c.machine, gdr.Job{})
+		if best := got.GPUs[0].Best; best.Reason != c.reason {
+			t.Errorf("%s: %+v", c.name, best)
+		}
 	}
 }

@@ -169,7 +169,7 @@ func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.
 		}
 		env := settings(p, conf)
 		use := gdr.Use{
-			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
+			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
 			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {

@@ -128,6 +128,7 @@ func TestTransportOfGPUs(t *testing.T) {
 		{"DMA-BUF is switched off for the job", openDriver(busyBoard(0, 40, worker(70, several+"env_NCCL_DMABUF_ENABLE: 0\n"))), "staging not_registered"},
 
 		{"sockets", busyBoard(0, 0, sockets(several)+otherNetdev(6)), "tcp no_rdma_device"},
+		{"sockets, as far as its files are looked at", busyBoard(0, 0, sockets("files_cut: 1\n"+several)+otherNetdev(6)), "unknown many_open_files"},
 		{"InfiniBand switched off in a file", busyBoard(0, 0, sockets(several+"conf_NCCL_IB_DISABLE: 1\n")+otherNetdev(6)), "tcp ib_disabled"},
 		{"a quiet interface", busyBoard(0, 0, sockets(several)+otherNetdev(0.5)), "unknown other_quiet"},
 		{"no interface", busyBoard(0, 0, sockets(several)), "unknown other_rate_unknown"},

@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -28,7 +28,7 @@ func encodeProcess(p snapshot.Process) []byte {
 	var b bytes.Buffer
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "%s: %s\n", name, strings.Map(printable, value))
+			b.WriteString(strings.Map(printable, name+": "+value) + "\n")
 		}
 	}
 	line("command", p.Command)
@@ -38,6 +38,9 @@ func encodeProcess(p snapshot.Process) []byte {
 	}
 	line("gpus", strings.Join(gpus, " "))
 	line("verbs", strings.Join(p.Verbs, " "))
+	if p.Cut {
+		line("files_cut", "1")
+	}
 	if p.HasNCCL {
 		line("nccl", cmp.Or(p.NCCL, "unknown"))
 	}
@@ -64,9 +67,9 @@ func encodeProcess(p snapshot.Process) []byte {
 	return b.Bytes()
 }
 
-// printable keeps a value on its line.
+// printable keeps what a job chooses on its line.
 func printable(r rune) rune {
-	if r < ' ' {
+	if unicode.IsControl(r) {
 		return ' '
 	}
 	return r
@@ -100,6 +103,8 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 			}
 		case "verbs":
 			p.Verbs = strings.Fields(value)
+		case "files_cut":
+			p.Cut = value == "1"
 		case "nccl":
 			if p.HasNCCL = true; value != "unknown" {
 				p.NCCL = value

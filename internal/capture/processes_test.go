@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -27,7 +28,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
 			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
-		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Env: map[string]string{}, Conf: map[string]string{}},
+		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Cut: true, Env: map[string]string{}, Conf: map[string]string{}},
 	}
 	src := &host.Host{Processes: processes(want)}
 	rec := NewRecorder(src)
@@ -70,8 +71,12 @@ func TestProcessesGarbled(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if b := encodeProcess(snapshot.Process{Env: map[string]string{"NCCL_DEBUG": "a\nb: c"}}); strings.Count(string(b), "\n") != 1 {
-		t.Errorf("%q", b)
+	for _, env := range []map[string]string{{"NCCL_DEBUG": "a\nb: c"}, {"NCCL_DEBUG": "a\r\x1b[2J\u0085\x7f\x00\xff"}, {"NCCL_A\njob: slurm/1\nB": "1"}} {
+		b := encodeProcess(snapshot.Process{Env: env})
+		p, err := decodeProcess("processes/1", b)
+		if strings.Count(string(b), "\n") != 1 || strings.IndexFunc(string(b[:len(b)-1]), unicode.IsControl) >= 0 || p.Job != "" || err != nil {
+			t.Errorf("%q: %+v %v", b, p, err)
+		}
 	}
 }
 

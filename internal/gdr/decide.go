@@ -33,6 +33,9 @@ type nicFacts struct {
 
 func newDecision(m *Machine, j Job) *decision {
 	d := &decision{Machine: m, job: j, hcas: j.Env.hcas(), none: NoActiveNIC}
+	if max(m.Devices, len(m.NICs)) == 0 {
+		d.none = NoNIC
+	}
 	d.limit, d.set = j.limit()
 	for i := range m.GPUs {
 		g := &m.GPUs[i]

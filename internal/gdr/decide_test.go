@@ -69,6 +69,9 @@ var cases = []struct {
 	{"both NICs down", hopper, func(m *Machine) { m.NICs[0].Ports, m.NICs[1].Ports = nil, nil }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"a NIC for storage is near", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
 	{"no NIC is for computing", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.Other, pci.Unknown }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"no NIC", hopper, func(m *Machine) { m.NICs = nil }, Job{}, "", "", "", Unknown, Unknown, NoNIC},
+	{"no NIC, though one is asked for", hopper, func(m *Machine) { m.NICs = nil }, Job{Env: env("NCCL_IB_HCA=mlx5")}, "", "", "", Unknown, Unknown, NoNIC},
+	{"NICs that cannot be read", hopper, func(m *Machine) { m.NICs, m.Devices = nil, 2 }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"what manages NVLink is no NIC", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.NVLinkManagement, pci.NVLinkManagement }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"another host bridge of the node", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{}, "mlx5_1", "PHB", DMABUF, Staging, Staging, FarHostBridge},
 	{"the same, told to", hopper, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: env("NCCL_NET_GDR_LEVEL=PHB")}, "mlx5_1", "PHB", DMABUF, Direct, Direct, IsDirect},
@@ -211,6 +214,7 @@ var said = map[Reason]string{
 	ReadOff:        "NCCL_NET_GDR_READ=0 makes sending go through host memory: take NCCL_NET_GDR_READ out of the job's environment and of nccl.conf",
 	PreAmpere:      "NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct: nothing is wrong; NCCL_NET_GDR_READ=1 tries it",
 
+	NoNIC:            "no RDMA device is seen on this host",
 	NoActiveNIC:      "no eligible NIC has an ACTIVE port: look at the NICs' links first",
 	NoChosenNIC:      "NCCL_IB_HCA leaves no NIC with an ACTIVE port: correct NCCL_IB_HCA; names are those of /sys/class/infiniband",
 	NotNVIDIA:        "the GPU is not NVIDIA's: NCCL does not run on it",

@@ -22,6 +22,7 @@ type Machine struct {
 	Topology *Topology             // NCCL's topology file; nil: none
 	GPUs     []GPU
 	NICs     []NIC
+	Devices  int // RDMA devices, with those that are not among NICs since their place cannot be read
 }
 
 // Driver is the GPU driver.

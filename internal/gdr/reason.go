@@ -32,6 +32,7 @@ const (
 	ReadOff        Reason = "gdr_read_disabled"
 	PreAmpere      Reason = "pre_ampere_send"
 
+	NoNIC            Reason = "no_nic"
 	NoActiveNIC      Reason = "no_active_nic"
 	NoChosenNIC      Reason = "no_chosen_nic"
 	NotNVIDIA        Reason = "gpu_not_nvidia"
@@ -70,6 +71,7 @@ var advices = map[Reason]advice{
 	ReadOff:        {"NCCL_NET_GDR_READ=0 makes sending go through host memory", "take NCCL_NET_GDR_READ out of the job's environment and of nccl.conf"},
 	PreAmpere:      {"NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct", "nothing is wrong; NCCL_NET_GDR_READ=1 tries it"},
 
+	NoNIC:            {"no RDMA device is seen on this host", ""},
 	NoActiveNIC:      {"no eligible NIC has an ACTIVE port", "look at the NICs' links first"},
 	NoChosenNIC:      {"NCCL_IB_HCA leaves no NIC with an ACTIVE port", "correct NCCL_IB_HCA; names are those of /sys/class/infiniband"},
 	NotNVIDIA:        {"the GPU is not NVIDIA's: NCCL does not run on it", ""},

@@ -36,47 +36,31 @@ func ParseTopology(r io.Reader) (*Topology, error) {
 	var open []string // elements that have begun
 	var above []string
 	numa, system := 0, false
-	for d := xml.NewDecoder(r); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrTopology, err)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			open = append(open, e.Name.Local)
-			switch e.Name.Local {
-			case "system":
-				system = true
-			case "cpu":
-				if n, err := strconv.Atoi(attribute(e, "numaid")); err == nil {
-					numa = max(0, n)
-				}
-			case "pci":
-				address := strings.ToLower(attribute(e, "busid"))
-				t.places[address] = pci.Fabric{Switches: slices.Clone(above), NUMA: numa}
-				above = slices.Insert(above, 0, address)
+	err := pci.TopologyElements(r, func(e xml.StartElement) {
+		open = append(open, e.Name.Local)
+		switch e.Name.Local {
+		case "system":
+			system = true
+		case "cpu":
+			if n, err := strconv.Atoi(pci.TopologyAttribute(e, "numaid")); err == nil {
+				numa = max(0, n)
 			}
-		case xml.EndElement:
-			if open[len(open)-1] == "pci" {
-				above = above[1:]
-			}
-			open = open[:len(open)-1]
+		case "pci":
+			address := strings.ToLower(pci.TopologyAttribute(e, "busid"))
+			t.places[address] = pci.Fabric{Switches: slices.Clone(above), NUMA: numa}
+			above = slices.Insert(above, 0, address)
 		}
+	}, func() {
+		if open[len(open)-1] == "pci" {
+			above = above[1:]
+		}
+		open = open[:len(open)-1]
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrTopology, err)
 	}
 	if !system {
 		return nil, fmt.Errorf("%w: there is no <system>", ErrTopology)
 	}
 	return t, nil
-}
-
-func attribute(e xml.StartElement, name string) string {
-	for _, a := range e.Attr {
-		if a.Name.Local == name {
-			return a.Value
-		}
-	}
-	return ""
 }

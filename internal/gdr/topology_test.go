@@ -40,9 +40,10 @@ func TestTopology(t *testing.T) {
 	if top.has("0000:99:00.0") || (*Topology)(nil).has("0000:13:00.0") {
 		t.Error("it has what it has not")
 	}
-	for _, text := range []string{"", "<system>", "<other/>", "no XML", "<system><cpu></system></cpu>"} {
+	tower := "<system>" + strings.Repeat(`<pci busid="0000:13:00.0">`, 1000) + strings.Repeat("</pci>", 1000) + "</system>"
+	for _, text := range []string{"", "<system>", "<other/>", "no XML", "<system><cpu></system></cpu>", tower} {
 		if _, err := ParseTopology(strings.NewReader(text)); !errors.Is(err, ErrTopology) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%.40q: %v", text, err)
 		}
 	}
 }

@@ -23,8 +23,9 @@ type Use struct {
 	Plugin   bool    // a net plugin of it is mapped
 	Mover    bool    // a library is mapped that moves caches by RDMA on its own: NIXL, Mooncake
 	Verbs    bool    // it holds an RDMA device
+	Cut      bool    // it may hold one that is not seen
 	Env      Env     // NCCL's settings, and what its scheduler says
-	Settings bool    // its files of settings could be read
+	Settings bool    // its settings could all be read
 	Memory   *uint64 // memory regions that it has registered with RDMA devices
 	Ready    State   // what NCCL decided on receiving, by the best eligible NIC
 
@@ -60,6 +61,7 @@ var rules = []rule{
 	}},
 	{OverHostOnly, OneNode, (*Use).alone},
 
+	{OverUnknown, FilesCut, func(u *Use) bool { return !u.Verbs && u.Cut }},
 	{OverUnknown, NodesUnknown, func(u *Use) bool { return !u.Verbs && !u.several() }},
 	{OverUnknown, DomainUnknown, func(u *Use) bool { return !u.Verbs && u.Domain == nil }},
 	{OverUnknown, InDomain, func(u *Use) bool { return is(u.Domain) && (!u.Verbs || u.Memory == nil) }},

@@ -23,6 +23,7 @@ const (
 	Quiet           Reason = "port_quiet"
 	PeermemUnseen   Reason = "peermem_unseen"
 	DMABUFUnseen    Reason = "dmabuf_unseen"
+	FilesCut        Reason = "many_open_files"
 	NodesUnknown    Reason = "nodes_unknown"
 	DomainUnknown   Reason = "nvlink_domain_unknown"
 	InDomain        Reason = "nvlink_domain"
@@ -39,7 +40,7 @@ var useAdvices = map[Reason]advice{
 	NotNCCL:       {"a process without NCCL holds the GPU and an RDMA device, as storage and caches do: what it moves is host memory as far as NCCL goes", ""},
 	OneNode:       {"the scheduler has put the job on one node, whose GPUs need no NIC", ""},
 
-	SettingsUnknown: {"the job's own files of settings (NCCL_CONF_FILE, ~/.nccl.conf) cannot be read, which may switch the direct way off", "let the exporter see processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their PID namespace"},
+	SettingsUnknown: {"the job's settings (its environment, NCCL_CONF_FILE, ~/.nccl.conf) cannot all be read, and may switch the direct way off", "let the exporter see processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their PID namespace"},
 	NotReady:        {"NCCL has not decided for the direct way, or that is not known: rdma_gdr_gpu_info says why", "look at the GPU's reason"},
 	NoMemory:        {"the process has registered no memory with a NIC: NCCL connects when it first has to", ""},
 	CacheMover:      {"the process also has a library that moves caches by RDMA (NIXL, Mooncake): the traffic may be its own", ""},
@@ -47,6 +48,7 @@ var useAdvices = map[Reason]advice{
 	Quiet:           {"the NIC's port moves too little to tell anything", ""},
 	PeermemUnseen:   {"the use of the peer memory module cannot be read", "let the exporter read /sys/module/nvidia_peermem/refcnt"},
 	DMABUFUnseen:    {"DMA-BUFs may be in use, and who is attached to them is not looked at", "to look, at a price for jobs: --collector.gdr.bufinfo, as root with debugfs"},
+	FilesCut:        {"the process has more than 4096 files open, and no RDMA device is among the first of them", ""},
 	NodesUnknown:    {"the process holds no RDMA device, and its scheduler does not say that the job spans nodes", ""},
 	DomainUnknown:   {"the process holds no RDMA device, and whether NVLink joins the job's nodes cannot be read", "let the exporter use NVML"},
 	InDomain:        {"the GPU is in an NVLink domain of several hosts, in which jobs need no NIC", ""},

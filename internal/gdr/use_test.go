@@ -60,6 +60,8 @@ func TestTransport(t *testing.T) {
 		{"InfiniBand switched off", overSockets(func(u *Use) { u.Env["NCCL_IB_DISABLE"] = "1" }), OverTCP, IBDisabled},
 		{"sockets chosen", overSockets(func(u *Use) { u.Env["NCCL_NET"] = "Socket" }), OverTCP, NetChosen},
 		{"by the launcher's word", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16", "LOCAL_WORLD_SIZE=8") }), OverTCP, NoVerbs},
+		{"more files open than are looked at", overSockets(func(u *Use) { u.Cut = true }), OverUnknown, FilesCut},
+		{"an RDMA device among many files", job(func(u *Use) { u.Cut = true }), OverStaging, NotRegistered},
 		{"how many nodes is not told", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=16") }), OverUnknown, NodesUnknown},
 		{"no number", overSockets(func(u *Use) { u.Env = env("SLURM_JOB_NUM_NODES=many") }), OverUnknown, NodesUnknown},
 		{"one node without RDMA", overSockets(func(u *Use) { u.Env = env("WORLD_SIZE=8", "LOCAL_WORLD_SIZE=8") }), OverHostOnly, OneNode},

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -366,23 +367,28 @@ func (t *tree) leaveBelowLocked(p string) {
 }
 
 func readNames(fd int) ([]string, error) {
+	names, _, err := someNames(fd, math.MaxInt)
+	return names, err
+}
+
+// someNames stops when there are more names than limit, and says whether it has all.
+func someNames(fd, limit int) (names []string, whole bool, err error) {
 	buf := make([]byte, 8192)
-	var names []string
-	for {
+	for len(names) <= limit {
 		n, err := unix.ReadDirent(fd, buf)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if n <= 0 {
-			break
+			slices.Sort(names)
+			return names, true, nil
 		}
 		_, _, names = unix.ParseDirent(buf[:n], -1, names)
 	}
-	slices.Sort(names)
-	return names, nil
+	return names[:limit], false, nil
 }
 
 func (t *tree) Link(p string) (string, error) {

@@ -3,18 +3,16 @@ package host
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/pci"
 )
 
 // jobFiles is what of a job's own files passes the door: settings of NCCL, and places of functions. Nothing else of a file does, since
@@ -24,32 +22,8 @@ type jobFiles struct {
 	topology string
 }
 
-// jobFilesTime bounds the wait for the files of a job: its home may be on a file server that is away.
-const jobFilesTime = 200 * time.Millisecond
-
-// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology that they name. An error is that of a file that
-// is there and cannot be read.
-func (p *processTable) jobFiles(ctx context.Context, pid int, env map[string]string, uid, home string) (out *jobFiles, err error) {
-	ctx, cancel := context.WithTimeout(ctx, jobFilesTime)
-	defer cancel()
-	var found *jobFiles
-	var failed error
-	if err := p.lanes.Do(ctx, "files of jobs", func() {
-		root, err := p.rootOf(pid)
-		if err != nil {
-			failed = err
-			return
-		}
-		defer unix.Close(root)
-		found, failed = readJobFiles(root, env, uid, home)
-	}); err != nil {
-		return nil, err
-	}
-	return found, failed
-}
-
 func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles, error) {
-	out := &jobFiles{conf: map[string]string{}}
+	out, room := &jobFiles{conf: map[string]string{}}, settingsLength
 	own := env["NCCL_CONF_FILE"]
 	if own == "" {
 		passwd, err := readBelow(root, "/etc/passwd")
@@ -66,7 +40,9 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 		b, err := readBelow(root, name)
 		switch {
 		case err == nil:
-			addSettings(out.conf, b)
+			if !addSettings(out.conf, &room, b) {
+				return nil, syscall.EFBIG
+			}
 		case !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
 			return nil, err
 		}
@@ -87,9 +63,9 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 }
 
 // rootOf opens the root directory of a process, which is a link that only the kernel can follow. In a copied tree it has to lie inside.
-func (p *processTable) rootOf(pid int) (fd int, err error) {
-	r, rel := p.tree.at(fmt.Sprintf("proc/%d/root", pid))
-	if !p.tree.isSysfs() {
+func (t *tree) rootOf(pid int) (fd int, err error) {
+	r, rel := t.at(fmt.Sprintf("proc/%d/root", pid))
+	if !t.isSysfs() {
 		return r.open(rel, unix.O_DIRECTORY)
 	}
 	err = r.use(func(proc int) (err error) {
@@ -99,7 +75,7 @@ func (p *processTable) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads a regular file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
+// readBelow reads an ordinary file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
 // device may do something.
 func readBelow(root int, name string) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")
@@ -111,12 +87,8 @@ func readBelow(root int, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer unix.Close(seen)
-	var st unix.Stat_t
-	if err := unix.Fstat(seen, &st); err != nil {
+	if err := ordinary(seen); err != nil {
 		return nil, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, unix.EINVAL
 	}
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(seen), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -136,69 +108,52 @@ func homeOf(passwd []byte, uid string) string {
 	return ""
 }
 
-// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc).
-func addSettings(to map[string]string, b []byte) {
+// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). It says whether
+// there is room for them.
+func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
+	whole = true
 	for line := range strings.Lines(string(b)) {
 		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
-		if _, there := to[name]; ok && !there && settingName.MatchString(name) {
-			to[name] = value
+		if ok && settingName.MatchString(name) {
+			whole = addSetting(to, room, name, value) && whole
 		}
 	}
+	return whole
 }
-
-var (
-	settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
-	busID       = regexp.MustCompile(`^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]$`)
-)
 
 // topologyOf reduces a topology file of NCCL to the places of functions: <system>, <cpu numaid> and <pci busid>, one inside the other.
 func topologyOf(b []byte) (string, error) {
 	var out strings.Builder
 	var open []string // elements that have begun; empty where one is left out
-	for d := xml.NewDecoder(bytes.NewReader(b)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return out.String(), nil
+	err := pci.TopologyElements(bytes.NewReader(b), func(e xml.StartElement) { open = append(open, element(&out, e)) }, func() {
+		if name := open[len(open)-1]; name != "" {
+			out.WriteString("</" + name + ">")
 		}
-		if err != nil {
-			return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
-		}
-		switch e := token.(type) {
-		case xml.StartElement:
-			open = append(open, element(&out, e))
-		case xml.EndElement:
-			if name := open[len(open)-1]; name != "" {
-				out.WriteString("</" + name + ">")
-			}
-			open = open[:len(open)-1]
-		}
+		open = open[:len(open)-1]
+	})
+	if err != nil { // it may quote the file
+		return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
 	}
+	return out.String(), nil
 }
 
 // element writes the beginning of one that tells of places, and returns its name.
 func element(out *strings.Builder, e xml.StartElement) string {
-	value := func(name string) string {
-		for _, a := range e.Attr {
-			if a.Name.Local == name {
-				return a.Value
-			}
-		}
-		return ""
-	}
 	switch e.Name.Local {
 	case "system":
 		out.WriteString("<system>")
 	case "cpu":
-		numa, err := strconv.Atoi(value("numaid"))
+		numa, err := strconv.Atoi(pci.TopologyAttribute(e, "numaid"))
 		if err != nil {
 			numa = 0
 		}
 		fmt.Fprintf(out, `<cpu numaid="%d">`, numa)
 	case "pci":
-		if !busID.MatchString(value("busid")) {
+		address := strings.ToLower(pci.TopologyAttribute(e, "busid"))
+		if !pci.IsAddress(address) {
 			return ""
 		}
-		fmt.Fprintf(out, `<pci busid="%s">`, value("busid"))
+		fmt.Fprintf(out, `<pci busid="%s">`, address)
 	default:
 		return ""
 	}

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"os"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +34,8 @@ func TestJobFiles(t *testing.T) {
 		{"a file where it is", nil, map[string]string{"NCCL_CONF_FILE": "nccl.conf"}, "0", "", "", "", syscall.EINVAL},
 		{"a topology", map[string]string{"opt/t.xml": topology}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", reduced, nil},
 		{"a topology that nccl.conf names", map[string]string{"opt/t.xml": topology, "etc/nccl.conf": "NCCL_TOPO_FILE=/opt/t.xml\n"}, nil, "0", "/root", "NCCL_TOPO_FILE=/opt/t.xml", reduced, nil},
+		{"a domain of five digits, as behind VMD", map[string]string{"opt/t.xml": `<system><pci busid="1F0AB:01:00.0"/><pci busid="0000:15:00.8"/><pci busid="x"/></system>`}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", `<system><pci busid="1f0ab:01:00.0"></pci></system>`, nil},
+		{"one that is a tower", map[string]string{"opt/t.xml": strings.Repeat("<pci>", 1000) + strings.Repeat("</pci>", 1000)}, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", ErrMalformed},
 		{"one that is not there", nil, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", nil},
 		{"one that is no topology", map[string]string{"etc/shadow": "root:<x:1:\n"}, map[string]string{"NCCL_TOPO_FILE": "/etc/shadow"}, "0", "/root", "", "", ErrMalformed},
 	} {
@@ -45,7 +45,7 @@ func TestJobFiles(t *testing.T) {
 			files["root/"+name] = text
 		}
 		p.process(42, nil, files)
-		got, err := table.jobFiles(t.Context(), 42, c.env, c.uid, c.home)
+		got, err := table.tree.jobFiles(job{42, "", c.env, c.uid, c.home})
 		if !errors.Is(err, c.err) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -79,12 +79,12 @@ func TestJobFilesStayInside(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{"/inside": 1, "/outside": 0, "/../../../secret": 0} {
-		got, err := table.jobFiles(t.Context(), 42, map[string]string{"NCCL_CONF_FILE": name}, "0", "")
+		got, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": name}, uid: "0"})
 		if err != nil || len(got.conf) != want {
 			t.Errorf("%s: %+v %v", name, got, err)
 		}
 	}
-	if _, err := table.jobFiles(t.Context(), 42, map[string]string{"NCCL_CONF_FILE": "/pipe"}, "0", ""); !errors.Is(err, syscall.EINVAL) {
+	if _, err := table.tree.jobFiles(job{pid: 42, env: map[string]string{"NCCL_CONF_FILE": "/pipe"}, uid: "0"}); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("a pipe: %v", err)
 	}
 	if err := os.Symlink(p.dir, filepath.Join(p.dir, "proc/43")); err != nil {
@@ -93,7 +93,7 @@ func TestJobFilesStayInside(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(p.dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := table.rootOf(43); err == nil {
+	if _, err := table.tree.rootOf(43); err == nil {
 		t.Error("a copied tree leads to the root of this machine")
 	}
 }
@@ -112,25 +112,31 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte("NCCL_DEBUG=WARN\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := newProcessTable(tr).jobFiles(t.Context(), os.Getpid(), map[string]string{"NCCL_CONF_FILE": file}, "0", "")
+	got, err := tr.jobFiles(job{pid: os.Getpid(), env: map[string]string{"NCCL_CONF_FILE": file}, uid: "0"})
 	if err != nil || got.conf["NCCL_DEBUG"] != "WARN" {
 		t.Errorf("%+v %v", got, err)
 	}
 }
 
-// TestJobFilesThatHang: a file server that is away costs the settings only, and only once at a time.
-func TestJobFilesThatHang(t *testing.T) {
-	_, table := newProcessTree(t)
-	release, inside := make(chan struct{}), make(chan struct{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := table.lanes.Do(ctx, "files of jobs", func() { close(inside); <-release }); !errors.Is(err, ErrStuck) {
+// TestJobFilesOfTheKernel: what the kernel makes while it is read is regular to stat(2), and is not opened, by a link neither.
+func TestJobFilesOfTheKernel(t *testing.T) {
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	<-inside
-	defer close(release)
-	if got, err := table.jobFiles(t.Context(), 42, nil, "0", "/root"); got != nil || !errors.Is(err, ErrStuck) {
-		t.Errorf("%+v %v", got, err)
+	defer unix.Close(root)
+	link := filepath.Join(t.TempDir(), "nccl.conf")
+	if err := os.Symlink("/proc/uptime", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"/proc/uptime", "/sys/class/net/lo/mtu", link} {
+		var st unix.Stat_t
+		if err := unix.Stat(name, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			t.Fatalf("%s is no regular file: %v", name, err)
+		}
+		if b, err := readBelow(root, name); !errors.Is(err, syscall.EINVAL) {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
 	}
 }
 
@@ -141,7 +147,8 @@ func FuzzJobFiles(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, uid string) {
 		homeOf(b, uid)
 		conf := map[string]string{}
-		addSettings(conf, b)
+		room := settingsLength
+		addSettings(conf, &room, b)
 		for name := range conf {
 			if !strings.HasPrefix(name, "NCCL_") {
 				t.Errorf("%q passes", name)

@@ -7,18 +7,47 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
-// environment keeps what is about the job: /proc/PID/environ has NAME=VALUE, each with a NUL behind it.
-func environment(b []byte) map[string]string {
-	out := map[string]string{}
+// Bounds of settings, whose length is the job's choice: of one, and of all of a process or of its files. The longest that NCCL has are lists
+// of devices and interfaces.
+const (
+	settingLength  = 4 << 10
+	settingsLength = 64 << 10
+)
+
+// settingName is that of a setting of NCCL. A name that is none of a variable could break a line of a capture.
+var settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+
+var schedulerNames = []string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}
+
+// addSetting adds one that is not there yet, as getenv(3) and NCCL take the first of two. It says whether there is room for it.
+func addSetting(to map[string]string, room *int, name, value string) bool {
+	if _, there := to[name]; there {
+		return true
+	}
+	length := len(name) + len(value)
+	if length > settingLength || length > *room {
+		return false
+	}
+	*room -= length
+	to[name] = value
+	return true
+}
+
+// environment keeps what is about the job: /proc/PID/environ has NAME=VALUE, each with a NUL behind it. It is not whole where something is
+// out of bounds.
+func environment(b []byte) (out map[string]string, whole bool) {
+	out, whole = map[string]string{}, true
+	room := settingsLength
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
-		name, value, ok := strings.Cut(string(entry), "=")
-		if ok && (strings.HasPrefix(name, "NCCL_") || slices.Contains([]string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}, name)) {
-			out[name] = value
+		name, value, ok := bytes.Cut(entry, []byte("="))
+		if ok && (settingName.Match(name) || slices.Contains(schedulerNames, string(name))) {
+			whole = addSetting(out, &room, string(name), string(value)) && whole
 		}
 	}
-	return out
+	return out, whole
 }
 
 // lockedMemory reads "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
@@ -36,14 +65,12 @@ func lockedMemory(b []byte) *uint64 {
 
 var (
 	slurmJob = regexp.MustCompile(`/job_([0-9]+)(?:/|$)`)
+	slurmID  = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
 )
 
-// jobOf names the job by what its scheduler has left in the environment or in the control group.
+// jobOf names the job by what its scheduler has left in the control group, which a job does not choose, or else in the environment.
 func jobOf(env map[string]string, cgroup []byte) string {
-	if id := env["SLURM_JOB_ID"]; id != "" {
-		return "slurm/" + id
-	}
 	for line := range strings.Lines(string(cgroup)) {
 		line = strings.TrimSpace(line)
 		if m := slurmJob.FindStringSubmatch(line); m != nil {
@@ -52,6 +79,9 @@ func jobOf(env map[string]string, cgroup []byte) string {
 		if m := podUID.FindStringSubmatch(line); m != nil {
 			return "kubernetes/" + strings.ReplaceAll(m[1], "_", "-")
 		}
+	}
+	if id := env["SLURM_JOB_ID"]; slurmID.MatchString(id) {
+		return "slurm/" + id
 	}
 	return ""
 }
@@ -62,7 +92,12 @@ func commandOf(b []byte) string {
 	if from < 0 || to < from {
 		return ""
 	}
-	return strings.ToValidUTF8(string(b[from+1:to]), "?")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(string(b[from+1:to]), "?"))
 }
 
 // uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty where it is not told.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,9 +14,11 @@ import (
 
 // Processes tells which processes use RDMA devices.
 type Processes interface {
-	// Processes looks at what processes hold, for scanTime at most: at those of first, then at the others, with which it goes on at the
-	// next call. Only says that there are no others to be looked for, which is not believed where one of first cannot be seen. It gives those that hold an RDMA device, or a GPU with NCCL. Other users' processes need CAP_SYS_PTRACE; what is not
-	// permitted is left out, and refused says so. A process that is stuck in the kernel may hold up the caller: it calls from a lane.
+	// Processes looks at what processes hold, for scanTime at most: at those of first, then at the others, with each of which it goes on
+	// at the next call. Only says that there are no others to be looked for, which is not believed where one of first cannot be seen. It
+	// gives those that hold an RDMA device, or a GPU with NCCL. Their files of settings are waited for a little longer, and are there at
+	// the next call if they come late. Other users' processes need CAP_SYS_PTRACE; what is not permitted is left out, and refused says so.
+	// A process that is stuck in the kernel may hold up the caller: it calls from a lane.
 	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
@@ -26,13 +27,13 @@ const scanTime = 100 * time.Millisecond
 
 // processTable is the processes of a tree.
 type processTable struct {
-	tree *tree
-	now  func() time.Time
-	next int                      // process to go on with
-	held map[int]snapshot.Process // those found, by number
-	lib  map[int]libraries        // what is mapped does not change once NCCL is
-	// lanes has one for files of jobs, which may be on a file server that is away.
-	lanes *Lanes
+	tree  *tree
+	now   func() time.Time
+	next  int                      // process to go on with
+	named int                      // the one of those that are named; 0: the next look begins with the first
+	held  map[int]snapshot.Process // those found, by number
+	lib   map[int]libraries        // what is mapped does not change once NCCL is
+	jobs  jobReader
 }
 
 // libraries are what a process has mapped, with the start of the process: numbers are used again.
@@ -40,11 +41,10 @@ type libraries struct {
 	start                  string
 	version                string
 	hasNCCL, plugin, mover bool
-	files                  *jobFiles // NCCL reads them once; nil: not read
 }
 
 func newProcessTable(t *tree) *processTable {
-	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, lanes: NewLanes()}
+	return &processTable{tree: t, now: time.Now, held: map[int]snapshot.Process{}, lib: map[int]libraries{}, jobs: newJobReader(t)}
 }
 
 func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
@@ -52,70 +52,90 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 	if err != nil {
 		return nil, false, err
 	}
-	for pid := range p.held {
-		if _, there := slices.BinarySearch(pids, pid); !there {
-			delete(p.held, pid)
-		}
+	gone := func(pid int) bool {
+		_, there := slices.BinarySearch(pids, pid)
+		return !there
 	}
-	for pid := range p.lib {
-		if _, there := slices.BinarySearch(pids, pid); !there {
-			delete(p.lib, pid)
-		}
+	maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return gone(pid) })
+	maps.DeleteFunc(p.lib, func(pid int, _ libraries) bool { return gone(pid) })
+	p.jobs.forget(gone)
+
+	only = only && !slices.ContainsFunc(first, gone)
+	first = slices.Compact(slices.DeleteFunc(slices.Sorted(slices.Values(first)), gone))
+	isNamed := func(pid int) bool {
+		_, named := slices.BinarySearch(first, pid)
+		return named
 	}
 	start := p.now()
 	due := func() bool { return ctx.Err() == nil && p.now().Sub(start) <= scanTime }
-	for _, pid := range first {
-		_, there := slices.BinarySearch(pids, pid)
-		only = only && there
-		if there && due() {
-			refused = p.look(ctx, pid) || refused
-		}
-	}
-	if only {
-		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !slices.Contains(first, pid) })
-		return p.sorted(), refused, nil
-	}
-	from, _ := slices.BinarySearch(pids, p.next)
-	p.next = 0
-	for i := range pids {
-		pid := pids[(from+i)%len(pids)]
+	from, _ := slices.BinarySearch(first, p.named)
+	p.named = 0
+	for _, pid := range first[from:] {
 		if !due() {
-			p.next = pid
+			p.named = pid
 			break
 		}
-		if !slices.Contains(first, pid) {
-			refused = p.look(ctx, pid) || refused
+		refused = p.look(pid) || refused
+	}
+	if only {
+		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !isNamed(pid) })
+	} else {
+		others := slices.DeleteFunc(slices.Clone(pids), isNamed)
+		from, _ := slices.BinarySearch(others, p.next)
+		p.next = 0
+		for i := range others {
+			pid := others[(from+i)%len(others)]
+			if !due() && i > 0 { // one in each look, however many are named
+				p.next = pid
+				break
+			}
+			refused = p.look(pid) || refused
 		}
 	}
-	return p.sorted(), refused, nil
+	p.jobs.read(ctx)
+	found, unread := p.sorted()
+	return found, refused || unread, nil
 }
 
-func (p *processTable) sorted() (out []snapshot.Process) {
+// sorted gives those that were found, with what their files say as far as that is read.
+func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
-		out = append(out, p.held[pid])
+		one := p.held[pid]
+		if one.HasNCCL {
+			files, err := p.jobs.of(pid, p.lib[pid].start)
+			refused = refused || denied(err)
+			if files != nil {
+				one.Conf, one.Topology = files.conf, files.topology
+			}
+		}
+		out = append(out, one)
 	}
-	return out
+	return out, refused
 }
 
 // look looks at one process, and keeps it if it is one of those that are looked for.
-func (p *processTable) look(ctx context.Context, pid int) (refused bool) {
-	gpus, verbs, err := p.holds(pid)
-	one := snapshot.Process{PID: pid, GPUs: gpus, Verbs: verbs}
-	if len(gpus)+len(verbs) > 0 {
-		refused = p.describe(ctx, &one)
+func (p *processTable) look(pid int) (refused bool) {
+	one, err := p.holds(pid)
+	if len(one.GPUs)+len(one.Verbs) > 0 {
+		p.describe(&one)
 	}
-	if len(verbs) > 0 || len(gpus) > 0 && one.HasNCCL {
+	if len(one.Verbs) > 0 || len(one.GPUs) > 0 && one.HasNCCL {
 		p.held[pid] = one
 	} else {
 		delete(p.held, pid)
 	}
-	return refused || denied(err)
+	return denied(err)
 }
 
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
 func (p *processTable) pids() ([]int, error) {
-	names, err := p.names("proc/")
+	fd, err := p.tree.proc.open(".", unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &Error{"list", "proc", err}
+	}
+	defer unix.Close(fd)
+	names, err := readNames(fd)
 	if err != nil {
 		return nil, &Error{"list", "proc", err}
 	}
@@ -127,91 +147,4 @@ func (p *processTable) pids() ([]int, error) {
 	}
 	slices.Sort(out)
 	return out, nil
-}
-
-// names lists a directory without keeping anything of it.
-func (p *processTable) names(dir string) ([]string, error) {
-	r, rel := p.tree.at(dir)
-	if rel == "" {
-		rel = "."
-	}
-	fd, err := r.open(rel, unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	return readNames(fd)
-}
-
-// holds finds the GPUs and RDMA devices among what a process has open.
-func (p *processTable) holds(pid int) (gpus []int, verbs []string, err error) {
-	r, rel := p.tree.at("proc/" + strconv.Itoa(pid) + "/fd")
-	fd, err := r.open(rel, unix.O_DIRECTORY)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer unix.Close(fd)
-	names, err := readNames(fd)
-	if err != nil {
-		return nil, nil, err
-	}
-	buf := make([]byte, 128)
-	for _, name := range names {
-		n, err := unix.Readlinkat(fd, name, buf)
-		if err != nil || n < 5 || buf[1] != 'd' { // most are sockets, pipes and files
-			continue
-		}
-		target := string(buf[:n])
-		if rest, ok := strings.CutPrefix(target, "/dev/infiniband/uverbs"); ok {
-			if _, err := strconv.Atoi(rest); err == nil && !slices.Contains(verbs, "uverbs"+rest) {
-				verbs = append(verbs, "uverbs"+rest)
-			}
-		} else if rest, ok := strings.CutPrefix(target, "/dev/nvidia"); ok {
-			if minor, err := strconv.Atoi(rest); err == nil && !slices.Contains(gpus, minor) {
-				gpus = append(gpus, minor)
-			}
-		}
-	}
-	slices.Sort(gpus)
-	slices.Sort(verbs)
-	return gpus, verbs, nil
-}
-
-// describe reads more of a process: its libraries only where it uses GPUs, and its files of settings where NCCL is among them.
-func (p *processTable) describe(ctx context.Context, out *snapshot.Process) (refused bool) {
-	dir := "proc/" + strconv.Itoa(out.PID) + "/"
-	read := func(name string) []byte {
-		b, err := p.tree.Read(dir+name, nil)
-		if err != nil { // it has ended, or is another user's
-			return nil
-		}
-		return b
-	}
-	environ, stat := read("environ"), read("stat")
-	out.Command = commandOf(stat)
-	out.LockedMemory = lockedMemory(read("limits"))
-	out.Env = environment(environ)
-	out.Job = jobOf(out.Env, read("cgroup"))
-	if len(out.GPUs) == 0 {
-		return false
-	}
-	start := startOf(stat)
-	lib, ok := p.lib[out.PID]
-	if !ok || lib.start != start || !lib.hasNCCL {
-		lib = libraries{start: start}
-		if maps, err := p.tree.Lines(dir+"maps", mappedWords); err == nil {
-			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
-		}
-	}
-	if lib.hasNCCL && lib.files == nil {
-		var err error
-		lib.files, err = p.jobFiles(ctx, out.PID, out.Env, uidOf(read("status")), variable(environ, "HOME"))
-		refused = denied(err)
-	}
-	p.lib[out.PID] = lib
-	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
-	if lib.files != nil {
-		out.Conf, out.Topology = lib.files.conf, lib.files.topology
-	}
-	return refused
 }

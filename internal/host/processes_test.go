@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/snapshot"
 )
@@ -140,6 +143,87 @@ func TestProcessesGoOn(t *testing.T) {
 	}
 }
 
+// TestProcessesNamedGoOn: many that are named take several looks, and do not keep others from being looked at.
+func TestProcessesNamedGoOn(t *testing.T) {
+	p, table := newProcessTree(t)
+	var named []int
+	for pid := 10; pid < 18; pid++ {
+		p.process(pid, []string{"/dev/infiniband/uverbs0"}, nil)
+		named = append(named, pid)
+	}
+	p.process(50, nil, nil)
+	p.process(99, []string{"/dev/infiniband/uverbs0"}, nil)
+	var clock time.Time
+	table.now = func() time.Time { // three processes a look
+		clock = clock.Add(30 * time.Millisecond)
+		return clock
+	}
+	for look, want := range []int{3, 7, 9, 9} { // 50 comes with the first look, 99 with the second
+		if got, _, err := table.Processes(t.Context(), named, false); len(got) != want || err != nil {
+			t.Errorf("look %d: %+v %v", look, got, err)
+		}
+	}
+	var only []int
+	table.held, table.named = map[int]snapshot.Process{}, 0
+	for range 3 {
+		got, _, err := table.Processes(t.Context(), named, true)
+		if only = append(only, len(got)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []int{3, 6, 8}; !reflect.DeepEqual(only, want) {
+		t.Errorf("only those: %v, want %v", only, want)
+	}
+}
+
+// TestProcessWithManyFiles: one process does not take the time of a look, and what it may hold beside is not known.
+func TestProcessWithManyFiles(t *testing.T) {
+	p, table := newProcessTree(t)
+	open := append([]string{"/dev/nvidia3"}, slices.Repeat([]string{"socket:[1]"}, 2*filesLooked)...)
+	p.process(42, open, map[string]string{"maps": ncclMaps, "stat": stat})
+	p.process(43, open[:filesLooked], map[string]string{"maps": ncclMaps, "stat": stat})
+	for _, named := range []string{"42", "43"} { // a copied tree lists names as they come
+		fd, err := unix.Open(filepath.Join(p.dir, "proc", named, "fd"), unix.O_DIRECTORY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, whole, err := someNames(fd, filesLooked)
+		unix.Close(fd)
+		if len(names) != filesLooked || whole != (named == "43") || err != nil {
+			t.Errorf("%s: %d names, whole: %v, %v", named, len(names), whole, err)
+		}
+	}
+	if one, err := table.holds(42); !one.Cut || err != nil {
+		t.Errorf("%+v %v", one, err)
+	}
+	if one, err := table.holds(43); one.Cut || !reflect.DeepEqual(one.GPUs, []int{3}) || err != nil {
+		t.Errorf("%+v %v", one, err)
+	}
+}
+
+func TestJobOf(t *testing.T) {
+	const scope = "0::/system.slice/slurmstepd.scope/job_77/step_0\n"
+	for _, c := range []struct{ id, cgroup, want string }{
+		{"", scope, "slurm/77"},
+		{"88", scope, "slurm/77"}, // of another's job
+		{"88", "0::/user.slice\n", "slurm/88"},
+		{"88_3", "", "slurm/88_3"},
+		{"88\n", "", ""},
+		{"88 99", "", ""},
+		{"x", "", ""},
+		{"88_", "", ""},
+		{"88888888888", "", ""},
+		{"", "", ""},
+	} {
+		if got := jobOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)); got != c.want {
+			t.Errorf("%q in %q: %q, want %q", c.id, c.cgroup, got, c.want)
+		}
+	}
+	if got := commandOf([]byte("7 (a\x1b[2J\nb) S")); got != "a?[2J?b" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestMapped(t *testing.T) {
 	for _, c := range []struct {
 		text, version       string
@@ -173,7 +257,8 @@ func FuzzProcessFiles(f *testing.F) {
 		startOf(a)
 		mapped(b)
 		lockedMemory(a)
-		jobOf(environment(b), a)
+		env, _ := environment(b)
+		jobOf(env, a)
 		variable(b, "HOME")
 		uidOf(a)
 		commandOf(a)

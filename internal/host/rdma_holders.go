@@ -23,20 +23,11 @@ type RDMAHolder struct {
 // Holders asks twice. The core answers from its own lists: no driver in the tree asks firmware for a context or a region. What the
 // kernel made for itself is left out. It tells the thread that made each, by its number; the process is that of the thread.
 func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, error) {
-	found := map[int]*RDMAHolder{}
-	of := func(pid int) *RDMAHolder {
-		if c.leader != nil && pid != 0 {
-			pid = c.leader(pid)
-		}
-		if found[pid] == nil {
-			found[pid] = &RDMAHolder{PID: pid}
-		}
-		return found[pid]
-	}
+	m := makers{leader: c.leader, pids: map[int]int{}, found: map[int]*RDMAHolder{}}
 	for _, list := range []resourceList{
-		{nldevCmdResCtxGet, nldevAttrResCtx, nldevAttrResCtxEntry, func(r resource) { of(r.pid).Contexts++ }},
+		{nldevCmdResCtxGet, nldevAttrResCtx, nldevAttrResCtxEntry, func(r resource) { m.of(r.pid).Contexts++ }},
 		{nldevCmdResMRGet, nldevAttrResMR, nldevAttrResMREntry, func(r resource) {
-			h := of(r.pid)
+			h := m.of(r.pid)
 			h.Regions++
 			h.RegionBytes += r.length
 		}},
@@ -46,11 +37,33 @@ func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, er
 		}
 	}
 	out := []RDMAHolder{}
-	for _, h := range found {
+	for _, h := range m.found {
 		out = append(out, *h)
 	}
 	slices.SortFunc(out, func(a, b RDMAHolder) int { return cmp.Compare(a.PID, b.PID) })
 	return out, nil
+}
+
+// makers are the processes that have made resources. Which process a thread is of is asked once, however much the thread has made.
+type makers struct {
+	leader func(tid int) int // nil: not asked
+	pids   map[int]int       // by thread
+	found  map[int]*RDMAHolder
+}
+
+func (m *makers) of(tid int) *RDMAHolder {
+	pid, known := m.pids[tid]
+	if !known {
+		pid = tid
+		if m.leader != nil && tid != 0 {
+			pid = m.leader(tid)
+		}
+		m.pids[tid] = pid
+	}
+	if m.found[pid] == nil {
+		m.found[pid] = &RDMAHolder{PID: pid}
+	}
+	return m.found[pid]
 }
 
 // resourceList is a command that lists resources of a device, the nested attributes of its answer, and who takes each.

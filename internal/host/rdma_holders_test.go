@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,29 @@ func TestLeader(t *testing.T) {
 		if got := table.tree.leader(tid); got != want {
 			t.Errorf("%d: %d, want %d", tid, got, want)
 		}
+	}
+}
+
+// TestMakers: a thread with a hundred thousand regions costs one look at it.
+func TestMakers(t *testing.T) {
+	asked := map[int]int{}
+	m := makers{pids: map[int]int{}, found: map[int]*RDMAHolder{}, leader: func(tid int) int {
+		asked[tid]++
+		return tid / 10 * 10
+	}}
+	for range 1000 {
+		for _, tid := range []int{70, 71, 80, 0} {
+			m.of(tid).Regions++
+		}
+	}
+	if len(m.found) != 3 || m.found[70].Regions != 2000 || m.found[80].Regions != 1000 || m.found[0].Regions != 1000 {
+		t.Errorf("%+v", m.found)
+	}
+	if want := map[int]int{70: 1, 71: 1, 80: 1}; !maps.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+	if m := (makers{pids: map[int]int{}, found: map[int]*RDMAHolder{}}); m.of(71).PID != 71 {
+		t.Error("without a tree the thread stands for its process")
 	}
 }
 

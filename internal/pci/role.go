@@ -19,9 +19,9 @@ const (
 	NVLinkManagement Role = "nvlink_management"
 )
 
-var address = regexp.MustCompile(`^[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+var address = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// IsAddress says whether s is a PCI address DDDD:BB:DD.F.
+// IsAddress says whether s is a PCI address DDDD:BB:DD.F; domains that drivers make have more than four digits (pci_setup_device: "%04x").
 func IsAddress(s string) bool { return address.MatchString(s) }
 
 // Functions returns the PCI addresses on a path below /sys/devices, from the root port down to the function itself.

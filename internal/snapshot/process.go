@@ -6,6 +6,7 @@ type Process struct {
 	Command string   // its name: of /proc/PID/stat
 	GPUs    []int    // minor numbers of the GPUs that it holds: /dev/nvidiaN
 	Verbs   []string // nodes of RDMA devices that it holds: uverbs0
+	Cut     bool     // it has more open than is looked at, so that it may hold more
 	NCCL    string   // version of NCCL that is mapped: libnccl.so.2.22.3; empty also where its file name has no number
 	HasNCCL bool     // NCCL is mapped
 	Plugin  bool     // a net plugin of NCCL is mapped: libnccl-net*.so
@@ -13,8 +14,8 @@ type Process struct {
 	// Env is what of its environment is about the job and no secret: names that begin with NCCL_, and SLURM_JOB_ID,
 	// SLURM_JOB_NUM_NODES, WORLD_SIZE, LOCAL_WORLD_SIZE. It is as it was when the program started.
 	Env map[string]string
-	// Conf is NCCL's settings of files as the process sees them: of NCCL_CONF_FILE or ~/.nccl.conf, then of /etc/nccl.conf. Nil: they
-	// cannot be read, or there is no NCCL.
+	// Conf is NCCL's settings of files as the process sees them: of NCCL_CONF_FILE or ~/.nccl.conf, then of /etc/nccl.conf. Nil: they or Env
+	// cannot all be read, or there is no NCCL.
 	Conf map[string]string
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty where it has none.
 	Topology string

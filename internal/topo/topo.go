@@ -180,10 +180,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		Index: g.Index, UUID: g.UUID, Address: g.PCIAddress, Model: g.Model, NUMA: g.NUMA, Coupled: g.Coupled, IOMMU: g.IOMMU,
 		Reason: g.Best.Reason, Words: g.Best.Words, Remedy: g.Best.Remedy,
 	}
-	switch {
-	case len(d.NICs) == 0:
-		out.Reason, out.Words, out.Remedy = "no_rdma_device", "this host has no RDMA device", ""
-	case g.Best.NIC >= 0:
+	if g.Best.NIC >= 0 {
 		best := pairOf(d, g.Best)
 		out.Best = &best
 	}

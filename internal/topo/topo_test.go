@@ -92,7 +92,7 @@ func TestWireOfTwoFunctions(t *testing.T) {
 func TestNoDevice(t *testing.T) {
 	n := nested()
 	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil
-	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_active_nic", Words: "words", Remedy: "remedy"}
+	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_nic", Words: "no RDMA device is seen on this host"}
 	n.GDR.GPUs[0].NUMA = 1
 	const want = `gpu-1: 1 GPU, 0 RDMA devices
 GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, judged for NCCL 2.22.3
@@ -102,7 +102,7 @@ NUMA node 1
        !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends can x16 32 GT/s
 
 GPU 0
-  this host has no RDMA device (no_rdma_device)
+  no RDMA device is seen on this host (no_nic)
 `
 	var b strings.Builder
 	if err := New("gpu-1", n).Draw(&b); err != nil || b.String() != want {

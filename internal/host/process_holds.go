@@ -1,0 +1,92 @@
+package host
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// filesLooked bounds what one process costs a look, of open files: the kernel's own bound is half a million, and a job's ranks have some
+// hundred.
+const filesLooked = 4096
+
+// holds finds the GPUs and RDMA devices among what a process has open.
+func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
+	out.PID = pid
+	r, rel := p.tree.at("proc/" + strconv.Itoa(pid) + "/fd")
+	fd, err := r.open(rel, unix.O_DIRECTORY)
+	if err != nil {
+		return out, err
+	}
+	defer unix.Close(fd)
+	names, whole, err := someNames(fd, filesLooked)
+	if err != nil {
+		return out, err
+	}
+	out.Cut = !whole
+	buf := make([]byte, 128)
+	for _, name := range names {
+		n, err := unix.Readlinkat(fd, name, buf)
+		if err != nil || n < 5 || buf[1] != 'd' { // most are sockets, pipes and files
+			continue
+		}
+		target := string(buf[:n])
+		if rest, ok := strings.CutPrefix(target, "/dev/infiniband/uverbs"); ok {
+			if _, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.Verbs, "uverbs"+rest) {
+				out.Verbs = append(out.Verbs, "uverbs"+rest)
+			}
+		} else if rest, ok := strings.CutPrefix(target, "/dev/nvidia"); ok {
+			if minor, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.GPUs, minor) {
+				out.GPUs = append(out.GPUs, minor)
+			}
+		}
+	}
+	slices.Sort(out.GPUs)
+	slices.Sort(out.Verbs)
+	return out, nil
+}
+
+// describe reads more of a process: its libraries only where it uses GPUs, and its files of settings where NCCL is among them.
+func (p *processTable) describe(out *snapshot.Process) {
+	dir := "proc/" + strconv.Itoa(out.PID) + "/"
+	read := func(name string) []byte {
+		b, err := p.tree.Read(dir+name, nil)
+		if err != nil { // it has ended, or is another user's
+			return nil
+		}
+		return b
+	}
+	environ, err := p.tree.Read(dir+"environ", nil)
+	known := err == nil || IsAbsent(err) || errors.Is(err, unix.ESRCH)
+	stat := read("stat")
+	out.Command = commandOf(stat)
+	out.LockedMemory = lockedMemory(read("limits"))
+	var whole bool
+	out.Env, whole = environment(environ)
+	out.Job = jobOf(out.Env, read("cgroup"))
+	if len(out.GPUs) == 0 {
+		return
+	}
+	start := startOf(stat)
+	lib, ok := p.lib[out.PID]
+	if !ok || lib.start != start || !lib.hasNCCL {
+		lib = libraries{start: start}
+		if maps, err := p.tree.Lines(dir+"maps", mappedWords); err == nil {
+			lib.version, lib.hasNCCL, lib.plugin, lib.mover = mapped(maps)
+		}
+	}
+	p.lib[out.PID] = lib
+	out.NCCL, out.HasNCCL, out.Plugin, out.Mover = lib.version, lib.hasNCCL, lib.plugin, lib.mover
+	switch {
+	case !lib.hasNCCL:
+	case known && whole:
+		p.jobs.want(job{out.PID, start, out.Env, uidOf(read("status")), variable(environ, "HOME")})
+	default: // a setting that is not seen may switch the direct way off
+		p.jobs.drop(out.PID)
+	}
+}
