@@ -203,8 +203,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Observed tells since when and until when rounds came without a pause, as far as the store keeps them. Both are zero before the first
-// round.
+// Observed tells since when and until when rounds came without a pause, as far as the store keeps them, those of an earlier run included.
+// Both are zero where it has none.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
