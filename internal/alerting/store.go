@@ -108,6 +108,19 @@ func (s *store) renew(reason error) error {
 	return s.open(max(s.place, anew), reason)
 }
 
+// moveTo goes on in another folder, with what is there.
+func (s *store) moveTo(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.close(); err != nil {
+		s.opts.Logger.Warn("the store of the rules before", "err", err)
+	}
+	s.opts.Dir = dir
+	if err := s.open(asFound, nil); err != nil {
+		s.opts.Logger.Warn("the store of the rules", "err", err) // the next round tries again
+	}
+}
+
 // open opens the database in a place, or in the first after it where that can be done.
 func (s *store) open(at place, reason error) error {
 	reasons := []error{reason}

@@ -151,8 +151,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	err = m.playEarlier(func() error {
 		if d != nil {
-			d.round(ctx, 0)
-			return nil
+			return d.round(ctx, 0)
 		}
 		_, err := sched.Collect(ctx, nil)
 		return err
