@@ -96,8 +96,12 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	}
 	p, err := judgeRound(ctx, d.rounds, d.engine, young)
 	d.seen.note(p)
+	var collected error
+	if p == nil {
+		collected = err
+	}
 	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
-		return err
+		return collected
 	}
 	d.stats.note(d, time.Since(start))
 	if d.memory != nil {
@@ -110,10 +114,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		d.log.Info("all rules are judged again")
 	}
 	d.failed = err != nil
-	if p != nil { // the rules that were not judged are in the metrics
-		return nil
-	}
-	return err
+	return collected
 }
 
 // prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
