@@ -29,7 +29,7 @@ const validBeyond = 2 * time.Minute
 // NotifierOptions say where alerts go.
 type NotifierOptions struct {
 	URLs []string // of Alertmanagers, each of which gets all alerts
-	// HTTPFile says how they are reached: TLS, authentication, proxies, as `http_config` in Prometheus; empty: plainly.
+	// HTTPFile says how they are reached: TLS, authentication, proxies, the contents of `http_config` in Prometheus; empty: plainly.
 	HTTPFile       string
 	ExternalLabels map[string]string // added to each alert that does not have them
 	ExternalURL    string            // where a person looks for more
