@@ -54,6 +54,7 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 	for _, g := range groups {
 		if old := before[groupKey(g)]; old != nil {
 			g.CopyState(old)
+			keepHealth(g, old)
 			delete(before, groupKey(g))
 		}
 		for _, r := range g.AlertingRules() {
@@ -67,6 +68,22 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 		e.gone = append(e.gone, g)
 	}
 	e.groups, e.meta = groups, describe(groups)
+}
+
+// keepHealth keeps how the rules did that are the same: they have been judged, and are again in the next round.
+func keepHealth(g, old *rules.Group) {
+	before := map[string]rules.Rule{}
+	for _, r := range old.Rules() {
+		before[r.String()] = r
+	}
+	for _, r := range g.Rules() {
+		if same := before[r.String()]; same != nil {
+			r.SetHealth(same.Health())
+			r.SetLastError(same.LastError())
+			r.SetEvaluationTimestamp(same.GetEvaluationTimestamp())
+			r.SetEvaluationDuration(same.GetEvaluationDuration())
+		}
+	}
 }
 
 // groupKey is what a group is known by when rules are read again: an operator's file stands for the one in the binary of the same base

@@ -31,6 +31,9 @@ func TestReplacedFile(t *testing.T) {
 	step(t, e, at(0), down)
 	for i, name := range []string{"operator/r.yml", "r.yml"} {
 		reload(t, e, name, downRule)
+		if r := e.Rules()[0]; !r.Judged {
+			t.Errorf("%s: a rule that has been judged and is the same: %+v", name, r)
+		}
 		now := at(time.Duration(i+1) * time.Minute)
 		step(t, e, now, down)
 		if a := e.Alerts(); len(a) != 1 || !a[0].ActiveAt.Equal(at(0)) {
@@ -56,5 +59,15 @@ func TestGroupsGo(t *testing.T) {
 				t.Errorf("round %d: %s: %d series, want %d", i, q, got, want)
 			}
 		}
+	}
+}
+
+// TestChangedRule: one that is another has not been judged.
+func TestChangedRule(t *testing.T) {
+	e := engine(t, downRule)
+	step(t, e, at(0))
+	reload(t, e, "r.yml", strings.Replace(downRule, "!= 4", "!= 5", 1))
+	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonNotEvaluated {
+		t.Errorf("%+v", r)
 	}
 }
