@@ -33,6 +33,16 @@ run: ## build and serve this host's fabric; without an RDMA device, the recorded
 	  echo "No RDMA device on this host: this serves the recorded demo node in the binary (--replay demo)."; demo="--replay demo"; fi; \
 	$(MAKE) -s build && exec $(BIN)/rdma_exporter $$demo --web.listen-address=$(ADDRESS)
 
+.PHONY: demo
+demo: build ## build and serve the recorded demo node: its page, metrics and firing alerts
+	@echo "The page: http://localhost:$(lastword $(subst :, ,$(ADDRESS)))/"
+	@exec $(BIN)/rdma_exporter --replay demo --web.listen-address=$(ADDRESS)
+
+.PHONY: screenshots
+screenshots: ## write the screenshots of the README again
+	CGO_ENABLED=0 $(BUILD) -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -run Screenshots ./test/page -shots $(CURDIR)/docs/img
+
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
 	$(GO) test $(RACE) -skip 'OfAllMachines$$' ./...
@@ -72,11 +82,13 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus and Alertmanager; installs Debian packages, needs root for that
+e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m -v ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m -v ./test/alerting
+	test/page/packages.sh
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/dashboards
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel

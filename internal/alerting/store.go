@@ -17,8 +17,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/fileutil"
 	"github.com/prometheus/prometheus/util/compression"
-	"golang.org/x/sys/unix"
 )
 
 const (
@@ -200,12 +200,14 @@ func hasSpace(dir string) (err error) {
 	if err := os.Remove(f.Name()); err != nil { // the space is that of the open file, however this process ends
 		return err
 	}
-	switch err := unix.Fallocate(int(f.Fd()), 0, 0, spaceNeeded); {
-	case errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINTR): // as the library sees it
-		_, err = f.Write(make([]byte, spaceNeeded))
-		return err
-	case err != nil:
+	if err := fileutil.Preallocate(f, spaceNeeded, true); err != nil {
 		return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+	}
+	piece := make([]byte, 64<<10) // not all file systems allocate before they are written to
+	for range spaceNeeded / len(piece) {
+		if _, err := f.Write(piece); err != nil {
+			return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+		}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -21,8 +22,9 @@ import (
 
 // Exit codes. check has its own.
 const (
-	exitOK    = 0
-	exitUsage = 2
+	exitOK      = 0
+	exitUsage   = 2
+	exitUnknown = 3 // of check, for all that is not the host's fault
 )
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
@@ -96,15 +98,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	if done { // --help, --version
 		return exitOK, nil
 	}
+	wrong := exitUsage
+	if slices.Contains(args, check.FullCommand()) { // 2 would say that the host is sick
+		wrong = exitUnknown
+	}
 	if err != nil {
-		return exitUsage, fmt.Errorf("%w (see rdma_exporter --help)", err)
+		return wrong, fmt.Errorf("%w (see rdma_exporter --help)", err)
 	}
 	log := promslog.New(logs)
 	if command != serve.FullCommand() { // the result is what one looks at; news of devices are not
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := c.check(); err != nil {
-		return exitUsage, err
+		return wrong, err
 	}
 	switch command {
 	case check.FullCommand():

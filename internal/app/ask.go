@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/host"
 )
 
 const (
@@ -32,6 +34,9 @@ func (k *checkConfig) ask(ctx context.Context, c *config, log *slog.Logger) (che
 		return check.Report{}, false
 	}
 	report, err := k.fetch(ctx)
+	if err == nil && !k.daemonSet {
+		err = c.trusted()
+	}
 	if err != nil {
 		if !k.daemonSet && errors.Is(err, unix.ECONNREFUSED) {
 			return check.Report{}, false // none runs
@@ -42,9 +47,31 @@ func (k *checkConfig) ask(ctx context.Context, c *config, log *slog.Logger) (che
 	return report, true
 }
 
+// Ordinary users, by the defaults of /etc/login.defs: whoever may log in may listen on a port that no exporter holds.
+const firstUser, lastUser = 1000, 59999
+
+// trusted says why what listens on the exporter's port is not to be believed.
+func (c *config) trusted() error {
+	live, err := host.OpenLive(c.paths)
+	if err != nil {
+		return err
+	}
+	defer live.Close()
+	uid, ok := host.ListenerUID(live.Files, defaultPort)
+	if ok && uid != os.Geteuid() && firstUser <= uid && uid <= lastUser {
+		return fmt.Errorf("a program of user %d listens on port %s: give --daemon if that is the exporter", uid, defaultPort)
+	}
+	return nil
+}
+
 // isOwn says whether the command line chooses another machine, or another part of it, than the running exporter's.
 func (c *config) isOwn() bool {
-	return c.replay != "" || c.paths.RootFS != "/" || c.paths.Sys != "" || c.paths.Proc != "" || c.include != nil || c.exclude != nil || c.disableDefaults
+	for _, ch := range c.chosen {
+		if ch.set {
+			return true
+		}
+	}
+	return c.replay != "" || c.site.name != "" || c.paths.RootFS != "/" || c.paths.Sys != "" || c.paths.Proc != "" || c.include != nil || c.exclude != nil || c.disableDefaults
 }
 
 // findingsURL is where the exporter at an address tells its findings.
@@ -107,6 +134,8 @@ func usable(r check.Report, now time.Time) error {
 		return fmt.Errorf("it is another version: %q, this is %q", r.Exporter, build())
 	case r.Replay != "":
 		return fmt.Errorf("it judges a replay, %s", r.Replay)
+	case age < -oldLeast:
+		return fmt.Errorf("its last round is %s ahead of this host's clock", -age.Round(time.Second))
 	case age > max(oldRounds*interval, oldLeast):
 		return fmt.Errorf("its last round is %s old", age.Round(time.Second))
 	}

@@ -191,8 +191,16 @@ func (m *machine) seek(t time.Time) error {
 	return m.player.Seek(t)
 }
 
-// playEarlier looks at the rounds of a replay before the last, so that what they showed is known when serving begins.
-func (m *machine) playEarlier(look func() error) error {
+// recording names what is judged instead of a host; empty on one.
+func (m *machine) recording(c *config) string {
+	if m.player == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s, recorded %s", c.replay, m.meta.Time.UTC().Format(time.DateOnly))
+}
+
+// playRounds looks at the rounds of a replay, so that what they showed is known when serving begins.
+func (m *machine) playRounds(look func() error) error {
 	if m.player == nil {
 		return nil
 	}
@@ -203,7 +211,7 @@ func (m *machine) playEarlier(look func() error) error {
 		}
 	}
 	m.past = time.Time{}
-	return nil
+	return look()
 }
 
 // describe says which machine is read, for the first line of the log and the page.

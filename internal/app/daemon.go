@@ -57,7 +57,7 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	if external == "" {
 		external = "http://" + instance + s.routePrefix
 	}
-	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: c.replay}}
+	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: m.recording(c)}}
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}

@@ -27,12 +27,12 @@ func TestReplayThatFails(t *testing.T) {
 	var log lockedBuffer
 	d := &daemon{config: &alertingConfig{}, engine: e, rounds: play(m.seek), log: slog.New(slog.NewTextHandler(&log, nil))}
 	defer d.close()
-	must(t, m.playEarlier(func() error { return d.round(t.Context(), 0) }))
+	must(t, m.playRounds(func() error { return d.round(t.Context(), 0) }))
 	if !strings.Contains(log.String(), "rule Bad") { // which is no reason not to serve
 		t.Error(log.String())
 	}
 	d.rounds = play(func(time.Time) error { return full })
-	if err := m.playEarlier(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
+	if err := m.playRounds(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
 		t.Errorf("%v", err)
 	}
 }

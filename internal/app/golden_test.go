@@ -41,12 +41,12 @@ func playIn(t *testing.T, file, gpuMode string) *rounds.Picture {
 }
 
 // open opens a capture with all collectors, as the commands do.
-func open(t *testing.T, file string) (*machine, *rounds.Scheduler) {
+func open(t testing.TB, file string) (*machine, *rounds.Scheduler) {
 	t.Helper()
 	return openIn(t, file, gpuFabric)
 }
 
-func openIn(t *testing.T, file, gpuMode string) (*machine, *rounds.Scheduler) {
+func openIn(t testing.TB, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	t.Helper()
 	c := config{replay: file, timeout: 10 * time.Second, gpuMode: gpuMode}
 	m, err := c.open(time.Time{})

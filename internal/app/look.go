@@ -65,9 +65,9 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 			err = context.Cause(ctx)
 			break
 		}
-		shown.show(t, len(j.report(c.replay, nil).Findings))
+		shown.show(t, len(j.report(m.recording(c), nil).Findings))
 	}
-	return j.report(c.replay, err), nil
+	return j.report(m.recording(c), err), nil
 }
 
 // times are the rounds to look at: all that a replay has, now on a live host.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -15,15 +16,20 @@ type rulesConfig struct {
 	set   string
 	dir   string // empty: standard output
 	force bool
+	books string // where the runbooks are to be read; empty: their path in the sources
 }
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former.").Required().EnumVar(&r.set, "node", "central")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
+	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
 }
 
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
+	if u, err := url.Parse(r.books); r.books != "" && (err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(r.books, " \n#")) {
+		return usage(fmt.Errorf("--runbook-url=%s: has to be SCHEME://HOST/…", r.books))
+	}
 	set := rules.Node
 	if r.set == "central" {
 		set = rules.Central
@@ -35,6 +41,11 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	files, err := readEmbedded(fsys, names)
 	if err != nil {
 		return exitUsage, err
+	}
+	if r.books != "" {
+		for i := range files {
+			files[i].text = bytes.ReplaceAll(files[i].text, []byte("runbook_url: docs/runbooks/"), []byte("runbook_url: "+strings.TrimSuffix(r.books, "/")+"/"))
+		}
 	}
 	if r.dir == "" || r.dir == "-" {
 		if _, err := stdout.Write(oneFile(files)); err != nil {

@@ -149,7 +149,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		d.rounds = sched
 	}
-	err = m.playEarlier(func() error {
+	err = m.playRounds(func() error {
 		if d != nil {
 			return d.round(ctx, 0)
 		}
@@ -159,9 +159,13 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	shown, err := s.page(c, m, sched, d)
+	if err != nil {
+		return usage(err)
+	}
 	o := web.Options{
 		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
-		MaxRequests: s.maxRequests, Pprof: s.pprof, Version: version.Info(), Introduction: "It reads " + m.describe(c) + ".", Logger: log,
+		MaxRequests: s.maxRequests, Pprof: s.pprof, Page: shown, Logger: log,
 		Reload:      reload.reload,
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
 		Findings:    d.findings(),

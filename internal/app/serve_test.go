@@ -120,7 +120,7 @@ func TestServe(t *testing.T) {
 		{"/metrics?collect[]=modules", 200, `rdma_kernel_module_loaded{module="ib_core"} 1`},
 		{"/metrics?collect[]=modules&collect[]=nope", 400, "nope"},
 		{"/-/healthy", 200, "healthy"},
-		{"/", 200, "rdma_exporter"},
+		{"/", 200, "mlx5_bond_1"},
 		{"/debug/pprof/", 404, ""},
 		{"/nope", 404, ""},
 	} {

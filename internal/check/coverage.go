@@ -35,6 +35,7 @@ const (
 	reasonFailed       = string(alerting.ReasonFailed)
 	reasonTooShort     = string(alerting.ReasonTooShort)
 	reasonHistory      = "history_too_short" // more is needed than the exporter keeps
+	reasonPending      = "pending"           // what looks back holds, not yet for as long as the rule waits
 )
 
 // detection is the rules of one name.
@@ -81,6 +82,10 @@ func (r *Report) cover(in Input) (machine bool) {
 			continue
 		}
 		judged := false
+		if n, ok := d.waiting(in); ok && !found {
+			r.NotJudged = append(r.NotJudged, n)
+			continue
+		}
 		if i < 0 || gap.Partly {
 			judged = d.judged()
 			if n, ok := d.unjudged(in); ok && i < 0 && !found {
@@ -89,7 +94,7 @@ func (r *Report) cover(in Input) (machine bool) {
 		}
 		if judged || found {
 			r.Judged = append(r.Judged, Judged{Alert: d.name, Severity: d.severity})
-			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter)
+			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofFabric)
 		}
 	}
 	return machine
@@ -97,6 +102,25 @@ func (r *Report) cover(in Input) (machine bool) {
 
 func ofExporter(metric string) bool {
 	return strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_exporter_")
+}
+
+// ofFabric says whether a metric tells of RDMA devices: that GPUs are well says nothing about them.
+func ofFabric(metric string) bool {
+	return !slices.ContainsFunc([]string{"rdma_gpu_", "rdma_gdr_", "rdma_driver_", "rdma_kernel_", "rdma_host_"},
+		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
+}
+
+// waiting tells of an alert that is pending on a rule that looks back: no finding yet, and not well.
+func (d detection) waiting(in Input) (n NotJudged, ok bool) {
+	for _, a := range in.Alerts {
+		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
+			return NotJudged{
+				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
+				Detail: fmt.Sprintf("holds for %s of the %s that it has to", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+			}, true
+		}
+	}
+	return n, false
 }
 
 func (d detection) judged() bool {

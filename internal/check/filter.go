@@ -24,12 +24,13 @@ func (f Filter) Apply(r Report) Report {
 	}
 	r.conclude()
 	switch {
-	case len(r.Judged) == 0 && len(r.Findings) == 0 && len(r.NotJudged) > 0:
+	case len(r.Judged) == 0 && len(r.Findings) == 0:
 		r.unknown()
 	case f.Strict && r.ExitCode == ExitOK && slices.ContainsFunc(r.NotJudged, NotJudged.couldBe):
 		r.unknown()
 		r.Incomplete = true
 	}
+	r.Severity = f.Severity
 	return r
 }
 

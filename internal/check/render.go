@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 )
 
 // JSON writes the report as one indented object with a final newline.
@@ -34,13 +35,13 @@ func Table(w io.Writer, r Report, s Style) error {
 		fmt.Fprintln(&text)
 		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
 		for _, f := range r.Findings {
-			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, where(f.Labels), oneLine(f.Annotations["summary"])})
+			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), oneLine(f.Annotations["summary"])})
 		}
 		text.WriteString(coloured(columns(rows, ""), s))
 	}
 	if len(r.NotJudged) > 0 {
 		fmt.Fprintf(&text, "\nNot judged, %s:\n", count(len(r.NotJudged), "alert"))
-		text.WriteString(columns(unjudged(r.NotJudged, s.Verbose), "  "))
+		text.WriteString(columns(r.unjudged(s.Verbose), "  "))
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -79,24 +80,32 @@ func coloured(table string, s Style) string {
 }
 
 func verdictLine(r Report) string {
+	host := oneLine(r.Host)
+	if r.Replay != "" {
+		host += " (replay of " + oneLine(r.Replay) + ")"
+	}
 	switch {
 	case r.Error != "":
-		return fmt.Sprintf("%s: could not judge: %s", r.Host, oneLine(r.Error))
+		return fmt.Sprintf("%s: could not judge: %s", host, oneLine(r.Error))
 	case r.Incomplete:
-		return fmt.Sprintf("%s: nothing found, and not all could be judged: %s", r.Host, coverage(r))
-	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged) > 0:
-		return fmt.Sprintf("%s: could not judge", r.Host)
+		return fmt.Sprintf("%s: nothing found, and not all could be judged: %s", host, r.Coverage())
+	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged)+len(r.NotApplicable) > 0:
+		return fmt.Sprintf("%s: could not judge: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown:
-		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", r.Host)
+		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", host)
 	case len(r.Findings) == 0:
-		return fmt.Sprintf("%s: all ok, %s", r.Host, coverage(r))
+		what := "all ok"
+		if r.Severity != "" && r.Severity != severityInfo {
+			what = "nothing of severity " + r.Severity
+		}
+		return fmt.Sprintf("%s: %s, %s", host, what, r.Coverage())
 	default:
-		return fmt.Sprintf("%s: %s, %s, %s", r.Host, r.Verdict, count(len(r.Findings), "finding"), coverage(r))
+		return fmt.Sprintf("%s: %s, %s, %s", host, r.Verdict, count(len(r.Findings), "finding"), r.Coverage())
 	}
 }
 
-// coverage keeps "ok" from being read as more than was looked at.
-func coverage(r Report) string {
+// Coverage keeps "ok" from being read as more than was looked at.
+func (r *Report) Coverage() string {
 	s := count(len(r.Judged), "alert") + " judged"
 	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
 		s += " over " + short(d)
@@ -124,8 +133,8 @@ func since(now, t time.Time) string {
 	return "now"
 }
 
-// where names the part of the host, from the most general label to the narrowest.
-func where(labels map[string]string) string {
+// Where names the part of the host, from the most general label to the narrowest.
+func Where(labels map[string]string) string {
 	var parts []string
 	if device := labels["device"]; device != "" {
 		if port := labels["port"]; port != "" {
@@ -151,4 +160,14 @@ func where(labels map[string]string) string {
 }
 
 // oneLine keeps a table row a row.
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func oneLine(s string) string {
+	return strings.Join(strings.Fields(strings.Map(printable, s)), " ")
+}
+
+// printable keeps what a terminal would obey out of it: a report may come from another process.
+func printable(r rune) rune {
+	if unicode.IsGraphic(r) || unicode.IsSpace(r) {
+		return r
+	}
+	return '\uFFFD'
+}

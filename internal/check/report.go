@@ -21,7 +21,7 @@ const (
 	ExitOK       = 0
 	ExitWarning  = 1
 	ExitCritical = 2
-	ExitUnknown  = 3 // nothing could be judged, or the look failed
+	ExitUnknown  = 3 // nothing could be judged, the look failed, or the command line is wrong
 )
 
 // Verdicts, as the exit codes.
@@ -47,13 +47,15 @@ type Report struct {
 	Judged          []Judged    `json:"judged"`               // by alert
 	NotJudged       []NotJudged `json:"not_judged"`           // by alert
 	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
+	Severity        string      `json:"-"`                    // the least that was asked for
 }
 
 // Finding is one alert that holds.
 type Finding struct {
 	Alert       string            `json:"alert"`
-	Severity    string            `json:"severity"` // critical, warning, info
-	State       string            `json:"state"`    // firing; pending where the hold time is not over
+	Severity    string            `json:"severity"`        // critical, warning, info
+	State       string            `json:"state"`           // firing; pending where the hold time is not over
+	Waits       bool              `json:"waits,omitempty"` // pending, and observed for so long that it would fire if it had lasted: a warning at most
 	Since       time.Time         `json:"since"`
 	Value       *float64          `json:"value"` // of the rule's expression; null when not finite
 	Labels      map[string]string `json:"labels"`
@@ -83,7 +85,7 @@ const (
 func Severities() []string { return []string{severityCritical, severityWarning, severityInfo} }
 
 // New makes the report. An alert counts when it fires, however little was observed, or when it is pending on a rule that looks at the
-// present alone, since a single look cannot wait.
+// present alone, since a single look cannot wait. What was observed for as long as such a rule waits may yet pass: that warns at most.
 func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
@@ -94,7 +96,10 @@ func New(in Input) Report {
 		if a.Labels["severity"] == severityNone || a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
 			continue
 		}
-		r.Findings = append(r.Findings, finding(a))
+		f := finding(a)
+		wait := in.Rules[a.Rule].For
+		f.Waits = a.State == alerting.StatePending && wait > 0 && in.To.Sub(in.From) >= wait
+		r.Findings = append(r.Findings, f)
 	}
 	slices.SortFunc(r.Findings, worstFirst)
 	machine := r.cover(in)
@@ -112,14 +117,13 @@ func New(in Input) Report {
 // conclude sets the verdict by the worst finding.
 func (r *Report) conclude() {
 	r.Verdict, r.ExitCode = verdictOK, ExitOK
-	if len(r.Findings) == 0 {
-		return
-	}
-	switch r.Findings[0].Severity {
-	case severityCritical:
-		r.Verdict, r.ExitCode = severityCritical, ExitCritical
-	case severityWarning:
-		r.Verdict, r.ExitCode = severityWarning, ExitWarning
+	for _, f := range r.Findings {
+		switch {
+		case f.Severity == severityCritical && !f.Waits:
+			r.Verdict, r.ExitCode = severityCritical, ExitCritical
+		case r.ExitCode == ExitOK && (f.Severity == severityCritical || f.Severity == severityWarning):
+			r.Verdict, r.ExitCode = severityWarning, ExitWarning
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ func TestVerdict(t *testing.T) {
 	critical, warning, info, none := rule("C", "critical"), rule("W", "warning"), rule("I", "info"), rule("N", "none")
 	ranged := rule("R", "critical")
 	ranged.Range = time.Hour
+	waiting := rule("L", "critical")
+	waiting.For = 5 * time.Minute
 	short := ranged
 	short.Judged, short.Reason = false, alerting.ReasonTooShort
 	unseen := blind.Report{Gaps: []blind.Gap{{Alert: "B", Reason: blind.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"}}
@@ -54,25 +56,27 @@ func TestVerdict(t *testing.T) {
 		verdict  string
 		findings int
 	}{
-		"nothing active":             {rules: []alerting.Rule{critical, warning}, code: 0, verdict: "ok"},
-		"warning":                    {rules: []alerting.Rule{critical, warning}, states: map[int]alerting.State{1: firing}, code: 1, verdict: "warning", findings: 1},
-		"worst wins":                 {rules: []alerting.Rule{warning, critical}, states: map[int]alerting.State{0: firing, 1: firing}, code: 2, verdict: "critical", findings: 2},
-		"pending without a range":    {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: pending}, code: 2, verdict: "critical", findings: 1},
-		"pending with a range":       {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: pending}, code: 0, verdict: "ok"},
-		"firing with a range":        {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
-		"firing, observed too short": {rules: []alerting.Rule{short, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
-		"only what does not apply":   {rules: []alerting.Rule{idle}, code: 3, verdict: "unknown"},
-		"kept after its data went":   {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
-		"info alone":                 {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
-		"the watchdog is no finding": {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"only a watchdog judged":     {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
-		"some blind":                 {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
-		"no rules":                   {code: 3, verdict: "unknown"},
-		"the look failed":            {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
+		"nothing active":                {rules: []alerting.Rule{critical, warning}, code: 0, verdict: "ok"},
+		"warning":                       {rules: []alerting.Rule{critical, warning}, states: map[int]alerting.State{1: firing}, code: 1, verdict: "warning", findings: 1},
+		"worst wins":                    {rules: []alerting.Rule{warning, critical}, states: map[int]alerting.State{0: firing, 1: firing}, code: 2, verdict: "critical", findings: 2},
+		"pending without a range":       {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: pending}, code: 2, verdict: "critical", findings: 1},
+		"pending with a range":          {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: pending}, code: 3, verdict: "unknown"},
+		"pending with a range beside":   {rules: []alerting.Rule{ranged, info}, states: map[int]alerting.State{0: pending}, code: 0, verdict: "ok"},
+		"pending for as long as it may": {rules: []alerting.Rule{waiting, info}, states: map[int]alerting.State{0: pending}, code: 1, verdict: "warning", findings: 1},
+		"firing with a range":           {rules: []alerting.Rule{ranged}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
+		"firing, observed too short":    {rules: []alerting.Rule{short, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
+		"only what does not apply":      {rules: []alerting.Rule{idle}, code: 3, verdict: "unknown"},
+		"kept after its data went":      {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
+		"info alone":                    {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
+		"the watchdog is no finding":    {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
+		"only a watchdog judged":        {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
+		"some blind":                    {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
+		"no rules":                      {code: 3, verdict: "unknown"},
+		"the look failed":               {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now(), To: now(), Rules: tc.rules}, Blind: unseen, Err: tc.err}
+			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules}, Blind: unseen, Err: tc.err}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
 					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))

@@ -18,26 +18,21 @@ var words = []struct{ reason, text string }{
 	{string(blind.Permission), "not permitted, needs"},
 	{string(blind.Failed), "reading fails; the log says what"},
 	{string(blind.NotReadYet), "not read yet"},
+	{reasonPending, "hold, not yet for as long as they have to, up to"},
 	{reasonTooShort, "look back further than was observed, up to"},
 	{reasonHistory, "look back further than the exporter keeps; a central Prometheus judges them"},
 	{string(blind.NotSupported), "the kernel, the driver or the hardware does not tell"},
 }
 
-// unjudged are the rows on what was not judged: one for each reason and what would help, or each alert.
-func unjudged(all []NotJudged, verbose bool) [][]string {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b NotJudged) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
-	var rows [][]string
-	if verbose {
-		for _, n := range all {
-			detail := n.Detail
-			if n.Needs != "" && n.Reason == string(blind.Permission) {
-				detail += " (needs " + n.Needs + ")"
-			}
-			rows = append(rows, []string{n.Alert, n.Reason, oneLine(detail)})
-		}
-		return rows
-	}
+// Unjudged is some alerts that were not judged for one reason.
+type Unjudged struct {
+	Text   string // the reason, and what would help
+	Alerts []NotJudged
+}
+
+// Gaps groups what was not judged, what somebody can do something about first.
+func (r *Report) Gaps() (out []Unjudged) {
+	all := sorted(r.NotJudged)
 	for len(all) > 0 {
 		first := all[0]
 		same := func(n NotJudged) bool {
@@ -45,13 +40,39 @@ func unjudged(all []NotJudged, verbose bool) [][]string {
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotJudged) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		rows = append(rows, []string{fmt.Sprint(len(group)), text(group)})
+		out = append(out, Unjudged{text(group), group})
+	}
+	return out
+}
+
+func sorted(all []NotJudged) []NotJudged {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b NotJudged) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
+	return all
+}
+
+// unjudged are the rows on what was not judged: one for each reason and what would help, or each alert.
+func (r *Report) unjudged(verbose bool) (rows [][]string) {
+	if !verbose {
+		for _, g := range r.Gaps() {
+			rows = append(rows, []string{fmt.Sprint(len(g.Alerts)), g.Text})
+		}
+		return rows
+	}
+	for _, n := range sorted(r.NotJudged) {
+		detail := n.Detail
+		if n.Needs != "" && n.Reason == string(blind.Permission) {
+			detail += " (needs " + n.Needs + ")"
+		}
+		rows = append(rows, []string{n.Alert, n.Reason, oneLine(detail)})
 	}
 	return rows
 }
 
 // isTime says whether what is needed is time, of which the longest counts.
-func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
+func isTime(reason string) bool {
+	return reason == reasonTooShort || reason == reasonHistory || reason == reasonPending
+}
 
 // order is where a reason stands in words; one of another version comes last.
 func order(reason string) int {
@@ -69,7 +90,7 @@ func text(group []NotJudged) string {
 		s = words[i].text
 	}
 	switch {
-	case n.Reason == reasonTooShort:
+	case n.Reason == reasonTooShort, n.Reason == reasonPending:
 		return s + " " + longest(group)
 	case n.Reason == string(blind.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)

@@ -4,6 +4,7 @@ package exposition
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -78,6 +79,17 @@ type Family struct {
 func (f Family) Has(label, value string) bool {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
+}
+
+// Samples lists the samples: the values of the labels in the order of the Desc, as they came from hardware, and the value.
+func (f Family) Samples() iter.Seq2[[]string, float64] {
+	return func(yield func([]string, float64) bool) {
+		for _, p := range f.Points {
+			if !yield(p.Series.values, p.Value) {
+				return
+			}
+		}
+	}
 }
 
 // Tells says whether one sample has a value for each of some labels.
@@ -197,7 +209,7 @@ func (t *table) newSeries(labels []string) *Series {
 	var b strings.Builder
 	b.WriteString(t.head.Desc.Name)
 	for _, i := range t.sorted {
-		v := validLabel(labels[i])
+		v := ValidLabel(labels[i])
 		if v == "" {
 			continue
 		}
@@ -218,8 +230,8 @@ func (t *table) newSeries(labels []string) *Series {
 	return x
 }
 
-// validLabel makes a string from hardware valid: UTF-8, no control characters, no blanks around, at most maxLabel bytes.
-func validLabel(s string) string {
+// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no blanks around, at most maxLabel bytes.
+func ValidLabel(s string) string {
 	plain := len(s) <= maxLabel
 	for i := 0; plain && i < len(s); i++ {
 		plain = s[i] > ' ' && s[i] < 0x7f

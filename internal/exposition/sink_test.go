@@ -82,7 +82,7 @@ func TestLabelsAreMadeValid(t *testing.T) {
 		strings.Repeat("日", 60):             strings.Repeat("日", 42),
 		strings.Repeat("x", 127) + " y":     strings.Repeat("x", 127),
 	} {
-		if got := validLabel(in); got != want {
+		if got := ValidLabel(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -92,11 +92,11 @@ func FuzzValidLabel(f *testing.F) {
 	f.Add("mlx5_0")
 	f.Add("\xff\x00 \u200b" + strings.Repeat("日", 60))
 	f.Fuzz(func(t *testing.T, in string) {
-		got := validLabel(in)
+		got := ValidLabel(in)
 		if !utf8.ValidString(got) || len(got) > maxLabel || strings.TrimSpace(got) != got || strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			t.Errorf("%q: %q", in, got)
 		}
-		if again := validLabel(got); again != got {
+		if again := ValidLabel(got); again != got {
 			t.Errorf("%q: %q, and then %q", in, got, again)
 		}
 	})

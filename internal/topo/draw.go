@@ -34,21 +34,16 @@ func (p Pair) sign() string {
 func (m *Machine) Draw(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	m.head(w)
-	ids, cpus := m.numas()
-	for _, id := range ids {
-		name := "NUMA node " + strconv.Itoa(id)
-		if id < 0 {
+	for _, n := range m.Tree() {
+		name := "NUMA node " + strconv.Itoa(n.ID)
+		if n.ID < 0 {
 			name = "NUMA node not told"
 		}
-		if cpus[id] != "" {
-			name += ", CPUs " + cpus[id]
+		if n.CPUs != "" {
+			name += ", CPUs " + n.CPUs
 		}
 		fmt.Fprintf(w, "\n%s\n", name)
-		var all []branch
-		for _, root := range m.roots(id) {
-			all = append(all, m.branches(root)...)
-		}
-		m.tree(w, all, "  ")
+		m.tree(w, n.Branches, "  ")
 	}
 	if len(m.Pairs) > 0 {
 		m.matrix(w)
@@ -82,29 +77,29 @@ func count(n int, what string) string {
 }
 
 // tree writes branches, each below the others.
-func (m *Machine) tree(w io.Writer, branches []branch, indent string) {
+func (m *Machine) tree(w io.Writer, branches []Branch, indent string) {
 	for i, b := range branches {
 		here, below := "├─ ", "│  "
 		if i == len(branches)-1 {
 			here, below = "└─ ", "   "
 		}
 		var way []string
-		for _, n := range b.run {
-			way = append(way, m.short(n.Address))
+		for _, n := range b.Run {
+			way = append(way, m.Short(n.Address))
 		}
-		last := b.run[len(b.run)-1]
+		last := b.Run[len(b.Run)-1]
 		fmt.Fprintf(w, "%s%s%s%s\n", indent, here, strings.Join(way, " ─ "), m.label(last, b))
 		for _, mark := range m.marks(last.Address) {
 			fmt.Fprintf(w, "%s%s  !! %s\n", indent, below, mark)
 		}
-		m.tree(w, b.next, indent+below)
+		m.tree(w, b.Next, indent+below)
 	}
 }
 
 // label says what the function at the end of a branch is, and how its link runs.
-func (m *Machine) label(n Node, b branch) string {
+func (m *Machine) label(n Node, b Branch) string {
 	var parts []string
-	if len(b.next) > 0 {
+	if len(b.Next) > 0 {
 		parts = append(parts, "switch")
 		if !pci.IsAddress(n.Parent) {
 			parts[0] = "root port"

@@ -40,21 +40,41 @@ func (t *nodes) sorted() []Node {
 	return out
 }
 
-// branch is a run of functions with nothing beside them, and what hangs on its end.
-type branch struct {
-	run  []Node
-	next []branch
+// Branch is a run of functions with nothing beside them, and what hangs on its end.
+type Branch struct {
+	Run  []Node
+	Next []Branch
+}
+
+// NUMANode is the part of the tree that is near to some processors.
+type NUMANode struct {
+	ID       int    // -1: not told
+	CPUs     string // empty: not told
+	Branches []Branch
+}
+
+// Tree is the PCI tree by NUMA node.
+func (m *Machine) Tree() (out []NUMANode) {
+	ids, cpus := m.numas()
+	for _, id := range ids {
+		n := NUMANode{ID: id, CPUs: cpus[id]}
+		for _, root := range m.roots(id) {
+			n.Branches = append(n.Branches, m.branches(root)...)
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // branches are those below a function, or a host bridge, in the order of addresses.
-func (m *Machine) branches(parent string) (out []branch) {
+func (m *Machine) branches(parent string) (out []Branch) {
 	for _, n := range m.Functions {
 		if n.Parent != parent {
 			continue
 		}
-		b := branch{run: []Node{n}, next: m.branches(n.Address)}
-		if len(b.next) == 1 && !m.named(n.Address) {
-			b.run, b.next = append(b.run, b.next[0].run...), b.next[0].next
+		b := Branch{Run: []Node{n}, Next: m.branches(n.Address)}
+		if len(b.Next) == 1 && !m.named(n.Address) {
+			b.Run, b.Next = append(b.Run, b.Next[0].Run...), b.Next[0].Next
 		}
 		out = append(out, b)
 	}
@@ -92,8 +112,8 @@ func (m *Machine) numas() (ids []int, cpus map[int]string) {
 	return ids, cpus
 }
 
-// short leaves out the domain where all functions are in the first one.
-func (m *Machine) short(address string) string {
+// Short leaves out the domain where all functions are in the first one.
+func (m *Machine) Short(address string) string {
 	for _, n := range m.Functions {
 		if !strings.HasPrefix(n.Address, "0000:") {
 			return address

@@ -1,4 +1,4 @@
-// Package web is what the program serves: metrics, health and a page that leads to them.
+// Package web is what the program serves: metrics, health, and a page for people.
 package web
 
 import (
@@ -21,7 +21,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -31,16 +30,15 @@ import (
 type Options struct {
 	Rounds *rounds.Scheduler
 	// Process is gathered beside the node's metrics when all collectors are asked for; nil leaves it out.
-	Process      prometheus.Gatherer
-	MetricsPath  string // below RoutePrefix
-	RoutePrefix  string // "/" or "/prefix"
-	MaxRequests  int    // scrapes at a time, and as many requests to the API; more are answered 503
-	Pprof        bool
-	Version      string
-	Introduction string // on the page: which machine this is
-	Logger       *slog.Logger
-	Reload       func() error // POST /-/reload: reads all configuration files again
-	Alerting     Alerting     // /api/v1/alerts, /api/v1/rules; nil: no rules are judged
+	Process     prometheus.Gatherer
+	MetricsPath string // below RoutePrefix
+	RoutePrefix string // "/" or "/prefix"
+	MaxRequests int    // scrapes at a time, and as many requests to the API; more are answered 503
+	Pprof       bool
+	Page        *Page // nil: there is none
+	Logger      *slog.Logger
+	Reload      func() error // POST /-/reload: reads all configuration files again
+	Alerting    Alerting     // /api/v1/alerts, /api/v1/rules; nil: no rules are judged
 	// ReleaseGPUs lets go of every GPU for a time: POST /-/gpu/release?for=30m.
 	ReleaseGPUs func(ctx context.Context, d time.Duration) error
 	// Findings writes what is wrong with the node as JSON: GET /api/v1/findings. Nil: nothing is judged here.
@@ -82,28 +80,8 @@ func New(o Options) (*Handler, error) {
 		h.mux.HandleFunc("GET "+at("/debug/pprof/symbol"), pprof.Symbol)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/trace"), pprof.Trace)
 	}
-	if at(o.MetricsPath) == at("/") {
-		return h, nil
-	}
-	page, err := toolkit.NewLandingPage(toolkit.LandingConfig{
-		RoutePrefix: at("/"),
-		Name:        "rdma_exporter",
-		Description: "Health of the RDMA fabric as this node sees it. " + o.Introduction,
-		Version:     o.Version,
-		Profiling:   strconv.FormatBool(o.Pprof),
-		Links: []toolkit.LandingLinks{
-			{Address: strings.TrimPrefix(o.MetricsPath, "/"), Text: "Metrics"},
-			{Address: "-/healthy", Text: "Healthy"},
-			{Address: "-/ready", Text: "Ready"},
-		},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("landing page: %w", err)
-	}
-	root := strings.TrimSuffix(at("/"), "/") + "/"
-	h.mux.Handle("GET "+root+"{$}", page)
-	if root != "/" {
-		h.mux.Handle("GET /{$}", http.RedirectHandler(root, http.StatusFound))
+	if o.Page != nil && at(o.MetricsPath) != at("/") {
+		h.page(at)
 	}
 	return h, nil
 }

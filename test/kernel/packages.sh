@@ -1,5 +1,6 @@
 #!/bin/bash
-# Installs the Debian packages that the test needs and that are missing. `packages.sh --list` only names all of them.
+# Installs the Debian packages that the test needs and that are missing, or those that are named. `packages.sh --list` only names all
+# of them.
 set -eu
 
 packages=(
@@ -12,6 +13,8 @@ if [ "${1:-}" = --list ]; then
   printf '%s\n' "${packages[@]}"
   exit
 fi
+
+[ $# -eq 0 ] || packages=("$@")
 
 missing=()
 for p in "${packages[@]}"; do

@@ -1,0 +1,97 @@
+package page
+
+import (
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Health is what the alerts say of a part of the node, with what its state says where no alert speaks of it.
+type Health string
+
+// The healths, the worst first.
+const (
+	Critical  Health = "critical"
+	Warning   Health = "warning"
+	Info      Health = "info" // also: less than expected, without an alert of its own
+	NotJudged Health = "not_judged"
+	Inactive  Health = "inactive" // a port without a link and without an alert of its own
+	Ignored   Health = "ignored"  // by the configuration file
+	OK        Health = "ok"
+)
+
+var healths = []Health{Critical, Warning, Info, NotJudged, Inactive, Ignored, OK}
+
+// Word is the health for people.
+func (h Health) Word() string {
+	if h == NotJudged {
+		return "not judged"
+	}
+	return string(h)
+}
+
+func worst(all ...Health) Health {
+	out := OK
+	for _, h := range all {
+		if slices.Index(healths, h) < slices.Index(healths, out) {
+			out = h
+		}
+	}
+	return out
+}
+
+// about says whether a finding is of a part of the node, whose labels are given as names and values in turn.
+func about(f check.Finding, labels ...string) bool {
+	for i := 0; i < len(labels); i += 2 {
+		if f.Labels[labels[i]] != labels[i+1] {
+			return false
+		}
+	}
+	return true
+}
+
+// found is the worst severity of what is found of a part, and the alerts' names.
+func found(r *check.Report, labels ...string) (h Health, alerts []string) {
+	h = OK
+	if r == nil {
+		return h, nil
+	}
+	for _, f := range r.Findings {
+		if about(f, labels...) {
+			h = worst(h, Health(f.Severity))
+			if !slices.Contains(alerts, f.Alert) {
+				alerts = append(alerts, f.Alert)
+			}
+		}
+	}
+	return h, alerts
+}
+
+// judged says whether a part without a finding is well.
+func judged(r *check.Report) bool { return r != nil && r.ExitCode != check.ExitUnknown }
+
+// healthOf is that of a port.
+func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
+	number := strconv.Itoa(p.Number)
+	h, alerts := found(in.Report, "device", device, "port", number)
+	ofDevice, more := found(in.Report, "device", device, "port", "")
+	h, alerts = worst(h, ofDevice), append(alerts, more...)
+	ignored := slices.ContainsFunc(in.Node.InfiniBand.Ignored, func(i snapshot.PortID) bool {
+		return i.Device == device && (i.Number == 0 || i.Number == p.Number)
+	})
+	switch {
+	case h != OK:
+		return h, alerts
+	case ignored:
+		return Ignored, nil
+	case p.State == nil, !judged(in.Report) && *p.State == portActive:
+		return NotJudged, nil
+	case *p.State != portActive:
+		return Inactive, nil
+	case p.Rate != nil && p.ExpectedRate != nil && *p.Rate < *p.ExpectedRate:
+		return Info, nil
+	}
+	return OK, nil
+}

@@ -1,0 +1,134 @@
+// Package page is the node as a person looks at it: one HTML page, and the same facts as JSON. It is pure: plain data in, text out.
+// All text that comes from hardware is hostile input.
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/topo"
+)
+
+// Version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
+const Version = 1
+
+// Input is what is known of a node at a moment.
+type Input struct {
+	Exporter string // version of the program
+	Machine  string // which machine is read: "this host", "a replay of …"
+	Host     string // instance label, or the host's name where nothing is judged
+	Now      time.Time
+	Read     time.Time // of the round; zero: none has ended
+	Interval time.Duration
+	Node     *snapshot.Node
+	Families []exposition.Family
+	Report   *check.Report // nil: nothing is judged
+	Alerts   []alerting.Alert
+	History  *History // nil: nothing is kept
+	// NoHistory says why the history cannot be read, where there ought to be one.
+	NoHistory error
+}
+
+// Node is what the page shows but for the plots, and what GET /api/v1/node answers: docs/api.md.
+type Node struct {
+	Version    int             `json:"version"`
+	Exporter   string          `json:"exporter"`
+	Machine    string          `json:"machine"`
+	Host       string          `json:"host"`
+	Time       time.Time       `json:"time"`   // of the last round
+	Report     *check.Report   `json:"report"` // what check --json prints; null where nothing is judged
+	Waiting    []Waiting       `json:"waiting"`
+	Ports      []Port          `json:"ports"`
+	Missing    []MissingDevice `json:"missing_devices"`
+	Denied     []Denied        `json:"not_permitted"`
+	Collectors []Collector     `json:"collectors"`
+	BackOff    bool            `json:"rtnl_back_off"`       // requests that take the kernel's lock on network configuration are not made
+	OverBudget []string        `json:"over_budget_devices"` // whose reads take so long that what can wait is read seldom; "host": all together
+	Alerting   *Alerting       `json:"alerting"`            // null where nothing is judged
+}
+
+// MissingDevice is a device that ought to be there.
+type MissingDevice struct {
+	Device     string `json:"device"`
+	PCIAddress string `json:"pci_address,omitempty"`
+	Reason     string `json:"reason"`
+}
+
+// Denied is a source that the exporter may not read.
+type Denied struct {
+	Source string `json:"source"`
+	Needs  string `json:"needs"` // what would permit it
+}
+
+// New makes the picture. Sections that were not read leave gaps.
+func New(in Input) Node {
+	n := Node{
+		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host), Time: in.Read.UTC(), Report: in.Report,
+		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
+	}
+	if in.Node != nil {
+		n.Ports = ports(in)
+		n.Missing = missing(in.Node.InfiniBand)
+	}
+	f := families(in.Families)
+	f.each("rdma_scrape_permission_denied", func(labels []string, v float64) {
+		if v == 1 {
+			source, _ := host.SourceNamed(labels[0])
+			n.Denied = append(n.Denied, Denied{Source: labels[0], Needs: source.Needs()})
+		}
+	})
+	f.each("rdma_scrape_over_budget", func(labels []string, _ float64) {
+		n.OverBudget = append(n.OverBudget, cmp.Or(exposition.ValidLabel(labels[0]), "host"))
+	})
+	f.each("rdma_scrape_rtnl_back_off", func(_ []string, v float64) { n.BackOff = v == 1 })
+	n.Collectors = f.collectors()
+	if in.Report != nil {
+		n.Alerting = f.alerting()
+	}
+	return n
+}
+
+// Topology is the machine as GET /api/v1/topology and topo --json tell it.
+func Topology(in Input) *topo.Machine {
+	if in.Node == nil {
+		return topo.New(in.Host, &snapshot.Node{})
+	}
+	return topo.New(in.Host, in.Node)
+}
+
+func missing(ib *snapshot.InfiniBand) []MissingDevice {
+	out := []MissingDevice{}
+	if ib == nil {
+		return out
+	}
+	for _, m := range ib.Missing {
+		out = append(out, MissingDevice{Device: exposition.ValidLabel(m.Name), PCIAddress: exposition.ValidLabel(m.PCIAddress), Reason: exposition.ValidLabel(m.Reason)})
+	}
+	return out
+}
+
+// families are those of a round, sorted by name.
+type families []exposition.Family
+
+// each hands on the samples of a family, labels in the order of its Desc.
+func (f families) each(name string, take func(labels []string, value float64)) {
+	i, ok := slices.BinarySearchFunc(f, name, func(f exposition.Family, name string) int { return cmp.Compare(f.Head.Desc.Name, name) })
+	if !ok {
+		return
+	}
+	for labels, v := range f[i].Samples() {
+		take(labels, v)
+	}
+}
+
+// value is that of a family of one sample; 0 where it is not there.
+func (f families) value(name string) (out float64) {
+	f.each(name, func(_ []string, v float64) { out = v })
+	return out
+}

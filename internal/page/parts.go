@@ -1,0 +1,137 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/topo"
+)
+
+func (d *drawing) fillGPU(r *row, g *topo.GPU) {
+	r.Kind, r.H = "gpu", partHeight
+	r.Health, _ = found(d.node.Report, "gpu", g.Index)
+	if r.Health == OK && !judged(d.node.Report) {
+		r.Health = NotJudged
+	}
+	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
+	r.Line, r.Way = wayText(g), wayOf(g)
+	r.mark(g.Marks)
+}
+
+func (d *drawing) fillNIC(r *row, n *topo.NIC) {
+	r.Kind, r.H = "nic", partHeight
+	r.Health, _ = found(d.node.Report, "device", n.Device, "port", "")
+	r.Title = exposition.ValidLabel(n.Device)
+	r.Side = "no ACTIVE port"
+	if n.Active {
+		r.Side = bits(n.Rate)
+	}
+	of := d.ports[r.Title]
+	if len(of) == 0 {
+		r.Line = "no port could be read"
+		r.Health = worst(r.Health, NotJudged)
+	}
+	carries := false
+	for _, x := range of {
+		p := d.node.Ports[x]
+		carries = carries || p.Health == OK
+		r.Health = worst(r.Health, p.Health)
+		r.Line = joined(", ", r.Line, fmt.Sprintf("port %d %s, %s", p.Number, p.State, p.Health.Word()))
+	}
+	if carries && (r.Health == Inactive || r.Health == Ignored) { // one port in use is enough for a NIC
+		r.Health = OK
+	}
+	r.Ports = d.chips(of)
+	if len(of) > 0 {
+		r.Href = "#" + portID(of[0])
+	}
+	r.mark(n.Marks)
+}
+
+// maxChips is how many ports of a NIC are told one by one.
+const maxChips = 2
+
+// chips are the ports of a NIC, or of many how many there are of each health.
+func (d *drawing) chips(of []int) (out []chip) {
+	if len(of) > maxChips {
+		for _, h := range healths {
+			n := 0
+			for _, x := range of {
+				if d.node.Ports[x].Health == h {
+					n++
+				}
+			}
+			if n > 0 {
+				out = append(out, chip{Health: h, Text: fmt.Sprintf("%d %s", n, h.Word())})
+			}
+		}
+	} else {
+		for _, x := range of {
+			p := d.node.Ports[x]
+			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))})
+		}
+	}
+	for i := 1; i < len(out); i++ {
+		out[i].X = out[i-1].X + 22 + len(out[i-1].Text)*charWidth
+	}
+	return out
+}
+
+func (r *row) mark(marks []string) {
+	if len(marks) > 0 {
+		r.Mark = exposition.ValidLabel(strings.Join(marks, "; "))
+		r.H += markHeight
+	}
+}
+
+// cut makes the texts fit.
+func (r *row) cut() {
+	in := (r.W - 40) / charWidth
+	r.Side = short(r.Side, in)
+	r.Title = short(r.Title, in-len([]rune(r.Side))-3) // it is bold
+	r.Line, r.Mark = short(r.Line, in), short(r.Mark, in)
+}
+
+// stateOf says what becomes of data: staging if one of the directions does.
+func stateOf(p *topo.Pair) string {
+	for _, state := range []string{"staging", "unknown"} {
+		if p.Send == state || p.Receive == state {
+			return state
+		}
+	}
+	return "direct"
+}
+
+// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could.
+func wayOf(g *topo.GPU) string {
+	switch {
+	case g.Transport != nil && (g.Transport.State == "staging" || g.Transport.State == "tcp"):
+		return "staging"
+	case g.Best == nil:
+		return "unknown"
+	}
+	return stateOf(g.Best)
+}
+
+// wayText is the verdict on the way from a GPU to its best NIC.
+func wayText(g *topo.GPU) string {
+	if wayOf(g) == "staging" && g.Best != nil && stateOf(g.Best) == "direct" {
+		return fmt.Sprintf("job: %s, could be direct", g.Transport.State)
+	}
+	if g.Best == nil {
+		return "no NIC: " + g.Words
+	}
+	nic := exposition.ValidLabel(g.Best.Device)
+	distance := cmp.Or(g.Best.Topology, g.Best.Distance)
+	switch p := g.Best; {
+	case stateOf(p) == "direct":
+		return fmt.Sprintf("direct to %s (%s)", nic, joined(", ", distance, p.Mechanism))
+	case p.Receive == "direct" && p.Send == "staging":
+		return "direct from, staging to " + nic
+	case stateOf(p) == "staging":
+		return fmt.Sprintf("staging to %s (%s)", nic, distance)
+	}
+	return fmt.Sprintf("to %s not known", nic)
+}

@@ -1,0 +1,149 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/transceiver"
+)
+
+// portActive is IB_PORT_ACTIVE of enum ib_port_state.
+const portActive = 4
+
+// Names of enum ib_port_state and enum ib_port_phys_state, by number.
+var (
+	portStates     = []string{1: "DOWN", 2: "INIT", 3: "ARMED", 4: "ACTIVE", 5: "ACTIVE_DEFER"}
+	physicalStates = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery", 7: "PhyTest"}
+)
+
+// Port is a port of an RDMA device. What is not known is left out.
+type Port struct {
+	Device         string   `json:"device"`
+	Number         int      `json:"port"`
+	LinkLayer      string   `json:"link_layer,omitempty"`
+	Role           string   `json:"role,omitempty"`
+	Netdevs        []string `json:"netdevs,omitempty"` // of a bond its members
+	Health         Health   `json:"health"`
+	Alerts         []string `json:"alerts,omitempty"` // that hold of it
+	State          string   `json:"state,omitempty"`
+	PhysicalState  string   `json:"physical_state,omitempty"`
+	DownReason     string   `json:"down_reason,omitempty"` // as the driver says
+	AgeSeconds     float64  `json:"age_seconds,omitempty"` // of the state, where it was not read in this round
+	Rate           *float64 `json:"rate_bits_per_second,omitempty"`
+	ExpectedRate   *float64 `json:"expected_rate_bits_per_second,omitempty"`
+	ExpectedSource string   `json:"expected_rate_source,omitempty"`
+	Lanes          *uint64  `json:"lanes,omitempty"`
+	ExpectedLanes  *uint64  `json:"expected_lanes,omitempty"`
+	Modules        []Module `json:"modules,omitempty"`
+	Recent         *Recent  `json:"recent,omitempty"` // where there is a history
+}
+
+// Module is what is in a cage.
+type Module struct {
+	Netdev      string   `json:"netdev,omitempty"`
+	State       string   `json:"state"`
+	FormFactor  string   `json:"form_factor,omitempty"`
+	Vendor      string   `json:"vendor,omitempty"`
+	PartNumber  string   `json:"part_number,omitempty"`
+	Serial      string   `json:"serial_number,omitempty"`
+	Temperature *float64 `json:"temperature_celsius,omitempty"`
+	Alarm       *float64 `json:"temperature_high_alarm_celsius,omitempty"`
+	RxPower     *float64 `json:"lowest_receive_power_dbm,omitempty"`  // of its lanes
+	TxPower     *float64 `json:"lowest_transmit_power_dbm,omitempty"` // of its lanes
+}
+
+// ports lists the ports of all devices.
+func ports(in Input) []Port {
+	out := []Port{}
+	if in.Node.InfiniBand == nil {
+		return out
+	}
+	for i := range in.Node.InfiniBand.Devices {
+		d := &in.Node.InfiniBand.Devices[i]
+		for j := range d.Ports {
+			out = append(out, portOf(in, d.Name, &d.Ports[j]))
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Port) int { return cmp.Or(byNumber(a.Device, b.Device), cmp.Compare(a.Number, b.Number)) })
+	return out
+}
+
+// byNumber orders names by their last number where they are alike before it: mlx5_9, mlx5_10.
+func byNumber(a, b string) int {
+	front := func(s string) string { return strings.TrimRight(s, "0123456789") }
+	if front(a) != front(b) {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+}
+
+func portOf(in Input, device string, p *snapshot.Port) Port {
+	out := Port{
+		Device: exposition.ValidLabel(device), Number: p.Number, LinkLayer: exposition.ValidLabel(p.LinkLayer), Role: exposition.ValidLabel(p.Role),
+		State: name(portStates, p.State), PhysicalState: name(physicalStates, p.PhysicalState), AgeSeconds: p.Age.Truncate(time.Second).Seconds(),
+		Rate: p.Rate, ExpectedRate: p.ExpectedRate, ExpectedSource: p.ExpectedRateSource, Lanes: p.Lanes, ExpectedLanes: p.ExpectedLanes,
+	}
+	out.Health, out.Alerts = healthOf(in, device, p)
+	for _, n := range p.Netdev {
+		out.Netdevs = append(out.Netdevs, exposition.ValidLabel(n.Name))
+		if out.DownReason == "" && (p.State == nil || *p.State != portActive) {
+			out.DownReason = joined(": ", exposition.ValidLabel(n.DownReason), exposition.ValidLabel(n.DownDetail))
+		}
+	}
+	if in.Node.Optics != nil {
+		for _, c := range in.Node.Optics.Cages {
+			if c.Device == device && c.Port == p.Number && c.State != snapshot.CageUnread && c.State != snapshot.CageUnsupported {
+				out.Modules = append(out.Modules, moduleOf(&c))
+			}
+		}
+	}
+	out.Recent = in.History.recent(out.Device, out.Number)
+	return out
+}
+
+func moduleOf(c *snapshot.Cage) Module {
+	out := Module{Netdev: exposition.ValidLabel(c.Netdev), State: string(c.State)}
+	m := c.Module
+	if m == nil {
+		return out
+	}
+	if states := c.States(); len(states) > 1 {
+		out.State = exposition.ValidLabel(states[1])
+	}
+	out.FormFactor, out.Vendor = exposition.ValidLabel(m.FormFactor), exposition.ValidLabel(m.Vendor)
+	out.PartNumber, out.Serial = exposition.ValidLabel(m.PartNumber), exposition.ValidLabel(m.SerialNumber)
+	out.Temperature, out.Alarm = m.Temperature, m.Thresholds.Temperature.HighAlarm
+	out.RxPower = lowest(m.Lanes, func(l *transceiver.Lane) *float64 { return l.RxPower })
+	out.TxPower = lowest(m.Lanes, func(l *transceiver.Lane) *float64 { return l.TxPower })
+	return out
+}
+
+func lowest(lanes []transceiver.Lane, of func(*transceiver.Lane) *float64) (out *float64) {
+	for i := range lanes {
+		if v := of(&lanes[i]); v != nil && (out == nil || *v < *out) {
+			out = v
+		}
+	}
+	return out
+}
+
+// name is that of a number of an enum; the number where it has none.
+func name(names []string, n *uint64) string {
+	switch {
+	case n == nil:
+		return ""
+	case *n < uint64(len(names)) && names[*n] != "":
+		return names[*n]
+	}
+	return fmt.Sprint(*n)
+}
+
+// joined leaves out what is empty.
+func joined(by string, parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
+}

@@ -1,0 +1,61 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"unicode"
+
+	"rdma_exporter/internal/topo"
+)
+
+//go:embed page.html
+var source string
+
+//go:embed static
+var static embed.FS
+
+// Static are the files that the page needs: page.css, page.js, icon.svg.
+func Static() fs.FS {
+	sub, err := fs.Sub(static, "static")
+	if err != nil { // the name is a constant
+		panic(err)
+	}
+	return sub
+}
+
+// Page writes nodes as HTML.
+type Page struct {
+	template *template.Template
+	links    []Link
+}
+
+// NewPage makes a page that leads to some links.
+func NewPage(links []Link) (*Page, error) {
+	t, err := template.New("page").Parse(source)
+	if err != nil {
+		return nil, fmt.Errorf("page: %w", err)
+	}
+	return &Page{t, links}, nil
+}
+
+// Render writes the page of a node, without control characters, wherever they may have come from.
+func (p *Page) Render(w io.Writer, in Input, n *Node, m *topo.Machine) error {
+	var b bytes.Buffer
+	if err := p.template.Execute(&b, newView(in, n, m, p.links)); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	_, err := w.Write(bytes.Map(graphic, b.Bytes()))
+	return err
+}
+
+// graphic leaves out what is not to be seen. Bytes that are no UTF-8 become U+FFFD.
+func graphic(r rune) rune {
+	if r == '\n' || unicode.IsGraphic(r) {
+		return r
+	}
+	return -1
+}

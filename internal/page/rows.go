@@ -1,0 +1,209 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// portRow is a row of the table of ports.
+type portRow struct {
+	ID, Device string
+	Number     int
+	Netdevs    string
+	Kind       string // link layer and role
+	Health     Health
+	Alerts     string
+	State      string
+	Why        string // physical state, what the driver says
+	Rate       string
+	Expected   string
+	Slow       bool
+	Throughput *spark
+	Traffic    string
+	Errors     string
+	ErrorList  string
+	Paused     string
+	Pauses     *spark
+	Modules    []moduleText
+	Heat       *spark
+	HeatOf     string
+}
+
+type moduleText struct{ Reading, Identity string }
+
+// Of up to maxPlotted ports all have plots, of more those few that are in most trouble.
+const (
+	maxPlotted = 32
+	fewPlotted = 12
+)
+
+func portID(i int) string { return "port-" + strconv.Itoa(i) }
+
+// ports makes the rows, in the order of the node's ports.
+func (v *view) ports(in Input) {
+	plotted := v.plotted(in.History)
+	for i := range v.Node.Ports {
+		p := &v.Node.Ports[i]
+		r := portRow{
+			ID: portID(i), Device: p.Device, Number: p.Number, Netdevs: strings.Join(p.Netdevs, ", "), Health: p.Health,
+			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: cmp.Or(p.State, "not known"),
+		}
+		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
+			r.Why = joined("; ", p.PhysicalState, p.DownReason)
+		}
+		if p.AgeSeconds > 0 {
+			r.Why = joined("; ", r.Why, "as of "+ago(time.Duration(p.AgeSeconds*float64(time.Second)))+" ago")
+		}
+		r.rate(p)
+		r.recent(p)
+		for _, m := range p.Modules {
+			r.Modules = append(r.Modules, m.text())
+		}
+		if plotted[i] {
+			r.plots(in.History, p)
+		}
+		v.Pauses = v.Pauses || p.LinkLayer == "Ethernet"
+		v.Rows = append(v.Rows, r)
+	}
+	if h := in.History; h != nil && h.To.After(h.From) {
+		v.Plots = ago(h.To.Sub(h.From))
+		v.NoPlots = len(v.Node.Ports) - len(plotted)
+	}
+}
+
+// plotted chooses the ports that have plots.
+func (v *view) plotted(h *History) map[int]bool {
+	if h == nil {
+		return nil
+	}
+	order := make([]int, len(v.Node.Ports))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(slices.Index(healths, v.Node.Ports[a].Health), slices.Index(healths, v.Node.Ports[b].Health))
+	})
+	if len(order) > maxPlotted {
+		order = order[:fewPlotted]
+	}
+	out := map[int]bool{}
+	for _, i := range order {
+		out[i] = true
+	}
+	return out
+}
+
+func (r *portRow) rate(p *Port) {
+	if p.Rate != nil {
+		r.Rate = bits(*p.Rate)
+	}
+	if p.ExpectedRate != nil {
+		r.Expected = fmt.Sprintf("%s by %s", bits(*p.ExpectedRate), strings.ReplaceAll(p.ExpectedSource, "_", " "))
+		r.Slow = p.Rate != nil && *p.Rate < *p.ExpectedRate
+	}
+	if p.Lanes != nil && p.ExpectedLanes != nil && *p.Lanes < *p.ExpectedLanes {
+		r.Rate += fmt.Sprintf(", %d of %d lanes", *p.Lanes, *p.ExpectedLanes)
+		r.Slow = true
+	}
+}
+
+func (r *portRow) recent(p *Port) {
+	x := p.Recent
+	if x == nil {
+		return
+	}
+	if x.Transmit != nil && x.Receive != nil {
+		r.Traffic = both(bits(*x.Transmit), bits(*x.Receive))
+	}
+	r.Paused = "not told"
+	if x.PausesSwitch != nil || x.PausedBySwitch != nil {
+		r.Paused = both(share(x.PausesSwitch), share(x.PausedBySwitch))
+	}
+	total := 0.0
+	var list []string
+	for _, e := range x.Errors {
+		total += e.Count
+		list = append(list, large(e.Count)+" "+strings.ReplaceAll(e.Counter, "_", " "))
+	}
+	r.Errors, r.ErrorList = large(total), strings.Join(list, ", ")
+}
+
+func (r *portRow) plots(h *History, p *Port) {
+	k := PortKey{p.Device, strconv.Itoa(p.Number)}
+	if p.Recent != nil {
+		r.Throughput = h.throughput(k, p.Rate, p.Recent)
+	}
+	r.Pauses = h.pauses(k)
+	var alarm *float64
+	if len(p.Modules) == 1 {
+		alarm = p.Modules[0].Alarm
+	}
+	r.Heat, r.HeatOf = h.heat(k, alarm)
+	if r.Heat != nil && r.HeatOf == "adapter" && len(r.Modules) == 0 {
+		r.Modules = append(r.Modules, moduleText{Reading: "adapter " + celsius(h.Lines[adapterHeat][PortKey{Device: p.Device}][0].Value)})
+	}
+}
+
+func (m *Module) text() moduleText {
+	reading := []string{}
+	if m.Temperature != nil {
+		reading = append(reading, celsius(*m.Temperature))
+	}
+	if m.RxPower != nil {
+		reading = append(reading, "rx "+dBm(*m.RxPower))
+	}
+	if m.TxPower != nil {
+		reading = append(reading, "tx "+dBm(*m.TxPower))
+	}
+	if len(reading) == 0 || m.State != "present" && m.State != "ready" {
+		reading = append([]string{strings.ReplaceAll(m.State, "_", " ")}, reading...)
+	}
+	return moduleText{strings.Join(reading, ", "), joined(", ", m.FormFactor, joined(" ", m.Vendor, m.PartNumber))}
+}
+
+func celsius(v float64) string { return fmt.Sprintf("%.0f °C", v) }
+
+// dBm writes an optical power; -40 stands for none.
+func dBm(v float64) string {
+	if v <= -40 {
+		return "dark"
+	}
+	return fmt.Sprintf("%.1f dBm", v)
+}
+
+// both writes what is sent and received, the unit once where it is the same.
+func both(sent, received string) string {
+	number, unit, _ := strings.Cut(sent, " ")
+	if unit != "" && strings.HasSuffix(received, " "+unit) {
+		sent = number
+	}
+	return fmt.Sprintf("↑ %s ↓ %s", sent, received)
+}
+
+func share(v *float64) string {
+	if v == nil {
+		return "not told"
+	}
+	return percent(*v)
+}
+
+func linkLayer(s string) string {
+	if s == "Ethernet" {
+		return "RoCE"
+	}
+	return s
+}
+
+func role(s string) string {
+	if s == "unknown" {
+		return ""
+	}
+	return strings.ReplaceAll(s, "_", " ")
+}
+
+func sortedKeys(m map[string]float64) []string { return slices.Sorted(maps.Keys(m)) }

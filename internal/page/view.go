@@ -1,0 +1,257 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/topo"
+)
+
+// view is what the template shows: words and geometry, nothing that has to be decided.
+type view struct {
+	*Node
+	Health   Health // of the node
+	Word     string
+	Lead     string // what there is
+	Coverage string // what was looked at
+	When     string
+	Stale    string // why what is shown is not of now; empty where it is
+	Findings []finding
+	Holds    []held
+	Head     string // of the machine
+	NUMA     []numa
+	NotDrawn int // NICs, since there are too many
+	Paths    []path
+	Rows     []portRow
+	Plots    string // what the plots cover; empty where there are none
+	NoPlot   string // why there are none
+	Pauses   bool   // there is a port that may have PFC
+	NoPlots  int    // ports without plots, since there are too many
+	Gaps     []gap
+	Loops    []loop
+	Links    []Link
+}
+
+// Link is one of the footer, relative to the page.
+type Link struct{ Href, Text string }
+
+// finding is an alert.
+type finding struct {
+	Health                  Health
+	Alert, Where, Since     string
+	State, Summary, Runbook string
+	ID                      string
+	Advice, Evidence        []fact // what to look at and to do; the rest
+}
+
+// held is an alert that is not yet a finding.
+type held struct {
+	Health                       Health
+	Alert, Where, Since, Summary string
+}
+
+// fact is a line of evidence: "Look: rdma link".
+type fact struct{ Name, Text string }
+
+// path is the way of the data of GPUs.
+type path struct {
+	GPU, Model, NIC, Distance, Mechanism string
+	State                                string // direct, staging, unknown
+	Words, Remedy                        string
+	Now                                  string // what a job makes of it
+}
+
+// gap is what is not judged.
+type gap struct {
+	Count  int
+	Text   string
+	Alerts string
+}
+
+// loop is a collector.
+type loop struct {
+	Collector
+	Took, Old, Faults string
+}
+
+// maxText is how long a text may be, in letters.
+const maxText = 1000
+
+// maxFindings bounds the page; more of them say nothing more.
+const maxFindings = 50
+
+func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
+	v := view{Node: n, Head: machineHead(m), Links: links}
+	v.NUMA, v.NotDrawn = draw(m, n)
+	v.verdict(in)
+	v.when(in)
+	for _, g := range m.GPUs {
+		v.Paths = append(v.Paths, pathOf(g))
+	}
+	if in.Report != nil {
+		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
+			v.Findings = append(v.Findings, findingOf(in, f))
+		}
+		for _, g := range in.Report.Gaps() {
+			v.Gaps = append(v.Gaps, gapOf(g))
+		}
+	}
+	for _, w := range n.Waiting[:min(len(n.Waiting), maxFindings)] {
+		v.Holds = append(v.Holds, held{Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
+	}
+	v.ports(in)
+	if in.NoHistory != nil {
+		v.NoPlot = short(in.NoHistory.Error(), maxText)
+	}
+	for _, c := range n.Collectors {
+		v.Loops = append(v.Loops, loopOf(c))
+	}
+	return v
+}
+
+// verdict says in words how the node is.
+func (v *view) verdict(in Input) {
+	r := in.Report
+	switch {
+	case in.Read.IsZero():
+		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first round of readings has not ended."
+	case r == nil:
+		v.Health, v.Word = NotJudged, "Not judged"
+		v.Lead = "The rules are off (--no-alerting): this is the state as it was read, without a verdict and without a history."
+	case r.Error != "", r.ExitCode == check.ExitUnknown:
+		v.Health, v.Word, v.Lead = NotJudged, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
+	default:
+		v.Health, v.Word = Health(r.Verdict), strings.ToUpper(r.Verdict[:1])+r.Verdict[1:]
+		v.Lead = "Nothing is wrong with RDMA on this node, as far as was looked."
+		if v.Health == OK {
+			v.Word = "OK"
+		}
+		switch {
+		case len(r.Findings) > 0:
+			v.Lead = tally(r)
+		case len(v.Waiting) > 0:
+			v.Lead = "No finding yet; what holds now and may become one stands below."
+		}
+	}
+	if r != nil && !in.Read.IsZero() {
+		v.Coverage = r.Coverage() + "."
+	}
+}
+
+// tally counts the findings by severity.
+func tally(r *check.Report) string {
+	var parts []string
+	for _, s := range check.Severities() {
+		n := 0
+		for _, f := range r.Findings {
+			if f.Severity == s {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	if len(parts) == 1 {
+		return count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
+	}
+	return count(len(r.Findings), "finding") + ": " + strings.Join(parts, ", ") + "."
+}
+
+// staleRounds is after how many intervals without a round what is shown is old; never before staleLeast.
+const (
+	staleRounds = 3
+	staleLeast  = time.Minute
+)
+
+func (v *view) when(in Input) {
+	if in.Read.IsZero() {
+		return
+	}
+	v.When = clock(in.Read)
+	if age := in.Now.Sub(in.Read); age > max(staleRounds*in.Interval, staleLeast) {
+		v.Stale = fmt.Sprintf("The last round is %s old: readings do not return, or the exporter hangs. What is shown is of then.", ago(age))
+	}
+}
+
+// advice are the lines of a description that say what to do.
+var advice = []string{"Look", "Do", "Drain"}
+
+func findingOf(in Input, f check.Finding) finding {
+	out := finding{
+		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: short(f.Annotations["runbook_url"], maxText),
+	}
+	for line := range strings.Lines(f.Annotations["description"]) {
+		line = strings.TrimSpace(line)
+		name, text, ok := strings.Cut(line, ": ")
+		if !ok || len(name) > 24 {
+			name, text = "", line
+		}
+		text = short(text, maxText)
+		if slices.Contains(advice, name) {
+			out.Advice = append(out.Advice, fact{name, text})
+			continue
+		}
+		out.Evidence = append(out.Evidence, fact{name, text})
+	}
+	return out
+}
+
+// findingID is the same for the same alert each time, so that the script finds what somebody has opened.
+func findingID(f check.Finding) string {
+	h := fnv.New64a()
+	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))
+	return fmt.Sprintf("d-%x", h.Sum64())
+}
+
+func gapOf(g check.Unjudged) gap {
+	var names []string
+	for _, n := range g.Alerts {
+		names = append(names, n.Alert)
+	}
+	return gap{len(g.Alerts), short(g.Text, maxText), short(strings.Join(names, ", "), 4*maxText)}
+}
+
+func pathOf(g topo.GPU) path {
+	out := path{GPU: exposition.ValidLabel(g.Index), Model: exposition.ValidLabel(g.Model), State: "unknown", Words: short(g.Words, maxText), Remedy: short(g.Remedy, maxText)}
+	if g.Best != nil {
+		out.NIC, out.Distance = exposition.ValidLabel(g.Best.Device), exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
+		out.Mechanism = exposition.ValidLabel(g.Best.Mechanism)
+		out.State = stateOf(g.Best)
+	}
+	if t := g.Transport; t != nil {
+		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". To do: ", t.Words, t.Remedy), maxText))
+	}
+	return out
+}
+
+func machineHead(m *topo.Machine) string {
+	s := count(len(m.GPUs), "GPU") + ", " + count(len(m.NICs), "RDMA device") + " on PCI"
+	if len(m.GPUs) == 0 {
+		return s
+	}
+	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(joined(" ", m.Driver, m.Flavour)), "not known"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
+}
+
+func loopOf(c Collector) loop {
+	l := loop{Collector: c, Took: fmt.Sprintf("%.0f ms", 1000*c.Duration), Old: ago(time.Duration(c.Age * float64(time.Second)))}
+	var faults []string
+	if len(c.Stuck) > 0 {
+		faults = append(faults, "stuck: "+strings.Join(c.Stuck, ", "))
+	}
+	if c.Quarantined > 0 {
+		faults = append(faults, large(c.Quarantined)+" items left alone")
+	}
+	for _, reason := range sortedKeys(c.Errors) {
+		faults = append(faults, large(c.Errors[reason])+" "+reason)
+	}
+	l.Faults = cmp.Or(strings.Join(faults, "; "), "none")
+	return l
+}

@@ -1,0 +1,216 @@
+//go:build e2e
+
+package page
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+)
+
+// patience is how long the browser may take for anything but what the page itself waits for.
+const patience = 30 * time.Second
+
+// tab is a page of a headless Chromium, driven by the DevTools protocol over a pipe: JSON messages that end with a zero byte.
+type tab struct {
+	t       *testing.T
+	to      io.Writer
+	session string
+
+	mu      sync.Mutex
+	next    int
+	answers map[int]chan message
+	asked   []string // URLs
+	wrong   []string // errors and warnings of the console, violations of the policy
+	loaded  chan struct{}
+}
+
+type message struct {
+	ID        int             `json:"id,omitempty"`
+	SessionID string          `json:"sessionId,omitempty"`
+	Method    string          `json:"method,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Error     *struct {
+		Message string `json:"message"`
+	} `json:"error,omitempty"`
+}
+
+// browse starts a browser with an empty tab.
+func browse(t *testing.T) *tab {
+	t.Helper()
+	in, to, err := os.Pipe()
+	must(t, err)
+	from, out, err := os.Pipe()
+	must(t, err)
+	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
+	must(t, cmd.Start())
+	must(t, errors.Join(in.Close(), out.Close()))
+	b := &tab{t: t, to: to, answers: map[int]chan message{}, loaded: make(chan struct{}, 100)}
+	ended := make(chan struct{})
+	go b.listen(from, ended)
+	t.Cleanup(func() {
+		b.session = ""
+		b.ask("Browser.close", nil, nil)
+		must(t, cmd.Wait())
+		must(t, to.Close())
+		<-ended
+	})
+	var target struct{ TargetID string }
+	b.ask("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	var attached struct{ SessionID string }
+	b.ask("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.session = attached.SessionID
+	for _, domain := range []string{"Page", "Network", "Runtime", "Log", "Audits"} {
+		b.ask(domain+".enable", nil, nil)
+	}
+	return b
+}
+
+// discard says that an error of what is thrown away anyway is of no interest.
+func discard(error) {}
+
+// listen takes answers and events until the browser ends.
+func (b *tab) listen(from *os.File, ended chan struct{}) {
+	defer close(ended)
+	defer from.Close()
+	r := bufio.NewReader(from)
+	for {
+		text, err := r.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var m message
+		if err := json.Unmarshal(text[:len(text)-1], &m); err != nil {
+			b.t.Errorf("message of the browser: %v", err)
+			return
+		}
+		b.mu.Lock()
+		if m.ID != 0 {
+			b.answers[m.ID] <- m
+		} else {
+			b.event(m)
+		}
+		b.mu.Unlock()
+	}
+}
+
+// event notes what the page asks for, and what goes wrong in it. b.mu is held.
+func (b *tab) event(m message) {
+	switch m.Method {
+	case "Network.requestWillBeSent":
+		var p struct{ Request struct{ URL string } }
+		discard(json.Unmarshal(m.Params, &p))
+		b.asked = append(b.asked, p.Request.URL)
+	case "Page.loadEventFired":
+		b.loaded <- struct{}{}
+	case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded", "Audits.issueAdded":
+		b.wrong = append(b.wrong, string(m.Params))
+	}
+}
+
+// ask sends a command and waits for its answer.
+func (b *tab) ask(method string, params, result any) {
+	b.t.Helper()
+	raw, err := json.Marshal(params)
+	must(b.t, err)
+	answer := make(chan message, 1)
+	b.mu.Lock()
+	b.next++
+	m := message{ID: b.next, SessionID: b.session, Method: method, Params: raw}
+	b.answers[m.ID] = answer
+	b.mu.Unlock()
+	text, err := json.Marshal(m)
+	must(b.t, err)
+	_, err = b.to.Write(append(text, 0))
+	must(b.t, err)
+	select {
+	case m = <-answer:
+	case <-time.After(patience):
+		b.t.Fatalf("%s: no answer", method)
+	}
+	if m.Error != nil {
+		b.t.Fatalf("%s: %s", method, m.Error.Message)
+	}
+	if result != nil {
+		must(b.t, json.Unmarshal(m.Result, result))
+	}
+}
+
+// open loads a page.
+func (b *tab) open(url string) {
+	b.t.Helper()
+	b.ask("Page.navigate", map[string]any{"url": url}, nil)
+	select {
+	case <-b.loaded:
+	case <-time.After(patience):
+		b.t.Fatalf("%s does not load", url)
+	}
+}
+
+// size makes the window that of a screen.
+func (b *tab) size(width, height int, phone bool) {
+	b.t.Helper()
+	b.ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
+}
+
+// scheme is light or dark.
+func (b *tab) scheme(name string) {
+	b.t.Helper()
+	b.ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}}, nil)
+}
+
+// eval gives the value of an expression as text.
+func (b *tab) eval(format string, args ...any) string {
+	b.t.Helper()
+	var r struct {
+		Result           struct{ Value any }
+		ExceptionDetails *struct{ Text string }
+	}
+	b.ask("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(format, args...), "returnByValue": true, "awaitPromise": true}, &r)
+	if r.ExceptionDetails != nil {
+		b.t.Fatalf("%s: %s", fmt.Sprintf(format, args...), r.ExceptionDetails.Text)
+	}
+	return fmt.Sprint(r.Result.Value)
+}
+
+// await waits until an expression is true.
+func (b *tab) await(within time.Duration, expression string) bool {
+	b.t.Helper()
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if b.eval("%s", expression) == "true" {
+			return true
+		}
+	}
+	return false
+}
+
+// requests are the URLs that were asked for so far.
+func (b *tab) requests() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.asked...)
+}
+
+func (b *tab) faults() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.wrong...)
+}
+
+// shot is a picture of a part of the page, PNG.
+func (b *tab) shot(width, height int) []byte {
+	b.t.Helper()
+	var r struct{ Data []byte }
+	b.ask("Page.captureScreenshot", map[string]any{"format": "png", "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}, &r)
+	return r.Data
+}

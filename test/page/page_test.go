@@ -1,0 +1,264 @@
+//go:build e2e
+
+// Package page looks at the node's page with a browser: `make e2e`, or go test -tags e2e ./test/page where Chromium is installed and
+// RDMA_EXPORTER names the binary.
+package page
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts the exporter on a recorded machine and waits for its first rounds; it returns the page's URL.
+func serve(t *testing.T, replay string, args ...string) string {
+	t.Helper()
+	binary := os.Getenv("RDMA_EXPORTER")
+	if binary == "" {
+		t.Fatal("RDMA_EXPORTER names no binary: run make e2e")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := free.Addr().String()
+	must(t, free.Close())
+	if replay != "demo" && !filepath.IsAbs(replay) {
+		replay = filepath.Join("../../fixtures/sysfs", replay+".txtar")
+	}
+	cmd := exec.Command(binary, append([]string{"--replay=" + replay, "--web.listen-address=" + address, "--state.dir=" + t.TempDir()}, args...)...)
+	cmd.Stderr = os.Stderr
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		must(t, cmd.Process.Signal(os.Interrupt))
+		must(t, cmd.Wait())
+	})
+	url := "http://" + address + "/"
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		resp, err := http.Get(url + "api/v1/findings")
+		if err == nil {
+			must(t, resp.Body.Close())
+			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotFound { // not found: nothing is judged
+				return url
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not answer: %v", url, err)
+		}
+	}
+}
+
+// TestPages: what a person sees of some machines, with JavaScript and without, on a wide screen and on a phone; the page loads nothing
+// from elsewhere, violates no policy and makes no error.
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		machine string
+		args    []string
+		verdict string
+		has     []string // text
+		lacks   []string
+		counts  map[string]string // selector: elements
+	}{
+		{
+			machine: "hgx-h200-roce", verdict: "OK", has: []string{"Nothing is wrong with RDMA", "None.", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
+			lacks:  []string{"staging to"},
+			counts: map[string]string{".gpu": "8", ".nic.ok": "8", ".way.direct": "9", "table.ports tbody tr.ok": "8", "table.ports .spark": "24"},
+		},
+		{
+			machine: "demo", verdict: "Critical", has: []string{"RDMAPFCStormSource", "RDMAPortDown", "staging to mlx5_6 (NODE)", "Runbook"},
+			counts: map[string]string{".findings > li": "3", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2"},
+		},
+		{
+			machine: "no-peermem-no-dmabuf", verdict: "Warning", has: []string{"RDMAGPUDirectUnavailable", "staging to mlx5_1 (PIX)", "install the open GPU kernel modules"},
+			counts: map[string]string{".gpu.staging": "3", ".piece .way.staging": "3"},
+		},
+		{
+			machine: "gdr-staging-live", verdict: "OK", has: []string{"job: staging"},
+		},
+		{
+			machine: "downshift-one", verdict: "Critical", has: []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
+			counts: map[string]string{"td.slow": "1", ".nic.critical": "1"},
+		},
+		{
+			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
+		},
+		{
+			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not judged", has: []string{"--no-alerting", "there is no history"},
+			counts: map[string]string{".spark": "0", "tr.not_judged": "8"},
+		},
+	} {
+		t.Run(strings.Join(append([]string{c.machine}, c.args...), " "), func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, c.machine, c.args...)
+			for _, script := range []bool{true, false} {
+				b := browse(t)
+				b.ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
+				b.size(1280, 900, false)
+				b.open(url)
+				if got := b.eval("document.querySelector('.word').textContent"); got != c.verdict {
+					t.Errorf("verdict %q, want %q", got, c.verdict)
+				}
+				text := b.eval("document.body.textContent")
+				for _, want := range c.has {
+					if !strings.Contains(text, want) {
+						t.Errorf("without %q", want)
+					}
+				}
+				for _, no := range c.lacks {
+					if strings.Contains(text, no) {
+						t.Errorf("with %q", no)
+					}
+				}
+				for selector, want := range c.counts {
+					if got := b.eval("document.querySelectorAll(%q).length", selector); got != want {
+						t.Errorf("%s: %s, want %s", selector, got, want)
+					}
+				}
+				b.wellMade(url)
+			}
+		})
+	}
+}
+
+// wellMade holds what is so of each page.
+func (b *tab) wellMade(url string) {
+	b.t.Helper()
+	for name, expression := range map[string]string{
+		"a language":             "document.documentElement.lang === 'en'",
+		"one main heading":       "document.querySelectorAll('h1').length === 1",
+		"landmarks":              "['header', 'main', 'footer nav'].every(s => document.querySelectorAll(s).length === 1)",
+		"named sections":         "[...document.querySelectorAll('section')].every(s => document.getElementById(s.getAttribute('aria-labelledby')))",
+		"captions":               "[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('th[scope=col]'))",
+		"names of plots":         "[...document.querySelectorAll('svg[role=img], svg[role=group]')].every(s => s.getAttribute('aria-label'))",
+		"unique ids":             "(ids => new Set(ids).size === ids.length)([...document.querySelectorAll('[id]')].map(e => e.id))",
+		"the style":              "getComputedStyle(document.querySelector('.verdict')).display === 'flex'",
+		"no style in the page":   "document.querySelectorAll('style, [style]').length === 0",
+		"no overflow":            "document.documentElement.scrollWidth <= innerWidth",
+		"texts within their box": "[...document.querySelectorAll('.switch > text, .gpu > text, .nic > text')].every(t => { const r = t.parentNode.querySelector('rect').getBoundingClientRect(), b = t.getBoundingClientRect(); return b.right <= r.right + 1 && b.left >= r.left - 1; })",
+		"lines in one row apart": "[...document.querySelectorAll('.piece .gpu, .piece .nic')].every(g => g.querySelector('.name').getBoundingClientRect().right < g.querySelector('.side').getBoundingClientRect().left)",
+	} {
+		if got := b.eval("%s", expression); got != "true" {
+			b.t.Errorf("%s: %s", name, got)
+		}
+	}
+	b.size(360, 740, true)
+	if got := b.eval("document.documentElement.scrollWidth <= 360"); got != "true" {
+		b.t.Errorf("wider than a phone: %s", b.eval("document.documentElement.scrollWidth"))
+	}
+	for _, r := range b.requests() {
+		if r != "about:blank" && !strings.HasPrefix(r, url) {
+			b.t.Errorf("asks %s", r)
+		}
+	}
+	if f := b.faults(); len(f) > 0 {
+		b.t.Errorf("faults: %s", f)
+	}
+}
+
+// TestHostileHost: what the machine calls itself and its parts stays text.
+func TestHostileHost(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile("../../fixtures/sysfs/hgx-h200-roce.txtar")
+	must(t, err)
+	const evil = `<script>document.title='x'</script><img src=x onerror=alert(1)>`
+	capture := strings.NewReplacer(`"hgx-h200-07"`, `"<script>alert(1)</script>"`, "NVIDIA H200", evil).Replace(string(b))
+	file := filepath.Join(t.TempDir(), "evil.txtar")
+	must(t, os.WriteFile(file, []byte(capture), 0o600))
+	url := serve(t, file)
+	page := browse(t)
+	page.size(1280, 900, false)
+	page.open(url)
+	for expression, want := range map[string]string{
+		"document.querySelector('.host').textContent": "<script>alert(1)</script>",
+		"document.title": "OK: <script>alert(1)</script>",
+		"document.querySelectorAll('body script, img').length":                               "0",
+		"document.querySelector('#d-paths tbody th').textContent":                            "0 " + evil,
+		"document.querySelector('.gpu title').textContent.startsWith('GPU 0 <script>docum')": "true",
+	} {
+		if got := page.eval("%s", expression); got != want {
+			t.Errorf("%s: %q, want %q", expression, got, want)
+		}
+	}
+	page.wellMade(url)
+}
+
+// TestStormFires: an alert comes up while somebody looks, without a touch of the page.
+func TestStormFires(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.open(serve(t, "hgx-h200-roce-storm"))
+	if !b.await(patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
+		t.Errorf("what holds is not told: %s", b.eval("document.querySelector('#findings').textContent"))
+	}
+	if !b.await(2*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
+		t.Fatal("does not fire")
+	}
+	if got := b.eval("document.querySelector('tr.critical th').textContent"); !strings.HasPrefix(got, "mlx5_3/1") {
+		t.Errorf("port %s", got)
+	}
+	if got := b.eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestRefresh: the page keeps what somebody opened, rests while nobody sees it, and says when the exporter is gone.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.open(serve(t, "downshift-one"))
+	b.eval("document.getElementById('d-collectors').open = true; document.querySelector('#d-collectors summary').focus(); document.getElementById('live').dataset.old = 'yes'")
+	if !b.await(25*time.Second, "!document.getElementById('live').dataset.old") {
+		t.Fatal("is not refreshed")
+	}
+	if got := b.eval("document.getElementById('d-collectors').open && document.activeElement === document.querySelector('#d-collectors summary')"); got != "true" {
+		t.Error("what was open or had the focus is not")
+	}
+	b.eval("Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
+	before := len(b.requests())
+	time.Sleep(17 * time.Second)
+	if after := len(b.requests()); after != before {
+		t.Errorf("%d requests while hidden", after-before)
+	}
+	b.ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	b.eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
+	if !b.await(5*time.Second, "document.getElementById('news').textContent.startsWith('Not refreshed')") {
+		t.Error("does not say that it is old")
+	}
+}
+
+// TestKeyboard: the first key leads past the head, and all that can be used has a visible focus.
+func TestKeyboard(t *testing.T) {
+	t.Parallel()
+	b := browse(t)
+	b.open(serve(t, "downshift-one"))
+	key := func(name string, code int) {
+		for _, kind := range []string{"keyDown", "keyUp"} {
+			b.ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]}, nil)
+		}
+	}
+	key("Tab", 9)
+	if got := b.eval("document.activeElement.className"); got != "skip" {
+		t.Errorf("first is %q", got)
+	}
+	key("Enter", 13)
+	if !b.await(5*time.Second, "document.activeElement.id === 'findings'") {
+		t.Errorf("leads to %q", b.eval("document.activeElement.outerHTML.slice(0, 80)"))
+	}
+	key("Tab", 9)
+	if got := b.eval("document.activeElement.textContent"); got != "Runbook" {
+		t.Errorf("next is %q", got)
+	}
+	if got := b.eval("getComputedStyle(document.activeElement).outlineWidth"); got != "3px" {
+		t.Errorf("outline %s", got)
+	}
+}
