@@ -66,6 +66,20 @@ func (e *Engine) remind(ts time.Time) error {
 	return nil
 }
 
+// MoveTo goes on in a folder that was not to be had at the start, with the samples that are there and with what its alerts had waited, as
+// a restart does; known are those alerts. What this run has seen before is forgotten.
+func (e *Engine) MoveTo(dir string, known []Active) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store.moveTo(dir)
+	e.forget()
+	e.from, e.to = e.store.span()
+	e.opts.Known, e.restored = known, false
+	for _, m := range e.meta {
+		m.rule.SetRestored(false)
+	}
+}
+
 // shift moves all times of the alerts with a clock that has been set, so that they have waited as long as before.
 func (e *Engine) shift(by time.Duration) {
 	move := func(t *time.Time) {

@@ -70,11 +70,13 @@ type Engine struct {
 	store    *store
 	engine   *promql.Engine
 	manager  *rules.Manager
+	ruleOpts *rules.ManagerOptions
 	loader   *fsLoader
 
 	mu       sync.Mutex
 	groups   []*rules.Group
-	meta     []ruleMeta // one per alerting rule, in file order
+	gone     []*rules.Group // have no rules any more, and series that are to be marked stale
+	meta     []ruleMeta     // one per alerting rule, in file order
 	series   seriesCache
 	from, to time.Time // observed without a pause
 	lastEval time.Time
@@ -129,7 +131,7 @@ func New(opts Options) (*Engine, error) {
 	if opts.Notifier != nil {
 		notify = opts.Notifier.notify
 	}
-	e.manager = rules.NewManager(&rules.ManagerOptions{
+	e.ruleOpts = &rules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		ExternalURL:          externalURL,
 		QueryFunc:            rules.EngineQueryFunc(e.engine, e.store),
@@ -143,7 +145,8 @@ func New(opts Options) (*Engine, error) {
 		ResendDelay:          resendDelay,
 		GroupLoader:          e.loader,
 		Parser:               pql,
-	})
+	}
+	e.manager = rules.NewManager(e.ruleOpts)
 	// A rule that is not valid is found before anything is written.
 	if e.groups, err = e.loadGroups(opts.Rules, opts.Files); err != nil {
 		return nil, errors.Join(err, e.engine.Close())
@@ -176,6 +179,10 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 			}
 		}
 	}
+	for _, g := range e.gone { // after the others, one of which may have their series
+		g.Eval(ctx, ts)
+	}
+	e.gone = nil
 	if !e.restored {
 		// What an alert had waited before a restart can only be restored once the first evaluation has made it active.
 		for _, g := range e.groups {
@@ -203,8 +210,8 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Observed tells since when and until when rounds came without a pause, as far as the store keeps them. Both are zero before the first
-// round.
+// Observed tells since when and until when rounds came without a pause, as far as the store keeps them, those of an earlier run included.
+// Both are zero where it has none.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -114,6 +114,35 @@ func TestRestartKeepsPending(t *testing.T) {
 	}
 }
 
+// A pause between two runs that is longer than the lookback begins a new span, however many runs there were since.
+func TestObservedOverRestarts(t *testing.T) {
+	dir := t.TempDir()
+	for _, run := range []struct{ begin, end, from time.Duration }{
+		{0, 100 * time.Minute, 0}, // with blocks
+		{150 * time.Minute, 152 * time.Minute, 150 * time.Minute},
+		{153 * time.Minute, 154 * time.Minute, 150 * time.Minute},
+		{158 * time.Minute, 158 * time.Minute, 150 * time.Minute},
+		{164 * time.Minute, 165 * time.Minute, 164 * time.Minute},
+	} {
+		e := open(t, dir, downRule)
+		for now := run.begin; now <= run.end; now += 15 * time.Second {
+			step(t, e, at(now))
+		}
+		if from, to := e.Observed(); !from.Equal(at(run.from)) || !to.Equal(at(run.end)) {
+			t.Errorf("observed from %s to %s, want from %s to %s", from.Sub(t0()), to.Sub(t0()), run.from, run.end)
+		}
+		closeEngine(t, e)
+	}
+	e, err := alerting.New(alerting.Options{Dir: dir, Instance: "another name", Rules: fstest.MapFS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeEngine(t, e)
+	if from, to := e.Observed(); !from.Equal(to) || !to.Equal(at(165*time.Minute)) {
+		t.Errorf("another instance: observed from %s to %s", from, to)
+	}
+}
+
 func TestTimeBackwards(t *testing.T) {
 	dir := t.TempDir()
 	e := open(t, dir, downRule)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -128,5 +129,39 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	}
 	if !e.Stats().Degraded {
 		t.Error("not degraded")
+	}
+}
+
+// reopenVariable names the store that this binary opens as another process: what ends a process would end all tests.
+const reopenVariable = "RDMA_EXPORTER_ALERTING_TEST_STORE"
+
+// TestKilledThenFull: a process was killed with chunks that it had not written, and there is no space for them when it starts again.
+func TestKilledThenFull(t *testing.T) {
+	if dir := os.Getenv(reopenVariable); dir != "" {
+		noFileBeyond(t, 70<<10) // a file of chunks has 128 KiB from the beginning
+		e, log := lasting(t, dir)
+		defer closeEngine(t, e)
+		step(t, e, at(time.Hour), wide(1)...)
+		fmt.Printf("%d alerts\n%s", len(e.Alerts()), log)
+		return
+	}
+	dir, killed := filepath.Join(t.TempDir(), "store"), filepath.Join(t.TempDir(), "store")
+	e, _ := lasting(t, dir)
+	defer closeEngine(t, e)
+	for i := range 131 {
+		step(t, e, at(time.Duration(i)*15*time.Second), wide(1)...)
+	}
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // what a process leaves that does not close it
+		t.Fatal(err)
+	}
+	remove(t, killed+"/lock")
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledThenFull$")
+	c.Env = append(os.Environ(), reopenVariable+"="+killed)
+	out, err := c.CombinedOutput()
+	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "begins anew") != 1 || !strings.Contains(s, "no space for 12 MiB") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(killed + ".broken/wal/00000000"); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/rules"
@@ -48,15 +49,43 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 	defer e.mu.Unlock()
 	before := map[string]*rules.Group{}
 	for _, g := range e.groups {
-		before[rules.GroupKey(g.File(), g.Name())] = g
+		before[groupKey(g)] = g
 	}
 	for _, g := range groups {
-		if old := before[rules.GroupKey(g.File(), g.Name())]; old != nil {
+		if old := before[groupKey(g)]; old != nil {
 			g.CopyState(old)
+			keepHealth(g, old)
+			delete(before, groupKey(g))
 		}
 		for _, r := range g.AlertingRules() {
 			r.SetRestored(e.restored) // else its samples wait for that
 		}
 	}
+	for _, old := range before {
+		// A group without rules marks all series stale of those that it had, when it is evaluated.
+		g := rules.NewGroup(rules.GroupOptions{Name: old.Name(), File: old.File(), Interval: e.opts.Interval, Opts: e.ruleOpts})
+		g.CopyState(old)
+		e.gone = append(e.gone, g)
+	}
 	e.groups, e.meta = groups, describe(groups)
 }
+
+// keepHealth keeps how the rules did that are the same: they have been judged, and are again in the next round.
+func keepHealth(g, old *rules.Group) {
+	before := map[string]rules.Rule{}
+	for _, r := range old.Rules() {
+		before[r.String()] = r
+	}
+	for _, r := range g.Rules() {
+		if same := before[r.String()]; same != nil {
+			r.SetHealth(same.Health())
+			r.SetLastError(same.LastError())
+			r.SetEvaluationTimestamp(same.GetEvaluationTimestamp())
+			r.SetEvaluationDuration(same.GetEvaluationDuration())
+		}
+	}
+}
+
+// groupKey is what a group is known by when rules are read again: an operator's file stands for the one in the binary of the same base
+// name, of which there is one.
+func groupKey(g *rules.Group) string { return rules.GroupKey(path.Base(g.File()), g.Name()) }

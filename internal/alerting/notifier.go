@@ -7,11 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	httpconfig "github.com/prometheus/common/config"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
@@ -21,21 +21,15 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-const (
-	// queueCapacity bounds the alerts that wait for one Alertmanager: all that 250 rules on 8 ports can fire.
-	queueCapacity = 2000
-	// drainTime is what a queue gets at the end.
-	drainTime = 5 * time.Second
-	// validBeyond is added to the four minutes for which an alert stays valid at its Alertmanager without a word: the last one may
-	// have come 75 s before the exporter ended, and the next one comes in the second round of the next exporter. So a restart within
-	// four minutes resolves nothing.
-	validBeyond = 2 * time.Minute
-)
+// validBeyond is added to the four minutes for which an alert stays valid at its Alertmanager without a word: the last one may have come
+// 75 s before the exporter ended, and the next one comes in the second round of the next exporter. So a restart within four minutes
+// resolves nothing.
+const validBeyond = 2 * time.Minute
 
 // NotifierOptions say where alerts go.
 type NotifierOptions struct {
 	URLs []string // of Alertmanagers, each of which gets all alerts
-	// HTTPFile says how they are reached: TLS, authentication, proxies, as `http_config` in Prometheus; empty: plainly.
+	// HTTPFile says how they are reached: TLS, authentication, proxies, the contents of `http_config` in Prometheus; empty: plainly.
 	HTTPFile       string
 	ExternalLabels map[string]string // added to each alert that does not have them
 	ExternalURL    string            // where a person looks for more
@@ -44,48 +38,32 @@ type NotifierOptions struct {
 
 // Notifier hands alerts to Alertmanagers.
 type Notifier struct {
-	opts     NotifierOptions
-	manager  *notifier.Manager
-	registry *prometheus.Registry
-	targets  chan map[string][]*targetgroup.Group
-	ended    chan struct{}   // closed when all is sent or given up
-	requests context.Context // ends with Close
-	cancel   context.CancelFunc
-	sending  sync.RWMutex // held for reading by each request
+	opts NotifierOptions
 
 	mu      sync.Mutex
 	text    string          // of HTTPFile, as it is in force
-	failing map[string]bool // Alertmanagers that did not take the last request
-	before  Deliveries      // of send loops that a reload has ended
+	senders []*sender       // the last is in force, those before it end
+	closed  bool            // nothing is sent any more, nor changed
+	before  Deliveries      // of those that have ended
+	failing map[string]bool // Alertmanagers that did not take the last request, by URL
+	ending  sync.WaitGroup  // of senders that a reload has replaced
 }
 
 // NewNotifier reads the configuration and starts. Close ends it.
 func NewNotifier(o NotifierOptions) (*Notifier, error) {
-	n := &Notifier{
-		opts: o, registry: prometheus.NewRegistry(), failing: map[string]bool{},
-		targets: make(chan map[string][]*targetgroup.Group), ended: make(chan struct{}),
-	}
+	n := &Notifier{opts: o, failing: map[string]bool{}}
 	if n.opts.Logger == nil {
 		n.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	// What the library would log with each request is logged when it starts and when it ends.
-	n.manager = notifier.NewManager(&notifier.Options{
-		QueueCapacity: queueCapacity, DrainOnShutdown: true, Do: n.do, Registerer: n.registry,
-	}, model.LegacyValidation, slog.New(slog.DiscardHandler))
 	conf, groups, text, err := n.read()
 	if err != nil {
 		return nil, err
 	}
-	if err := n.manager.ApplyConfig(conf); err != nil {
+	s, err := newSender(conf, groups, n.answered)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.HTTPFile, err)
 	}
-	n.text = text
-	n.requests, n.cancel = context.WithCancel(context.Background())
-	go func() {
-		defer close(n.ended)
-		n.manager.Run(n.targets)
-	}()
-	n.discover(groups)
+	n.senders, n.text = []*sender{s}, text
 	return n, nil
 }
 
@@ -95,6 +73,9 @@ func (n *Notifier) read() (*config.Config, map[string][]*targetgroup.Group, stri
 	if n.opts.HTTPFile != "" {
 		var err error
 		if client, text, err = httpconfig.LoadHTTPConfigFile(n.opts.HTTPFile); err != nil {
+			if strings.Contains(err.Error(), "field http_config not found") {
+				err = errors.New("it has the key http_config: give the contents of http_config, not the key")
+			}
 			return nil, nil, "", fmt.Errorf("%s: %w", n.opts.HTTPFile, err)
 		}
 		// Files that it names are opened when a client is made.
@@ -132,13 +113,7 @@ func parseAlertmanager(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// discover returns when alerts go to the Alertmanagers: the second message is taken when the first is done with.
-func (n *Notifier) discover(groups map[string][]*targetgroup.Group) {
-	n.targets <- groups
-	n.targets <- nil
-}
-
-// Prepare reads the configuration file again. apply puts it in force; what is refused changes nothing.
+// Prepare reads the configuration file again. apply puts it in force and does not wait for requests; what is refused changes nothing.
 func (n *Notifier) Prepare() (apply func(), err error) {
 	conf, groups, text, err := n.read()
 	if err != nil {
@@ -146,20 +121,34 @@ func (n *Notifier) Prepare() (apply func(), err error) {
 	}
 	return func() {
 		n.mu.Lock()
-		same := text == n.text
-		n.text = text
-		n.mu.Unlock()
-		if same { // files that it names are read with each request
+		defer n.mu.Unlock()
+		if text == n.text || n.closed { // files that it names are read with each request
 			return
 		}
-		// The library keeps the loops, and with them the clients, of a configuration that looks the same, and passwords look all the same.
-		n.note(n.Deliveries())
-		err := errors.Join(n.manager.ApplyConfig(&config.Config{GlobalConfig: conf.GlobalConfig}), n.manager.ApplyConfig(conf))
+		s, err := newSender(conf, groups, n.answered)
 		if err != nil { // read has made a client already
 			n.opts.Logger.Error("Alertmanagers' configuration is not in force", "err", err)
+			return
 		}
-		n.discover(groups)
+		old := n.senders[len(n.senders)-1]
+		n.senders, n.text = append(n.senders, s), text
+		n.ending.Go(func() { n.end(old) })
 	}, nil
+}
+
+// end ends a sender that gets no more alerts.
+func (n *Notifier) end(s *sender) {
+	if lost := s.drain(); lost > 0 {
+		n.opts.Logger.Warn("alerts are given up that an Alertmanager has not answered for", "alerts", lost)
+	}
+	n.mu.Lock()
+	d, err := s.deliveries()
+	if err == nil {
+		n.before.add(d)
+	}
+	n.senders = slices.DeleteFunc(n.senders, func(x *sender) bool { return x == s })
+	n.mu.Unlock()
+	s.stop()
 }
 
 // notify hands alerts to the queues: rules.NotifyFunc. See rules.SendAlerts, which links to a page that this program does not have.
@@ -174,37 +163,29 @@ func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 			Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.FiredAt, EndsAt: ends, GeneratorURL: n.opts.ExternalURL,
 		})
 	}
-	if len(out) > 0 {
-		n.manager.Send(out...)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(out) > 0 && !n.closed {
+		n.senders[len(n.senders)-1].send(out)
 	}
 }
 
-// do sends a request, and says when an Alertmanager begins to refuse and when it takes alerts again.
-func (n *Notifier) do(ctx context.Context, client *http.Client, r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(ctx) // the library ends it when it has read the answer
-	stop := context.AfterFunc(n.requests, cancel)
-	n.sending.RLock()
-	context.AfterFunc(ctx, func() {
-		stop()
-		n.sending.RUnlock()
-	})
-	resp, err := client.Do(r.WithContext(ctx))
-	reason := err
-	if err == nil && resp.StatusCode/100 != 2 {
+// answered says when an Alertmanager begins to refuse and when it takes alerts again.
+func (n *Notifier) answered(r *http.Request, resp *http.Response, reason error) {
+	if reason == nil && resp.StatusCode/100 != 2 {
 		reason = errors.New(resp.Status)
 	}
-	host := r.URL.Host
+	at := r.URL.String() // without credentials: those are in the file
 	n.mu.Lock()
-	failed := n.failing[host]
-	n.failing[host] = reason != nil
+	failed := n.failing[at]
+	n.failing[at] = reason != nil
 	n.mu.Unlock()
 	switch {
 	case reason != nil && !failed:
-		n.opts.Logger.Warn("an Alertmanager does not take alerts; those that fire are sent again each minute", "alertmanager", host, "err", reason)
+		n.opts.Logger.Warn("an Alertmanager does not take alerts; those that fire are sent again each minute", "alertmanager", at, "err", reason)
 	case reason == nil && failed:
-		n.opts.Logger.Info("the Alertmanager takes alerts again", "alertmanager", host)
+		n.opts.Logger.Info("the Alertmanager takes alerts again", "alertmanager", at)
 	}
-	return resp, err
 }
 
 // Deliveries count alerts, each for each Alertmanager.
@@ -213,44 +194,35 @@ type Deliveries struct {
 	Sent, Errors, Dropped float64 // Dropped are those of Errors and those for which the queue was full
 }
 
+// add counts those of a sender; the Alertmanagers of all are the same.
+func (d *Deliveries) add(of Deliveries) {
+	d.Alertmanagers = of.Alertmanagers
+	d.Sent += of.Sent
+	d.Errors += of.Errors
+	d.Dropped += of.Dropped
+}
+
 // Deliveries since the start.
 func (n *Notifier) Deliveries() Deliveries {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	d := n.before
-	n.mu.Unlock()
-	d.Alertmanagers = len(n.manager.Alertmanagers())
-	families, err := n.registry.Gather()
-	if err != nil {
-		return d
-	}
-	totals := map[string]*float64{
-		"prometheus_notifications_sent_total": &d.Sent, "prometheus_notifications_errors_total": &d.Errors, "prometheus_notifications_dropped_total": &d.Dropped,
-	}
-	for _, f := range families {
-		if total := totals[f.GetName()]; total != nil {
-			for _, m := range f.GetMetric() {
-				*total += m.GetCounter().GetValue()
-			}
+	for _, s := range n.senders {
+		if of, err := s.deliveries(); err == nil {
+			d.add(of)
 		}
 	}
 	return d
 }
 
-func (n *Notifier) note(d Deliveries) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.before = d
-}
-
-// Close sends what is in the queues and waits for the answers, for some seconds at most.
+// Close sends what is in the queues and waits for the answers, for some seconds at most. It is called once.
 func (n *Notifier) Close() {
-	timer := time.AfterFunc(drainTime, n.cancel)
-	defer timer.Stop()
-	n.manager.Stop()
-	<-n.ended
-	n.sending.Lock()
-	defer n.sending.Unlock()
-	n.cancel()
+	n.mu.Lock()
+	last := n.senders[len(n.senders)-1]
+	n.closed = true
+	n.mu.Unlock()
+	n.end(last)
+	n.ending.Wait()
 }
 
 // ParseLabels reads NAME=VALUE pairs.

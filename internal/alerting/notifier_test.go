@@ -227,11 +227,112 @@ func TestHTTPFile(t *testing.T) {
 		}
 		a.mu.Unlock()
 	}
+	for n.Deliveries().Sent < 3 { // by the sender before the reload, too, and counted after the answer
+		time.Sleep(time.Millisecond)
+	}
+	write(t, file, "http_config:\n  basic_auth: {username: x, password: x}\n")
+	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "give the contents of http_config, not the key") {
+		t.Errorf("the key pasted: %v", err)
+	}
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.Prepare(); err == nil {
 		t.Error("no file: no error")
+	}
+}
+
+// fire makes the alert of an engine fire: the first round of two is at an hour of its own.
+func fire(t *testing.T, e *alerting.Engine, hour int) {
+	t.Helper()
+	for i := range 2 {
+		step(t, e, at(time.Duration(hour)*time.Hour+time.Duration(i)*2*time.Minute), gauge("state", 1, "device", "mlx5_0"))
+	}
+}
+
+// TestCloseLosesNothing: what has left the queue and is not answered for arrives.
+func TestCloseLosesNothing(t *testing.T) {
+	a := receive(t)
+	for i := range 50 {
+		e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}})
+		fire(t, e, 0)
+		n.Close()
+		if len(a.came) != 1 {
+			t.Fatalf("%d: %d requests came", i, len(a.came))
+		}
+		if d := n.Deliveries(); d.Sent != 1 || d.Dropped != 0 {
+			t.Fatalf("%d: %+v", i, d)
+		}
+		<-a.came
+	}
+}
+
+// TestReloadDoesNotWait: while an Alertmanager hangs, rules are judged, and another configuration is put in force and used at once.
+func TestReloadDoesNotWait(t *testing.T) {
+	came := make(chan string, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		user, _, _ := r.BasicAuth()
+		_, _ = io.Copy(io.Discard, r.Body) // its end is what lets the server see that the client goes away
+		came <- user
+		if user == "one" {
+			<-r.Context().Done()
+		}
+	}))
+	defer s.Close()
+	file := filepath.Join(t.TempDir(), "am.yml")
+	write(t, file, "basic_auth: {username: one, password: x}\n")
+	var log lockedLog
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL}, HTTPFile: file, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	fire(t, e, 0)
+	if user := <-came; user != "one" {
+		t.Fatal(user)
+	}
+	fire(t, e, 1) // waits behind the first, twice
+	write(t, file, "basic_auth: {username: two, password: x}\n")
+	apply, err := n.Prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	applied := make(chan struct{})
+	go func() { defer close(applied); apply() }()
+	time.Sleep(100 * time.Millisecond) // apply may begin after what follows, which it must not hold up either
+	fire(t, e, 2)
+	if user := <-came; user != "two" {
+		t.Error(user)
+	}
+	<-applied
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+	n.Close()
+	if d := n.Deliveries(); d.Sent != 2 || d.Errors != 3 || d.Dropped != 3 {
+		t.Errorf("%+v", d)
+	}
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "given up") || !strings.Contains(l, "alerts=3") {
+		t.Errorf("log:\n%s", l)
+	}
+}
+
+// TestAlertmanagersOfOneHost: one that refuses and one that takes alerts are told apart by their paths.
+func TestAlertmanagersOfOneHost(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/bad/") {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer s.Close()
+	var log lockedLog
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{s.URL + "/good", s.URL + "/bad"}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for hour := range 5 {
+		fire(t, e, hour)
+		for d := n.Deliveries(); d.Sent < float64(hour+1) || d.Dropped < float64(hour+1); d = n.Deliveries() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	n.Close()
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "/bad/") {
+		t.Errorf("log:\n%s", l)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
+	"github.com/prometheus/prometheus/tsdb/fileutil"
 	"github.com/prometheus/prometheus/util/compression"
 )
 
@@ -27,6 +28,8 @@ const (
 	walSegmentBytes  = 4 << 20
 	// chunkFileBytes bounds a block's chunk file, which is allocated at its full length before it is written.
 	chunkFileBytes = 8 << 20
+	// spaceNeeded is more than what opening a store writes: one segment of the log, and chunks of what is in the log.
+	spaceNeeded = walSegmentBytes + chunkFileBytes
 	// stripes of the series map: the default of 16,384 is for millions of series, one node has a few thousand.
 	stripes = 512
 	// tidyInterval is how often full chunks are written to the disk.
@@ -105,6 +108,19 @@ func (s *store) renew(reason error) error {
 	return s.open(max(s.place, anew), reason)
 }
 
+// moveTo goes on in another folder, with what is there.
+func (s *store) moveTo(dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.close(); err != nil {
+		s.opts.Logger.Warn("the store of the rules before", "err", err)
+	}
+	s.opts.Dir = dir
+	if err := s.open(asFound, nil); err != nil {
+		s.opts.Logger.Warn("the store of the rules", "err", err) // the next round tries again
+	}
+}
+
 // open opens the database in a place, or in the first after it where that can be done.
 func (s *store) open(at place, reason error) error {
 	reasons := []error{reason}
@@ -150,6 +166,11 @@ func (s *store) openHere() (err error) {
 	o.StripeSize = stripes
 	o.OutOfOrderTimeWindow = 0
 	o.BlockReloadInterval = libraryInterval
+	if s.place == asFound {
+		if err := hasSpace(s.dir); err != nil {
+			return fmt.Errorf("open store %s: %w", s.dir, err)
+		}
+	}
 	registry := prometheus.NewRegistry()
 	db, err := tsdb.Open(s.dir, s.logger, registry, o, nil)
 	if err != nil {
@@ -158,10 +179,36 @@ func (s *store) openHere() (err error) {
 	db.DisableCompactions() // tidy makes blocks
 	if s.place == asFound {
 		if err := readAll(db); err != nil {
-			return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), db.Close())
+			return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
 		}
 	}
 	s.db, s.registry, s.tidied = db, registry, time.Time{}
+	return nil
+}
+
+// hasSpace says whether a store can be opened: what a process that was killed has not written of its full chunks the library writes while
+// it reads the log of samples, on a goroutine of its own, where a disk that refuses ends the process.
+func hasSpace(dir string) (err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "space-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := os.Remove(f.Name()); err != nil { // the space is that of the open file, however this process ends
+		return err
+	}
+	if err := fileutil.Preallocate(f, spaceNeeded, true); err != nil {
+		return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+	}
+	piece := make([]byte, 64<<10) // not all file systems allocate before they are written to
+	for range spaceNeeded / len(piece) {
+		if _, err := f.Write(piece); err != nil {
+			return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+		}
+	}
 	return nil
 }
 
@@ -217,22 +264,25 @@ func (s *store) tidy(ts time.Time) (err error) {
 	return nil
 }
 
-// close ends the database; there is none afterwards. Closing writes chunks, too.
+// close ends the database; there is none afterwards.
 func (s *store) close() (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("close store %s: %v", s.dir, p)
+	if s.db != nil {
+		if err = closeDB(s.db); err != nil {
+			err = fmt.Errorf("close store %s: %w", s.dir, err)
 		}
 		s.db = nil
-		err = errors.Join(err, s.removeScratch())
+	}
+	return errors.Join(err, s.removeScratch())
+}
+
+// closeDB closes a database, which writes chunks, too.
+func closeDB(db *tsdb.DB) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
 	}()
-	if s.db == nil {
-		return nil
-	}
-	if err := s.db.Close(); err != nil {
-		return fmt.Errorf("close store %s: %w", s.dir, err)
-	}
-	return nil
+	return db.Close()
 }
 
 // Close flushes and releases the store.

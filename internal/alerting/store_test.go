@@ -2,6 +2,7 @@ package alerting_test
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/prometheus/prometheus/tsdb/fileutil"
 
 	"rdma_exporter/internal/alerting"
 )
@@ -172,29 +175,65 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestScratchOfTheKilled: folders of processes that are gone do not stay in memory; those of others do.
+// TestScratchOfTheKilled: folders of processes that are gone do not stay in memory. Those of others do, and nothing in them is opened or
+// made: in a folder to which anybody can write, the lock may lead anywhere.
 func TestScratchOfTheKilled(t *testing.T) {
-	scratch := t.TempDir()
-	open := func() *alerting.Engine {
-		e, err := alerting.New(alerting.Options{Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return e
-	}
-	old, young := filepath.Join(scratch, "rdma_exporter-alerting-1"), filepath.Join(scratch, "rdma_exporter-alerting-2")
-	for _, dir := range []string{old, young} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+	scratch, elsewhere := t.TempDir(), t.TempDir()
+	trap := filepath.Join(elsewhere, "made")
 	hour := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(old, hour, hour); err != nil {
+	folder := func(mode os.FileMode, change func(dir string) error) func(string) error {
+		return func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode), change(dir), os.Chtimes(dir, hour, hour))
+		}
+	}
+	nothing := func(string) error { return nil }
+	trapped := func(dir string) error { return os.Symlink(trap, dir+"/lock") }
+	var used fileutil.Releaser
+	cases := []struct {
+		name string
+		make func(dir string) error
+		left bool
+	}{
+		{"alerting-old", folder(0o700, nothing), false},
+		{"check-old", folder(0o700, nothing), false},
+		{"check-used", folder(0o700, func(dir string) (err error) {
+			used, _, err = fileutil.Flock(dir + "/store/lock")
+			return err
+		}), true},
+		{"alerting-young", folder(0o700, func(dir string) error { return os.Mkdir(dir+"/wal", 0o700) }), true},
+		{"replay-old", folder(0o700, nothing), true},
+		{"alerting-group", folder(0o770, trapped), true},
+		{"alerting-all", folder(0o707, trapped), true},
+		{"alerting-link", func(dir string) error { return os.Symlink(elsewhere, dir) }, true},
+		{"alerting-other", folder(0o700, func(dir string) error {
+			if os.Geteuid() != 0 { // only root can give it away; another user's is the same with a mode that is open
+				return os.Chmod(dir, 0o777)
+			}
+			return errors.Join(trapped(dir), os.Chown(dir, 65534, 65534))
+		}), true},
+	}
+	name := func(kind string) string { return filepath.Join(scratch, "rdma_exporter-"+kind) }
+	for _, c := range cases {
+		if err := c.make(name(c.name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer used.Release()
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(elsewhere, hour, hour), os.Chtimes(name("alerting-young"), now, now)); err != nil {
 		t.Fatal(err)
 	}
-	closeEngine(t, open())
-	got, err := filepath.Glob(scratch + "/*")
-	if err != nil || len(got) != 1 || got[0] != young {
-		t.Errorf("left: %q, %v", got, err)
+	e, err := alerting.New(alerting.Options{Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeEngine(t, e)
+	for _, c := range cases {
+		if _, err := os.Lstat(name(c.name)); (err == nil) != c.left {
+			t.Errorf("%s: %v, want left %v", c.name, err, c.left)
+		}
+	}
+	if got, err := os.ReadDir(elsewhere); err != nil || len(got) > 0 {
+		t.Errorf("made elsewhere: %v, %v", got, err)
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
 // Appender is for rules, which the engine evaluates when there is a database.
@@ -58,20 +61,51 @@ func (s *store) state() (degraded bool, series uint64) {
 	return s.db == nil || s.place == inMemory && s.opts.Dir != "", series
 }
 
-// span tells what a store from an earlier run holds; zero times for an empty one.
+// span tells since when and until when the rounds in a store from an earlier run came without a pause; zero times for an empty one.
 func (s *store) span() (from, to time.Time) {
 	if s.db == nil {
 		return from, to
 	}
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	last := int64(math.MinInt64)
 	for _, b := range s.db.Blocks() {
-		first, last = min(first, b.MinTime()), max(last, b.MaxTime()-1) // a block's end is exclusive
+		last = max(last, b.MaxTime()-1) // a block's end is exclusive
 	}
 	if head := s.db.Head(); head.NumSeries() > 0 {
-		first, last = min(first, head.MinTime()), max(last, head.MaxTime())
+		last = max(last, head.MaxTime())
 	}
-	if first > last {
+	if last == math.MinInt64 {
 		return time.Time{}, time.Time{}
 	}
-	return time.UnixMilli(first), time.UnixMilli(last)
+	to = time.UnixMilli(last)
+	return s.since(to), to
+}
+
+// since is when the rounds before a time began to come without a pause; the time itself where that cannot be told.
+func (s *store) since(to time.Time) time.Time {
+	q, err := s.Querier(math.MinInt64, to.UnixMilli())
+	if err != nil {
+		return to
+	}
+	defer q.Close()
+	set := q.Select(context.Background(), false, nil,
+		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, upMetric), // each round has one
+		labels.MustNewMatcher(labels.MatchEqual, "job", s.opts.Job), labels.MustNewMatcher(labels.MatchEqual, "instance", s.opts.Instance))
+	first, before := to, time.Time{}
+	for set.Next() {
+		it := set.At().Iterator(nil)
+		for it.Next() != chunkenc.ValNone {
+			ts := time.UnixMilli(it.AtT())
+			if ts.Sub(before) > lookback {
+				first = ts
+			}
+			before = ts
+		}
+		if it.Err() != nil {
+			return to
+		}
+	}
+	if set.Err() != nil || to.Sub(before) > lookback {
+		return to
+	}
+	return first
 }

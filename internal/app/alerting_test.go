@@ -249,6 +249,43 @@ func TestStateDirectoryTaken(t *testing.T) {
 	}
 }
 
+// TestOverlappingRestart: an exporter that begins before the one before has ended has its samples and its alerts when that has ended.
+func TestOverlappingRestart(t *testing.T) {
+	dir, state := tree(t, "dgx-h100-ib"), t.TempDir()
+	rules := filepath.Join(t.TempDir(), "x.yml")
+	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
+	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules}
+	since := func(s *server) (at time.Time) {
+		alerts, err := s.prometheus(t).Alerts(t.Context())
+		must(t, err)
+		for _, a := range alerts.Alerts {
+			if a.Labels["alertname"] == "X" {
+				at = a.ActiveAt
+			}
+		}
+		return at
+	}
+	outer := t
+	var second *server
+	var begin time.Time
+	t.Run("first", func(t *testing.T) {
+		first := serve(t, args...)
+		first.waitFor(t, "rdma_alerting_rounds_total 6") // five seconds
+		second = serve(outer, args...)
+		second.waitFor(t, "rdma_alerting_store_degraded 1")
+		if begin = since(first); since(second).Sub(begin) < 5*time.Second {
+			t.Fatalf("the alert of the second began at %s, that of the first at %s", since(second), begin)
+		}
+	})
+	second.waitFor(t, "rdma_alerting_store_degraded 0")
+	if log := second.log.String(); !strings.Contains(log, "is free: alerts and their history are kept") {
+		t.Error(log)
+	}
+	if unseen := since(second).Sub(begin); unseen < 0 || unseen > 4*time.Second {
+		t.Errorf("the alert began %s after that of the first: the time in which nobody saw it is shorter", unseen)
+	}
+}
+
 // TestRestartKeepsWaiting: the samples and the alerts of an exporter that ended are those of the next one.
 func TestRestartKeepsWaiting(t *testing.T) {
 	dir, kept := tree(t, "dgx-h100-ib"), t.TempDir()

@@ -66,9 +66,8 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 		Interval: a.interval, Notifier: d.notifier, Logger: log,
 	}
 	if m.player == nil {
-		dir := filepath.Join(c.stateDir, storeFolder)
-		if d.memory = openAlertMemory(dir, log); d.memory.store != nil {
-			o.Dir, o.Known = filepath.Join(dir, "store"), d.memory.known
+		if d.memory = openAlertMemory(filepath.Join(c.stateDir, storeFolder), log); d.memory.store != nil {
+			o.Dir, o.Known = d.memory.samples(), d.memory.known
 		}
 	}
 	if d.engine, err = alerting.New(o); err != nil {
@@ -82,20 +81,27 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 func (d *daemon) run(ctx context.Context) {
 	for {
 		next := time.Now().Add(d.config.interval)
-		d.round(ctx, d.config.interval/2)
+		_ = d.round(ctx, d.config.interval/2) // it has logged that
 		if !pause(ctx, time.Until(next)) {
 			return
 		}
 	}
 }
 
-// round logs a lasting failure when it starts and when it ends.
-func (d *daemon) round(ctx context.Context, young time.Duration) {
+// round logs a lasting failure when it starts and when it ends, and returns why nothing was collected.
+func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	start := time.Now()
+	if d.memory != nil && d.memory.reopen() {
+		d.engine.MoveTo(d.memory.samples(), d.memory.known)
+	}
 	p, err := judgeRound(ctx, d.rounds, d.engine, young)
 	d.seen.note(p)
+	var collected error
+	if p == nil {
+		collected = err
+	}
 	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
-		return
+		return collected
 	}
 	d.stats.note(d, time.Since(start))
 	if d.memory != nil {
@@ -108,6 +114,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) {
 		d.log.Info("all rules are judged again")
 	}
 	d.failed = err != nil
+	return collected
 }
 
 // prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.

@@ -50,8 +50,8 @@ func (d *daemon) findings() func(io.Writer) error {
 		return nil
 	}
 	return func(w io.Writer) error {
-		if _, to := d.engine.Observed(); to.IsZero() {
-			return errors.New("no round has been judged yet")
+		if d.engine.Stats().Rounds == 0 {
+			return errors.New("no round has been judged since the start: ask again in a moment")
 		}
 		return check.JSON(w, d.report())
 	}

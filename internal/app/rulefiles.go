@@ -3,11 +3,9 @@ package app
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"rdma_exporter/rules"
 )
@@ -42,8 +40,8 @@ func readRules(globs []string) (ruleFiles, []string, error) {
 		if err != nil {
 			return r, nil, fmt.Errorf("--alerting.rule-files=%s: %w", glob, err)
 		}
-		if len(found) == 0 && !strings.ContainsAny(glob, `*?[`) {
-			return r, nil, fmt.Errorf("--alerting.rule-files=%s: %w", glob, os.ErrNotExist)
+		if len(found) == 0 {
+			return r, nil, fmt.Errorf("--alerting.rule-files=%s: no file matches: leave it out where there are none", glob)
 		}
 		for _, name := range found {
 			if _, again := r.texts[name]; again {

@@ -49,7 +49,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
 	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
-	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&s.maxRequests)
+	a.Flag("web.max-requests", "Scrapes at a time, and as many requests to the API; more are answered 503.").Default("40").IntVar(&s.maxRequests)
 	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&s.pprof)
 	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&s.process)
 	s.alerting.flags(a)
@@ -151,8 +151,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	err = m.playRounds(func() error {
 		if d != nil {
-			d.round(ctx, 0)
-			return nil
+			return d.round(ctx, 0)
 		}
 		_, err := sched.Collect(ctx, nil)
 		return err

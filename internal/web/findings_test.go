@@ -5,7 +5,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+
+	"rdma_exporter/internal/alerting"
 )
 
 // TestFindings: as they are written, or why there are none; no such path where nothing is judged.
@@ -31,3 +34,45 @@ func TestFindings(t *testing.T) {
 		t.Errorf("%d", w.Code)
 	}
 }
+
+// TestBusy: while so many requests as are allowed wait for the engine, others are refused, whatever they ask for, and scrapes are not.
+func TestBusy(t *testing.T) {
+	in, out := make(chan struct{}), make(chan struct{})
+	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 2, Alerting: none{}, Findings: func(io.Writer) error {
+		in <- struct{}{}
+		<-out
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Code
+	}
+	var waiting sync.WaitGroup
+	for range 2 {
+		waiting.Go(func() { ask("/api/v1/findings") })
+		<-in
+	}
+	for _, path := range []string{"/api/v1/findings", "/api/v1/alerts", "/api/v1/rules"} {
+		if code := ask(path); code != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	if len(h.slots) != 0 {
+		t.Error("a place of a scrape is taken")
+	}
+	close(out)
+	waiting.Wait()
+	if code := ask("/api/v1/alerts"); code != http.StatusOK {
+		t.Errorf("later: %d", code)
+	}
+}
+
+// none is an engine without rules.
+type none struct{}
+
+func (none) Alerts() []alerting.Alert { return nil }
+func (none) Groups() []alerting.Group { return nil }

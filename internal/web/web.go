@@ -33,7 +33,7 @@ type Options struct {
 	Process     prometheus.Gatherer
 	MetricsPath string // below RoutePrefix
 	RoutePrefix string // "/" or "/prefix"
-	MaxRequests int    // scrapes at a time; more are answered 503
+	MaxRequests int    // scrapes at a time, and as many requests to the API; more are answered 503
 	Pprof       bool
 	Page        *Page // nil: there is none
 	Logger      *slog.Logger
@@ -57,6 +57,7 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests)}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
+	api := limited(o.MaxRequests)
 	h.mux.HandleFunc("GET "+at(o.MetricsPath), h.metrics)
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
@@ -67,11 +68,11 @@ func New(o Options) (*Handler, error) {
 		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.releaseGPUs)
 	}
 	if o.Alerting != nil {
-		h.mux.HandleFunc("GET "+at("/api/v1/alerts"), h.alerts)
-		h.mux.HandleFunc("GET "+at("/api/v1/rules"), h.rules)
+		h.mux.HandleFunc("GET "+at("/api/v1/alerts"), api(h.alerts))
+		h.mux.HandleFunc("GET "+at("/api/v1/rules"), api(h.rules))
 	}
 	if o.Findings != nil {
-		h.mux.HandleFunc("GET "+at("/api/v1/findings"), h.findings)
+		h.mux.HandleFunc("GET "+at("/api/v1/findings"), api(h.findings))
 	}
 	if o.Pprof {
 		h.mux.HandleFunc("GET "+at("/debug/pprof")+"/", pprof.Index)
@@ -83,6 +84,23 @@ func New(o Options) (*Handler, error) {
 		h.page(at)
 	}
 	return h, nil
+}
+
+// limited makes handlers answer 503 while so many requests to them are in progress: what is asked of the engine waits while it judges, and
+// a client that goes away does not end that. They take no scrape's place.
+func limited(n int) func(http.HandlerFunc) http.HandlerFunc {
+	slots := make(chan struct{}, n)
+	return func(next http.HandlerFunc) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case slots <- struct{}{}:
+				defer func() { <-slots }()
+				next(w, r)
+			default:
+				http.Error(w, fmt.Sprintf("%d requests are in progress, try again later", n), http.StatusServiceUnavailable)
+			}
+		}
+	}
 }
 
 // Ready makes /-/ready answer 200.

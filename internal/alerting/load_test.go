@@ -1,0 +1,73 @@
+package alerting_test
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// reload puts rule files in the place of those of an engine: names and texts in turn.
+func reload(t *testing.T, e *alerting.Engine, files ...string) {
+	t.Helper()
+	fsys, names := fstest.MapFS{}, []string(nil)
+	for i := 0; i < len(files); i += 2 {
+		fsys[files[i]] = &fstest.MapFile{Data: []byte(files[i+1])}
+		names = append(names, files[i])
+	}
+	apply, err := e.Prepare(fsys, names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply()
+}
+
+// TestReplacedFile: a file that takes the place of another of the same name has its alerts.
+func TestReplacedFile(t *testing.T) {
+	e := engine(t, downRule)
+	down := gauge("state", 1, "device", "mlx5_0")
+	step(t, e, at(0), down)
+	for i, name := range []string{"operator/r.yml", "r.yml"} {
+		reload(t, e, name, downRule)
+		if r := e.Rules()[0]; !r.Judged {
+			t.Errorf("%s: a rule that has been judged and is the same: %+v", name, r)
+		}
+		now := at(time.Duration(i+1) * time.Minute)
+		step(t, e, now, down)
+		if a := e.Alerts(); len(a) != 1 || !a[0].ActiveAt.Equal(at(0)) {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestGroupsGo: the series of a group that went end with it, and not those that another group has taken over.
+func TestGroupsGo(t *testing.T) {
+	const moves = "  - {name: b, rules: [{record: 'r:moves', expr: vector(1)}]}\n"
+	e := engine(t, "groups:\n  - {name: a, rules: [{alert: Goes, expr: vector(1)}, {record: 'r:goes', expr: vector(1)}]}\n"+moves)
+	step(t, e, at(0))
+	reload(t, e, "r.yml", "groups:\n"+strings.Replace(moves, "name: b", "name: c", 1))
+	for i := range 2 {
+		now := at(time.Duration(i+1) * 15 * time.Second)
+		step(t, e, now)
+		for q, want := range map[string]int{`{__name__=~"ALERTS|ALERTS_FOR_STATE|r:goes"}`: 0, "r:moves": 1} {
+			if got := len(query(t, e, q, now)); got != want {
+				t.Errorf("round %d: %s: %d series, want %d", i, q, got, want)
+			}
+		}
+	}
+}
+
+// TestChangedRule: one that is another has not been judged.
+func TestChangedRule(t *testing.T) {
+	e := engine(t, downRule)
+	step(t, e, at(0))
+	reload(t, e, "r.yml", strings.Replace(downRule, "!= 4", "!= 5", 1))
+	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonNotEvaluated {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/rounds"
+)
+
+// TestReplayThatFails: a recording that cannot be played does not begin to serve, whether rules are judged or not.
+func TestReplayThatFails(t *testing.T) {
+	m, _ := open(t, fixture(storm))
+	full := errors.New("no space left on device")
+	play := func(before func(time.Time) error) *rounds.Scheduler {
+		return rounds.New(t.Context(), rounds.Options{Host: m.Host, Timeout: time.Second, Logger: slog.New(slog.DiscardHandler), Now: m.clock, Before: before})
+	}
+	e, err := alerting.New(alerting.Options{
+		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},
+		Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: Bad, expr: 'label_replace(up, \"a\", \"b\", \"job\", \"(\")'}]}]")}},
+	})
+	must(t, err)
+	var log lockedBuffer
+	d := &daemon{config: &alertingConfig{}, engine: e, rounds: play(m.seek), log: slog.New(slog.NewTextHandler(&log, nil))}
+	defer d.close()
+	must(t, m.playRounds(func() error { return d.round(t.Context(), 0) }))
+	if !strings.Contains(log.String(), "rule Bad") { // which is no reason not to serve
+		t.Error(log.String())
+	}
+	d.rounds = play(func(time.Time) error { return full })
+	if err := m.playRounds(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+}
