@@ -45,8 +45,8 @@ screenshots: ## write the screenshots of the README again
 
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
-	$(GO) test $(RACE) -timeout 20m -skip 'OfAllMachines$$' ./...
-	$(GO) test -timeout 20m -run 'OfAllMachines$$' ./internal/app ./internal/capture
+	$(GO) test $(RACE) -timeout 20m -skip 'Of(AllMachines|Replays)$$' ./...
+	$(GO) test -timeout 20m -run 'Of(AllMachines|Replays)$$' ./internal/app ./internal/capture
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff

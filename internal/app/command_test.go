@@ -189,8 +189,8 @@ func TestCaptureServesTheSameOfAllMachines(t *testing.T) {
 	}
 }
 
-// TestCheckJSON: exit code and findings, in the documented form.
-func TestCheckJSON(t *testing.T) {
+// TestCheckJSONOfReplays: exit code and findings, in the documented form.
+func TestCheckJSONOfReplays(t *testing.T) {
 	for name, want := range map[string]struct {
 		code  int
 		alert string
@@ -223,8 +223,8 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// TestCheckFilters: exit codes of what is asked for, of a machine with a critical finding and two others.
-func TestCheckFilters(t *testing.T) {
+// TestCheckFiltersOfReplays: exit codes of what is asked for, of a machine with a critical finding and two others.
+func TestCheckFiltersOfReplays(t *testing.T) {
 	for args, want := range map[string]int{
 		"":                                    2,
 		"--only=RDMACounterSaturated":         0,

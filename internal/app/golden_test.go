@@ -62,14 +62,21 @@ func openIn(t testing.TB, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fsys, files, err := rules.Node()
-	must(t, err)
-	unseen, err := detector(fsys, files)
+	unseen, err := unseenBy()
 	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
 		Blind: func() *blind.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
+
+// unseenBy is what the rules need, read once: that takes longer than many a recording.
+var unseenBy = sync.OnceValues(func() (*blind.Detector, error) {
+	fsys, files, err := rules.Node()
+	if err != nil {
+		return nil, err
+	}
+	return detector(fsys, files)
+})
 
 // metricsOf is what a capture serves in the end.
 func metricsOf(t *testing.T, file string) string {

@@ -42,8 +42,11 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	if err != nil {
 		return check.Report{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
-	defer cancel()
+	if m.player == nil { // a recording is not to be waited for, however many rounds it has
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
+		defer cancel()
+	}
 	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Blind: func() *blind.Detector { return unseen }})
 	j, err := newJudge(m, sched, log)
 	if err != nil {

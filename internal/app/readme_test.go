@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadme: what the README shows of the demo node is what check says of it.
-func TestReadme(t *testing.T) {
+// TestReadmeOfReplays: what the README shows of the demo node is what check says of it.
+func TestReadmeOfReplays(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
 	_, rest, _ := strings.Cut(string(readme), "$ bin/rdma_exporter --replay demo check\n")
