@@ -463,7 +463,7 @@ func (g *guest) startExporter(t *testing.T, binary string) {
 	// A program cannot be run from every 9p mount.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
 	// With a reading for each scrape, more of them meet a device that goes.
-	g.must(t, "/tmp/rdma_exporter --collect.min-interval=0s --transceiver.interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.min-interval=0s --transceiver.interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 }
 
 // number is what a file of the guest holds.

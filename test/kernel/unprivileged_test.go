@@ -16,11 +16,12 @@ var needsPrivileges = []string{
 
 // testUnprivileged has nobody run an exporter: what needs no capability is all there, and what needs one is said.
 func testUnprivileged(t *testing.T, g *guest) {
-	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --web.listen-address=:"+modulesPort+
+	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --web.listen-address=:"+modulesPort+
 		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
 	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
 	own := func(key string) bool { // of the exporter itself, or of its process
-		return !strings.HasPrefix(key, "rdma_") || strings.HasPrefix(key, "rdma_scrape_") || strings.HasPrefix(key, "rdma_exporter_") || strings.HasPrefix(key, "rdma_state_")
+		return !strings.HasPrefix(key, "rdma_") || strings.HasPrefix(key, "rdma_scrape_") || strings.HasPrefix(key, "rdma_exporter_") || strings.HasPrefix(key, "rdma_state_") ||
+			strings.HasPrefix(key, "rdma_detection_unavailable{") // says what needs one, in other words
 	}
 	eventually(t, func() error {
 		root, err := scrape(t.Context(), g.url)
