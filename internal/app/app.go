@@ -17,14 +17,14 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 )
 
-// Exit codes. check has its own.
+// Exit codes. check has its own, check.ExitUnknown for all that is not the host's fault.
 const (
-	exitOK      = 0
-	exitUsage   = 2
-	exitUnknown = 3 // of check, for all that is not the host's fault
+	exitOK    = 0
+	exitUsage = 2
 )
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
@@ -59,9 +59,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	serve := a.Command("serve", "Serve metrics (the default).").Default()
 	var s serveConfig
 	s.flags(serve)
-	check := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
+	judging := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
 	var k checkConfig
-	k.flags(check)
+	k.flags(judging)
 	checkConfig := a.Command("check-config", "Say whether a file for --config.file is valid. Exit code: 0 yes, 2 no.")
 	var l checkConfigConfig
 	l.flags(checkConfig)
@@ -99,8 +99,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return exitOK, nil
 	}
 	wrong := exitUsage
-	if slices.Contains(args, check.FullCommand()) { // 2 would say that the host is sick
-		wrong = exitUnknown
+	if slices.Contains(args, judging.FullCommand()) { // 2 would say that the host is sick
+		wrong = check.ExitUnknown
 	}
 	if err != nil {
 		return wrong, fmt.Errorf("%w (see rdma_exporter --help)", err)
@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return wrong, err
 	}
 	switch command {
-	case check.FullCommand():
+	case judging.FullCommand():
 		return runCheck(ctx, &c, &k, stdout, stderr, log)
 	case checkConfig.FullCommand():
 		return runCheckConfig(&l, stdout, stderr)

@@ -55,17 +55,17 @@ func (k *checkConfig) check(c *config) error {
 
 func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
 	if err := k.check(c); err != nil {
-		return exitUnknown, err
+		return check.ExitUnknown, err
 	}
 	report, ok := k.ask(ctx, c, log)
 	if !ok {
 		var err error
 		if report, err = k.look(ctx, c, stderr, log); err != nil {
-			return exitUnknown, err
+			return check.ExitUnknown, err
 		}
 	}
 	if err := areAlerts(k.filter.Only, report.Alerts()); err != nil {
-		return exitUnknown, err
+		return check.ExitUnknown, err
 	}
 	report = k.filter.Apply(report)
 	if err := k.render(stdout, report); err != nil {
