@@ -118,16 +118,20 @@ func (g *guest) expect(t *testing.T, want samples) {
 
 func (g *guest) expectWithin(t *testing.T, patience time.Duration, want samples) {
 	t.Helper()
-	within(t, patience, func() error {
-		s, err := scrape(t.Context(), g.url)
-		if err != nil {
-			return err
-		}
-		if d := s.diff(want); d != "" {
-			return fmt.Errorf("\n%s", d)
-		}
-		return nil
-	})
+	within(t, patience, func() error { return g.differs(t, want) })
+}
+
+// differs says where one scrape is not as wanted.
+func (g *guest) differs(t *testing.T, want samples) error {
+	t.Helper()
+	s, err := scrape(t.Context(), g.url)
+	if err != nil {
+		return err
+	}
+	if d := s.diff(want); d != "" {
+		return fmt.Errorf("\n%s", d)
+	}
+	return nil
 }
 
 // expectGone waits until the exporter does not serve the series.
