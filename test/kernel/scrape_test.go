@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	patience      = 60 * time.Second
+	patience      = 2 * time.Minute
 	pollInterval  = 100 * time.Millisecond
 	scrapeTimeout = 10 * time.Second // Prometheus' own default
 )
@@ -132,6 +132,24 @@ func (g *guest) differs(t *testing.T, want samples) error {
 		return fmt.Errorf("\n%s", d)
 	}
 	return nil
+}
+
+// logOwn prints what the exporter says of its own reads, where a step has failed.
+func (g *guest) logOwn(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	s, err := scrape(context.Background(), g.url)
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if strings.HasPrefix(key, "rdma_scrape_") && s[key] != 0 {
+			t.Logf("%s %v", key, s[key])
+		}
+	}
 }
 
 // expectGone waits until the exporter does not serve the series.
