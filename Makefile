@@ -2,11 +2,16 @@
 
 GO        ?= go
 BIN       := bin
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# A semantic version, which packages and charts need as well; a checkout without a tag of a version is before all of them.
+TAG       := $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo v0.0.0-0.g$$(git rev-parse --short HEAD 2>/dev/null))
+VERSION   ?= $(TAG:v%=%)
 REVISION  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# All that is built bears the time of its commit: the same source makes the same bytes.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH
 V         := github.com/prometheus/common/version
-LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
-BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y-%m-%dT%H:%M:%SZ)
+BUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 10s
 # The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
@@ -104,9 +109,59 @@ bench: build ## cost of a scrape, side by side with node_exporter
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
 
+.PHONY: dist
+dist: ## build all that a release has into bin/dist, with SHA256SUMS
+	rm -rf $(DIST)
+	$(MAKE) $(ARTEFACTS)
+	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
+
+.PHONY: dist-check
+dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
+	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(BIN)
+
+# What a release has. A target that puts files into $(DIST) is added to ARTEFACTS.
+DIST      := $(BIN)/dist
+ARCHES    ?= amd64 arm64
+FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
+ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
+             $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz
+GCC_amd64 := x86_64-linux-gnu-gcc
+GCC_arm64 := aarch64-linux-gnu-gcc
+arch      = $(firstword $(subst -, ,$*))
+cgo       = $(if $(findstring nogpu,$*),0,1)
+# tarball packs the folder $(2) of $(1).
+tarball   = tar -C $(1) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r-w,a+X --mtime=@$(SOURCE_DATE_EPOCH) -c $(2) | gzip -9n >$@
+
+# The binary of a flavour, and what it holds of others: $(DIST)/build/linux-arm64-nogpu/rdma_exporter.
+.PRECIOUS: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
+.PHONY: binaries
+binaries: $(FLAVOURS:%=$(DIST)/build/linux-%/rdma_exporter) $(FLAVOURS:%=$(DIST)/build/linux-%/THIRD_PARTY)
+
+$(DIST)/build/linux-%/rdma_exporter: FORCE
+	GOOS=linux GOARCH=$(arch) CGO_ENABLED=$(cgo) CC=$(GCC_$(arch)) $(BUILD) -o $@ ./cmd/rdma_exporter
+
+$(DIST)/build/linux-%/THIRD_PARTY: FORCE
+	mkdir -p $(@D)
+	$(GO) run ./packaging/thirdparty -arch $(arch) -cgo=$(cgo) -o $@
+
+$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/man packaging/completions
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+$(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+$(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE dashboards/*.json
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+.PHONY: FORCE
+FORCE:
 
 $(BIN)/promtool: tools/prometheus/go.mod
 	$(GO) build -tags remove_all_sd -modfile=tools/prometheus/go.mod -o $@ github.com/prometheus/prometheus/cmd/promtool
