@@ -58,10 +58,11 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) test ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
+	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
@@ -69,6 +70,9 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amt
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
+	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
+	$(GO) run ./packaging/changelog
+	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
@@ -114,6 +118,10 @@ dist: ## build all that a release has into bin/dist, with SHA256SUMS
 	rm -rf $(DIST)
 	$(MAKE) $(ARTEFACTS)
 	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
+
+.PHONY: dist-test
+dist-test: binaries ## run the binaries of all processors and flavours, arm64 emulated; read the man page, try the completions
+	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
 
 .PHONY: dist-check
 dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
@@ -171,3 +179,6 @@ $(BIN)/pint: tools/pint/go.mod
 
 $(BIN)/amtool: tools/alertmanager/go.mod
 	$(GO) build -modfile=tools/alertmanager/go.mod -o $@ github.com/prometheus/alertmanager/cmd/amtool
+
+$(BIN)/actionlint: tools/actionlint/go.mod
+	$(GO) build -modfile=tools/actionlint/go.mod -o $@ github.com/rhysd/actionlint/cmd/actionlint
