@@ -91,7 +91,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
+e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser and emulated arm64; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -99,6 +99,7 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
@@ -120,8 +121,10 @@ dist: ## build all that a release has into bin/dist, with SHA256SUMS
 	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
 
 .PHONY: dist-test
-dist-test: binaries ## run the binaries of all processors and flavours, arm64 emulated; read the man page, try the completions
-	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
+dist-test: ## build and run the binaries of all processors and flavours, arm64 emulated; read the man page, try the completions; installs Debian packages
+	test/dist/packages.sh
+	$(MAKE) binaries
+	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_FLAVOURS='$(FLAVOURS)' RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
 
 .PHONY: dist-check
 dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same

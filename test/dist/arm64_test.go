@@ -30,7 +30,7 @@ const machine = "../../fixtures/sysfs/gpus-apart.txtar"
 
 // TestCheckIsTheSame: all flavours find the same on a recorded machine.
 func TestCheckIsTheSame(t *testing.T) {
-	want := flavours[0].check(t)
+	want := flavours(t)[0].check(t)
 	if len(want.Findings) == 0 {
 		t.Fatal("nothing is found")
 	}
@@ -73,7 +73,7 @@ func (f flavour) check(t *testing.T) (r report) {
 // TestMetricsAreTheSame: all flavours serve the same series, and the same values of what does not count on. The demo node has most metrics.
 func TestMetricsAreTheSame(t *testing.T) {
 	for _, args := range [][]string{{"--replay=" + machine}, {"--replay=demo", "--no-alerting"}} {
-		want := flavours[0].scrape(t, args...)
+		want := flavours(t)[0].scrape(t, args...)
 		if len(want) < 300 {
 			t.Fatalf("%q: %d series", args, len(want))
 		}
@@ -86,7 +86,7 @@ func TestMetricsAreTheSame(t *testing.T) {
 			}
 			for series := range got {
 				if _, ok := want[series]; !ok {
-					t.Errorf("%s is not served by %s", series, flavours[0].name)
+					t.Errorf("%s is not served by %s", series, flavours(t)[0].name)
 				}
 			}
 		})

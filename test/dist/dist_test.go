@@ -1,7 +1,6 @@
 //go:build e2e
 
-// Package dist runs what make dist has built, on the processors that it is built for: `make e2e`, or go test -tags e2e ./test/dist where
-// RDMA_DIST names the folder bin/dist/build.
+// Package dist runs what make dist has built, on the processors that it is built for: `make dist-test`, and `make e2e` for some flavours.
 package dist
 
 import (
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,19 +28,35 @@ type flavour struct {
 	run        []string
 }
 
-// flavours: libraries of arm64 are those of the cross compiler.
-var flavours = []flavour{
+// known are all flavours. The libraries of arm64 are those of the cross compiler.
+var known = []flavour{
 	{"linux-amd64", "amd64", true, nil},
 	{"linux-amd64-nogpu", "amd64", false, nil},
 	{"linux-arm64", "arm64", true, []string{"qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"}},
 	{"linux-arm64-nogpu", "arm64", false, []string{"qemu-aarch64-static"}},
 }
 
+// flavours are those that RDMA_FLAVOURS names; the others are compared with the first.
+func flavours(t *testing.T) (out []flavour) {
+	t.Helper()
+	for _, name := range strings.Fields(os.Getenv("RDMA_FLAVOURS")) {
+		i := slices.IndexFunc(known, func(f flavour) bool { return f.name == "linux-"+name })
+		if i < 0 {
+			t.Fatalf("RDMA_FLAVOURS: there is no flavour %s", name)
+		}
+		out = append(out, known[i])
+	}
+	if len(out) < 2 {
+		t.Fatal("RDMA_FLAVOURS names less than two: run make dist-test")
+	}
+	return out
+}
+
 func (f flavour) file(t *testing.T, name string) string {
 	t.Helper()
 	dir := os.Getenv("RDMA_DIST")
 	if dir == "" {
-		t.Fatal("RDMA_DIST names no folder: run make e2e")
+		t.Fatal("RDMA_DIST names no folder: run make dist-test")
 	}
 	return filepath.Join(dir, f.name, name)
 }
@@ -53,7 +69,7 @@ func (f flavour) command(t *testing.T, args ...string) *exec.Cmd {
 
 // each runs a test of all flavours.
 func each(t *testing.T, test func(*testing.T, flavour)) {
-	for _, f := range flavours {
+	for _, f := range flavours(t) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			test(t, f)
