@@ -1,5 +1,6 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts.
+// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts; and from flags and commands
+// the man page and the completions of shells in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -36,12 +37,20 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}}
+	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	for _, c := range completions() {
+		pages = append(pages, page{"../packaging/completions/" + c.name, c.text})
+	}
 	if check {
 		return compare(dir, pages)
 	}
 	for _, p := range pages {
-		if err := os.WriteFile(filepath.Join(dir, p.name), p.text, 0o644); err != nil {
+		path := filepath.Join(dir, p.name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, p.text, 0o644)
+		}
+		if err != nil {
 			return fmt.Errorf("write page: %w", err)
 		}
 	}

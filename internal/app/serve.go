@@ -46,6 +46,7 @@ const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.toolkit = kingpinflag.AddFlags(a, ":"+defaultPort)
+	a.GetFlag("web.config.file").PlaceHolder("FILE")
 	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
 	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
