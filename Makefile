@@ -65,9 +65,9 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amt
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
-	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
+	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
-	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
+	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
