@@ -21,7 +21,7 @@ type rulesConfig struct {
 }
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().EnumVar(&r.set, "node", "central", "compat")
+	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
 	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
