@@ -104,6 +104,13 @@ bench: build ## cost of a scrape, side by side with node_exporter
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
 
+JITTER ?= -for 1m -blocks 3
+.PHONY: jitter
+jitter: build ## what a thread that only computes notices of the exporter, off and on; JITTER has the flags of test/noise
+	@machine=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  echo "No RDMA device on this host: the exporter reads the files of a recorded DGX H100."; machine="-machine fixtures/sysfs/dgx-h100-ib.txtar"; fi; \
+	$(GO) run ./test/noise -exporter $(BIN)/rdma_exporter $$machine $(JITTER)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(BIN)
