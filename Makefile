@@ -75,9 +75,9 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(GO) run ./packaging/changelog
 	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
-	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
+	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
-	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
+	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
@@ -136,6 +136,13 @@ dist-test: ## build and run the binaries of all processors and flavours, arm64 e
 .PHONY: dist-check
 dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+JITTER ?= -for 1m -blocks 3
+.PHONY: jitter
+jitter: build ## what a thread that only computes notices of the exporter, off and on; JITTER has the flags of test/noise
+	@machine=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  echo "No RDMA device on this host: the exporter reads the files of a recorded DGX H100."; machine="-machine fixtures/sysfs/dgx-h100-ib.txtar"; fi; \
+	$(GO) run ./test/noise -exporter $(BIN)/rdma_exporter $$machine $(JITTER)
 
 .PHONY: clean
 clean: ## remove what was built
