@@ -4,6 +4,8 @@ GO        ?= go
 BIN       := bin
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 REVISION  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# The time that files in packages have: that of the commit, so that two builds give the same bytes.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 V         := github.com/prometheus/common/version
 LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
 BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
@@ -26,6 +28,10 @@ help: ## list the targets
 .PHONY: build
 build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
+
+.PHONY: packages
+packages: $(BIN)/nfpm ## build deb and rpm into bin/dist, for ARCHES (amd64 arm64), with NVML and without; packaging/packages.sh installs the compilers
+	VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
 
 .PHONY: run
 run: ## build and serve this host's fabric; without an RDMA device, the recorded demo node
@@ -82,7 +88,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
+e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m -v ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -90,6 +96,8 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/dashboards
+	test/packages/packages.sh
+	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 10m -v ./test/packages
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
 
@@ -116,3 +124,6 @@ $(BIN)/pint: tools/pint/go.mod
 
 $(BIN)/amtool: tools/alertmanager/go.mod
 	$(GO) build -modfile=tools/alertmanager/go.mod -o $@ github.com/prometheus/alertmanager/cmd/amtool
+
+$(BIN)/nfpm: tools/nfpm/go.mod
+	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
