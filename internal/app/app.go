@@ -62,6 +62,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	judging := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
 	var k checkConfig
 	k.flags(judging)
+	healthy := a.Command("healthy", "Say whether the exporter in this container or on this host answers. Exit code: 0 yes, 1 no.")
+	var h healthyConfig
+	h.flags(healthy)
 	checkConfig := a.Command("check-config", "Say whether a file for --config.file is valid. Exit code: 0 yes, 2 no.")
 	var l checkConfigConfig
 	l.flags(checkConfig)
@@ -115,6 +118,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	switch command {
 	case judging.FullCommand():
 		return runCheck(ctx, &c, &k, stdout, stderr, log)
+	case healthy.FullCommand():
+		return runHealthy(ctx, &h, stdout)
 	case checkConfig.FullCommand():
 		return runCheckConfig(&l, stdout, stderr)
 	case expList.FullCommand():
