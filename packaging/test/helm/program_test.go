@@ -15,7 +15,7 @@ import (
 // TestProgram: the program knows all arguments that the chart gives it, and takes the configuration of the site.
 func TestProgram(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "rdma_exporter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/rdma_exporter")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	folder    = "../rdma-exporter"
-	testdata  = "../testdata"
+	folder    = "../../helm/rdma-exporter"
+	testdata  = "../../helm/testdata"
 	namespace = "monitoring"
 )
 
