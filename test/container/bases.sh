@@ -1,5 +1,6 @@
 #!/bin/bash
-# Makes the two images that the Dockerfile builds on, of Debian packages and this machine's Go: no container registry is asked.
+# Makes the two images that the Dockerfile builds on of Debian packages: no container registry is asked. Go itself is mounted at /usr/local/go
+# in a build.
 #   bases.sh WORK GO_IMAGE RUNTIME_IMAGE
 # WORK is an empty directory for the file system; the images go to the storage that BUILDAH, a command, works on.
 set -eu
@@ -19,7 +20,6 @@ c=$("${buildah[@]}" from scratch)
 
 "${buildah[@]}" run "$c" -- sh -c 'apt-get update -q && apt-get install -q -y --no-install-recommends gcc libc6-dev ca-certificates' >"$work/log" 2>&1 ||
   { tail "$work/log" >&2; exit 1; }
-"${buildah[@]}" add -q "$c" "$(go env GOROOT)" /usr/local/go >/dev/null
 "${buildah[@]}" config --env PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env GOPATH=/go --env GOTOOLCHAIN=local "$c"
 "${buildah[@]}" commit -q "$c" "$go_image" >/dev/null
 "${buildah[@]}" rm "$c" >/dev/null

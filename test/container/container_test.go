@@ -1,11 +1,12 @@
 //go:build e2e
 
-// Package container builds the image from the Dockerfile, with base images made here of Debian packages and this machine's Go, runs it as
-// its own user and asks its health check. It needs root, as `make e2e` has it, and buildah and debootstrap (packages.sh).
+// Package container builds the image from the Dockerfile, with base images made here of Debian packages and with this machine's Go, runs it
+// as its own user and asks its health check. It needs root, as `make e2e` has it, and buildah and debootstrap (packages.sh).
 package container
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/json"
 	"os"
@@ -26,24 +27,32 @@ const (
 	revision     = "0123456789abcdef"
 )
 
-// store is a buildah with a storage of its own. vfs and chroot need nothing of the kernel.
+// store is a buildah with a storage of its own. chroot needs nothing of the kernel; overlay is not to be had everywhere, vfs is.
 type store struct{ global []string }
 
 func newStore(t *testing.T) store {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("BUILDAH_ISOLATION", "chroot")
-	return store{[]string{"buildah", "--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}}
+	for _, driver := range []string{"overlay", "vfs"} {
+		s := store{[]string{"buildah", "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver}}
+		if s.command(t.Context(), "info").Run() == nil {
+			t.Cleanup(func() { _ = s.command(context.Background(), "rm", "--all").Run() }) // what is mounted
+			return s
+		}
+	}
+	t.Fatal("buildah has no storage: neither overlay nor vfs")
+	return store{}
 }
 
-func (s store) command(t *testing.T, args ...string) *exec.Cmd {
-	return exec.CommandContext(t.Context(), s.global[0], slices.Concat(s.global[1:], args)...)
+func (s store) command(ctx context.Context, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, s.global[0], slices.Concat(s.global[1:], args)...)
 }
 
 // do runs buildah and returns what it prints.
 func (s store) do(t *testing.T, args ...string) string {
 	t.Helper()
-	return output(t, s.command(t, args...))
+	return output(t, s.command(t.Context(), args...))
 }
 
 func output(t *testing.T, c *exec.Cmd) string {
@@ -80,7 +89,8 @@ func TestImage(t *testing.T) {
 	s.do(t, "build", "--format", "docker", "--pull=never", "-t", image,
 		"--build-arg", "GO_IMAGE="+goImage, "--build-arg", "RUNTIME_IMAGE="+runtimeImage,
 		"--build-arg", "VERSION="+version, "--build-arg", "REVISION="+revision,
-		// What is downloaded and compiled here already. The image has none of it.
+		// This machine's Go, and what is downloaded and compiled here already. The image has none of it.
+		"-v", goEnv(t, "GOROOT")+":/usr/local/go:ro",
 		"-v", goEnv(t, "GOMODCACHE")+":/go/pkg/mod", "-v", goEnv(t, "GOCACHE")+":/root/.cache/go-build",
 		"../..")
 
@@ -141,7 +151,7 @@ func verifyBinary(t *testing.T, path string) {
 func (s store) health(t *testing.T, from string, c config) {
 	free := freePort(t) // an exporter at the default one would answer for this one
 	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=127.0.0.1:" + free}
-	server := s.command(t, slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
+	server := s.command(t.Context(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
 	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
