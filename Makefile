@@ -9,6 +9,7 @@ LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
 BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 10s
+NODES     ?= 1000
 # The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
 # one of them does: those tests run without it.
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -59,7 +60,7 @@ update: ## write generated files and goldens again; read the diff
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
@@ -83,15 +84,15 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 
 .PHONY: e2e
 e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
-	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m -v ./test/netns
+	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m -v ./test/alerting
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
 	test/page/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/page
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m -v ./test/dashboards
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	test/kernel/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m -v ./test/kernel
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
 .PHONY: gpu-proof
 gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvidia-smi
@@ -103,6 +104,12 @@ bench: build ## cost of a scrape, side by side with node_exporter
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/prometheus/node_exporter@v1.12.1
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
+
+.PHONY: scale
+scale: ## what a fleet of NODES (1000) costs a central Prometheus: half an hour, both processors, 12 GiB
+	test/alerting/packages.sh
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
 
 .PHONY: clean
 clean: ## remove what was built

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	patience      = 60 * time.Second
+	patience      = 2 * time.Minute
 	pollInterval  = 100 * time.Millisecond
 	scrapeTimeout = 10 * time.Second // Prometheus' own default
 )
@@ -118,16 +118,38 @@ func (g *guest) expect(t *testing.T, want samples) {
 
 func (g *guest) expectWithin(t *testing.T, patience time.Duration, want samples) {
 	t.Helper()
-	within(t, patience, func() error {
-		s, err := scrape(t.Context(), g.url)
-		if err != nil {
-			return err
+	within(t, patience, func() error { return g.differs(t, want) })
+}
+
+// differs says where one scrape is not as wanted.
+func (g *guest) differs(t *testing.T, want samples) error {
+	t.Helper()
+	s, err := scrape(t.Context(), g.url)
+	if err != nil {
+		return err
+	}
+	if d := s.diff(want); d != "" {
+		return fmt.Errorf("\n%s", d)
+	}
+	return nil
+}
+
+// logOwn prints what the exporter says of its own reads, where a step has failed.
+func (g *guest) logOwn(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	s, err := scrape(context.Background(), g.url)
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	for _, key := range slices.Sorted(maps.Keys(s)) {
+		if strings.HasPrefix(key, "rdma_scrape_") && s[key] != 0 {
+			t.Logf("%s %v", key, s[key])
 		}
-		if d := s.diff(want); d != "" {
-			return fmt.Errorf("\n%s", d)
-		}
-		return nil
-	})
+	}
 }
 
 // expectGone waits until the exporter does not serve the series.

@@ -58,7 +58,7 @@ func boot(t *testing.T, images string) *guest {
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine does not outlive a test that is killed.
-	qemu := exec.Command("timeout", append([]string{"600", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share)...)...)
+	qemu := exec.Command("timeout", append([]string{"1100", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func (g *guest) reply(id string, limit time.Duration) (string, error) {
 	for {
 		line, err := g.replies.ReadString('\n')
 		if err != nil {
-			return output.String(), err
+			return output.String(), fmt.Errorf("the guest does not end command %s within %v: %w", id, limit, err)
 		}
 		before, code, found := strings.Cut(line, "@@"+id+" ")
 		output.WriteString(before)
