@@ -55,9 +55,10 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) test ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
 	cd dashboards/gen && $(GO) run .
+	cd packaging/test && $(GO) test ./helm -run Golden -update
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, Helm chart, generated files
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
@@ -66,6 +67,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amt
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
+	cd packaging/test && $(GO) vet ./... && $(GO) test ./... && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
@@ -83,7 +85,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
+e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser and the container image; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -91,6 +93,8 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+	test/container/packages.sh
+	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
