@@ -19,6 +19,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
 )
 
 // Exit codes. check has its own, check.ExitUnknown for all that is not the host's fault.
@@ -29,7 +30,12 @@ const (
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	code, err := run(ctx, args, stdout, stderr)
+	return RunOn(ctx, host.OpenMAD, args, stdout, stderr)
+}
+
+// RunOn is Run with another way into a fabric: a simulated one.
+func RunOn(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) int {
+	code, err := run(ctx, open, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "rdma_exporter: %s\n", oneLine(err))
 	}
@@ -39,7 +45,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // oneLine keeps a joined error on the line that an operator reads.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
+func run(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) (int, error) {
 	a := kingpin.New("rdma_exporter", "Health of RDMA fabrics (InfiniBand and RoCE) for Prometheus. Reads only, changes nothing.")
 	done := false
 	if version.Version == "" {
@@ -59,6 +65,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	serve := a.Command("serve", "Serve metrics (the default).").Default()
 	var s serveConfig
 	s.flags(serve)
+	whole := a.Command("fabric", "Serve metrics of a whole InfiniBand fabric, seen from a port of this host: one for each fabric.")
+	f := fabricConfig{open: open}
+	f.flags(whole)
 	judging := a.Command("check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.")
 	var k checkConfig
 	k.flags(judging)
@@ -106,13 +115,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return wrong, fmt.Errorf("%w (see rdma_exporter --help)", err)
 	}
 	log := promslog.New(logs)
-	if command != serve.FullCommand() { // the result is what one looks at; news of devices are not
+	if command != serve.FullCommand() && command != whole.FullCommand() { // the result is what one looks at; news of devices are not
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := c.check(); err != nil {
 		return wrong, err
 	}
 	switch command {
+	case whole.FullCommand():
+		return runFabric(ctx, &c, &f, log)
 	case judging.FullCommand():
 		return runCheck(ctx, &c, &k, stdout, stderr, log)
 	case checkConfig.FullCommand():

@@ -15,7 +15,7 @@ var layers = [][]string{
 	{"internal/page"},
 	{"internal/web", "internal/check", "internal/topo"},
 	{"internal/alerting", "internal/rounds"},
-	{"collector"},
+	{"collector", "internal/fabric"},
 	{"internal/expect", "internal/blind"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host", "internal/gdr"},
