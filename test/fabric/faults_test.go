@@ -87,6 +87,16 @@ func (s *subnet) active(t *testing.T, ends int) {
 	})
 }
 
+// set changes a port by ibportstate. The subnet manager is not at work meanwhile: where it sets ports of this simulator they come up anew, at
+// what they were first. The function that is returned lets it go on.
+func (s *subnet) set(t *testing.T, name, port, what, value string) (goOn func()) {
+	t.Helper()
+	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
+	_, err := s.tool("ibportstate", s.lid(t, name), port, what, value)
+	must(t, err)
+	return func() { must(t, s.sm.Process.Signal(syscall.SIGCONT)) }
+}
+
 // TestFaults makes one fault after the other. The first sweep that begins after it shows it, on its link and no other, and the first one after
 // the repair shows nothing any more.
 func TestFaults(t *testing.T) {
@@ -134,26 +144,24 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("a link is narrow", func(t *testing.T) {
 		ends := []string{"leaf004/17 spine000/5", "spine000/5 leaf004/17"}
-		_, err := s.tool("ibportstate", s.lid(t, "leaf004"), "17", "width", "1")
-		must(t, err)
+		goOn := s.set(t, "leaf004", "17", "width", "1")
 		m := e.next(t)
 		want(t, "narrow", m.ends("rdma_fabric_port_width_lanes", func(v float64) bool { return v == 1 }), ends...)
 		want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == full/4 }), ends...)
 		want(t, "ought to be narrow", m.ends("rdma_fabric_link_enabled_width_lanes", func(v float64) bool { return v != 4 }), ends...)
 		want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), ends...)
-		_, err = s.tool("ibportstate", s.lid(t, "leaf004"), "17", "width", "2")
-		must(t, err)
+		s.set(t, "leaf004", "17", "width", "3")
+		goOn()
 		e.next(t).healthy(t, cluster)
 	})
 	t.Run("a link is slow", func(t *testing.T) {
 		const there = "leaf005/9 node0088 mlx5_0/1"
-		_, err := s.tool("ibportstate", s.lid(t, "leaf005"), "9", "espeed", "1") // FDR
-		must(t, err)
+		goOn := s.set(t, "leaf005", "9", "espeed", "1") // FDR
 		m := e.next(t)
 		want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v == 56e9/8 }), there)
 		want(t, "set apart", m.ends("rdma_fabric_link_settings_differ", positive), there)
-		_, err = s.tool("ibportstate", s.lid(t, "leaf005"), "9", "espeed", "2")
-		must(t, err)
+		s.set(t, "leaf005", "9", "espeed", "3")
+		goOn()
 		e.next(t).healthy(t, cluster)
 	})
 	t.Run("errors", func(t *testing.T) {
@@ -198,7 +206,7 @@ func TestMemory(t *testing.T) {
 	want(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
 }
 
-// TestNoSimulator: a fabric that cannot be looked at is told as such, and a fabric that comes back is.
+// TestNoPort: a fabric that cannot be looked at is told as such, and a fabric that comes back is.
 func TestNoPort(t *testing.T) {
 	s := simulate(t, tree{1, 2, 2})
 	s.manage(t)

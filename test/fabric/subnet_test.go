@@ -21,7 +21,8 @@ func hostName(i int) string  { return fmt.Sprintf("H-%016x", 0x1000000000000+i*1
 func leafName(i int) string  { return fmt.Sprintf("S-%016x", 0x2000000000000+i*16) }
 func spineName(i int) string { return fmt.Sprintf("S-%016x", 0x3000000000000+i*16) }
 
-const link = "\tw=2\ts=7\te=2\n" // 4X EDR
+// link enables 1X and 4X, SDR to EDR: it comes up at 4X EDR.
+const link = "\tw=3\ts=7\te=3\n"
 
 // netFile writes the fabric as ibsim reads it. Ports of a leaf are those of its hosts, then one for each spine.
 func (f tree) netFile() string {
