@@ -28,6 +28,7 @@ func TestPackages(t *testing.T) {
 	command(t, "./packages.sh")
 	old := build(t, oldVersion, t.TempDir())
 	t.Run("reproducible", func(t *testing.T) { testReproducible(t, old.all(t), build(t, oldVersion, t.TempDir()).all(t)) })
+	t.Run("libraries", func(t *testing.T) { testLibraries(t, old) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, old) })
 
 	r := makeTree(t, old.deb("rdma-exporter"))
