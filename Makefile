@@ -108,7 +108,7 @@ e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual mac
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
 	test/packages/packages.sh
-	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 10m ./test/packages
+	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 15m ./test/packages
 	test/container/packages.sh
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
 	test/kernel/packages.sh
