@@ -151,10 +151,9 @@ func verifyBinary(t *testing.T, path string) {
 func (s store) health(t *testing.T, from string, c config) {
 	free := freePort(t) // an exporter at the default one would answer for this one
 	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=127.0.0.1:" + free}
-	server := s.command(t.Context(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
+	server := s.command(context.Background(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
-	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
