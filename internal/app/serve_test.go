@@ -249,6 +249,9 @@ func TestTLSAndBasicAuth(t *testing.T) {
 			t.Errorf("password %s: status %d, want %d", password, resp.StatusCode, want)
 		}
 	}
+	if code, out, errs := command(t, "healthy", "--url="+strings.Replace(s.url, "http:", "https:", 1)); code != exitOK || !strings.Contains(out, "wants a password") {
+		t.Errorf("healthy: exit %d, %s%s", code, out, errs)
+	}
 }
 
 // certificate writes a self-signed one for 127.0.0.1.
