@@ -65,7 +65,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
 		{[]string{"--config.file=" + dir + "/nope", "check"}, dir + "/nope: no such file or directory"},
 		{[]string{"--config.file=" + dir, "--replay=demo", "check"}, dir + ": has to be a regular file"},
-		{[]string{"--config.file=" + web, "--replay=demo", "check"}, web + `:1: the file: unknown key "tls_server_config": there are ignore, pins`},
+		{[]string{"--config.file=" + web, "--replay=demo", "check"}, web + `:1: the file: unknown key "tls_server_config": there are cabling, ignore, pins`},
 		{[]string{"--config.file=" + web, "--replay=demo", "capture", "-o", dir + "/x"}, web + ":1: "},
 		{[]string{"--config.file=" + web}, web + ":1: "},
 		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
