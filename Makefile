@@ -14,6 +14,7 @@ LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(
 BUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 10s
+NODES     ?= 1000
 # The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
 # one of them does: those tests run without it.
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -65,7 +66,7 @@ update: ## write generated files and goldens again; read the diff
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
@@ -74,9 +75,9 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(GO) run ./packaging/changelog
 	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
-	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
+	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
-	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
+	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
@@ -114,6 +115,12 @@ bench: build ## cost of a scrape, side by side with node_exporter
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
 
+.PHONY: scale
+scale: ## what a fleet of NODES (1000) costs a central Prometheus: half an hour, both processors, 12 GiB
+	test/alerting/packages.sh
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
+
 .PHONY: dist
 dist: ## build all that a release has into bin/dist, with SHA256SUMS
 	rm -rf $(DIST)
@@ -129,6 +136,13 @@ dist-test: ## build and run the binaries of all processors and flavours, arm64 e
 .PHONY: dist-check
 dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+JITTER ?= -for 1m -blocks 3
+.PHONY: jitter
+jitter: build ## what a thread that only computes notices of the exporter, off and on; JITTER has the flags of test/noise
+	@machine=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  echo "No RDMA device on this host: the exporter reads the files of a recorded DGX H100."; machine="-machine fixtures/sysfs/dgx-h100-ib.txtar"; fi; \
+	$(GO) run ./test/noise -exporter $(BIN)/rdma_exporter $$machine $(JITTER)
 
 .PHONY: clean
 clean: ## remove what was built

@@ -1,6 +1,6 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts; and from flags and commands
-// the man page and the completions of shells in packaging.
+// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts, parts of docs/configuration.md from the flags
+// and the keys of the configuration file; and from flags and commands the man page and the completions of shells in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -14,6 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"rdma_exporter/internal/site"
 )
 
 func main() {
@@ -38,6 +40,16 @@ func run(dir string, check bool) error {
 		return err
 	}
 	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	for name, parts := range map[string]map[string]func() (string, error){
+		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys)},
+		"permissions.md":   {"guarded": permissionTable},
+	} {
+		p, err := marked(os.DirFS(dir), name, parts)
+		if err != nil {
+			return err
+		}
+		pages = append(pages, p)
+	}
 	for _, c := range completions() {
 		pages = append(pages, page{"../packaging/completions/" + c.name, c.text})
 	}

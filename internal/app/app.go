@@ -34,7 +34,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // oneLine keeps a joined error on the line that an operator reads.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func oneLine(err error) string { return check.Plain(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	p := newProgram()

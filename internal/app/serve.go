@@ -204,9 +204,9 @@ func (s *serveConfig) processMetrics() prometheus.Gatherer {
 	return r
 }
 
-// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
-func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
-	server := &http.Server{
+// newServer bounds what a client may take of time and memory.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -214,6 +214,11 @@ func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, 
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+}
+
+// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
+func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := newServer(h)
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	select {

@@ -62,7 +62,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 	if p.json {
 		err = printJSON(stdout, m)
 	} else {
-		err = m.Draw(stdout)
+		err = onTerminal(stdout, m.Draw)
 	}
 	if err != nil {
 		return usage(fmt.Errorf("cannot print the machine: %w", err))

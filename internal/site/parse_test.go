@@ -2,8 +2,10 @@ package site
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -257,4 +259,25 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKeys: the reference has the keys that the parser takes.
+func TestKeys(t *testing.T) {
+	names := func(keys []Key) (out []string) {
+		for _, k := range keys {
+			out = append(out, k.Name)
+			if k.Values == "" || k.Default == "" || k.Meaning == "" {
+				t.Errorf("%s: %+v", k.Name, k)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got, want := names(MatchKeys), slices.Sorted(maps.Keys((&Match{}).keys())); !slices.Equal(got, want) {
+		t.Errorf("match: %q, the parser takes %q", got, want)
+	}
+	pins := slices.DeleteFunc(slices.Sorted(maps.Keys((&parser{}).pinKeys(&Pin{}))), func(k string) bool { return k == "match" })
+	if got := names(PinKeys); !slices.Equal(got, pins) {
+		t.Errorf("pins: %q, the parser takes %q", got, pins)
+	}
 }

@@ -49,6 +49,7 @@ type Options struct {
 type Handler struct {
 	Options
 	mux   *http.ServeMux
+	all   http.Handler // mux, behind what keeps other sites' pages from posting
 	slots chan struct{}
 	ready atomic.Bool
 }
@@ -83,6 +84,7 @@ func New(o Options) (*Handler, error) {
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
 		h.page(at)
 	}
+	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil
 }
 
@@ -106,7 +108,7 @@ func limited(n int) func(http.HandlerFunc) http.HandlerFunc {
 // Ready makes /-/ready answer 200.
 func (h *Handler) Ready() { h.ready.Store(true) }
 
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.all.ServeHTTP(w, r) }
 
 func (h *Handler) readiness(w http.ResponseWriter, _ *http.Request) {
 	if !h.ready.Load() {

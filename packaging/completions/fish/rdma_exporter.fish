@@ -99,7 +99,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -s o -l outpu
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l for -x -d 'How long to read; 0s is one round'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l every -x -d 'Time between rounds'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from capture' -l anonymise -d 'Replace host names and addresses by pseudonyms that keep their relations'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l set -x -a 'node central' -d 'node: what one host\'s metrics suffice for; central: what needs the sight of many, beside the former'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l set -x -a 'node central compat' -d 'node: what one host\'s metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -s o -l output -r -F -d 'Folder to write the files into, one each; standard output, as one file, if empty'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l force -d 'Overwrite files that differ'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from rules' -l runbook-url -x -d 'Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter'
