@@ -33,6 +33,10 @@ help: ## list the targets
 build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
 
+.PHONY: packages
+packages: $(BIN)/nfpm ## build deb and rpm into bin/dist, for ARCHES (amd64 arm64), with NVML and without; packaging/packages.sh installs the compilers
+	VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
+
 .PHONY: run
 run: ## build and serve this host's fabric; without an RDMA device, the recorded demo node
 	@demo=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
@@ -61,9 +65,10 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
+	cd packaging/test && $(GO) test ./helm -run Golden -update
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, generated files, licences, changelog, workflows
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
@@ -75,6 +80,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(GO) run ./packaging/changelog
 	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
+	cd packaging/test && $(GO) vet ./... && $(GO) test ./... && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck ./...
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
@@ -92,7 +98,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser and emulated arm64; installs Debian packages, needs root for that
+e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser, packages, the container image and emulated arm64; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -101,6 +107,10 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
+	test/packages/packages.sh
+	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 10m ./test/packages
+	test/container/packages.sh
+	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
@@ -199,3 +209,6 @@ $(BIN)/amtool: tools/alertmanager/go.mod
 
 $(BIN)/actionlint: tools/actionlint/go.mod
 	$(GO) build -modfile=tools/actionlint/go.mod -o $@ github.com/rhysd/actionlint/cmd/actionlint
+
+$(BIN)/nfpm: tools/nfpm/go.mod
+	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm

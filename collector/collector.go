@@ -72,6 +72,8 @@ type Options struct {
 	GPUFull     bool // all figures of GPUs, not only those of the fabric
 	// Bufinfo permits a look at the DMA-BUFs of the machine, which holds up jobs for a moment, where one of them is suspected of staging.
 	Bufinfo bool
+	// ListenLLDP permits Run to hear what neighbours announce, for which it joins multicast groups on the NICs.
+	ListenLLDP bool
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
@@ -95,6 +97,7 @@ func All(o Options) []*Collector {
 		newPCIe(o),
 		newSensors(o),
 		newTransceivers(o),
+		newNeighbours(o),
 		newGPU(o),
 		newGDR(o),
 	}

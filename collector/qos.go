@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -94,7 +95,7 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	r.quarantine = &st.quarantine
 	if st.at.IsZero() || r.due(st.at) {
 		var whole bool
-		if st.id, whole = r.qosIdentity(name); whole {
+		if st.id, whole = r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical}, "Ethernet"); whole {
 			st.at = r.now()
 		} else {
 			st.at = time.Time{}
@@ -111,12 +112,12 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	return out, true
 }
 
-// qosIdentity reads what a device is called by, and its ports with the names of their netdevs. Not whole: the kernel is still making
-// the ports.
-func (r *reader) qosIdentity(name string) (d snapshot.Device, whole bool) {
+// wiredIdentity reads what a device is called by, and those of its ports that have a link layer of some, with the names of their netdevs;
+// none where the function is of another kind. Not whole: the kernel is still making the ports.
+func (r *reader) wiredIdentity(name string, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
 	d.Name = name
 	kind, function := r.function(classDir + "/" + name)
-	if kind != snapshot.Physical {
+	if !slices.Contains(kinds, kind) {
 		return d, true
 	}
 	d.FunctionType, d.BoardID = kind, r.optional(classDir+"/"+name+"/board_id")
@@ -127,7 +128,7 @@ func (r *reader) qosIdentity(name string) (d snapshot.Device, whole bool) {
 	for _, n := range numbers {
 		r.begin(host.SourceIdentity)
 		p := snapshot.Port{Number: n, LinkLayer: r.optional(portDir(name, n) + "/link_layer")}
-		if p.LinkLayer != "Ethernet" {
+		if !slices.Contains(layers, p.LinkLayer) {
 			continue
 		}
 		r.begin(host.SourceNetdev)

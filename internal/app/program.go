@@ -58,6 +58,11 @@ func (p *program) commands() {
 		return runCheck(ctx, c, &k, stdout, stderr, log)
 	}))
 
+	var h healthyConfig
+	h.flags(p.add(p, "healthy", "Say whether the exporter in this container or on this host answers. Exit code: 0 yes, 1 no.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runHealthy(ctx, &h, stdout)
+	}))
+
 	var t topoConfig
 	t.flags(p.add(p, "topo", "Draw the machine: GPUs and NICs in the PCI tree, their distances, and whether data goes between them directly.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {
 		return runTopo(ctx, c, &t, stdout, log)

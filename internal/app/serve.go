@@ -35,6 +35,7 @@ type serveConfig struct {
 	sampleInterval time.Duration
 	moduleInterval time.Duration // 0: modules are not read
 	gpuInterval    time.Duration
+	listenLLDP     bool
 	maxRequests    int
 	pprof          bool
 	process        bool
@@ -57,6 +58,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
 	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
+	a.Flag("collector.neighbour.listen", "Hear what switches announce by LLDP on the ports' interfaces, which puts its multicast addresses into the filters of the NICs; needs CAP_NET_RAW.").BoolVar(&s.listenLLDP)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
@@ -113,6 +115,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 	if m.player == nil { // there is nothing between the rounds of a recording
 		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
+		c.listenLLDP = s.listenLLDP
 	}
 	if s.moduleInterval == 0 {
 		*c.chosen["transceiver"] = choice{set: true}

@@ -27,6 +27,8 @@ type Host struct {
 	Processes Processes
 	// Events is nil where there is nothing to listen to: a copied tree, a replay.
 	Events Events
+	// LLDP is nil where Events is.
+	LLDP LLDP
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.
