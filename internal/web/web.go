@@ -26,9 +26,15 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
+// Rounds makes the picture that is served.
+type Rounds interface {
+	// Collect is rounds.Scheduler's.
+	Collect(ctx context.Context, names []string) (*rounds.Picture, error)
+}
+
 // Options configure a Handler.
 type Options struct {
-	Rounds *rounds.Scheduler
+	Rounds Rounds
 	// Process is gathered beside the node's metrics when all collectors are asked for; nil leaves it out.
 	Process     prometheus.Gatherer
 	MetricsPath string // below RoutePrefix
