@@ -49,7 +49,7 @@ const (
 // neighbours learns what is at the far end of each link.
 type neighbours struct {
 	Options
-	devices map[string]*neighbourDevice
+	devices kept[neighbourDevice]
 	heard   *heard
 }
 
@@ -73,7 +73,7 @@ type etherLink struct {
 }
 
 func newNeighbours(o Options) *Collector {
-	c := &neighbours{Options: o, devices: map[string]*neighbourDevice{}, heard: newHeard()}
+	c := &neighbours{Options: o, heard: newHeard()}
 	return &Collector{
 		Name:    "neighbour",
 		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from --config.file",
@@ -100,7 +100,7 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return
 	}
 	c.heard.forget(names)
-	states := statesOf(c.devices, names, func() *neighbourDevice { return &neighbourDevice{} })
+	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
 	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
 		return states[name].read(r, name)
 	}, func(readings []neighbourReading) {
@@ -129,10 +129,6 @@ func (st *neighbourDevice) read(r *reader, name string) (out neighbourReading, o
 				out.links[nd.Name] = r.etherLink(nd.Name)
 			}
 		}
-	}
-	if goneMeanwhile(r, name) {
-		st.at, r.issues = time.Time{}, nil
-		return neighbourReading{}, false
 	}
 	st.last, st.at = out, r.now()
 	if !whole {
