@@ -163,7 +163,8 @@ DIST      := $(BIN)/dist
 ARCHES    ?= amd64 arm64
 FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
 ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
-             $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz
+             $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz \
+             packages
 GCC_amd64 := x86_64-linux-gnu-gcc
 GCC_arm64 := aarch64-linux-gnu-gcc
 arch      = $(firstword $(subst -, ,$*))
