@@ -125,6 +125,16 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
+// TestDocsCollectors: the README says of each collector what it collects.
+func TestDocsCollectors(t *testing.T) {
+	readme := documents(t)["README.md"]
+	for _, c := range collector.All(collector.Options{}) {
+		if !strings.Contains(readme, "\n| `"+c.Name+"` | ") {
+			t.Errorf("README.md has nothing on the collector %s", c.Name)
+		}
+	}
+}
+
 // TestDocsNames: the metrics and alerts that pages name are there.
 func TestDocsNames(t *testing.T) {
 	metrics, alerts := map[string]bool{}, map[string]bool{}
