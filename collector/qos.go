@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"path"
+	"slices"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -12,7 +13,7 @@ import (
 // qos keeps what changes with a configuration only.
 type qos struct {
 	Options
-	devices map[string]*qosDevice
+	devices kept[qosDevice]
 }
 
 // qosDevice belongs to the lane of its device.
@@ -23,7 +24,6 @@ type qosDevice struct {
 	ports map[int]*qosPort
 
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 // qosNetdev is what is known of a netdev.
@@ -47,7 +47,7 @@ type qosReading struct {
 }
 
 func newQoS(o Options) *Collector {
-	c := &qos{Options: o, devices: map[string]*qosDevice{}}
+	c := &qos{Options: o}
 	return &Collector{
 		Name:    "qos",
 		Help:    "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
@@ -64,7 +64,7 @@ func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
+	states := c.devices.of(h, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
 	eachDevice(ctx, h, n, "qos", names, func(r *reader, name string) (qosReading, bool) {
 		return states[name].read(r, name)
 	}, func(readings []qosReading) {
@@ -92,10 +92,10 @@ func (c *qos) section(readings []qosReading) *snapshot.QoS {
 // read reads one device. Virtual functions and sub-functions have the configuration of their port, which is not theirs.
 func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	r.begin(host.SourceIdentity)
-	r.keep(&st.quarantine, &st.inode)
+	r.quarantine = &st.quarantine
 	if st.at.IsZero() || r.due(st.at) {
 		var whole bool
-		if st.id, whole = r.qosIdentity(name); whole {
+		if st.id, whole = r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical}, "Ethernet"); whole {
 			st.at = r.now()
 		} else {
 			st.at = time.Time{}
@@ -109,19 +109,15 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 			out.netdevs = append(out.netdevs, st.readNetdev(r, p.Number, p.Netdev[j].Name))
 		}
 	}
-	if goneMeanwhile(r, name) {
-		st.at, r.issues = time.Time{}, nil
-		return qosReading{}, false
-	}
 	return out, true
 }
 
-// qosIdentity reads what a device is called by, and its ports with the names of their netdevs. Not whole: the kernel is still making
-// the ports.
-func (r *reader) qosIdentity(name string) (d snapshot.Device, whole bool) {
+// wiredIdentity reads what a device is called by, and those of its ports that have a link layer of some, with the names of their netdevs;
+// none where the function is of another kind. Not whole: the kernel is still making the ports.
+func (r *reader) wiredIdentity(name string, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
 	d.Name = name
 	kind, function := r.function(classDir + "/" + name)
-	if kind != snapshot.Physical {
+	if !slices.Contains(kinds, kind) {
 		return d, true
 	}
 	d.FunctionType, d.BoardID = kind, r.optional(classDir+"/"+name+"/board_id")
@@ -132,7 +128,7 @@ func (r *reader) qosIdentity(name string) (d snapshot.Device, whole bool) {
 	for _, n := range numbers {
 		r.begin(host.SourceIdentity)
 		p := snapshot.Port{Number: n, LinkLayer: r.optional(portDir(name, n) + "/link_layer")}
-		if p.LinkLayer != "Ethernet" {
+		if !slices.Contains(layers, p.LinkLayer) {
 			continue
 		}
 		r.begin(host.SourceNetdev)

@@ -143,7 +143,7 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 // single are alerts on a port or device whose cause is one part each time, so that many of them are many things to do.
 var single = strings.Fields(`RDMADeviceHot RDMAPlaneDegraded RDMALinkUnstable RDMABondMemberDown RDMABondMemberDownshifted
 	RDMATransceiverFault RDMATransceiverVoltage RDMATransceiverLaneDark RDMATransceiverBias RDMATransceiverPowerLow RDMATransceiverPowerHigh
-	RDMAPCIeErrors RDMAMTUMismatch RDMARoCEv2GIDMissing`)
+	RDMAPCIeErrors RDMAMTUMismatch RDMARoCEv2GIDMissing RDMAPortMiscabled`)
 
 var many = regexp.MustCompile(`unless on \(instance, job\) (host:rdma_[a-z_]+:many)`)
 

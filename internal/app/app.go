@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
 )
 
 // Exit codes. check has its own, check.ExitUnknown for all that is not the host's fault.
@@ -26,7 +27,12 @@ const (
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	code, err := run(ctx, args, stdout, stderr)
+	return RunOn(ctx, host.OpenMAD, args, stdout, stderr)
+}
+
+// RunOn is Run with another way into a fabric: a simulated one.
+func RunOn(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) int {
+	code, err := run(ctx, open, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "rdma_exporter: %s\n", oneLine(err))
 	}
@@ -34,10 +40,10 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // oneLine keeps a joined error on the line that an operator reads.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+func oneLine(err error) string { return check.Plain(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
-	p := newProgram()
+func run(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) (int, error) {
+	p := newProgram(open)
 	done := false
 	p.Terminate(func(int) { done = true })
 	p.UsageWriter(stdout)
@@ -56,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 		return wrong, fmt.Errorf("%w (see rdma_exporter --help)", err)
 	}
 	log := promslog.New(p.logs)
-	if command != serveCommand { // the result is what one looks at; news of devices are not
+	if command != serveCommand && command != fabricCommand { // the result is what one looks at; news of devices are not
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := p.config.check(); err != nil {
@@ -99,6 +105,7 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
 		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull, Bufinfo: c.bufinfo,
+		ListenLLDP: c.listenLLDP,
 	}
 }
 

@@ -31,6 +31,7 @@ type config struct {
 	sampleInterval   time.Duration // serve only
 	moduleInterval   time.Duration // serve only
 	gpuInterval      time.Duration // serve only
+	listenLLDP       bool          // serve only
 	gpuMode          string
 	bufinfo          bool
 	site             siteFile

@@ -28,6 +28,8 @@ Flags of all commands:
 usage: {{.App.Name}} [FLAG ...] [COMMAND [FLAG ...] [ARGUMENT ...]]
 
 {{.App.Help|Wrap 0}}
+Without an RDMA device, a recorded node: {{.App.Name}} --replay=demo
+
 Commands:
 {{commands .App.Commands|FormatTwoColumns}}
 "{{.App.Name}} COMMAND --help" shows the flags of a command. Those of all:
@@ -79,9 +81,9 @@ var flagGroups = []struct {
 	{"Options", []string{""}},
 	{"Machine and devices", []string{"path.", "device.", "replay", "config.file", "state.dir"}},
 	{"Collectors, all on unless said", []string{"collector.", "collect.", "runtime."}},
-	{"Reading in the background", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
 	{"Serving", []string{"web.", "collect.min-interval"}},
 	{"Alerting", []string{"alerting", "replay.send-alerts"}},
+	{"Reading in the background", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
 	{"Log", []string{"log."}},
 }
 

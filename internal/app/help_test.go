@@ -12,7 +12,7 @@ import (
 
 // TestEachCommand runs something, is listed by --help, and its own help shows its flags and arguments before those of all commands.
 func TestEachCommand(t *testing.T) {
-	p := newProgram()
+	p := newProgram(nil)
 	_, help, _ := command(t, "--help")
 	n := 0
 	for _, c := range p.Model().FlattenedCommands() {
@@ -75,7 +75,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 
 // TestCollectorsAreOn: the title of their group says so.
 func TestCollectorsAreOn(t *testing.T) {
-	for name, c := range newProgram().config.chosen {
+	for name, c := range newProgram(nil).config.chosen {
 		if !c.on {
 			t.Errorf("%s is off: say so in its help and in the title of the group", name)
 		}
@@ -100,11 +100,11 @@ func TestFlagUsage(t *testing.T) {
 
 func TestVersionText(t *testing.T) {
 	got := versionText()
-	nvml := "NVML:        no: built without cgo"
+	nvml := "NVML:         no: built without cgo"
 	if host.NVML {
-		nvml = "NVML:        yes,"
+		nvml = "NVML:         yes,"
 	}
-	for _, want := range []string{"rdma_exporter, version unreleased (revision: ", "\n  go version:  " + runtime.Version() + "\n", "\n  platform:    linux/" + runtime.GOARCH + "\n", nvml} {
+	for _, want := range []string{"rdma_exporter, version unreleased (revision: ", "\n  go version:   " + runtime.Version() + "\n", "\n  platform:     linux/" + runtime.GOARCH + "\n", nvml} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing:\n%s", want, got)
 		}

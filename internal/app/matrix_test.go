@@ -69,6 +69,7 @@ var faulty = map[string][]string{
 	"notification-off":       {"warning RDMACongestionNotificationOff mlx5_1/1/enp64s0np0"},
 	"retransmissions":        {"warning RDMARetransmissions mlx5_0/1"},
 	"connections-lost":       {"info RDMAReceiverNotReady mlx5_2/1", "warning RDMARetriesExceeded mlx5_1/1"},
+	"miscabled":              {"warning RDMAPortMiscabled mlx5_0/1/enp24s0np0", "warning RDMAPortMiscabled mlx5_1/1/enp64s0np0"},
 	"firmware-health":        {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":            {"warning RDMALinkErrors mlx5_0/1"},
 	"fec-uncorrectable":      {"warning RDMALinkErrors mlx5_1/1"},

@@ -21,13 +21,16 @@ type program struct {
 // runner runs a command whose flags are parsed.
 type runner func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error)
 
-// serveCommand is the command that runs where none is named.
-const serveCommand = "serve"
+// The commands that stay and serve; serveCommand runs where none is named.
+const (
+	serveCommand  = "serve"
+	fabricCommand = "fabric"
+)
 
 // CommandLine describes commands and flags, for the man page and the completions of shells.
-func CommandLine() *kingpin.ApplicationModel { return newProgram().Model() }
+func CommandLine() *kingpin.ApplicationModel { return newProgram(nil).Model() }
 
-func newProgram() *program {
+func newProgram(open OpenMAD) *program {
 	p := &program{
 		Application: kingpin.New("rdma_exporter", "Health of RDMA fabrics (InfiniBand and RoCE) for Prometheus. Reads only, changes nothing."),
 		logs:        &promslog.Config{},
@@ -40,12 +43,12 @@ func newProgram() *program {
 	p.VersionFlag.Help("Show version, revision and what the program is built with.")
 	p.config.flags(p.Application)
 	promslogflag.AddFlags(p.Application, p.logs)
-	p.commands()
+	p.commands(open)
 	return p
 }
 
 // commands adds the commands, in the order in which a person meets them.
-func (p *program) commands() {
+func (p *program) commands(open OpenMAD) {
 	c := &p.config
 
 	var s serveConfig
@@ -53,9 +56,19 @@ func (p *program) commands() {
 		return runServe(ctx, c, &s, log)
 	}).Default())
 
+	f := fabricConfig{open: open}
+	f.flags(p.add(p, fabricCommand, "Serve metrics of a whole InfiniBand fabric, seen from a port of this host: one for each fabric.", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
+		return runFabric(ctx, c, &f, log)
+	}))
+
 	var k checkConfig
 	k.flags(p.add(p, "check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
 		return runCheck(ctx, c, &k, stdout, stderr, log)
+	}))
+
+	var h healthyConfig
+	h.flags(p.add(p, "healthy", "Say whether the exporter in this container or on this host answers. Exit code: 0 yes, 1 no.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runHealthy(ctx, &h, stdout)
 	}))
 
 	var t topoConfig

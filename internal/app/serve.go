@@ -35,6 +35,7 @@ type serveConfig struct {
 	sampleInterval time.Duration
 	moduleInterval time.Duration // 0: modules are not read
 	gpuInterval    time.Duration
+	listenLLDP     bool
 	maxRequests    int
 	pprof          bool
 	process        bool
@@ -46,6 +47,7 @@ const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.toolkit = kingpinflag.AddFlags(a, ":"+defaultPort)
+	a.GetFlag("web.config.file").PlaceHolder("FILE")
 	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
 	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
@@ -56,6 +58,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
 	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
+	a.Flag("collector.neighbour.listen", "Hear what switches announce by LLDP on the ports' interfaces, which puts its multicast addresses into the filters of the NICs; needs CAP_NET_RAW.").BoolVar(&s.listenLLDP)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
 }
 
@@ -112,6 +115,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	defer func() { discard(log, "cannot close the machine", m.close()) }()
 	if m.player == nil { // there is nothing between the rounds of a recording
 		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
+		c.listenLLDP = s.listenLLDP
 	}
 	if s.moduleInterval == 0 {
 		*c.chosen["transceiver"] = choice{set: true}
@@ -203,9 +207,9 @@ func (s *serveConfig) processMetrics() prometheus.Gatherer {
 	return r
 }
 
-// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
-func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
-	server := &http.Server{
+// newServer bounds what a client may take of time and memory.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -213,6 +217,11 @@ func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, 
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+}
+
+// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
+func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := newServer(h)
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	select {

@@ -131,6 +131,6 @@ func runCheckConfig(k *checkConfigConfig, stdout, stderr io.Writer) (int, error)
 		fmt.Fprintln(stderr, err)
 		return exitUsage, nil
 	}
-	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores\n", k.file, len(c.Pins), len(c.Ignore))
+	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores, %d cables\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling))
 	return exitOK, nil
 }

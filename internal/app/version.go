@@ -20,12 +20,12 @@ func versionText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rdma_exporter, version %s (revision: %s)\n", version.Version, version.GetRevision())
 	for _, line := range [][2]string{
-		{"build date:", cmp.Or(version.BuildDate, "unknown")},
+		{"commit date:", cmp.Or(version.BuildDate, "unknown")},
 		{"go version:", version.GoVersion},
 		{"platform:", version.GoOS + "/" + version.GoArch},
 		{"NVML:", gpus},
 	} {
-		fmt.Fprintf(&b, "  %-12s %s\n", line[0], line[1])
+		fmt.Fprintf(&b, "  %-13s %s\n", line[0], line[1])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -83,7 +83,7 @@ func NewEvents(files Files, buffer int) Events {
 func (e *events) Overruns() uint64 { return e.overruns.Load() }
 
 func (e *events) Links(ctx context.Context, listening func(), each func(LinkEvent)) error {
-	err := e.sameNetwork()
+	err := sameNetwork(e.files)
 	if err == nil {
 		err = e.listen(ctx, unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, listening, func(m *syscall.NetlinkMessage) {
 			if ev, ok := parseLinkEvent(m.Header.Type, m.Data); ok {
@@ -118,7 +118,7 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 // monitors asks whether the kernel announces RDMA devices. An older one lets any program listen and says nothing.
 func (e *events) monitors() error {
 	defer e.rdma.close()
-	msgs, err := e.rdma.do(nldevCmdSysGet, 0)
+	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
 	if err != nil {
 		return err
 	}
@@ -137,14 +137,14 @@ const ownNetdevs = "/proc/self/net/dev"
 
 // sameNetwork compares the interfaces that the sys tree shows with those of which the kernel would tell this process: in a
 // container with a network of its own the same name is another interface. One that has just come or gone is no difference.
-func (e *events) sameNetwork() error {
+func sameNetwork(files Files) error {
 	var differ []string
 	for range 3 {
 		own, err := os.ReadFile(ownNetdevs)
 		if err != nil {
 			return err
 		}
-		shown, err := e.files.List("sys/class/net")
+		shown, err := files.List("sys/class/net")
 		if err != nil {
 			return err
 		}

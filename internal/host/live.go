@@ -29,7 +29,7 @@ func OpenLive(p Paths) (*Live, error) {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.rdma.leader = t.leader
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
-		l.Events = NewEvents(t, EventBuffer)
+		l.Events, l.LLDP = NewEvents(t, EventBuffer), NewLLDP(t)
 		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
 	}
 	return l, nil

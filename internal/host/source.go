@@ -51,6 +51,7 @@ const (
 	SourceHolders
 	SourceBufinfo
 	SourceNVML
+	SourceLLDP
 	numSources
 )
 
@@ -66,6 +67,7 @@ const (
 	asksNet    = "CAP_NET_ADMIN"
 	// The directory of descriptors is its owner's, and following them is tracing.
 	seesProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
+	hearsFrames   = "CAP_NET_RAW"
 	usesGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
@@ -101,6 +103,7 @@ var sources = [numSources]sourceInfo{
 	SourceHolders:       {"holders", LockDevice, asksNet},             // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
 	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: the locks of all DMA-BUFs, one after the other
 	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
+	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; frames that arrive: joining their groups takes rtnl
 }
 
 // Name is the source's label.

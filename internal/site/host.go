@@ -17,7 +17,7 @@ func OfHost(text []byte, hostname, pseudonym string) ([]byte, error) {
 	if err != nil || root == nil {
 		return nil, err
 	}
-	for i := 1; i < len(root.Content); i += 2 { // pins and ignore
+	for i := 1; i < len(root.Content); i += 2 { // pins, ignore and cabling
 		list := root.Content[i]
 		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
 	}

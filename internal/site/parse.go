@@ -38,6 +38,9 @@ func Parse(b []byte) (*Config, error) {
 			"ignore": func(n *yaml.Node) {
 				p.sequence(n, "ignore", func(n *yaml.Node) { c.Ignore = append(c.Ignore, p.ignore(n)) })
 			},
+			"cabling": func(n *yaml.Node) {
+				p.sequence(n, "cabling", func(n *yaml.Node) { c.Cabling = append(c.Cabling, p.cable(n)) })
+			},
 		})
 	}
 	if len(p.problems) > 0 {
@@ -221,6 +224,26 @@ func (p *parser) ignore(n *yaml.Node) (i Ignore) {
 		p.gpuAlone(n, &i.Match)
 	}
 	return i
+}
+
+// cable reads where a cable ends. It ends once: what may be many ports of this side is one port of the other only with port_id left out.
+func (p *parser) cable(n *yaml.Node) (c Cable) {
+	before := len(p.problems)
+	p.mapping(n, "cabling", map[string]func(*yaml.Node){
+		"match":   func(n *yaml.Node) { c.Match = p.match(n) },
+		"system":  func(n *yaml.Node) { c.System, _ = p.text(n, "system") },
+		"port_id": func(n *yaml.Node) { c.PortID, _ = p.text(n, "port_id") },
+	})
+	if len(p.problems) > before || !p.needMatch(n, c.Match, "cabling") {
+		return c
+	}
+	if c.System == "" {
+		p.fail(n, "cabling: says nothing of where the cable ends: add system, the name of the switch, and port_id")
+	}
+	if c.Match.GPU != nil {
+		p.fail(n, "gpu: a GPU has no cable: match its NIC by device")
+	}
+	return c
 }
 
 // gpuAlone refuses keys that no GPU has.

@@ -93,15 +93,15 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: not YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: not YAML: did not find expected key",
 		"%FOO\n":           "line 1: not YAML: found unknown directive name",
-		"pin: []":          `line 1: the file: unknown key "pin": there are ignore, pins`,
-		"- a":              "line 1: the file: has to be keys with values: ignore, pins",
+		"pin: []":          `line 1: the file: unknown key "pin": there are cabling, ignore, pins`,
+		"- a":              "line 1: the file: has to be keys with values: cabling, ignore, pins",
 		"pins: {}":         "line 1: pins: has to be a list",
 		"pins: x":          "line 1: pins: has to be a list",
 		"pins: [x]":        "line 1: pin: has to be keys with values: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role",
 		"pins: []\npins: ": "line 2: the file: pins is there twice, first in line 1: leave one",
 		"pins: []\n---\n":  "line 2: a second document begins: put all into one, without a line ---",
-		"[a]: b":           `line 1: the file: unknown key "": there are ignore, pins`,
-		"a: &x []\npins: *x": `line 1: the file: unknown key "a": there are ignore, pins` + "\n" +
+		"[a]: b":           `line 1: the file: unknown key "": there are cabling, ignore, pins`,
+		"a: &x []\npins: *x": `line 1: the file: unknown key "a": there are cabling, ignore, pins` + "\n" +
 			"line 2: pins: *x: aliases are not read: write it out",
 
 		entry("rate: 400"):               `line 3: rate: "400" has no unit: write 400Gb/s`,

@@ -11,8 +11,9 @@ import (
 
 // Config is one configuration file. It does not change once parsed. The nil Config says nothing.
 type Config struct {
-	Pins   []Pin
-	Ignore []Ignore
+	Pins    []Pin
+	Ignore  []Ignore
+	Cabling []Cable
 }
 
 // Pin is what is expected of the devices or ports that it matches. What it does not say is nil or empty.
@@ -31,6 +32,13 @@ type Pin struct {
 // Ignore is devices, ports or GPUs whose faults raise no alert.
 type Ignore struct {
 	Match Match
+}
+
+// Cable says where the cable of the ports that it matches ends.
+type Cable struct {
+	Match  Match
+	System string
+	PortID string // empty: not said
 }
 
 // Subject is a port, or with Port 0 a device, of which something is asked. An empty fact is not known, and no key matches it.
@@ -107,6 +115,29 @@ func (c *Config) IgnoredGPU(g GPU) bool {
 		return m.GPU != nil && (m.GPU.allow(g.Index, exactly) || m.GPU.allow(g.UUID, exactly)) &&
 			m.Hostname.allow(g.Hostname, exactly) && m.PCIAddress.allow(g.PCIAddress, strings.ToLower)
 	})
+}
+
+// Cable is where the cable of a port, or of the one netdev of it that the subject has, ends: what the last entry that matches says, nil if
+// none does.
+func (c *Config) Cable(s Subject) *Cable {
+	if c == nil {
+		return nil
+	}
+	for i := len(c.Cabling) - 1; i >= 0; i-- {
+		if c.Cabling[i].Match.matches(&s) {
+			return &c.Cabling[i]
+		}
+	}
+	return nil
+}
+
+// Systems are the names of the systems that cables end at, each once, sorted.
+func (c *Config) Systems() (out []string) {
+	for i := range c.Cabling {
+		out = append(out, c.Cabling[i].System)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Required are the devices that have to be there on a host, as the file names them: by Device, PCIAddress or both.

@@ -19,6 +19,7 @@ type Node struct {
 	Optics     *Optics
 	GDR        *GDR
 	GPUs       *GPUs
+	Neighbours *Neighbours
 
 	// Issues are the items that could not be read, each of which cost its own sample only.
 	Issues []Issue
@@ -362,6 +363,9 @@ func (n *Node) Merge(o *Node) {
 	}
 	if o.GPUs != nil {
 		n.GPUs = o.GPUs
+	}
+	if o.Neighbours != nil {
+		n.Neighbours = o.Neighbours
 	}
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)

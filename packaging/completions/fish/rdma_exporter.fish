@@ -85,7 +85,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l for -x -d 'L
 complete -c rdma_exporter -n '__fish_seen_subcommand_from check' -l timeout -x -d 'Longest time that a look of its own may take, --for not counted'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from topo' -l json -d 'JSON instead of a drawing'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from topo' -l nccl-env -x -d 'A setting of NCCL to judge for, instead of those of /etc/nccl.conf: NCCL_NET_GDR_LEVEL=PHB'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from topo' -l nccl-version -x -d 'The version of NCCL to judge for; a current one if it is not given'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from topo' -l nccl-version -x -d 'The version of NCCL to judge for, such as 2.27.3; a current one if it is not given'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from optics' -l json -d 'Print JSON instead of a table'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from expect; and not __fish_seen_subcommand_from list accept' -a list -d 'Say what is expected of each link, with the source of the evidence'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from expect; and not __fish_seen_subcommand_from list accept' -a accept -d 'After a planned change: make the running exporter forget what links of devices did before'

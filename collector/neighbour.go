@@ -1,0 +1,169 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// ofCabling are the ports of which the operator says where their cable ends.
+const ofCabling = "rdma_port_cabling_info"
+
+var (
+	neighbourInfo = &Desc{
+		Name: "rdma_port_neighbour_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; cabling, what --config.file says, where LLDP tells nothing. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
+		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
+		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); --config.file",
+	}
+	neighboursAnnounced = &Desc{
+		Name: "rdma_port_lldp_neighbours", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "Neighbours that announce themselves on a port's link by LLDP. More than one is a hub, a virtual switch, or a NIC that announces itself beside the switch: the one that forwards packets and was heard last is told. Absent where none does.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "as rdma_port_neighbour_info",
+	}
+	cablingInfo = &Desc{
+		Name: ofCabling, Of: ofCabling, Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "Where the cable of a port ends, as --config.file says, always 1. Absent where it says nothing.",
+		Labels: []string{"device", "port", "netdev", "system", "port_id"},
+		Source: "--config.file",
+	}
+	portMiscabled = &Desc{
+		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Whether a port's cable ends elsewhere than --config.file says, as LLDP tells. Absent where one of them says nothing.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "as rdma_port_neighbour_info; --config.file",
+	}
+)
+
+// The sources of neighbours, as labels have them.
+const (
+	sourceLLDP    = "lldp"
+	sourceCabling = "cabling"
+)
+
+// neighbours learns what is at the far end of each link.
+type neighbours struct {
+	Options
+	devices kept[neighbourDevice]
+	heard   *heard
+}
+
+// neighbourDevice belongs to the lane of its device.
+type neighbourDevice struct {
+	at   time.Time // when the following was read
+	last neighbourReading
+}
+
+// neighbourReading is a device and what was read of its links. It does not change.
+type neighbourReading struct {
+	device snapshot.Device
+	links  map[string]etherLink // by netdev, of Ethernet ports
+}
+
+// etherLink is what was read of a netdev.
+type etherLink struct {
+	index   uint64   // of the interface
+	address string   // of the interface
+	saved   []farEnd // that systemd-networkd has heard
+}
+
+func newNeighbours(o Options) *Collector {
+	c := &neighbours{Options: o, heard: newHeard()}
+	return &Collector{
+		Name:    "neighbour",
+		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from --config.file",
+		Default: true,
+		Descs:   []*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled},
+		Run:     c.run,
+		Read:    c.read,
+		Emit:    emitNeighbours,
+	}
+}
+
+// run hears frames until ctx ends, on the netdevs that the readings find.
+func (c *neighbours) run(ctx context.Context, h *host.Host) error {
+	if !c.ListenLLDP || h.LLDP == nil {
+		return nil
+	}
+	return c.heard.run(ctx, h)
+}
+
+func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	names, err := c.Options.devices(h)
+	if err != nil {
+		done(err)
+		return
+	}
+	c.heard.forget(names)
+	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
+	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
+		return states[name].read(r, name)
+	}, func(readings []neighbourReading) {
+		for _, r := range readings {
+			c.heard.want(r)
+		}
+		if err := c.heard.failure(); err != nil {
+			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+		}
+		n.Neighbours = c.section(readings, h.Now())
+		done(nil)
+	})
+}
+
+// read reads one device, each minute. Virtual functions and sub-functions have no link of their own.
+func (st *neighbourDevice) read(r *reader, name string) (out neighbourReading, ok bool) {
+	r.begin(host.SourceIdentity)
+	if !st.at.IsZero() && !r.due(st.at) {
+		return st.last, true
+	}
+	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
+	out = neighbourReading{device: id, links: map[string]etherLink{}}
+	for i := range id.Ports {
+		for _, nd := range id.Ports[i].Netdev {
+			if id.Ports[i].LinkLayer == "Ethernet" {
+				out.links[nd.Name] = r.etherLink(nd.Name)
+			}
+		}
+	}
+	st.last, st.at = out, r.now()
+	if !whole {
+		st.at = time.Time{}
+	}
+	return out, true
+}
+
+func (r *reader) etherLink(netdev string) (out etherLink) {
+	r.begin(host.SourceNetdev)
+	index := r.count(netDir + netdev + "/ifindex")
+	out.address = r.optional(netDir + netdev + "/address")
+	if index != nil {
+		out.index = *index
+		out.saved = r.savedNeighbours(*index)
+	}
+	return out
+}
+
+func emitNeighbours(n *snapshot.Node, s Sink) {
+	if n.Neighbours == nil {
+		return
+	}
+	for i := range n.Neighbours.Ports {
+		p := &n.Neighbours.Ports[i]
+		at := [...]string{p.Device, strconv.Itoa(p.Port), p.Netdev}
+		if p.Source != "" {
+			s.Emit(neighbourInfo, 1, slices.Concat(at[:], []string{p.End.System, p.End.Port, p.Source})...)
+		}
+		emitUint(s, neighboursAnnounced, p.Announced, at[:]...)
+		if c := p.Cabled; c != nil {
+			s.Emit(cablingInfo, 1, slices.Concat(at[:], []string{c.System, c.Port})...)
+		}
+		if p.Miscabled != nil {
+			s.Emit(portMiscabled, boolValue(*p.Miscabled), at[:]...)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package collector
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/lldp"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+// farEnd is the far end of a link, as one source tells of it.
+type farEnd struct {
+	snapshot.End
+	systems, ports []string // all that it is called
+	forwards       bool     // a switch
+	sender         string   // MAC address; empty where no frame told
+	at             time.Time
+}
+
+// portLink is one link of an RDMA port: that of its netdev, or of a member of its bond.
+type portLink struct {
+	device, netdev string
+	port           int
+	subject        site.Subject
+	saved          []farEnd
+}
+
+// neighbourSource tells what is at the far end of a link, the most likely first; none where it does not know.
+type neighbourSource struct {
+	label string
+	ends  func(portLink) []farEnd
+}
+
+// sources lists the sources, the best first. What was heard a moment ago is newer than what networkd has written down; what the operator
+// says is what ought to be.
+func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
+	return []neighbourSource{
+		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.heard.of(l.netdev, now)) }},
+		{sourceLLDP, func(l portLink) []farEnd { return own.others(l.saved) }},
+		{sourceCabling, func(l portLink) []farEnd { return cabled(c.Site.Current().Cable(l.subject)) }},
+	}
+}
+
+// section asks the sources about each link.
+func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapshot.Neighbours {
+	sources := c.sources(c.own(readings), now)
+	out := &snapshot.Neighbours{}
+	for i := range readings {
+		for _, l := range c.links(&readings[i]) {
+			out.Ports = append(out.Ports, farEndOf(l, sources))
+		}
+	}
+	return out
+}
+
+// links lists the links of a device.
+func (c *neighbours) links(r *neighbourReading) (out []portLink) {
+	for i, s := range c.subjects(&r.device)[1:] { // the first is the device
+		l := portLink{device: r.device.Name, port: s.Port, subject: s}
+		for _, nd := range r.device.Ports[i].Netdev {
+			l.netdev, l.saved = nd.Name, r.links[nd.Name].saved
+			l.subject.Netdevs = []string{nd.Name}
+			out = append(out, l)
+		}
+		if l.netdev == "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// farEndOf takes the first source that knows, and holds what was announced against the cabling.
+func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
+	p := snapshot.PortNeighbour{Device: l.device, Port: l.port, Netdev: l.netdev}
+	var announced, cable *farEnd
+	for _, s := range sources {
+		ends := s.ends(l)
+		if len(ends) == 0 {
+			continue
+		}
+		if p.Source == "" {
+			p.End, p.Source = ends[0].End, s.label
+		}
+		switch {
+		case s.label == sourceCabling:
+			cable, p.Cabled = &ends[0], &ends[0].End
+		case announced == nil:
+			n := uint64(len(ends))
+			announced, p.Announced = &ends[0], &n
+		}
+	}
+	if announced != nil && cable != nil {
+		differ := !announced.is(cable)
+		p.Miscabled = &differ
+	}
+	return p
+}
+
+// announcedEnd is a frame's.
+func announcedEnd(n *lldp.Neighbour, at time.Time) farEnd {
+	return farEnd{
+		End:     snapshot.End{System: n.System(), Port: n.Port()},
+		systems: []string{n.SystemName, n.ChassisID}, ports: []string{n.PortID, n.PortDescription},
+		forwards: n.Forwards(), sender: n.Source, at: at,
+	}
+}
+
+// cabled is the end that the operator names.
+func cabled(c *site.Cable) []farEnd {
+	if c == nil {
+		return nil
+	}
+	return []farEnd{{End: snapshot.End{System: c.System, Port: c.PortID}}}
+}
+
+// is says whether the end is the one that the operator names, who may leave the port out.
+func (e *farEnd) is(cable *farEnd) bool {
+	return slices.ContainsFunc(e.systems, func(s string) bool { return sameSystem(s, cable.System) }) &&
+		(cable.Port == "" || slices.ContainsFunc(e.ports, func(s string) bool { return strings.EqualFold(s, cable.Port) }))
+}
+
+// sameSystem compares names of hosts, of which one may lack its domain.
+func sameSystem(a, b string) bool {
+	hostA, domainA, _ := strings.Cut(a, ".")
+	hostB, domainB, _ := strings.Cut(b, ".")
+	return a != "" && strings.EqualFold(hostA, hostB) && (domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
+}
+
+// byLikelihood puts switches first, and of these what was heard last.
+func byLikelihood(a, b farEnd) int {
+	switch {
+	case a.forwards != b.forwards && a.forwards:
+		return -1
+	case a.forwards != b.forwards:
+		return 1
+	}
+	return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.System, b.System), cmp.Compare(a.End.Port, b.End.Port))
+}
+
+// ownNames is what this host is called in frames.
+type ownNames struct {
+	hostname  string
+	addresses map[string]bool
+}
+
+func (c *neighbours) own(readings []neighbourReading) ownNames {
+	own := ownNames{c.Hostname, map[string]bool{}}
+	for i := range readings {
+		for _, l := range readings[i].links {
+			if l.address != "" {
+				own.addresses[l.address] = true
+			}
+		}
+	}
+	return own
+}
+
+// others leaves out what the host itself announces, by a daemon or by an agent in the firmware of a NIC, and hears where two of its ports
+// are connected.
+func (o ownNames) others(ends []farEnd) (out []farEnd) {
+	for i := range ends {
+		e := &ends[i]
+		if o.addresses[e.sender] || slices.ContainsFunc(e.systems, func(s string) bool { return o.addresses[s] || sameSystem(s, o.hostname) }) {
+			continue
+		}
+		out = append(out, *e)
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package collector
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lldp"
+)
+
+// savedDir is where systemd-networkd before version 256 writes down what it hears, a file for each interface by its index. A later one
+// answers by Varlink only.
+const savedDir = "run/systemd/netif/lldp/"
+
+// mostNeighbours bounds those of one netdev, as sd_lldp_rx does.
+const mostNeighbours = 128
+
+// savedNeighbours reads those of an interface. networkd takes out what has expired, while it runs.
+func (r *reader) savedNeighbours(index uint64) (out []farEnd) {
+	r.begin(host.SourceLLDP)
+	path := savedDir + strconv.FormatUint(index, 10)
+	r.asked++
+	b, err := r.h.Files.Read(path, nil)
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.issue(err)
+		}
+		return nil
+	}
+	frames, whole := savedFrames(b)
+	for _, f := range frames {
+		n, err := lldp.Parse(f)
+		if err != nil {
+			whole = false
+			continue
+		}
+		if n.TTL > 0 {
+			out = append(out, announcedEnd(&n, time.Time{}))
+		}
+	}
+	if !whole {
+		r.issue(host.ErrGarbled(path, b))
+	}
+	slices.SortStableFunc(out, byLikelihood)
+	return out
+}
+
+// savedFrames takes the frames out of a file: each behind its length in 64 bits, the lowest first (systemd, link_lldp_save).
+func savedFrames(b []byte) (out [][]byte, whole bool) {
+	for len(b) > 0 && len(out) < mostNeighbours {
+		if len(b) < 8 {
+			return out, false
+		}
+		n := binary.LittleEndian.Uint64(b)
+		if b = b[8:]; n > uint64(len(b)) {
+			return out, false
+		}
+		out, b = append(out, b[:n]), b[n:]
+	}
+	return out, len(b) == 0
+}

@@ -1,0 +1,265 @@
+package collector
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/lldp"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+// says is a frame of a system that calls itself so.
+func says(system, port string, seconds byte, capabilities uint16) []byte {
+	return lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
+		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system + "-chassis")}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05" + port)},
+		lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, seconds}}, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(system)},
+		lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16([]byte{0, 0xff}, capabilities)})
+}
+
+// saved is a file of networkd.
+func saved(index int, frames ...[]byte) string {
+	var b []byte
+	for _, f := range frames {
+		b = append(binary.LittleEndian.AppendUint64(b, uint64(len(f))), f...)
+	}
+	return fmt.Sprintf("-- run/systemd/netif/lldp/%d @base64 --\n%s\n", index, base64.StdEncoding.EncodeToString(b))
+}
+
+// etherPort is an RDMA device with one Ethernet port.
+func etherPort(device, address, netdev string, index int) string {
+	function := "sys/devices/pci0000:00/" + address
+	return files("sys/class/infiniband/"+device+"/ports/1/link_layer", "Ethernet", "sys/class/infiniband/"+device+"/board_id", "MT_1",
+		function+"/vendor", "0x15b3", function+"/device", "0x1021",
+		function+"/net/"+netdev+"/type", "1", function+"/net/"+netdev+"/dev_port", "0", function+"/net/"+netdev+"/ifindex", fmt.Sprint(index),
+		function+"/net/"+netdev+"/address", fmt.Sprintf("02:00:00:00:00:%02x", index)) +
+		fmt.Sprintf("-- sys/class/infiniband/%s/device -> ../../../devices/pci0000:00/%s --\n-- sys/class/net/%s -> ../../devices/pci0000:00/%s/net/%[3]s --\n", device, address, netdev, address)
+}
+
+const (
+	bridge  = lldp.CapabilityBridge
+	station = lldp.CapabilityStation
+)
+
+// far reads a machine once and tells what is emitted.
+func far(t *testing.T, c *Collector, h *host.Host) []string {
+	t.Helper()
+	n := &snapshot.Node{}
+	c.Read(t.Context(), h, n, func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	out := samples(c.Descs, func(s Sink) { c.Emit(n, s) })
+	for _, i := range n.Issues {
+		out = append(out, i.Source+" "+i.Reason)
+	}
+	return out
+}
+
+// at is where the series of a port are.
+func at(more string) string { return `{device="mlx5_0",netdev="eth0",port="1"` + more + `} ` }
+
+func TestNeighbours(t *testing.T) {
+	const (
+		leaf = `rdma_port_neighbour_info{device="mlx5_0",netdev="eth0",port="1",port_id="swp1",source="lldp",system="leaf-1"} 1`
+		one  = `rdma_port_lldp_neighbours{device="mlx5_0",netdev="eth0",port="1"} 1`
+	)
+	cable := func(system, port string) string {
+		return `rdma_port_cabling_info{device="mlx5_0",netdev="eth0",port="1",` + port + `system="` + system + `"} 1`
+	}
+	miscabled := func(v int) string {
+		return fmt.Sprintf(`rdma_port_miscabled{device="mlx5_0",netdev="eth0",port="1"} %d`, v)
+	}
+	for _, c := range []struct {
+		name, files, config string
+		want                []string
+	}{
+		{"nobody tells", "", "", nil},
+		{"networkd", saved(5, says("leaf-1", "swp1", 120, bridge)), "", []string{leaf, one}},
+		{"a switch among others", saved(5, says("dpu", "p0", 120, station), says("leaf-1", "swp1", 120, bridge), says("dpu-2", "p0", 120, station)), "", []string{leaf, strings.TrimSuffix(one, "1") + "3"}},
+		{"the host itself, and a farewell", saved(5, says("gpu-1.example.com", "eth0", 120, station), says("leaf-9", "swp1", 0, bridge), says("leaf-1", "swp1", 120, bridge)), "", []string{leaf, one}},
+		{
+			"a frame that is garbled, and one that is cut", saved(5, []byte("nonsense"), says("leaf-1", "swp1", 120, bridge)), "",
+			[]string{leaf, one, "lldp malformed"},
+		},
+		{"a file that is garbled", "-- run/systemd/netif/lldp/5 --\nno\n", "", []string{"lldp malformed"}},
+		{"a file that may not be read", "-- run/systemd/netif/lldp/5 !EACCES --\n", "", []string{"lldp permission"}},
+		{
+			"the cabling only", "", "{match: {device: mlx5_0}, system: leaf-1, port_id: swp1}",
+			[]string{strings.Replace(leaf, "lldp", "cabling", 1), cable("leaf-1", `port_id="swp1",`)},
+		},
+		{
+			"both agree: a domain, upper case, a port that is not said", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {hostname: gpu-1, netdev: eth0}, system: LEAF-1.example.com}",
+			[]string{leaf, one, cable("LEAF-1.example.com", ""), miscabled(0)},
+		},
+		{
+			"by its chassis", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {board_id: MT_1}, system: leaf-1-chassis, port_id: SWP1}",
+			[]string{leaf, one, cable("leaf-1-chassis", `port_id="SWP1",`), miscabled(0)},
+		},
+		{
+			"another port", saved(5, says("leaf-1", "swp1", 120, bridge)), "{match: {device: mlx5_0}, system: leaf-1, port_id: swp2}",
+			[]string{leaf, one, cable("leaf-1", `port_id="swp2",`), miscabled(1)},
+		},
+		{
+			"another domain", saved(5, says("leaf-1.a", "swp1", 120, bridge)), "{match: {device: mlx5_0}, system: leaf-1.b}",
+			[]string{strings.Replace(leaf, "leaf-1", "leaf-1.a", 1), one, cable("leaf-1.b", ""), miscabled(1)},
+		},
+		{"of another host", "", "{match: {hostname: gpu-2, device: mlx5_0}, system: leaf-1}", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store := &site.Store{}
+			if c.config != "" {
+				conf, err := site.Parse([]byte("cabling: [" + c.config + "]"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				store.Replace(conf)
+			}
+			h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+c.files)
+			got := far(t, newNeighbours(Options{Hostname: "gpu-1", Site: store}), h)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// TestOwnCable: two ports of one host hear each other, and have no neighbour.
+func TestOwnCable(t *testing.T) {
+	own := lldp.Frame([6]byte{2, 0, 0, 0, 0, 6}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
+		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")}, lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
+	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
+	if got := far(t, newNeighbours(Options{}), h); got != nil {
+		t.Error(got)
+	}
+}
+
+// tape is a host that hears what a test says.
+type tape struct {
+	joined chan []string
+	heard  func(netdev string, frame []byte)
+	err    error
+}
+
+func (p *tape) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+	if p.err != nil {
+		return p.err
+	}
+	if err := under(3*len(netdevs), func() {}); err != nil {
+		return err
+	}
+	p.heard = each
+	listening()
+	p.joined <- netdevs
+	<-ctx.Done()
+	return nil
+}
+
+// TestHeard: what is heard comes before what networkd has written, the switch heard last before others, and nothing outlives its time.
+func TestHeard(t *testing.T) {
+	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)))
+	synctest.Test(t, func(t *testing.T) {
+		h := *h
+		h.RTNL, h.Lanes, h.Now = host.NewRTNL(), host.NewLanes(), time.Now
+		p := &tape{joined: make(chan []string)}
+		h.LLDP = p
+		c := newNeighbours(Options{ListenLLDP: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- c.Run(ctx, &h) }()
+		is := func(system string, n int) {
+			t.Helper()
+			want := []string{
+				fmt.Sprintf(`rdma_port_neighbour_info%s1`, at(`,port_id="swp1",source="lldp",system="`+system+`"`)),
+				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, at(""), n),
+			}
+			if got := far(t, c, &h); !slices.Equal(got, want) {
+				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+		}
+		is("old", 1)
+		if netdevs := <-p.joined; !slices.Equal(netdevs, []string{"eth0"}) {
+			t.Fatal(netdevs)
+		}
+		p.heard("eth0", says("leaf-1", "swp1", 60, bridge))
+		p.heard("eth0", []byte("nonsense"))
+		is("leaf-1", 1)
+		time.Sleep(time.Second)
+		p.heard("eth0", says("dpu", "swp1", 60, station))
+		is("leaf-1", 2)
+		p.heard("eth0", says("leaf-2", "swp1", 10, bridge))
+		is("leaf-2", 3)
+		p.heard("eth0", says("dpu", "swp1", 0, station))
+		is("leaf-2", 2)
+		time.Sleep(10 * time.Second)
+		is("leaf-1", 1)
+		time.Sleep(time.Minute)
+		is("old", 1)
+		for i := range 3 * mostNeighbours {
+			p.heard("eth0", says(fmt.Sprintf("flood-%d", i), "swp1", 60, bridge))
+		}
+		is("flood-0", mostNeighbours)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNotHeard: what may not listen says so in each round, and hears again once it may.
+func TestNotHeard(t *testing.T) {
+	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
+	p := &tape{joined: make(chan []string, 1), err: &host.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
+	h.LLDP = p
+	c := newNeighbours(Options{ListenLLDP: true})
+	if got := far(t, c, h); got != nil {
+		t.Error(got)
+	}
+	if err := c.Run(t.Context(), h); !errors.Is(err, syscall.EPERM) {
+		t.Error(err)
+	}
+	if got := far(t, c, h); !slices.Equal(got, []string{"lldp permission"}) {
+		t.Error(got)
+	}
+	p.err = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx, h) }()
+	<-p.joined
+	if got := far(t, c, h); got != nil {
+		t.Error(got)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := newNeighbours(Options{}).Run(t.Context(), h); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzSavedFrames(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x00\x00\x00\x00ab\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xffab"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		frames, whole := savedFrames(b)
+		n := 0
+		for _, frame := range frames {
+			n += 8 + len(frame)
+		}
+		if n > len(b) || whole && n != len(b) {
+			t.Fatalf("%d bytes of %d, %v", n, len(b), whole)
+		}
+	})
+}

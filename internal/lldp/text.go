@@ -1,0 +1,67 @@
+package lldp
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxText bounds a text in bytes: that of 8.5.5 to 8.5.7. A TLV has room for twice as much.
+const maxText = 255
+
+// text makes what somebody sent printable: what is not becomes U+FFFD. Some send a NUL behind the text, or blanks around it.
+func text(b []byte) string {
+	s := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.ToValidUTF8(string(bytes.TrimRight(b, "\x00")), string(utf8.RuneError)))
+	if len(s) > maxText {
+		s = s[:maxText]
+		for !utf8.ValidString(s) {
+			s = s[:len(s)-1]
+		}
+	}
+	return strings.TrimSpace(s)
+}
+
+// idKind is what an ID of a subtype is.
+type idKind uint8
+
+const (
+	idText idKind = iota
+	idMAC
+	idNetwork
+)
+
+// The subtypes of IDs that are no text.
+var (
+	chassisIDs = map[byte]idKind{4: idMAC, 5: idNetwork} // table 8-2
+	portIDs    = map[byte]idKind{3: idMAC, 4: idNetwork} // table 8-3
+)
+
+// render writes an ID as a person reads it; isName says that it is a name, and no address or number.
+func render(kind idKind, v []byte) (id string, isName bool) {
+	switch kind {
+	case idMAC:
+		if len(v) == 6 {
+			return address(v), false
+		}
+	case idNetwork:
+		if a, ok := network(v); ok {
+			return a, false
+		}
+	case idText:
+		if s := text(v); s != "" && !strings.ContainsRune(s, utf8.RuneError) {
+			return s, strings.Trim(s, "0123456789") != ""
+		}
+	}
+	return hex.EncodeToString(v[:min(len(v), maxText/2)]), false
+}
+
+// address writes a MAC address.
+func address(b []byte) string { return net.HardwareAddr(b).String() }
