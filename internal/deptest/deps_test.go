@@ -46,7 +46,7 @@ var bans = []struct {
 // imports lists the imports of all packages of the program, tests and generators left out.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, out)
 	}
