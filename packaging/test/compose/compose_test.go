@@ -123,7 +123,9 @@ func TestPrometheus(t *testing.T) {
 		}
 	}
 	out, err := exec.CommandContext(t.Context(), *promtool, "check", "config", filepath.Join(dir, config)).CombinedOutput()
-	files, _ := filepath.Glob("../../../rules/[nc]*/*.rules.yml")
+	files, _ := filepath.Glob("../../../rules/node/*.rules.yml")
+	central, _ := filepath.Glob("../../../rules/central/*.rules.yml")
+	files = append(files, central...)
 	if err != nil || len(files) == 0 || strings.Count(string(out), "rules found") != len(files) {
 		t.Errorf("%v, %d rule files\n%s", err, len(files), out)
 	}
