@@ -185,11 +185,11 @@ $(DIST)/build/linux-%/THIRD_PARTY: FORCE
 	$(GO) run ./packaging/thirdparty -arch $(arch) -cgo=$(cgo) -o $@
 
 $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
-	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/man packaging/completions
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/slurm packaging/man packaging/completions
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
-	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
 
 $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE

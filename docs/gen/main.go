@@ -41,7 +41,7 @@ func run(dir string, check bool) error {
 	}
 	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
 	for name, parts := range map[string]map[string]func() (string, error){
-		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys)},
+		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys)},
 		"permissions.md":   {"guarded": permissionTable},
 	} {
 		p, err := marked(os.DirFS(dir), name, parts)

@@ -125,6 +125,16 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
+// TestDocsCollectors: the README says of each collector what it collects.
+func TestDocsCollectors(t *testing.T) {
+	readme := documents(t)["README.md"]
+	for _, c := range collector.All(collector.Options{}) {
+		if !strings.Contains(readme, "\n| `"+c.Name+"` | ") {
+			t.Errorf("README.md has nothing on the collector %s", c.Name)
+		}
+	}
+}
+
 // TestDocsNames: the metrics and alerts that pages name are there.
 func TestDocsNames(t *testing.T) {
 	metrics, alerts := map[string]bool{}, map[string]bool{}
@@ -150,6 +160,7 @@ func TestDocsNames(t *testing.T) {
 	}
 	metrics["rdma_port_neighbour_info"] = true // the rules on switches read it where something else exports it
 	metric := regexp.MustCompile(`(?:^|[^\w:])(rdma_(?:port|device|gpu|gdr|transceiver|pcie|wire|scrape|alerting|detection|state|config|driver|host|kernel|bond)_[a-z0-9_]*[a-z0-9])\b[^*…{_:(]`)
+	alerts["RDMAFabricUnhealthy"] = true // a condition of node problem detector
 	alert := regexp.MustCompile(`\b(RDMA[A-Z][A-Za-z0-9]+)\b`)
 	for name, text := range documents(t) {
 		if name == "CHANGELOG.md" { // what was renamed has its old name there

@@ -23,6 +23,12 @@ var MatchKeys = []Key{
 	{"gpu", globs, "no GPU", "index or UUID of a GPU, as the labels `gpu` and `UUID` have them; in `ignore` only, with `hostname` and `pci_address` at most"},
 }
 
+// CablingKeys are those of an entry of cabling, beside match.
+var CablingKeys = []Key{
+	{"system", "text", "none: it has to be given", "name of the switch, as LLDP tells it; case does not count, and a domain may be left out"},
+	{"port_id", "text", "any port of it", "its port, by port ID or by the port's description"},
+}
+
 // PinKeys are those of a pin, beside match.
 var PinKeys = []Key{
 	{"rate", "`400Gb/s`, `400Gb`, `400G`; `2.5G`", "what the evidence says", "the data rate of the link. A number needs its unit"},

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -276,8 +278,13 @@ func TestKeys(t *testing.T) {
 	if got, want := names(MatchKeys), slices.Sorted(maps.Keys((&Match{}).keys())); !slices.Equal(got, want) {
 		t.Errorf("match: %q, the parser takes %q", got, want)
 	}
-	pins := slices.DeleteFunc(slices.Sorted(maps.Keys((&parser{}).pinKeys(&Pin{}))), func(k string) bool { return k == "match" })
-	if got := names(PinKeys); !slices.Equal(got, pins) {
-		t.Errorf("pins: %q, the parser takes %q", got, pins)
+	for what, of := range map[string]struct {
+		keys   []Key
+		parser map[string]func(*yaml.Node)
+	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}} {
+		taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
+		if got := names(of.keys); !slices.Equal(got, taken) {
+			t.Errorf("%s: %q, the parser takes %q", what, got, taken)
+		}
 	}
 }

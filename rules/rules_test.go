@@ -3,6 +3,7 @@ package rules
 import (
 	"io/fs"
 	"os"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -59,6 +60,24 @@ func TestNodeExporterNames(t *testing.T) {
 	for _, name := range theirs {
 		if listed := strings.Contains(absent, "`node_infiniband_"+name+"`"); slices.Contains(recorded, name) == listed {
 			t.Errorf("%s: recorded: %t, listed as not to be had: %t", name, !listed, listed)
+		}
+	}
+}
+
+// TestOneFolder: the files of all sets may be written into one folder.
+func TestOneFolder(t *testing.T) {
+	seen := map[string]bool{}
+	for _, set := range []func() (fs.FS, []string, error){Node, Central, Compat} {
+		_, names, err := set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if base := path.Base(name); seen[base] {
+				t.Errorf("two sets have a file %s", base)
+			} else {
+				seen[base] = true
+			}
 		}
 	}
 }
