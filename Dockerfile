@@ -31,11 +31,12 @@ RUN if [ "${TARGETARCH:=$(go env GOHOSTARCH)}" != "$(go env GOHOSTARCH)" ]; then
     go build -trimpath -buildvcs=false -ldflags "-s -w \
       -X github.com/prometheus/common/version.Version=${VERSION} \
       -X github.com/prometheus/common/version.Revision=${REVISION}" \
-      -o /out/rdma_exporter ./cmd/rdma_exporter && mkdir /out/state
+      -o /out/rdma_exporter ./cmd/rdma_exporter && mkdir /out/state && \
+    go run ./packaging/thirdparty -arch "$TARGETARCH" -o /out/THIRD_PARTY
 
 # Nothing runs in this stage: it may be of another architecture.
 FROM ${RUNTIME_IMAGE}
-COPY LICENSE /usr/share/doc/rdma_exporter/copyright
+COPY --from=build /src/LICENSE /out/THIRD_PARTY /usr/share/doc/rdma_exporter/
 # A volume that is mounted here for the first time gets the owner.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/rdma_exporter
 COPY --from=build /out/rdma_exporter /usr/local/bin/rdma_exporter

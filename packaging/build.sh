@@ -13,7 +13,9 @@ PACKAGE_VERSION=$(sed -E 's/^v//; /^[0-9]+\./!s/^/0.0.0~/; s/-(rc|alpha|beta)/~\
 mkdir -p "$out/doc"
 CHANGELOG=$out/doc/changelog.gz
 gzip -9n <CHANGELOG.md >"$CHANGELOG"
-export PACKAGE_VERSION CHANGELOG
+MAN=$out/doc/rdma_exporter.1.gz
+gzip -9n <packaging/man/rdma_exporter.1 >"$MAN"
+export PACKAGE_VERSION CHANGELOG MAN
 
 # build ARCH FOLDER CGO_ENABLED
 build() {
@@ -26,8 +28,10 @@ build() {
     command -v $cc >/dev/null || { echo "no $cc: packaging/packages.sh installs it" >&2; exit 1; }
   fi
   BINARY=$out/$2/rdma_exporter
-  GOOS=linux GOARCH=$1 CGO_ENABLED=$3 ${cc:+env CC=$cc} go build -trimpath -ldflags "${LDFLAGS:--s -w}" -o "$BINARY" ./cmd/rdma_exporter
-  export BINARY
+  GOOS=linux GOARCH=$1 CGO_ENABLED=$3 ${cc:+env CC=$cc} go build -trimpath -buildvcs=false -ldflags "${LDFLAGS:--s -w}" -o "$BINARY" ./cmd/rdma_exporter
+  THIRD_PARTY=$out/$2/THIRD_PARTY
+  go run ./packaging/thirdparty -arch "$1" -cgo="$3" -o "$THIRD_PARTY"
+  export BINARY THIRD_PARTY
 }
 
 pack() {

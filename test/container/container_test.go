@@ -104,6 +104,13 @@ func TestImage(t *testing.T) {
 	from := s.do(t, "from", "--pull=never", image)
 	root := s.do(t, "mount", from)
 	t.Run("binary", func(t *testing.T) { verifyBinary(t, filepath.Join(root, c.Entrypoint[0])) })
+	t.Run("licences", func(t *testing.T) {
+		for _, name := range []string{"LICENSE", "THIRD_PARTY"} {
+			if st, err := os.Stat(filepath.Join(root, "usr/share/doc/rdma_exporter", name)); err != nil || st.Size() < 1000 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("version", func(t *testing.T) {
 		if got := s.do(t, slices.Concat([]string{"run", from, "--"}, c.Entrypoint, []string{"--version"})...); !strings.Contains(got, version) || !strings.Contains(got, revision) {
 			t.Errorf("%s", got)
@@ -151,10 +158,9 @@ func verifyBinary(t *testing.T, path string) {
 func (s store) health(t *testing.T, from string, c config) {
 	free := freePort(t) // an exporter at the default one would answer for this one
 	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=127.0.0.1:" + free}
-	server := s.command(t.Context(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
+	server := s.command(context.Background(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
-	server.Cancel = func() error { return server.Process.Signal(syscall.SIGTERM) }
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}

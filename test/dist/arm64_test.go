@@ -79,6 +79,12 @@ func TestMetricsAreTheSame(t *testing.T) {
 		}
 		each(t, func(t *testing.T, f flavour) {
 			got := f.scrape(t, args...)
+			for again := 0; got == nil && again < 3; again++ {
+				got = f.scrape(t, args...)
+			}
+			if got == nil {
+				t.Fatal("each time a request took so long that the exporter held others back: the machine is too slow for this test")
+			}
 			for series, value := range want {
 				if other, ok := got[series]; !ok || math.Abs(other-value) > rounding*math.Abs(value) {
 					t.Errorf("%s: got %v (there: %v), want %v", series, other, ok, value)
@@ -106,7 +112,8 @@ func countsOn(name string) bool {
 	return strings.HasSuffix(name, "_age_seconds") || name == "rdma_host_uptime_seconds"
 }
 
-// scrape serves a recorded machine and returns its series with their values, 0 for those that count on.
+// scrape serves a recorded machine and returns its series with their values, 0 for those that count on. It returns nil where the
+// exporter says that it asks for less because a request took more than a second, as it may on an emulated processor that has to wait.
 func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,6 +149,11 @@ func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	must(t, err)
+	for _, m := range families["rdma_scrape_rtnl_back_off"].GetMetric() {
+		if m.GetGauge().GetValue() != 0 {
+			return nil
+		}
+	}
 	out := map[string]float64{}
 	for name, family := range families {
 		if ofTheRun(name) {

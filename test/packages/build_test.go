@@ -5,11 +5,14 @@ package packages
 import (
 	"bytes"
 	"cmp"
+	"debug/elf"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -75,6 +78,43 @@ func testReproducible(t *testing.T, first, second map[string][]byte) {
 			t.Errorf("%s: a second build differs", name)
 		}
 	}
+}
+
+// glibc is the oldest that the packages ask for.
+const glibc = "GLIBC_2.34"
+
+// testLibraries holds what the binaries ask of the system's libraries to what the packages say.
+func testLibraries(t *testing.T, b built) {
+	for folder, want := range map[string][]string{"linux-" + runtime.GOARCH: {"libc.so.6"}, "linux-" + runtime.GOARCH + "-nogpu": nil} {
+		f, err := elf.Open(filepath.Join(b.folder, folder, "rdma_exporter"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if got, err := f.ImportedLibraries(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s needs libraries %s (%v), want %s", folder, got, err, want)
+		}
+		if want == nil {
+			continue
+		}
+		symbols, err := f.ImportedSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range symbols {
+			if number(s.Version) > number(glibc) {
+				t.Errorf("%s needs %s of %s, the packages ask for %s", folder, s.Name, s.Version, glibc)
+			}
+		}
+	}
+}
+
+// number makes versions 2.N comparable; 0 without one.
+func number(version string) int {
+	_, minor, _ := strings.Cut(version, ".")
+	minor, _, _ = strings.Cut(minor, ".")
+	n, _ := strconv.Atoi(minor)
+	return n
 }
 
 // testRPM compares what the packages ask of the system and do to it: the scripts among it.

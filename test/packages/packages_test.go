@@ -3,9 +3,12 @@
 package packages
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,14 +28,16 @@ func TestPackages(t *testing.T) {
 	command(t, "./packages.sh")
 	old := build(t, oldVersion, t.TempDir())
 	t.Run("reproducible", func(t *testing.T) { testReproducible(t, old.all(t), build(t, oldVersion, t.TempDir()).all(t)) })
+	t.Run("libraries", func(t *testing.T) { testLibraries(t, old) })
 	t.Run("rpm", func(t *testing.T) { testRPM(t, old) })
 
 	r := makeTree(t, old.deb("rdma-exporter"))
 	if !t.Run("without systemd", func(t *testing.T) { testImage(t, r, old) }) {
 		return
 	}
-	t.Run("with systemd", func(t *testing.T) { testSystem(t, boot(t, r), old, build(t, newVersion, old.folder)) })
-	t.Run("rpm without systemd", func(t *testing.T) { testRPMScripts(t, r, old) })
+	next := build(t, newVersion, old.folder)
+	t.Run("with systemd", func(t *testing.T) { testSystem(t, boot(t, r), old, next) })
+	t.Run("rpm without systemd", func(t *testing.T) { testRPMScripts(t, r, old, next) })
 }
 
 // testImage installs and purges where no systemd runs: in a chroot, in the build of an image.
@@ -154,19 +159,38 @@ func testSandbox(t *testing.T, s system, pid string) {
 	s.ready(t)
 }
 
-// testCheck has check ask the service; a host without RDMA devices is ok, or cannot be judged.
+// testCheck has check ask the service, which says what it cannot judge: this host has no RDMA device.
 func testCheck(t *testing.T, s system) {
-	out, err := s.command("rdma_exporter", "check", "--daemon", "http://127.0.0.1:10879").CombinedOutput()
-	if err != nil {
-		t.Logf("%v", err)
+	var report struct {
+		IntervalSeconds float64 `json:"interval_seconds"` // 0 of a look of check's own
+		Verdict         string  `json:"verdict"`
 	}
-	t.Logf("%s", out)
-	t.Fail()
+	until(t, readyTime, "check has no answer from the service", func() error {
+		out, err := s.command("rdma_exporter", "check", "--json").Output()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 3 {
+			return fmt.Errorf("%v, want exit code 3", err)
+		}
+		if err := json.Unmarshal(out, &report); err != nil {
+			return err
+		}
+		if report.IntervalSeconds == 0 || report.Verdict != "unknown" {
+			return fmt.Errorf("%s", out)
+		}
+		return nil
+	})
 }
 
 // expectDemo says whether the exporter serves the recorded node, and judges it.
 func expectDemo(t *testing.T, s system) {
 	t.Helper()
+	until(t, readyTime, "check was not answered by the service", func() error {
+		out, err := s.command("rdma_exporter", "check").CombinedOutput()
+		if !strings.Contains(string(out), "it judges a replay, demo") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
 	code, body, err := s.get("/metrics")
 	if err != nil || code != http.StatusOK || !strings.Contains(body, `rdma_port_state_id{device="mlx5_5",port="1"} 1`) {
 		t.Errorf("%d %v\n%s", code, err, grep(body, "rdma_port_state_id"))
@@ -174,14 +198,22 @@ func expectDemo(t *testing.T, s system) {
 }
 
 // testRPMScripts runs the scripts of the rpm where neither systemd nor its rpm macros are.
-func testRPMScripts(t *testing.T, r tree, b built) {
-	command(t, "rpm", "--root", string(r), "--nodeps", "--nosignature", "-i", b.rpm("rdma-exporter"))
+func testRPMScripts(t *testing.T, r tree, old, next built) {
+	rpm := []string{"--root", string(r), "--nodeps", "--nosignature"} // rpm does not know Debian's packages
+	command(t, "rpm", append(rpm, "-i", old.rpm("rdma-exporter"))...)
 	r.run(t, "getent", "passwd", "rdma_exporter")
-	if !r.has(enabledLink) { // Debian has no preset for the unit, so that the default counts
+	if !r.has(enabledLink) { // no preset names the unit, so that the default counts
 		t.Error("the unit is not preset")
 	}
-	command(t, "rpm", "--root", string(r), "--nodeps", "--nosignature", "-U", b.rpm("rdma-exporter-nogpu"))
-	command(t, "rpm", "--root", string(r), "-e", "rdma-exporter-nogpu")
+	changed := string(r) + "/etc/sysconfig/rdma_exporter"
+	if err := os.WriteFile(changed, []byte("# the administrator's\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "rpm", append(rpm, "-U", next.rpm("rdma-exporter"))...)
+	if got := read(t, changed); got != "# the administrator's\n" || !r.has(enabledLink) {
+		t.Errorf("upgraded, and flags are %q, the unit enabled %t", got, r.has(enabledLink))
+	}
+	command(t, "rpm", append(rpm, "-e", "rdma-exporter")...)
 	if r.has(enabledLink) || r.has("/usr/bin/rdma_exporter") {
 		t.Error("removed, and still there")
 	}

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	bootTime  = 60 * time.Second
-	readyTime = 60 * time.Second
+	bootTime  = 2 * time.Minute // seconds, on an idle machine
+	readyTime = 2 * time.Minute
 	poll      = 200 * time.Millisecond
 )
 
@@ -38,7 +38,7 @@ func boot(t *testing.T, r tree) system {
 	t.Helper()
 	var console bytes.Buffer
 	// timeout: the system does not outlive a test that is killed. --register=no: no systemd need run this machine.
-	nspawn := exec.Command("timeout", "-s", "KILL", "600", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no",
+	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no",
 		"--console=pipe", "--kill-signal=SIGKILL", "-D", string(r), "--boot")
 	nspawn.Stdout, nspawn.Stderr = &console, &console
 	if err := nspawn.Start(); err != nil {

@@ -170,6 +170,8 @@ func TestSchema(t *testing.T) {
 		"{state: {hostPath: var}}":                                     "hostPath",
 		"{alerting: {alertmanagers: [localhost:9093]}}":                "alertmanagers",
 		"{image: {digest: abc}}":                                       "digest",
+		"{securityContext: {privileged: true}}":                        "privileged",
+		"{podSecurityContext: {runAsUser: 7}}":                         "runAsUser",
 		"{extraArgs: [-v]}":                                            "extraArgs",
 		"{monitor: {kind: ServiceMonitor}, service: {enabled: false}}": "service.enabled=true",
 	} {
