@@ -4,6 +4,7 @@
 package scale
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -178,7 +179,7 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))
-	start(t, "/usr/bin/prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	start(t, cmp.Or(os.Getenv("PROMETHEUS"), "/usr/bin/prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
 	return prometheus("http://" + address)
 }
 
