@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -24,11 +25,12 @@ func (silent) Groups() []alerting.Group { return []alerting.Group{{Name: "g", Fi
 func FuzzRequest(f *testing.F) {
 	h, err := New(Options{
 		Rounds: rounds.New(context.Background(), rounds.Options{Host: &host.Host{Now: time.Now}, Timeout: time.Second}), MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 1,
-		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration) error { return nil }, Reload: func() error { return nil },
+		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration) error { return nil }, Reload: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		f.Fatal(err)
 	}
+	h.Ready()
 	f.Add("/metrics", "collect[]=infiniband", "gzip;q=0.5, *;q=0", "application/openmetrics-text;version=1.0.0", "10")
 	f.Add("/api/v1/rules", "type=alert&rule_name[]=x&file[]=", "", "", "-1")
 	f.Add("/-/gpu/release", "for=30m", "identity", "*/*", "NaN")
