@@ -95,7 +95,7 @@ fmt: ## format the Go code
 fuzz: ## fuzz every parser for FUZZTIME (10s)
 	@set -e; for p in $$($(GO) list ./...); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p; done; done
 
 .PHONY: e2e
 e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser, packages, the container image and emulated arm64; installs Debian packages, needs root for that

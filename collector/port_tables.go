@@ -1,8 +1,11 @@
 package collector
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -53,6 +56,10 @@ func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	var n, empty uint64
 	for _, name := range names {
 		v := r.number(dir+"/pkeys", name)
+		if v != nil && *v > math.MaxUint16 { // a P_Key has 16 bits (IBA 10.9.1.1)
+			r.issue(host.ErrGarbled(dir+"/pkeys/"+name, fmt.Appendf(nil, "%#x", *v)))
+			v = nil
+		}
 		if v == nil {
 			whole = false
 		}

@@ -87,6 +87,16 @@ func TestPKeys(t *testing.T) {
 	}
 }
 
+// TestGarbledPKeys: one that has no meaning is none, and what is short of it is no table.
+func TestGarbledPKeys(t *testing.T) {
+	for _, text := range []string{"0x18001", "0xfffffffff", "x", "-1"} {
+		r := readerOf(t, pkeyTable(16, map[int]string{0: "0xffff", 1: text}))
+		if n, table := r.pkeys(portOne); n == nil || *n != 1 || table != nil || len(r.issues) != 1 || r.issues[0].Reason != "malformed" {
+			t.Errorf("%q: %v, %v, %v", text, value(n), table, r.issues)
+		}
+	}
+}
+
 func TestPortNumbers(t *testing.T) {
 	r := readerOf(t, "-- sys/class/infiniband/a/ports/1/state --\n-- sys/class/infiniband/a/ports/2/state --\n-- sys/class/infiniband/a/ports/x --\n-- sys/class/infiniband/a/ports/0/x --\n-- sys/class/infiniband/b/fw_ver --\n")
 	if got := fmt.Sprint(r.ports("a")); got != "[1 2]" {

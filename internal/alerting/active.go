@@ -80,6 +80,20 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 	}
 }
 
+// skip leaves time in which nothing was seen out of what alerts have waited: a clock was set forward, or the machine was suspended.
+func (e *Engine) skip(unseen time.Duration) {
+	for _, m := range e.meta {
+		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
+			if a.State == rules.StatePending {
+				a.ActiveAt = a.ActiveAt.Add(unseen)
+			}
+			if !a.KeepFiringSince.IsZero() {
+				a.KeepFiringSince = a.KeepFiringSince.Add(unseen)
+			}
+		})
+	}
+}
+
 // shift moves all times of the alerts with a clock that has been set, so that they have waited as long as before.
 func (e *Engine) shift(by time.Duration) {
 	move := func(t *time.Time) {

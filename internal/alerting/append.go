@@ -26,6 +26,9 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	if err := e.moveBack(ts); err != nil {
 		return err
 	}
+	if gap := ts.Sub(e.to); !e.to.IsZero() && gap > lookback {
+		e.skip(gap - e.opts.Interval)
+	}
 	err := e.appendRound(ts, families)
 	for range inMemory {
 		if !errors.Is(err, errStore) {

@@ -363,3 +363,23 @@ func TestCloseIsBounded(t *testing.T) {
 		t.Errorf("took %s", took)
 	}
 }
+
+func FuzzParseLabels(f *testing.F) {
+	for _, pair := range []string{"cluster=a", "a=b=c", "=", "__name__=x", "0=1", "http://am:9093/x", "https://u:p@am/", "http://[::1]:1/?q"} {
+		f.Add(pair)
+	}
+	f.Fuzz(func(t *testing.T, pair string) {
+		labels, err := alerting.ParseLabels([]string{pair})
+		for name, value := range labels {
+			if err != nil || name+"="+value != pair || strings.HasPrefix(name, "__") {
+				t.Errorf("%q: %v, %v", pair, labels, err)
+			}
+		}
+		if _, twice := alerting.ParseLabels([]string{pair, pair}); twice == nil {
+			t.Errorf("%q is taken twice", pair)
+		}
+		if err := alerting.CheckURL(pair); err == nil && !strings.HasPrefix(strings.ToLower(pair), "http") {
+			t.Errorf("%q is taken for a URL", pair)
+		}
+	})
+}

@@ -189,7 +189,7 @@ func (s *store) openHere() (err error) {
 // hasSpace says whether a store can be opened: what a process that was killed has not written of its full chunks the library writes while
 // it reads the log of samples, on a goroutine of its own, where a disk that refuses ends the process.
 func hasSpace(dir string) (err error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, "space-")

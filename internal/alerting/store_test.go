@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -172,6 +173,46 @@ func TestClockSetBack(t *testing.T) {
 	}
 	if e.Stats().Degraded {
 		t.Error("degraded")
+	}
+}
+
+// TestClockSetForward: an hour that no round has seen is none in which an alert has waited, or has been kept firing.
+func TestClockSetForward(t *testing.T) {
+	down, up := gauge("state", 1, "device", "mlx5_0"), gauge("state", 4, "device", "mlx5_0")
+	for name, c := range map[string]struct {
+		before, after []*family        // rounds around the jump
+		want          []alerting.State // in those after it; "" for none
+	}{
+		"waits": {[]*family{down, down, down}, []*family{down, down, down, down, down, down, down}, []alerting.State{
+			"pending", "pending", "pending", "pending", "pending", "firing", "firing",
+		}}, // for 2m, of which 30 s were seen before
+		"fires":        {slices.Repeat([]*family{down}, 10), []*family{down, down}, []alerting.State{"firing", "firing"}},
+		"ended before": {append(slices.Repeat([]*family{down}, 10), up, up), []*family{up, up}, []alerting.State{"firing", "firing"}}, // is kept firing for 5m
+		"never was":    {[]*family{up, up}, []*family{up, up}, []alerting.State{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
+			defer closeEngine(t, e)
+			now := at(0)
+			round := func(f *family) {
+				now = now.Add(15 * time.Second)
+				step(t, e, now, f)
+			}
+			for _, f := range c.before {
+				round(f)
+			}
+			now = now.Add(time.Hour)
+			for i, f := range c.after {
+				round(f)
+				got := alerting.State("")
+				if a := e.Alerts(); len(a) == 1 {
+					got = a[0].State
+				}
+				if got != c.want[i] {
+					t.Errorf("round %d after it: %q, want %q", i, got, c.want[i])
+				}
+			}
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -88,63 +89,143 @@ func mixed(samples map[string]string, slots []*slot) (out []string) {
 	return out
 }
 
-// TestDevicesExchanged: two devices go and come back under each other's name, a hundred times, while rounds are under way. No figure is
-// that of the other, nothing stays open, no goroutine is left.
-func TestDevicesExchanged(t *testing.T) {
-	memory := "/dev/shm" // inode numbers of tmpfs rise, as those of sysfs do
-	dir, err := os.MkdirTemp(memory, "rdma_exporter-test-")
+// bay is a machine of which two NICs can be exchanged.
+type bay struct {
+	dir, template string
+	slots         []*slot
+	names         []string // of the devices in the slots
+}
+
+func newBay(t *testing.T) *bay {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "rdma_exporter-test-") // inode numbers of tmpfs rise, as those of sysfs do
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	must(t, os.CopyFS(dir, os.DirFS(tree(t, "dgx-h100-ib"))))
-
-	var slots []*slot
-	template := filepath.Join(dir, "template")
-	for i, name := range []string{"mlx5_0", "mlx5_4"} {
+	b := &bay{dir: dir, template: filepath.Join(dir, "template"), names: []string{"mlx5_0", "mlx5_4"}}
+	for i, name := range b.names {
 		real, err := filepath.EvalSymlinks(filepath.Join(dir, "sys/class/infiniband", name))
 		must(t, err)
-		slots = append(slots, &slot{dir: filepath.Dir(filepath.Dir(real)), number: 1000 * (i + 1), guid: fmt.Sprintf("0000:0000:0000:000%d", i)})
+		b.slots = append(b.slots, &slot{dir: filepath.Dir(filepath.Dir(real)), number: 1000 * (i + 1), guid: fmt.Sprintf("0000:0000:0000:000%d", i)})
 		if i == 0 {
-			must(t, os.CopyFS(template, os.DirFS(real)))
-			must(t, os.Remove(filepath.Join(template, "device")))
+			must(t, os.CopyFS(b.template, os.DirFS(real)))
+			must(t, os.Remove(filepath.Join(b.template, "device")))
 		}
-		slots[i].unplug(t, dir, name)
+		b.slots[i].unplug(t, dir, name)
 	}
-	names := []string{"mlx5_0", "mlx5_4"}
-	plug := func() {
-		for i, p := range slots {
-			p.plug(t, dir, template, names[i])
-		}
-	}
-	plug()
+	b.plug(t)
+	return b
+}
 
-	l, err := host.OpenLive(host.Paths{RootFS: dir})
-	must(t, err)
-	defer func() { must(t, l.Close()) }()
-	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
-	})
-	whole := collect(t, s)
-	exchange := func(between func()) {
-		for i, p := range slots {
-			p.unplug(t, dir, names[i])
-		}
-		between()
-		names[0], names[1] = names[1], names[0]
-		plug()
+func (b *bay) plug(t *testing.T) {
+	for i, p := range b.slots {
+		p.plug(t, b.dir, b.template, b.names[i])
 	}
+}
+
+// exchange makes the devices come back under each other's name.
+func (b *bay) exchange(t *testing.T, between func()) {
+	for i, p := range b.slots {
+		p.unplug(t, b.dir, b.names[i])
+	}
+	between()
+	b.names[0], b.names[1] = b.names[1], b.names[0]
+	b.plug(t)
+}
+
+// scheduler reads the machine as the program does; files may be in the way.
+func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*rounds.Scheduler, *host.Live) {
+	l, err := host.OpenLive(host.Paths{RootFS: b.dir})
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close()) })
+	l.Host.Files = files(l.Host.Files)
+	return rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	}), l
+}
+
+// interrupted calls before once, as a directory is about to be read.
+type interrupted struct {
+	host.Files
+	dir    string
+	before func()
+}
+
+func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
+	if before := f.before; before != nil && dir == f.dir {
+		f.before = nil
+		before()
+	}
+	return f.Files.ReadEach(dir, names, buf, each)
+}
+
+// TestExchangedWithinARead: when the counters of a device are read, another one has its name. It has no figure in that round, and its
+// own in the next one; nor does the other one that was read before.
+func TestExchangedWithinARead(t *testing.T) {
+	for _, dir := range []string{"counters", "hw_counters"} {
+		b := newBay(t)
+		files := &interrupted{dir: "sys/class/infiniband/mlx5_0/ports/1/" + dir}
+		s, l := b.scheduler(t, func(f host.Files) host.Files { files.Files = f; return files })
+		whole := collect(t, s)
+		for i := range 4 {
+			files.before = func() {
+				b.exchange(t, func() {})
+				l.Forget() // sysfs answers ENODEV for a file that was open, and the name is opened again; tmpfs keeps it
+			}
+			got := collect(t, s)
+			if files.before != nil {
+				t.Fatal("nothing was read")
+			}
+			if m := mixed(got, b.slots); m != nil {
+				t.Errorf("%s: %q", dir, m)
+			}
+			after := collect(t, s)
+			if m := mixed(after, b.slots); m != nil {
+				t.Errorf("%s, afterwards: %q", dir, m)
+			}
+			if l := lost(whole, after); i%2 == 1 && len(l) != 0 { // both are where they were
+				t.Errorf("%s, afterwards lost %q", dir, l)
+			}
+			for n, p := range b.slots { // what is kept for an hour, too, is of the other place
+				for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
+					if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q", filepath.Base(p.dir))) {
+						t.Errorf("%s, afterwards: %s of %s is not at %s", dir, metric, b.names[n], filepath.Base(p.dir))
+					}
+				}
+			}
+		}
+	}
+}
+
+// has says whether there is a series with these labels.
+func has(samples map[string]string, metric string, pairs ...string) bool {
+	for key := range samples {
+		if strings.HasPrefix(key, metric+"{") && !slices.ContainsFunc(pairs, func(p string) bool { return !strings.Contains(key, p) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDevicesExchanged: two devices go and come back under each other's name, a hundred times, while rounds are under way. No figure is
+// that of the other, nothing stays open, no goroutine is left.
+func TestDevicesExchanged(t *testing.T) {
+	b := newBay(t)
+	s, _ := b.scheduler(t, func(f host.Files) host.Files { return f })
+	whole := collect(t, s)
 	for range 2 { // what is read once only, and of a device that is missing, keeps its file open from then on
-		exchange(func() { collect(t, s) })
+		b.exchange(t, func() { collect(t, s) })
 		collect(t, s)
 	}
 	collect(t, s)
-	goroutines, files := runtime.NumGoroutine(), openBelow(t, dir)
+	goroutines, files := runtime.NumGoroutine(), openBelow(t, b.dir)
 
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(done)
 		for range 100 {
-			exchange(func() {})
+			b.exchange(t, func() {})
 		}
 	})
 	rounds := 0
@@ -155,7 +236,7 @@ func TestDevicesExchanged(t *testing.T) {
 		default:
 		}
 		got := collect(t, s)
-		if m := mixed(got, slots); m != nil {
+		if m := mixed(got, b.slots); m != nil {
 			t.Fatalf("round %d: %q", rounds, m)
 		}
 		if got[`rdma_port_state_id{device="mlx5_3",port="1"}`] != "4" {
@@ -170,7 +251,7 @@ func TestDevicesExchanged(t *testing.T) {
 		t.Errorf("afterwards lost %v", l)
 	}
 	collect(t, s)
-	if n := openBelow(t, dir); n != files {
+	if n := openBelow(t, b.dir); n != files {
 		t.Errorf("%d files are open, %d before", n, files)
 	}
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > goroutines; runtime.Gosched() {

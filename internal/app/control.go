@@ -53,7 +53,7 @@ func (k *keeper) control() (*http.Server, error) {
 		q := r.URL.Query()
 		k.answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
+	s := &http.Server{Handler: mux, ReadTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			discard(k.log, "control socket", err)

@@ -60,8 +60,8 @@ func obeyed(text string) string {
 	return ""
 }
 
-// TestNothingIsObeyed: what others have named reaches no terminal, log or alert but as text.
-func TestNothingIsObeyed(t *testing.T) {
+// TestNothingIsObeyedOfReplays: what others have named reaches no terminal, log or alert but as text.
+func TestNothingIsObeyedOfReplays(t *testing.T) {
 	running := renamed(t, "gdr-staging-live", "mlx5_0", "enp24s0np0", "gpu-12", "python3")
 	down := renamed(t, "port-down", "mlx5_5", "hgx-h200-07")
 	modules := renamed(t, "optics-zoo", "mlx5_0")
@@ -102,8 +102,8 @@ func TestNothingIsObeyed(t *testing.T) {
 	}
 }
 
-// TestNamesOnTheWire: the page, the log, and alerts with everything that is served about them.
-func TestNamesOnTheWire(t *testing.T) {
+// TestNamesOnTheWireOfReplays: the page, the log, and alerts with everything that is served about them.
+func TestNamesOnTheWireOfReplays(t *testing.T) {
 	came := make(chan []byte, 100)
 	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		b, err := io.ReadAll(r.Body)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"rdma_exporter/internal/pci"
 )
@@ -19,6 +20,9 @@ import (
 // site.OfHost before.
 func Anonymise(a *Archive) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
+	if !utf8.ValidString(a.Meta.Hostname) { // that of a header never is
+		a.Meta.Hostname = HostPseudonym
+	}
 	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
 		short, _, _ := strings.Cut(name, ".")
 		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)

@@ -307,3 +307,31 @@ b49691c7a158
 		}
 	}
 }
+
+func FuzzAnonymise(f *testing.F) {
+	f.Add([]byte(header + "-- sys/mac --\na0:88:c2:3c:4e:10\n-- nvml/gpu/0 --\nuuid: GPU-1\n-- proc/7/process --\ncommand: x\n-- sys/d/vpd @base64 --\nggA=\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := Parse(data)
+		if err != nil {
+			return
+		}
+		Anonymise(a)
+		once := format(t, a)
+		again, err := Parse([]byte(once))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, once)
+		}
+		Anonymise(again)
+		if twice := format(t, again); twice != once {
+			t.Errorf("%s\nbecame\n%s", once, twice)
+		}
+	})
+}
+
+// TestHostNameOfBytes: sethostname(2) takes any.
+func TestHostNameOfBytes(t *testing.T) {
+	a := &Archive{Meta: Meta{Hostname: "gpu\xff-1"}}
+	if Anonymise(a); a.Meta.Hostname != HostPseudonym {
+		t.Errorf("%q", a.Meta.Hostname)
+	}
+}

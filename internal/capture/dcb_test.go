@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"syscall"
@@ -96,4 +97,29 @@ func TestDCBIsPlayedAndRecorded(t *testing.T) {
 	if !strings.Contains(format(t, a), "-- dcb/eth1/ieee !") {
 		t.Error("the refusal is not written")
 	}
+}
+
+func FuzzDecodeDCB(f *testing.F) {
+	b, err := os.ReadFile("../../fixtures/sysfs/hgx-h200-roce.txtar")
+	if err != nil {
+		f.Fatal(err)
+	}
+	a, err := Parse(b)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, e := range a.Rounds[0].Entries {
+		if strings.HasPrefix(e.Path, "dcb/") {
+			f.Add(e.Data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := decodeDCB("x", data)
+		if err != nil {
+			return
+		}
+		if again, err := decodeDCB("x", encodeDCB(c)); err != nil || !reflect.DeepEqual(again, c) {
+			t.Errorf("%+v became %+v, %v", c, again, err)
+		}
+	})
 }

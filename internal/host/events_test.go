@@ -107,3 +107,17 @@ func TestNetdevsOfANetwork(t *testing.T) {
 		}
 	}
 }
+
+func FuzzNetdevs(f *testing.F) {
+	f.Add([]byte("Inter-|   Receive  |  Transmit\n face |bytes\n    lo: 1 2\n  eth0:3 4\n"), []byte(nil))
+	f.Add([]byte(":"), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str("mlx5_0"))))
+	f.Fuzz(func(t *testing.T, text, msg []byte) {
+		names := parseNetdevs(text)
+		if len(differences(names, names)) != 0 {
+			t.Errorf("%q differs from itself", names)
+		}
+		if name, _, err := parseDevice(msg); (err == nil) != (name != "") {
+			t.Errorf("%q, %v", name, err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -224,6 +225,38 @@ func TestEndedBySomebodyElse(t *testing.T) {
 		time.Sleep(nvmlFirstPause)
 		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 2 || len(errs) > 0 {
 			t.Errorf("%v %v", indexes(v), errs)
+		}
+	})
+}
+
+// TestDriverUnloaded: it goes while the exporter runs, and is no fault; when it is loaded again, the GPUs are read.
+func TestDriverUnloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lib := door(t, 2)
+		readGPUsOf(t, n)
+		if err := os.Remove(n.control); err != nil {
+			t.Fatal(err)
+		}
+		lib.mu.Lock()
+		lib.ended = true
+		lib.mu.Unlock()
+		if v, errs, _ := n.ReadGPUs(t.Context(), true); len(v.GPUs) != 0 || len(errs) == 0 {
+			t.Errorf("as it goes: %v %v", indexes(v), errs)
+		}
+		inits := lib.inits
+		for range 100 {
+			time.Sleep(15 * time.Second)
+			if v, _, err := n.ReadGPUs(t.Context(), true); len(v.GPUs) != 0 || err == nil {
+				t.Fatalf("%v, %v", indexes(v), err)
+			}
+		}
+		if _, _, err := n.ReadGPUs(t.Context(), true); !IsAbsent(err) || lib.inits != inits {
+			t.Errorf("while it is not there: %v, initialised %d times", err, lib.inits-inits)
+		}
+		put(t, filepath.Dir(n.control), filepath.Base(n.control), "")
+		time.Sleep(nvmlLastPause)
+		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 2 || len(errs) > 0 {
+			t.Errorf("loaded again: %v %v", indexes(v), errs)
 		}
 	})
 }

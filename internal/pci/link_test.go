@@ -76,3 +76,17 @@ func TestPairs(t *testing.T) {
 		t.Errorf("an upper end that does not tell: %+v", got)
 	}
 }
+
+func FuzzParseLink(f *testing.F) {
+	for _, text := range []string{"16.0 GT/s PCIe", "8 GT/s", "Unknown", "16", "255", "0", "-1 GT/s", "NaN GT/s", "1e309 GT/s"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if v := ParseSpeed(text); !(v >= 0 && v <= 1024e9) {
+			t.Errorf("%q: %g transfers per second", text, v)
+		}
+		if n := ParseWidth(text); n >= noLink {
+			t.Errorf("%q: %d lanes", text, n)
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"unicode"
+
+	"rdma_exporter/internal/check"
+)
+
+// FuzzTable: a report comes from another process, whatever that says.
+func FuzzTable(f *testing.F) {
+	for _, name := range []string{"testdata/faulty.json", "testdata/daemon.json", "testdata/failed.json"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"findings":[{"severity":"critical\u001b[2J","alert":"\r","labels":{"device":"\u202ex\n"},"annotations":{"summary":"\u009b"}}]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r check.Report
+		if json.Unmarshal(b, &r) != nil {
+			return
+		}
+		for _, verbose := range []bool{false, true} {
+			var out bytes.Buffer
+			if err := check.Table(&out, r, check.Style{Verbose: verbose}); err != nil {
+				t.Fatal(err)
+			}
+			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
+				t.Errorf("%q", out.String()[i:])
+			}
+			if n := strings.Count(out.String(), "\n"); n > 10+len(r.Findings)+len(r.NotJudged) {
+				t.Errorf("%d lines of %d findings", n, len(r.Findings))
+			}
+		}
+	})
+}
