@@ -12,7 +12,9 @@ suite=bookworm
 mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk -v suite=$suite '$2 == suite {print $1; exit}')
 [ -n "$mirror" ] || { echo "apt has no sources of $suite: this makes images of Debian $suite" >&2; exit 1; }
 
-debootstrap --variant=minbase $suite "$work/root" "$mirror" >"$work/log" || { tail "$work/log" >&2; exit 1; }
+debs=$(cd "$(dirname "$0")/../.." && pwd)/bin/debs # test/packages downloads the same ones
+mkdir -p "$debs"
+debootstrap --variant=minbase --cache-dir="$debs" $suite "$work/root" "$mirror" >"$work/log" || { tail "$work/log" >&2; exit 1; }
 
 c=$("${buildah[@]}" from scratch)
 "${buildah[@]}" add -q "$c" "$work/root" >/dev/null

@@ -37,7 +37,14 @@ func makeTree(t *testing.T, deb string) tree {
 		command(t, "cp", "-a", *ready, string(r))
 		return r
 	}
-	command(t, "debootstrap", "--variant=minbase", release, string(r), mirror(t))
+	debs, err := filepath.Abs("../../bin/debs") // test/container downloads the same ones
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(debs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command(t, "debootstrap", "--variant=minbase", "--cache-dir="+debs, release, string(r), mirror(t))
 	r.run(t, "apt-get", "update")
 	r.run(t, "apt-get", "satisfy", "-y", "--no-install-recommends", strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Depends")))
 	return r

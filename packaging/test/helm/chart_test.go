@@ -1,5 +1,5 @@
-// Package chart lints the Helm chart with Helm's own packages, holds what it renders against goldens, and decodes it strictly into the
-// types of Kubernetes and of prometheus-operator.
+// Package chart lints the Helm chart with Helm's own packages, holds what it renders against goldens, and against the types, schemas and
+// enumerations of Kubernetes and of prometheus-operator.
 package chart
 
 import (

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -31,7 +32,17 @@ var kinds = map[string]any{
 	"monitoring.coreos.com/v1 PrometheusRule": monitoringv1.PrometheusRule{},
 }
 
-// object decodes a document strictly: an unknown or doubled field, or a value of another type, is an error.
+// typed gives the object, a pointer to one of the type of value, and what is wrong with it: an unknown or doubled field, a required one that
+// is missing, a value of another type or none of those allowed.
+func typed(kind string, value any, text string) (into any, problems []error) {
+	into = reflect.New(reflect.TypeOf(value)).Interface()
+	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+		problems = append(problems, err)
+	}
+	return into, slices.Concat(problems, schemaProblems(kind, text), enumProblems("", reflect.ValueOf(into)))
+}
+
+// object is what a document, which has to be right, says.
 func object(t *testing.T, d document) any {
 	t.Helper()
 	var m struct {
@@ -60,16 +71,19 @@ func object(t *testing.T, d document) any {
 	if m.Metadata.Namespace != namespace {
 		t.Errorf("%s: namespace %s", d.template, m.Metadata.Namespace)
 	}
-	into := reflect.New(reflect.TypeOf(kind)).Interface()
-	if err := yaml.UnmarshalStrict([]byte(d.text), into); err != nil {
+	into, problems := typed(m.APIVersion+" "+m.Kind, kind, d.text)
+	for _, err := range problems {
 		t.Errorf("%s: %v\n%s", d.template, err, d.text)
 	}
 	return into
 }
 
-// TestTypes: each object is one of its kind, with every field known there.
+// TestTypes: each object is one of its kind, with every field known and every value allowed there.
 func TestTypes(t *testing.T) {
 	c := load(t)
+	if oldest := ">=" + releases[0] + ".0-0"; c.Metadata.KubeVersion != oldest {
+		t.Errorf("Chart.yaml has kubeVersion %s, and the oldest schemas are of %s", c.Metadata.KubeVersion, oldest)
+	}
 	for name, values := range sets(t) {
 		t.Run(name, func(t *testing.T) {
 			daemons := 0
@@ -83,6 +97,46 @@ func TestTypes(t *testing.T) {
 				t.Errorf("%d DaemonSets", daemons)
 			}
 		})
+	}
+}
+
+// TestWrong: TestTypes sees what a cluster would refuse.
+func TestWrong(t *testing.T) {
+	var all []document
+	for _, values := range sets(t) {
+		all = append(all, documents(t, load(t), values)...)
+	}
+	for _, test := range []struct{ kind, old, new, want string }{
+		{"apps/v1 DaemonSet", "  selector:", "  minReadySeconds: 1\n  x:", "missing property 'selector'"},
+		{"apps/v1 DaemonSet", "- name: rdma-exporter", "- image: x", "missing property 'name'"},
+		{"apps/v1 DaemonSet", "hostNetwork: true", "hostnetwork: true", "additional properties 'hostnetwork' not allowed"},
+		{"apps/v1 DaemonSet", "hostNetwork: true", "resourceClaims: []", "additional properties 'resourceClaims' not allowed"}, // Kubernetes 1.26 brings it
+		{"apps/v1 DaemonSet", "hostNetwork: true", "hostNetwork: 1", "got number, want boolean"},
+		{"apps/v1 DaemonSet", "maxUnavailable: 10%", "maxUnavailable: [1]", "got array, want integer"},
+		{"apps/v1 DaemonSet", "type: RollingUpdate", "type: Rolling", `UpdateStrategy.Type is "Rolling"`},
+		{"apps/v1 DaemonSet", "imagePullPolicy: IfNotPresent", "imagePullPolicy: Sometimes", `].ImagePullPolicy is "Sometimes"`},
+		{"apps/v1 DaemonSet", "type: Directory}", "type: Folder}", `HostPath.Type is "Folder"`},
+		{"v1 Service", "port: 10879, ", "", "missing property 'port'"},
+		{"v1 Service", "protocol: TCP", "protocol: tcp", `Ports[0].Protocol is "tcp"`},
+		{"networking.k8s.io/v1 NetworkPolicy", "[Ingress]", "[ingress]", `PolicyTypes[0] is "ingress"`},
+		{"networking.k8s.io/v1 NetworkPolicy", "port: 10879", "port: {}", "got object, want integer"},
+		{"monitoring.coreos.com/v1 PodMonitor", "  selector:", "  namespaceSelector:", "missing property 'selector'"},
+		{"monitoring.coreos.com/v1 PodMonitor", "scheme: http", "scheme: ftp", "scheme': value must be one of 'http'"},
+		{"monitoring.coreos.com/v1 ServiceMonitor", "interval: 15s", "interval: 15 s", "'15 s' does not match pattern"},
+		{"monitoring.coreos.com/v1 PrometheusRule", "- name:", "- limit: 1 #", "missing property 'name'"},
+	} {
+		version, name, _ := strings.Cut(test.kind, " ")
+		i := slices.IndexFunc(all, func(d document) bool {
+			return strings.Contains(d.text, "apiVersion: "+version+"\nkind: "+name+"\n") && strings.Contains(d.text, test.old)
+		})
+		if i < 0 {
+			t.Errorf("no %s with %q", test.kind, test.old)
+			continue
+		}
+		_, problems := typed(test.kind, kinds[test.kind], strings.Replace(all[i].text, test.old, test.new, 1))
+		if text := errors.Join(problems...); text == nil || !strings.Contains(text.Error(), test.want) {
+			t.Errorf("%s: %s for %s: %v", test.kind, test.new, test.old, text)
+		}
 	}
 }
 
