@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"internal/expect", "internal/blind"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
 	{"internal/host", "internal/gdr"},
-	{"internal/linkmode", "internal/lldp", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards", "docs/runbooks"},
+	{"internal/linkmode", "internal/lldp", "internal/mad", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/transceiver", "internal/transceiver/dump"},
 }
 
@@ -40,7 +40,7 @@ var bans = []struct {
 	{"syscall", []string{"internal/host", "internal/capture", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "the door is the only way to the kernel; capture uses errnos, state locks its directory, alerting asks whose a folder is, the command signals"},
 	{"os", []string{"internal/host", "internal/capture", "internal/state", "internal/app", "internal/alerting", "cmd/rdma_exporter"}, "the door opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
-	{"unsafe", []string{"internal/host"}, "for one ioctl that libraries make otherwise; nothing else needs it"},
+	{"unsafe", []string{"internal/host"}, "for ioctls that no library makes, or makes otherwise; nothing else needs it"},
 }
 
 // imports lists the imports of all packages of the program, tests and generators left out.

@@ -1,0 +1,237 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/mad"
+)
+
+// Management datagrams of user space go through /dev/infiniband/umadN (include/uapi/rdma/ib_user_mad.h), a file for each port. Whoever can
+// open one can send any datagram, so that it is root's; what this program sends, package mad decides.
+const (
+	umadClass    = "sys/class/infiniband_mad"
+	umadDev      = "dev/infiniband"
+	umadABI      = 5
+	umadRegister = 0xc0281b04 // IB_USER_MAD_REGISTER_AGENT2: _IOWR(0x1b, 4, struct ib_user_mad_reg_req2)
+	umadPKey     = 0x1b03     // IB_USER_MAD_ENABLE_PKEY: the header has a P_Key index
+
+	umadHeader = 64 // struct ib_user_mad_hdr
+	umadQKey   = 0x80010000
+)
+
+// umadAgent is struct ib_user_mad_reg_req2.
+type umadAgent struct {
+	id             uint32 // by the kernel
+	qpn            uint32
+	class, version uint8
+	_              uint16
+	flags          uint32
+	methods        [2]uint64 // of requests to receive: none
+	oui            uint32
+	rmppVersion    uint8
+	_              [3]uint8
+}
+
+// umad is a mad.Transport.
+type umad struct {
+	file   *os.File
+	agents map[uint8]uint32 // by class
+}
+
+// MADPort is a local port through which datagrams can go.
+type MADPort struct {
+	Device string
+	Port   int
+	file   string
+}
+
+// OpenMAD opens a port for management datagrams. An empty device, or port 0, is the first that is ACTIVE, or has a link at least.
+func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
+	t, err := openTree(p)
+	if err != nil {
+		return nil, MADPort{}, err
+	}
+	defer t.close()
+	found, err := chooseMAD(t, device, port)
+	if err != nil {
+		return nil, MADPort{}, err
+	}
+	name := path.Join(umadDev, found.file)
+	fd, err := t.open(name, unix.O_RDWR|unix.O_NONBLOCK)
+	if err != nil {
+		return nil, found, madError(&Error{"open", name, err})
+	}
+	u := &umad{file: os.NewFile(uintptr(fd), name), agents: map[uint8]uint32{}}
+	if err := u.register(); err != nil {
+		return nil, found, errors.Join(&Error{"register with", name, err}, u.file.Close())
+	}
+	return u, found, nil
+}
+
+func madError(err error) error {
+	remedy := "is the kernel's module ib_umad loaded, and the device in this container?"
+	if NotPermitted(err) {
+		remedy = "run as root, or with CAP_DAC_OVERRIDE, or let the file's group be that of the program"
+	}
+	return fmt.Errorf("%w: %s", err, remedy)
+}
+
+// chooseMAD finds the file of a port.
+func chooseMAD(files Files, device string, port int) (MADPort, error) {
+	names, err := files.List(umadClass)
+	if err != nil {
+		return MADPort{}, madError(err)
+	}
+	if abi, err := readText(files, umadClass, "abi_version"); err != nil || abi != strconv.Itoa(umadABI) {
+		return MADPort{}, fmt.Errorf("%s/abi_version is %q: this program speaks %d", umadClass, abi, umadABI)
+	}
+	best, rank := MADPort{}, 0
+	var there []string
+	for _, name := range names {
+		if !strings.HasPrefix(name, "umad") {
+			continue
+		}
+		p := MADPort{file: name}
+		p.Device, err = readText(files, umadClass+"/"+name, "ibdev")
+		number, err2 := readText(files, umadClass+"/"+name, "port")
+		p.Port, _ = strconv.Atoi(number)
+		if err != nil || err2 != nil {
+			continue
+		}
+		r := madRank(files, p)
+		if r > 0 {
+			there = append(there, fmt.Sprintf("%s/%d", p.Device, p.Port))
+		}
+		if (device == "" || device == p.Device) && (port == 0 || port == p.Port) && r > rank {
+			best, rank = p, r
+		}
+	}
+	if rank == 0 {
+		return MADPort{}, fmt.Errorf("no InfiniBand port for management datagrams is device %q, port %d (empty and 0 being any): there are %v", device, port, there)
+	}
+	return best, nil
+}
+
+// madRank is how good a port is: 0 it is not InfiniBand, 1 without a link, 2 before the subnet manager has come, 3 ACTIVE.
+func madRank(files Files, p MADPort) int {
+	dir := fmt.Sprintf("%s/%s/ports/%d", classDir, p.Device, p.Port)
+	layer, err := readText(files, dir, "link_layer")
+	if err != nil || layer != "InfiniBand" {
+		return 0
+	}
+	state, err := readText(files, dir, "state")
+	switch {
+	case err != nil, strings.HasPrefix(state, "1:"), strings.HasPrefix(state, "0:"):
+		return 1
+	case strings.HasPrefix(state, "4:"):
+		return 3
+	}
+	return 2
+}
+
+func readText(files Files, dir, name string) (string, error) {
+	b, err := files.ReadIn(dir, name, nil)
+	return strings.TrimSpace(string(b)), err
+}
+
+// register makes an agent for each class that is asked: answers come to the agent that has sent the request.
+func (u *umad) register() error {
+	raw, err := u.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, umadPKey, 0); errno != 0 {
+			failed = errno
+			return
+		}
+		for _, class := range []uint8{mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance} {
+			a := &umadAgent{class: class, version: 1, qpn: qpOf(class)}
+			if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, umadRegister, uintptr(unsafe.Pointer(a))); errno != 0 {
+				failed = fmt.Errorf("class %#02x: %w", class, errno)
+				return
+			}
+			u.agents[class] = a.id
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+// qpOf is the queue pair of a class (IBA 13.5.1).
+func qpOf(class uint8) uint32 {
+	if class == mad.ClassPerformance {
+		return 1
+	}
+	return 0
+}
+
+// Send hands a datagram to the kernel, which forgets the transaction after the time-out.
+func (u *umad) Send(d *mad.Datagram, timeout time.Duration) error {
+	var b [umadHeader + mad.Size]byte
+	encodeUMAD(b[:], d, u.agents[d.Class()], timeout)
+	if _, err := u.file.Write(b[:]); err != nil {
+		return &Error{"send through", u.file.Name(), causeOf(err)}
+	}
+	return nil
+}
+
+// encodeUMAD writes struct ib_user_mad: the host's byte order, but for what goes on the wire.
+func encodeUMAD(b []byte, d *mad.Datagram, agent uint32, timeout time.Duration) {
+	binary.NativeEndian.PutUint32(b, agent)
+	binary.NativeEndian.PutUint32(b[8:], uint32(timeout.Milliseconds()))
+	binary.BigEndian.PutUint32(b[20:], d.QP)
+	if d.QP != 0 {
+		binary.BigEndian.PutUint32(b[24:], umadQKey)
+	}
+	binary.BigEndian.PutUint16(b[28:], d.LID)
+	binary.NativeEndian.PutUint16(b[56:], d.PKeyIndex)
+	copy(b[umadHeader:], d.MAD[:])
+}
+
+// Receive waits for an answer. What comes back from the kernel unanswered is none.
+func (u *umad) Receive(d *mad.Datagram) error {
+	var b [umadHeader + 2048]byte // Omni-Path has datagrams of that size
+	for {
+		n, err := u.file.Read(b[:])
+		if err != nil {
+			return &Error{"receive through", u.file.Name(), causeOf(err)}
+		}
+		if decodeUMAD(b[:n], d) {
+			return nil
+		}
+	}
+}
+
+// decodeUMAD is false for a datagram that is not an answer: status is ETIMEDOUT where a request got none.
+func decodeUMAD(b []byte, d *mad.Datagram) bool {
+	if len(b) < umadHeader+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
+		return false
+	}
+	*d = mad.Datagram{QP: binary.BigEndian.Uint32(b[20:]), LID: binary.BigEndian.Uint16(b[28:]), PKeyIndex: binary.NativeEndian.Uint16(b[56:])}
+	copy(d.MAD[:], b[umadHeader:])
+	return true
+}
+
+// causeOf takes the errno out of an error of a file, whose name is told beside it.
+func causeOf(err error) error {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return err
+}
+
+// Close lets go of the agents and ends Receive.
+func (u *umad) Close() error { return u.file.Close() }

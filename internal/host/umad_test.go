@@ -1,0 +1,122 @@
+package host
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"rdma_exporter/internal/mad"
+)
+
+// madMachine has a file for each port that its lines name: "DEVICE/PORT LINK_LAYER STATE".
+func madMachine(t *testing.T, ports ...string) (string, *Live) {
+	t.Helper()
+	dir, l := machine(t)
+	put(t, dir, "sys/class/infiniband_mad/abi_version", "5\n")
+	for i, p := range ports {
+		f := strings.SplitN(p, " ", 3)
+		device, port, _ := strings.Cut(f[0], "/")
+		put(t, dir, fmt.Sprintf("sys/class/infiniband_mad/umad%d/ibdev", i), device+"\n")
+		put(t, dir, fmt.Sprintf("sys/class/infiniband_mad/umad%d/port", i), port+"\n")
+		put(t, dir, "sys/class/infiniband/"+device+"/ports/"+port+"/link_layer", f[1]+"\n")
+		put(t, dir, "sys/class/infiniband/"+device+"/ports/"+port+"/state", f[2]+"\n")
+	}
+	return dir, l
+}
+
+func TestChooseMAD(t *testing.T) {
+	ports := []string{"mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 1: DOWN", "mlx5_2/1 InfiniBand 2: INIT", "mlx5_3/1 InfiniBand 4: ACTIVE", "mlx5_4/2 InfiniBand 4: ACTIVE"}
+	for _, tt := range []struct {
+		ports  []string
+		device string
+		port   int
+		want   string // or of the error
+	}{
+		{ports, "", 0, "mlx5_3/1 umad3"},
+		{ports[:3], "", 0, "mlx5_2/1 umad2"},
+		{ports[:2], "", 0, "mlx5_1/1 umad1"},
+		{ports, "mlx5_1", 0, "mlx5_1/1 umad1"},
+		{ports, "mlx5_4", 2, "mlx5_4/2 umad4"},
+		{ports, "", 2, "mlx5_4/2 umad4"},
+		{ports, "mlx5_0", 0, `no InfiniBand port for management datagrams is device "mlx5_0", port 0 (empty and 0 being any): there are [mlx5_1/1 mlx5_2/1 mlx5_3/1 mlx5_4/2]`},
+		{ports, "mlx5_3", 2, `no InfiniBand port for management datagrams is device "mlx5_3", port 2`},
+		{nil, "", 0, `no InfiniBand port for management datagrams is device "", port 0 (empty and 0 being any): there are []`},
+	} {
+		_, l := madMachine(t, tt.ports...)
+		p, err := chooseMAD(l.Files, tt.device, tt.port)
+		got := fmt.Sprintf("%s/%d %s", p.Device, p.Port, p.file)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s/%d of %d: %s, want %s", tt.device, tt.port, len(tt.ports), got, tt.want)
+		}
+	}
+}
+
+func TestOpenMADFails(t *testing.T) {
+	dir, _ := machine(t)
+	_, _, err := OpenMAD(Paths{RootFS: dir}, "", 0)
+	if err == nil || !strings.Contains(err.Error(), "list sys/class/infiniband_mad: no such file or directory: is the kernel's module ib_umad loaded") {
+		t.Error(err)
+	}
+	dir, _ = madMachine(t, "mlx5_0/1 InfiniBand 4: ACTIVE")
+	_, _, err = OpenMAD(Paths{RootFS: dir}, "", 0)
+	if !errors.Is(err, syscall.ENOENT) || !strings.Contains(err.Error(), "open dev/infiniband/umad0") {
+		t.Error(err)
+	}
+	put(t, dir, "dev/infiniband/umad0", "not a device")
+	_, p, err := OpenMAD(Paths{RootFS: dir}, "", 0)
+	if !errors.Is(err, syscall.ENOTTY) || !strings.Contains(err.Error(), "register with dev/infiniband/umad0") || p.Device != "mlx5_0" {
+		t.Error(p, err)
+	}
+	if n := descriptors(t, dir); n > 8 { // of the two machines of this test
+		t.Errorf("%d descriptors are open", n)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband_mad/abi_version"), []byte("6\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6": this program speaks 5`) {
+		t.Error(err)
+	}
+}
+
+// TestUMADLayout holds what the kernel is handed to include/uapi/rdma/ib_user_mad.h.
+func TestUMADLayout(t *testing.T) {
+	if size := unsafe.Sizeof(umadAgent{}); size != umadRegister>>16&0x3fff {
+		t.Errorf("struct ib_user_mad_reg_req2 has %d bytes", size)
+	}
+	d := mad.Datagram{LID: 0x1234, QP: 1, PKeyIndex: 2}
+	d.MAD[0], d.MAD[255] = 1, 9
+	var got [umadHeader + mad.Size]byte
+	encodeUMAD(got[:], &d, 3, 1500*time.Millisecond)
+	var want [umadHeader + mad.Size]byte
+	for at, v := range map[int]byte{23: 1, 24: 0x80, 25: 1, 28: 0x12, 29: 0x34, 64: 1, 319: 9} {
+		want[at] = v
+	}
+	binary.NativeEndian.PutUint32(want[0:], 3)
+	binary.NativeEndian.PutUint32(want[8:], 1500)
+	binary.NativeEndian.PutUint16(want[56:], 2)
+	if !bytes.Equal(got[:], want[:]) {
+		t.Errorf("got  %x\nwant %x", got, want)
+	}
+	var back mad.Datagram
+	if !decodeUMAD(got[:], &back) || back != d {
+		t.Errorf("%+v, want %+v", back, d)
+	}
+	if decodeUMAD(got[:umadHeader+24], &back) {
+		t.Error("a request that came back is no answer")
+	}
+	binary.NativeEndian.PutUint32(got[4:], uint32(syscall.ETIMEDOUT))
+	if decodeUMAD(got[:], &back) {
+		t.Error("a request that timed out is no answer")
+	}
+}

@@ -1,0 +1,230 @@
+package mad
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wire is a transport whose far end is a function. What it returns comes back; nil is lost.
+type wire struct {
+	agent func(*Datagram) *Datagram
+	delay time.Duration
+
+	back chan *Datagram
+	once sync.Once
+	gone chan struct{}
+
+	mu              sync.Mutex
+	sent, now, most int
+}
+
+func newWire(agent func(*Datagram) *Datagram) *wire {
+	return &wire{agent: agent, back: make(chan *Datagram, 100), gone: make(chan struct{})}
+}
+
+func (w *wire) Send(d *Datagram, timeout time.Duration) error {
+	w.mu.Lock()
+	w.sent++
+	w.now++
+	w.most = max(w.most, w.now)
+	w.mu.Unlock()
+	a, delay := w.agent(d), w.delay
+	go func() {
+		time.Sleep(delay)
+		w.mu.Lock()
+		w.now--
+		w.mu.Unlock()
+		if a != nil {
+			w.back <- a
+		}
+	}()
+	return nil
+}
+
+func (w *wire) Receive(d *Datagram) error {
+	select {
+	case a := <-w.back:
+		*d = *a
+		return nil
+	case <-w.gone:
+		return io.ErrClosedPipe
+	}
+}
+
+func (w *wire) Close() error {
+	w.once.Do(func() { close(w.gone) })
+	return nil
+}
+
+func TestClientRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := 2
+		w := newWire(nil)
+		w.agent = func(d *Datagram) *Datagram {
+			if lost--; lost >= 0 {
+				return nil
+			}
+			return answerTo(d, 0, []byte("leaf-1"))
+		}
+		c := NewClient(w, Options{Timeout: time.Second, Retries: 2})
+		defer c.Close()
+		start := time.Now()
+		if name, err := c.NodeDescription(t.Context(), Local()); name != "leaf-1" || err != nil {
+			t.Errorf("%q %v", name, err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+		lost = 100
+		_, err := c.NodeInfo(t.Context(), ToLID(4))
+		if !errors.Is(err, ErrTimeout) || err.Error() != "ask lid 4 for NodeInfo: no answer" {
+			t.Error(err)
+		}
+		if got, want := c.Stats(), (Stats{Sent: 6, Timeouts: 5}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+}
+
+// TestClientLate: an answer to an attempt that was given up is not the answer to another request.
+func TestClientLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		w := newWire(nil)
+		w.delay = 1500 * time.Millisecond
+		w.agent = func(d *Datagram) *Datagram {
+			n++
+			return answerTo(d, 0, []byte(strings.Repeat("x", n)))
+		}
+		c := NewClient(w, Options{Timeout: time.Second, Retries: 1})
+		defer c.Close()
+		if _, err := c.NodeDescription(t.Context(), Local()); !errors.Is(err, ErrTimeout) {
+			t.Error(err)
+		}
+		w.delay = 0
+		if name, err := c.NodeDescription(t.Context(), Local()); name != "xxx" || err != nil {
+			t.Errorf("%q %v", name, err)
+		}
+		time.Sleep(time.Minute) // for what is still on its way
+	})
+}
+
+func TestClientBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		c := NewClient(newWire(func(d *Datagram) *Datagram {
+			n++
+			if n == 1 {
+				return answerTo(d, statusBusy, nil)
+			}
+			return answerTo(d, 3<<2, nil)
+		}), Options{Retries: 5})
+		defer c.Close()
+		_, err := c.SwitchInfo(t.Context(), Local())
+		var status StatusError
+		if !errors.As(err, &status) || n != 2 {
+			t.Errorf("%v after %d", err, n)
+		}
+	})
+}
+
+func TestClientBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(func(d *Datagram) *Datagram { return answerTo(d, 0, nil) })
+		w.delay = 100 * time.Millisecond
+		c := NewClient(w, Options{InFlight: 3})
+		var all sync.WaitGroup
+		ask := func(n int) time.Duration {
+			start := time.Now()
+			for range n {
+				all.Go(func() {
+					if _, err := c.NodeInfo(t.Context(), Local()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			return time.Since(start)
+		}
+		if took := ask(30); took != time.Second || w.most != 3 {
+			t.Errorf("30 requests took %s, %d at a time", took, w.most)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+
+		w = newWire(w.agent)
+		c = NewClient(w, Options{Rate: 100})
+		defer c.Close()
+		if took := ask(burst + 200); took < 1990*time.Millisecond || took > 2*time.Second {
+			t.Errorf("took %s at 100 a second", took)
+		}
+		time.Sleep(time.Hour)
+		if took := ask(burst + 100); took < 990*time.Millisecond || took > time.Second {
+			t.Errorf("took %s after a pause", took)
+		}
+	})
+}
+
+func TestClientEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := NewClient(newWire(func(*Datagram) *Datagram { return nil }), Options{Timeout: time.Hour, InFlight: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		results := make(chan error, 3)
+		for range 3 {
+			go func() {
+				_, err := c.NodeInfo(ctx, Local())
+				results <- err
+			}()
+		}
+		synctest.Wait()
+		cancel()
+		for range 3 {
+			if err := <-results; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		go func() {
+			_, err := c.NodeInfo(t.Context(), Local())
+			results <- err
+		}()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-results; !errors.Is(err, io.ErrClosedPipe) {
+			t.Error(err)
+		}
+		if _, err := c.NodeInfo(t.Context(), Local()); !errors.Is(err, io.ErrClosedPipe) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestClientCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []uint8
+		c := NewClient(newWire(func(d *Datagram) *Datagram {
+			asked = append(asked, d.MAD[17])
+			return answerTo(d, 0, []byte{64 + 7: 5})
+		}), Options{})
+		defer c.Close()
+		for _, tt := range []struct {
+			info PerformanceInfo
+			want string
+		}{
+			{PerformanceInfo{}, "\x12"}, {PerformanceInfo{Extended: true}, "\x1d\x12"}, {PerformanceInfo{Extended: true, ExtendedErrors: true}, "\x1d"},
+		} {
+			asked = nil
+			if _, err := c.Counters(t.Context(), ToLID(1), 3, tt.info); err != nil || string(asked) != tt.want {
+				t.Errorf("%+v: asked %x, %v", tt.info, asked, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package mad
+
+import "encoding/binary"
+
+// Attributes of performance management (IBA 16.1).
+const (
+	attrClassPortInfo        = 0x0001
+	attrPortCounters         = 0x0012
+	attrPortCountersExtended = 0x001d
+)
+
+// Counter is a counter of a port, by the names of PortCounters (IBA 16.1.3.5).
+type Counter int
+
+// The counters.
+const (
+	SymbolErrors Counter = iota
+	LinkErrorRecoveries
+	LinkDowned
+	ReceiveErrors
+	ReceiveRemotePhysicalErrors
+	ReceiveSwitchRelayErrors
+	TransmitDiscards
+	TransmitConstraintErrors
+	ReceiveConstraintErrors
+	LocalLinkIntegrityErrors
+	ExcessiveBufferOverrunErrors
+	VL15Dropped
+	TransmitWait // ticks
+	TransmitData // words of 4 bytes
+	ReceiveData  // words of 4 bytes
+	NumCounters
+)
+
+// place is where a counter stands: in PortCounters by its first bit, in PortCountersExtended by its first byte.
+type place struct {
+	bit, width uint // width 0: not taken from there
+	extended   uint
+}
+
+// places follow IBA 16.1.3.5 and 16.1.4.11. The 32 bits of data in PortCounters fill within a second and stay full: they tell nothing.
+var places = [NumCounters]place{
+	SymbolErrors:                 {32, 16, 72},
+	LinkErrorRecoveries:          {48, 8, 80},
+	LinkDowned:                   {56, 8, 88},
+	ReceiveErrors:                {64, 16, 96},
+	ReceiveRemotePhysicalErrors:  {80, 16, 104},
+	ReceiveSwitchRelayErrors:     {96, 16, 112},
+	TransmitDiscards:             {112, 16, 120},
+	TransmitConstraintErrors:     {128, 8, 128},
+	ReceiveConstraintErrors:      {136, 8, 136},
+	LocalLinkIntegrityErrors:     {152, 4, 144},
+	ExcessiveBufferOverrunErrors: {156, 4, 152},
+	VL15Dropped:                  {176, 16, 160},
+	TransmitWait:                 {320, 32, 168},
+	TransmitData:                 {0, 0, 8},
+	ReceiveData:                  {0, 0, 16},
+}
+
+// Bits of ClassPortInfo's masks (IBA 16.1.2.1).
+const (
+	capExtendedWidth       = 1 << 9  // CapabilityMask: PortCountersExtended
+	capExtendedWidthNoIETF = 1 << 10 // the same without unicast and multicast
+	capTransmitWait        = 1 << 12
+	cap2ExtendedErrors     = 1 << 1 // CapabilityMask2: errors of 64 bits in PortCountersExtended
+)
+
+// PerformanceInfo says what an agent of performance management tells: ClassPortInfo (IBA 13.4.8.1).
+type PerformanceInfo struct {
+	Extended       bool // PortCountersExtended: data of 64 bits
+	ExtendedErrors bool // errors and the transmit wait of 64 bits, too
+	TransmitWait   bool // in PortCounters
+}
+
+func decodePerformanceInfo(b []byte) PerformanceInfo {
+	mask, mask2 := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])>>5
+	extended := mask&(capExtendedWidth|capExtendedWidthNoIETF) != 0
+	return PerformanceInfo{Extended: extended, ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0}
+}
+
+// Counters are the counters of a port that were told.
+type Counters struct {
+	values [NumCounters]uint64
+	known  uint32
+}
+
+// Get returns a counter; false where it was not told.
+func (c *Counters) Get(k Counter) (uint64, bool) { return c.values[k], c.known&(1<<k) != 0 }
+
+func (c *Counters) set(k Counter, v uint64) {
+	c.values[k] = v
+	c.known |= 1 << k
+}
+
+// readShort takes what PortCounters has. Its counters stop at their ends.
+func (c *Counters) readShort(b []byte, info PerformanceInfo) {
+	for k, at := range places {
+		if at.width == 0 || Counter(k) == TransmitWait && !info.TransmitWait {
+			continue
+		}
+		word := binary.BigEndian.Uint32(b[at.bit/32*4:])
+		c.set(Counter(k), uint64(word<<(at.bit%32)>>(32-at.width)))
+	}
+}
+
+// readExtended takes what PortCountersExtended has.
+func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
+	for k, at := range places {
+		if at.width == 0 || info.ExtendedErrors {
+			c.set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
+		}
+	}
+}

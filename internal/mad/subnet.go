@@ -1,0 +1,157 @@
+package mad
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// Attributes of subnet management (IBA 14.2.5).
+const (
+	attrNodeDescription = 0x0010
+	attrNodeInfo        = 0x0011
+	attrSwitchInfo      = 0x0012
+	attrPortInfo        = 0x0015
+	attrSMInfo          = 0x0020
+)
+
+// NodeType is what a node is (IBA 14.2.5.3).
+type NodeType uint8
+
+// The types of nodes.
+const (
+	ChannelAdapter NodeType = 1
+	Switch         NodeType = 2
+	Router         NodeType = 3
+)
+
+func (t NodeType) String() string {
+	switch t {
+	case ChannelAdapter:
+		return "channel_adapter"
+	case Switch:
+		return "switch"
+	case Router:
+		return "router"
+	}
+	return "unknown"
+}
+
+// NodeInfo is the attribute of that name (IBA 14.2.5.3).
+type NodeInfo struct {
+	Type       NodeType
+	Ports      int // port 0 of a switch is not counted
+	SystemGUID uint64
+	GUID       uint64
+	PortGUID   uint64
+	DeviceID   uint16
+	VendorID   uint32
+	LocalPort  int // that the request came in by
+}
+
+func decodeNodeInfo(b []byte) NodeInfo {
+	return NodeInfo{
+		Type: NodeType(b[2]), Ports: int(b[3]),
+		SystemGUID: binary.BigEndian.Uint64(b[4:]), GUID: binary.BigEndian.Uint64(b[12:]), PortGUID: binary.BigEndian.Uint64(b[20:]),
+		DeviceID: binary.BigEndian.Uint16(b[30:]), LocalPort: int(b[36]), VendorID: binary.BigEndian.Uint32(b[36:]) & 0xffffff,
+	}
+}
+
+// decodeNodeDescription takes the text up to its end (IBA 14.2.5.2). It is what somebody wrote: not valid UTF-8, maybe.
+func decodeNodeDescription(b []byte) string {
+	text, _, _ := bytes.Cut(b, []byte{0})
+	return string(bytes.TrimSpace(text))
+}
+
+// SwitchInfo is of the attribute of that name (IBA 14.2.5.4).
+type SwitchInfo struct {
+	// Changed: the state of a port has changed since the subnet manager has cleared this.
+	Changed bool
+	LFTTop  uint16 // LinearFDBTop: the highest LID that is forwarded
+}
+
+func decodeSwitchInfo(b []byte) SwitchInfo {
+	return SwitchInfo{LFTTop: binary.BigEndian.Uint16(b[6:]), Changed: b[11]&0x04 != 0}
+}
+
+// PortState is a port's logical state (IBA 14.2.5.6, PortState).
+type PortState uint8
+
+// The states. All else of a port that is down means nothing (C14-24.2.1), its physical state excepted.
+const (
+	PortDown   PortState = 1
+	PortInit   PortState = 2
+	PortArmed  PortState = 3
+	PortActive PortState = 4
+)
+
+// PhysicalLinkUp is a PortPhysicalState (IBA 14.2.5.6).
+const PhysicalLinkUp = 5
+
+// Bits of CapabilityMask (IBA 14.2.5.6). Switches have it at port 0 only.
+const (
+	capIsSM           = 1 << 1
+	capExtendedSpeeds = 1 << 14
+)
+
+// PortInfo is of the attribute of that name (IBA 14.2.5.6).
+type PortInfo struct {
+	LID           uint16
+	SMLID         uint16 // of the master subnet manager
+	Capabilities  uint32
+	State         PortState
+	PhysicalState uint8
+	Supported     Link
+	Enabled       Link
+	Active        Link
+}
+
+// Up says whether datagrams of subnet management pass.
+func (p *PortInfo) Up() bool { return p.PhysicalState == PhysicalLinkUp && p.State > PortDown }
+
+// IsSM says whether a subnet manager has registered at the port.
+func (p *PortInfo) IsSM() bool { return p.Capabilities&capIsSM != 0 }
+
+func decodePortInfo(b []byte) PortInfo {
+	p := PortInfo{
+		LID: binary.BigEndian.Uint16(b[16:]), SMLID: binary.BigEndian.Uint16(b[18:]), Capabilities: binary.BigEndian.Uint32(b[20:]),
+		State: PortState(b[32] & 15), PhysicalState: b[33] >> 4,
+		Enabled:   Link{Widths(b[29]), Speeds(b[35] & baseSpeeds)},
+		Supported: Link{Widths(b[30]), Speeds(b[32] >> 4 & baseSpeeds)},
+		Active:    Link{Widths(b[31]), Speeds(b[35] >> 4 & baseSpeeds)},
+	}
+	// A port of a switch but 0 has no mask. What it does not have is 0 there.
+	if p.Capabilities == 0 || p.Capabilities&capExtendedSpeeds != 0 {
+		p.Active.Speeds |= Speeds(b[62]>>4)<<extendedShift | Speeds(b[56]>>5&1)<<extended2Shift
+		p.Supported.Speeds |= Speeds(b[62]&15)<<extendedShift | Speeds(b[56]>>3&1)<<extended2Shift
+		p.Enabled.Speeds |= Speeds(b[56]&1) << extended2Shift
+		if enabled := b[63] & 31; enabled != noExtended {
+			p.Enabled.Speeds |= Speeds(enabled&extendedSpeeds) << extendedShift
+		}
+	}
+	return p
+}
+
+// SMState is what a subnet manager is doing (IBA 14.2.5.13).
+type SMState uint8
+
+// The states.
+const (
+	SMNotActive   SMState = 0
+	SMDiscovering SMState = 1
+	SMStandby     SMState = 2
+	SMMaster      SMState = 3
+)
+
+// SMInfo is the attribute of that name (IBA 14.2.5.13), without its key.
+type SMInfo struct {
+	GUID     uint64 // of its port
+	Activity uint32 // rises while it works
+	Priority int
+	State    SMState
+}
+
+func decodeSMInfo(b []byte) SMInfo {
+	return SMInfo{
+		GUID: binary.BigEndian.Uint64(b), Activity: binary.BigEndian.Uint32(b[16:]), Priority: int(b[20] >> 4), State: SMState(b[20] & 15),
+	}
+}
