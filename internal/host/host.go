@@ -29,6 +29,8 @@ type Host struct {
 	Events Events
 	// LLDP is nil where Events is.
 	LLDP LLDP
+	// Subnet is nil where there is nothing to ask: a copied tree.
+	Subnet Subnet
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.

@@ -30,6 +30,7 @@ func OpenLive(p Paths) (*Live, error) {
 		l.rdma.leader = t.leader
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
 		l.Events, l.LLDP = NewEvents(t, EventBuffer), NewLLDP(t)
+		l.Subnet = subnetAsker{t}
 		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
 	}
 	return l, nil
