@@ -34,6 +34,8 @@ func Anonymise(a *Archive, cabled ...string) {
 				e.Data = []byte(p.addresses(string(e.Data)))
 			case e.Kind == File && isLLDP(e.Path):
 				e.Data = p.frames(e.Data)
+			case e.Kind == File && isSubnet(e.Path):
+				e.Data = p.link(e.Path, e.Data)
 			case e.Kind == File && isBareID(e.Path):
 				e.Data = []byte(p.bare(string(e.Data)))
 			case e.Kind == File && path.Base(e.Path) == "vpd":

@@ -31,7 +31,7 @@ func neighbours(b []byte) (out []lldp.Neighbour) {
 	return out
 }
 
-// Systems gives pseudonyms to systems: to those that frames in the archive name, and some more. One with its domain and without is the same.
+// Systems gives pseudonyms to systems: to those that frames and answers in the archive name, and some more. One with its domain and without is the same.
 func Systems(a *Archive, more ...string) map[string]string {
 	names := map[string]bool{}
 	for _, s := range more {
@@ -39,6 +39,9 @@ func Systems(a *Archive, more ...string) map[string]string {
 	}
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
+			if l, err := decodeLink(e.Path, e.Data); e.Kind == File && isSubnet(e.Path) && err == nil && l.FarGUID != "" {
+				names[shortName(l.System())] = true
+			}
 			if e.Kind != File || !isLLDP(e.Path) {
 				continue
 			}

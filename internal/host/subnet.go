@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/mad"
@@ -11,9 +13,9 @@ import (
 
 // Subnet asks the ends of InfiniBand links, a directed hop away at most.
 type Subnet interface {
-	// Link asks both ends of a port's link for attributes of subnet management (IBA 14.2.5): four datagrams, all of them Get, through the
+	// Ends asks both ends of a port's link for attributes of subnet management (IBA 14.2.5): four datagrams, all of them Get, through the
 	// port's umad, which is root's. Of a link that is down the far end is not there, which is no error.
-	Link(ctx context.Context, device string, port int) (IBLink, error)
+	Ends(ctx context.Context, device string, port int) (IBLink, error)
 }
 
 // IBLink is what the ends of a link say; nil or empty where there is no far end. Widths and speeds are sets as mad.Widths and mad.Speeds
@@ -25,6 +27,20 @@ type IBLink struct {
 	FarPort              *uint64 // NodeInfo.LocalPortNum
 	FarGUID              string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
 	FarDescription       string  // NodeDescription
+}
+
+// managed is how a switch of NVIDIA that has a management system describes itself: MF0;NAME:MODEL/UNIT.
+var managed = regexp.MustCompile(`^MF0;([^:]+):`)
+
+// System is what the far node is called. Switches without a management system are all described by their kind: those by their GUID as well.
+func (l *IBLink) System() string {
+	if m := managed.FindStringSubmatch(l.FarDescription); m != nil {
+		return m[1]
+	}
+	if l.FarDescription == "" || strings.HasSuffix(l.FarDescription, "Mellanox Technologies") {
+		return strings.TrimSpace(l.FarDescription + " " + l.FarGUID)
+	}
+	return l.FarDescription
 }
 
 // Common is what both ends have enabled.
@@ -42,7 +58,7 @@ const subnetTimeout = 200 * time.Millisecond
 // subnetAsker asks through the machine's own ports.
 type subnetAsker struct{ tree *tree }
 
-func (s subnetAsker) Link(ctx context.Context, device string, port int) (IBLink, error) {
+func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink, error) {
 	t, _, err := openMAD(s.tree, device, port)
 	if err != nil {
 		return IBLink{}, err
