@@ -64,8 +64,8 @@ type Neighbour struct {
 	Netdev    string `json:"netdev,omitempty"`
 	System    string `json:"system"`
 	Port      string `json:"port_id,omitempty"`
-	Source    string `json:"source"`              // lldp, cabling
-	Miscabled *bool  `json:"miscabled,omitempty"` // where the configuration file says where the cable ends, and LLDP where it does
+	Source    string `json:"source"`              // lldp, subnet, cabling
+	Miscabled *bool  `json:"miscabled,omitempty"` // where the configuration file says where the cable ends, and the network where it does
 }
 
 // ports lists the ports of all devices.
