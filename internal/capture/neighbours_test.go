@@ -2,9 +2,11 @@ package capture
 
 import (
 	"encoding/binary"
+	"reflect"
 	"strings"
 	"testing"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/lldp"
 )
 
@@ -47,5 +49,39 @@ func TestAnonymiseNeighbours(t *testing.T) {
 	}
 	if SystemIn(Systems(a, "x"), "SWITCH-2.example.com") == "" {
 		t.Error("a name with its domain is another")
+	}
+}
+
+// TestLinkAnswers: what the far end calls itself is foreign text, and comes back as it was.
+func TestLinkAnswers(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	for _, l := range []host.IBLink{
+		{},
+		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f)},
+		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), FarWidths: n(2), FarSpeeds: n(0), FarType: n(2), FarPort: n(31), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "MF0;ib-leaf-1:MQM9700/U1"},
+		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "a: b%\n-- c --\x00\xff"},
+		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de"},
+	} {
+		got, err := decodeLink("x", encodeLink(l))
+		if err != nil || !reflect.DeepEqual(got, l) {
+			t.Errorf("%+v, %v, want %+v", got, err, l)
+		}
+	}
+	for _, text := range []string{"far_port: x\n", "far_description: %zz\n", "far_port\n"} {
+		if l, err := decodeLink("x", []byte(text)); err == nil {
+			t.Errorf("%q: %+v", text, l)
+		}
+	}
+}
+
+// TestAnonymiseLink: the far end of an InfiniBand link is the one that the configuration names.
+func TestAnonymiseLink(t *testing.T) {
+	a := &Archive{Rounds: []Round{{Entries: []Entry{{
+		Path: "subnet/mlx5_0/1/link", Data: []byte("far_port: 31\nfar_guid: b83f:d203:007a:7b70\nfar_description: MF0;secret-leaf:MQM9700/U1\n"),
+	}}}}}
+	Anonymise(a, "secret-leaf.secret.com", "another")
+	l, err := decodeLink("x", a.Rounds[0].Entries[0].Data)
+	if err != nil || l.System() != "switch-2" || *l.FarPort != 31 || strings.Contains(l.FarGUID, "7a:7b") {
+		t.Errorf("%+v, %v", l, err)
 	}
 }
