@@ -15,13 +15,20 @@ func TestAnonymiseNeighbours(t *testing.T) {
 	var b []byte
 	for _, tlvs := range [][]lldp.TLV{
 		{
-			{Type: lldp.TypeChassisID, Value: []byte("\x04\x9c\x05\x91\x7a\x7b\x70")}, {Type: lldp.TypePortID, Value: []byte("\x07etp4a")}, {Type: lldp.TypeTTL, Value: []byte{0, 120}},
-			{Type: lldp.TypeSystemName, Value: []byte("Secret-Leaf.secret.com")}, {Type: lldp.TypeSystemDescription, Value: []byte("secret software")},
-			{Type: lldp.TypeCapabilities, Value: []byte{0, 0x14, 0, 0x14}}, {Type: lldp.TypeManagementAddress, Value: []byte("\x05\x01\x7a\x7b\x70\x03\x02\x00\x00\x00\x02\x00")},
-			{Type: lldp.TypePortDescription, Value: []byte("Ethernet24")}, {Type: 127, Value: []byte("secret")},
+			{Type: lldp.TypeChassisID, Value: []byte("\x04\x9c\x05\x91\x7a\x7b\x70")},
+			{Type: lldp.TypePortID, Value: []byte("\x07etp4a")},
+			{Type: lldp.TypeTTL, Value: []byte{0, 120}},
+			{Type: lldp.TypeSystemName, Value: []byte("Secret-Leaf.secret.com")},
+			{Type: lldp.TypeSystemDescription, Value: []byte("secret software")},
+			{Type: lldp.TypeCapabilities, Value: []byte{0, 0x14, 0, 0x14}},
+			{Type: lldp.TypeManagementAddress, Value: []byte("\x05\x01\x7a\x7b\x70\x03\x02\x00\x00\x00\x02\x00")},
+			{Type: lldp.TypePortDescription, Value: []byte("Ethernet24")},
+			{Type: 127, Value: []byte("secret")},
 		},
 		{
-			{Type: lldp.TypeChassisID, Value: []byte("\x07secret-dpu")}, {Type: lldp.TypePortID, Value: []byte("\x03\x9c\x05\x91\x7a\x7b\x70")}, {Type: lldp.TypeTTL, Value: []byte{0, 120}},
+			{Type: lldp.TypeChassisID, Value: []byte("\x07secret-dpu")},
+			{Type: lldp.TypePortID, Value: []byte("\x03\x9c\x05\x91\x7a\x7b\x70")},
+			{Type: lldp.TypeTTL, Value: []byte{0, 120}},
 			{Type: lldp.TypePortDescription, Value: []byte("secret words 1")},
 		},
 	} {

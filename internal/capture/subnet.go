@@ -18,8 +18,12 @@ func isSubnet(name string) bool { return strings.HasPrefix(name, "subnet/") }
 
 func linkFields(l *host.IBLink) []field {
 	return []field{
-		{"own_widths", &l.OwnWidths, true}, {"own_speeds", &l.OwnSpeeds, true}, {"far_widths", &l.FarWidths, true}, {"far_speeds", &l.FarSpeeds, true},
-		{"far_type", &l.FarType, false}, {"far_port", &l.FarPort, false},
+		{"own_widths", &l.OwnWidths, true},
+		{"own_speeds", &l.OwnSpeeds, true},
+		{"far_widths", &l.FarWidths, true},
+		{"far_speeds", &l.FarSpeeds, true},
+		{"far_type", &l.FarType, false},
+		{"far_port", &l.FarPort, false},
 	}
 }
 

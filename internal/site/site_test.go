@@ -186,8 +186,11 @@ func TestCable(t *testing.T) {
 		s    Subject
 		want *Cable
 	}{
-		{rail, &Cable{c.Cabling[1].Match, "leaf-2", "Ethernet1/7"}}, {other, &Cable{c.Cabling[0].Match, "leaf-1", ""}},
-		{far, &Cable{c.Cabling[2].Match, "3", "12"}}, {device, &c.Cabling[0]}, {Subject{Hostname: "cpu"}, nil},
+		{rail, &Cable{c.Cabling[1].Match, "leaf-2", "Ethernet1/7"}},
+		{other, &Cable{c.Cabling[0].Match, "leaf-1", ""}},
+		{far, &Cable{c.Cabling[2].Match, "3", "12"}},
+		{device, &c.Cabling[0]},
+		{Subject{Hostname: "cpu"}, nil},
 	} {
 		if got := c.Cable(x.s); !reflect.DeepEqual(got, x.want) {
 			t.Errorf("%+v: %+v, want %+v", x.s, got, x.want)
