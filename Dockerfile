@@ -1,27 +1,56 @@
-FROM golang:1.26-bookworm AS build
+# Builds on the machine's own architecture for that of the image, amd64 or arm64:
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
+#   buildah build --format docker --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
+
+# Go and a C compiler on Debian, and the same Debian without them.
+ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
+# glibc: the library of the GPUs' driver, which the NVIDIA runtime puts into the container, is linked against it.
+ARG RUNTIME_IMAGE=docker.io/library/debian:bookworm-slim
+
+FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
+ARG TARGETARCH
+# NVML is reached through cgo, which needs a C compiler for the other architecture.
+RUN if [ "${TARGETARCH:=$(go env GOHOSTARCH)}" != "$(go env GOHOSTARCH)" ]; then \
+      case "$TARGETARCH" in \
+        amd64) packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;; \
+        arm64) packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;; \
+        *) echo "the image is made for amd64 and arm64, not for '$TARGETARCH'" >&2; exit 1 ;; \
+      esac; \
+      apt-get update && apt-get install -y --no-install-recommends $packages && rm -rf /var/lib/apt/lists/*; \
+    fi
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=unknown
 ARG REVISION=unknown
-RUN CGO_ENABLED=1 go build -trimpath -ldflags "-s -w \
+RUN if [ "${TARGETARCH:=$(go env GOHOSTARCH)}" != "$(go env GOHOSTARCH)" ]; then \
+      case "$TARGETARCH" in amd64) export CC=x86_64-linux-gnu-gcc ;; arm64) export CC=aarch64-linux-gnu-gcc ;; esac; \
+    fi; \
+    CGO_ENABLED=1 GOOS=linux GOARCH="$TARGETARCH" CGO_CFLAGS="-O2 -g -Wno-deprecated-declarations" \
+    go build -trimpath -buildvcs=false -ldflags "-s -w \
       -X github.com/prometheus/common/version.Version=${VERSION} \
       -X github.com/prometheus/common/version.Revision=${REVISION}" \
-      -o /rdma_exporter ./cmd/rdma_exporter
+      -o /out/rdma_exporter ./cmd/rdma_exporter && mkdir /out/state && \
+    go run ./packaging/thirdparty -arch "$TARGETARCH" -o /out/THIRD_PARTY
 
-# glibc: libraries of the host's drivers are linked against it.
-FROM debian:bookworm-slim
+# Nothing runs in this stage: it may be of another architecture.
+FROM ${RUNTIME_IMAGE}
+COPY --from=build /src/LICENSE /out/THIRD_PARTY /usr/share/doc/rdma_exporter/
+# A volume that is mounted here for the first time gets the owner.
+COPY --from=build --chown=65532:65532 /out/state /var/lib/rdma_exporter
+COPY --from=build /out/rdma_exporter /usr/local/bin/rdma_exporter
+USER 65532:65532
+EXPOSE 10879
+ENTRYPOINT ["/usr/local/bin/rdma_exporter"]
+# Finds the exporter of this container by its command line, so that it knows address, path and TLS.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["/usr/local/bin/rdma_exporter", "healthy"]
+ARG RUNTIME_IMAGE
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="rdma_exporter" \
-      org.opencontainers.image.description="Health of the RDMA fabric for Prometheus" \
+      org.opencontainers.image.description="Health of RDMA fabrics for Prometheus" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
-      org.opencontainers.image.revision="${REVISION}"
-COPY LICENSE /usr/share/doc/rdma_exporter/LICENSE
-COPY --from=build /rdma_exporter /usr/local/bin/rdma_exporter
-USER 65532:65532
-EXPOSE 10879
-# No HEALTHCHECK: address, TLS and authentication are flags that a check in the image cannot know. Probe /-/healthy.
-ENTRYPOINT ["/usr/local/bin/rdma_exporter"]
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.base.name="${RUNTIME_IMAGE}"

@@ -2,13 +2,19 @@
 
 GO        ?= go
 BIN       := bin
-VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# A semantic version, which packages and charts need as well; a checkout without a tag of a version is before all of them.
+TAG       := $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo v0.0.0-0.g$$(git rev-parse --short HEAD 2>/dev/null))
+VERSION   ?= $(TAG:v%=%)
 REVISION  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# All that is built bears the time of its commit: the same source makes the same bytes.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
+export SOURCE_DATE_EPOCH
 V         := github.com/prometheus/common/version
-LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION)
-BUILD     := $(GO) build -trimpath -ldflags '$(LDFLAGS)'
+LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y-%m-%dT%H:%M:%SZ)
+BUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 10s
+NODES     ?= 1000
 # The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
 # one of them does: those tests run without it.
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -26,6 +32,10 @@ help: ## list the targets
 .PHONY: build
 build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
+
+.PHONY: packages
+packages: $(BIN)/nfpm ## build deb and rpm into bin/dist, for ARCHES (amd64 arm64), with NVML and without; packaging/packages.sh installs the compilers
+	VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
 
 .PHONY: run
 run: ## build and serve this host's fabric; without an RDMA device, the recorded demo node
@@ -53,21 +63,27 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) test ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
+	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
+	cd packaging/test && $(GO) test ./helm -run Golden -update
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool ## linters, promtool, pint, amtool, generated files
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/...
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
 	$(GO) run ./docs/gen -check
+	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
+	$(GO) run ./packaging/changelog
+	$(BIN)/actionlint -shellcheck= -pyflakes=
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
-	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml
+	cd packaging/test && $(GO) vet ./... && $(GO) test ./...
+	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
 	$(BIN)/promtool test rules rules/tests/*.test.yml
-	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central
+	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
@@ -82,7 +98,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
+e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual machine, Prometheus, Alertmanager, a browser, packages, the container image and emulated arm64; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -90,6 +106,11 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, Promet
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
+	test/packages/packages.sh
+	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 15m ./test/packages
+	test/container/packages.sh
+	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
@@ -104,9 +125,79 @@ bench: build ## cost of a scrape, side by side with node_exporter
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
 
+.PHONY: scale
+scale: ## what a fleet of NODES (1000) costs a central Prometheus: half an hour, both processors, 12 GiB
+	test/alerting/packages.sh
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
+
+.PHONY: dist
+dist: ## build all that a release has into bin/dist, with SHA256SUMS
+	rm -rf $(DIST)
+	$(MAKE) $(ARTEFACTS)
+	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
+
+.PHONY: dist-test
+dist-test: ## build and run the binaries of all processors and flavours, arm64 emulated; read the man page, try the completions; installs Debian packages
+	test/dist/packages.sh
+	$(MAKE) binaries
+	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_FLAVOURS='$(FLAVOURS)' RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
+
+.PHONY: dist-check
+dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
+	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+JITTER ?= -for 1m -blocks 3
+.PHONY: jitter
+jitter: build ## what a thread that only computes notices of the exporter, off and on; JITTER has the flags of test/noise
+	@machine=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
+	  echo "No RDMA device on this host: the exporter reads the files of a recorded DGX H100."; machine="-machine fixtures/sysfs/dgx-h100-ib.txtar"; fi; \
+	$(GO) run ./test/noise -exporter $(BIN)/rdma_exporter $$machine $(JITTER)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(BIN)
+
+# What a release has. A target that puts files into $(DIST) is added to ARTEFACTS.
+DIST      := $(BIN)/dist
+ARCHES    ?= amd64 arm64
+FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
+ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
+             $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz \
+             packages
+GCC_amd64 := x86_64-linux-gnu-gcc
+GCC_arm64 := aarch64-linux-gnu-gcc
+arch      = $(firstword $(subst -, ,$*))
+cgo       = $(if $(findstring nogpu,$*),0,1)
+# tarball packs the folder $(2) of $(1).
+tarball   = tar -C $(1) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r-w,a+X --mtime=@$(SOURCE_DATE_EPOCH) -c $(2) | gzip -9n >$@
+
+# The binary of a flavour, and what it holds of others: $(DIST)/build/linux-arm64-nogpu/rdma_exporter.
+.PRECIOUS: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
+.PHONY: binaries
+binaries: $(FLAVOURS:%=$(DIST)/build/linux-%/rdma_exporter) $(FLAVOURS:%=$(DIST)/build/linux-%/THIRD_PARTY)
+
+$(DIST)/build/linux-%/rdma_exporter: FORCE
+	GOOS=linux GOARCH=$(arch) CGO_ENABLED=$(cgo) CC=$(GCC_$(arch)) $(BUILD) -o $@ ./cmd/rdma_exporter
+
+$(DIST)/build/linux-%/THIRD_PARTY: FORCE
+	mkdir -p $(@D)
+	$(GO) run ./packaging/thirdparty -arch $(arch) -cgo=$(cgo) -o $@
+
+$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/slurm packaging/man packaging/completions
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+$(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+$(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE
+	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE dashboards/*.json
+	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+.PHONY: FORCE
+FORCE:
 
 $(BIN)/promtool: tools/prometheus/go.mod
 	$(GO) build -tags remove_all_sd -modfile=tools/prometheus/go.mod -o $@ github.com/prometheus/prometheus/cmd/promtool
@@ -116,3 +207,9 @@ $(BIN)/pint: tools/pint/go.mod
 
 $(BIN)/amtool: tools/alertmanager/go.mod
 	$(GO) build -modfile=tools/alertmanager/go.mod -o $@ github.com/prometheus/alertmanager/cmd/amtool
+
+$(BIN)/actionlint: tools/actionlint/go.mod
+	$(GO) build -modfile=tools/actionlint/go.mod -o $@ github.com/rhysd/actionlint/cmd/actionlint
+
+$(BIN)/nfpm: tools/nfpm/go.mod
+	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm

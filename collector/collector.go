@@ -4,10 +4,9 @@
 package collector
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"regexp"
-	"slices"
 	"time"
 
 	"rdma_exporter/internal/expect"
@@ -140,17 +139,25 @@ func (o Options) wanted(device string) bool {
 	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
-// statesOf forgets what is kept of devices that are gone, and returns what is kept of those that are there, new ones among them. The
-// result belongs to a round, which may outlast the next one.
-func statesOf[T any](kept map[string]*T, names []string, fresh func() *T) map[string]*T {
-	maps.DeleteFunc(kept, func(name string, _ *T) bool { return !slices.Contains(names, name) })
-	states := make(map[string]*T, len(names))
+// kept is what a collector keeps of devices between rounds, by name. It is forgotten with the device: names are given again.
+type kept[T any] struct {
+	states        map[string]*T
+	registrations map[string]uint64
+}
+
+// of forgets what is kept of devices that are gone or have registered again, and returns what is kept of those that are there, new ones
+// among them. The result belongs to a round, which may outlast the next one.
+func (k *kept[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
+	states, registrations := make(map[string]*T, len(names)), make(map[string]uint64, len(names))
 	for _, name := range names {
-		if kept[name] == nil {
-			kept[name] = fresh()
+		registration := h.Registration(name)
+		state := k.states[name]
+		if state == nil || registration != k.registrations[name] && registration != 0 {
+			state = fresh()
 		}
-		states[name] = kept[name]
+		states[name], registrations[name] = state, cmp.Or(registration, k.registrations[name])
 	}
+	k.states, k.registrations = states, registrations
 	return states
 }
 

@@ -24,7 +24,7 @@ const (
 // ethernet reads what the netdevs of RDMA ports count.
 type ethernet struct {
 	Options
-	devices map[string]*ethState
+	devices kept[ethState]
 	samples *pfcSampler
 }
 
@@ -34,7 +34,6 @@ type ethState struct {
 	netdevs []*ethNetdev
 
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 // ethNetdev is what outlives a round of one netdev.
@@ -53,7 +52,7 @@ type ethNetdev struct {
 }
 
 func newEthernet(o Options) *Collector {
-	c := &ethernet{Options: o, devices: map[string]*ethState{}}
+	c := &ethernet{Options: o}
 	if c.wires == nil {
 		c.wires = newWires()
 	}
@@ -75,7 +74,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *ethState { return &ethState{} })
+	states := c.devices.of(h, names, func() *ethState { return &ethState{} })
 	eachDevice(ctx, h, n, "ethernet", names, func(r *reader, name string) ([]snapshot.NetdevCounters, bool) {
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.NetdevCounters) {
@@ -88,7 +87,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 
 func (c *ethernet) readDevice(r *reader, name string, st *ethState) []snapshot.NetdevCounters {
 	r.begin(host.SourceIdentity)
-	r.keep(&st.quarantine, &st.inode)
+	r.quarantine = &st.quarantine
 	if st.at.IsZero() || r.due(st.at) {
 		c.learn(r, name, st)
 	}

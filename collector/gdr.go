@@ -46,7 +46,7 @@ const treeInterval = time.Hour
 // gpuDirect keeps what was read of the machine, of its GPUs and of each device.
 type gpuDirect struct {
 	Options
-	devices map[string]*gdrState
+	devices kept[gdrState]
 	machine gdrHost
 	tree    gdrGPUs
 	jobs    gdrJobs
@@ -62,7 +62,7 @@ type gdrState struct {
 }
 
 func newGDR(o Options) *Collector {
-	c := &gpuDirect{Options: o, devices: map[string]*gdrState{}, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
+	c := &gpuDirect{Options: o, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
 	return &Collector{
 		Name:    "gdr",
 		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
@@ -106,7 +106,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
 	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
-	states := statesOf(c.devices, names, func() *gdrState { return &gdrState{} })
+	states := c.devices.of(h, names, func() *gdrState { return &gdrState{} })
 	eachDevice(ctx, h, n, "gdr", names, func(r *reader, name string) (gdrNIC, bool) {
 		st := states[name]
 		if now := r.now(); st.at.IsZero() || now.Sub(st.at) >= treeInterval && r.deferrable() {

@@ -42,10 +42,11 @@ type health struct {
 	lastAt  time.Time
 }
 
-// devlinkDevice is a devlink device, and when it was looked up.
+// devlinkDevice is a devlink device, and when and for which registration of its RDMA device it was looked up.
 type devlinkDevice struct {
-	at        time.Time
-	bus, name string
+	at           time.Time
+	registration uint64
+	bus, name    string
 }
 
 func newHealth(o Options) *Collector {
@@ -143,9 +144,10 @@ func (c *health) lookUp(r *reader, names []string) {
 		}
 	}
 	for _, name := range names {
-		if d, ok := c.devices[name]; !ok || now.Sub(d.at) >= slowInterval {
+		registration := r.h.Registration(name)
+		if d, ok := c.devices[name]; !ok || now.Sub(d.at) >= slowInterval || d.registration != registration {
 			bus, device := r.devlinkOf(name)
-			c.devices[name] = devlinkDevice{now, bus, device}
+			c.devices[name] = devlinkDevice{now, registration, bus, device}
 		}
 	}
 }

@@ -29,7 +29,7 @@ var (
 // hwCounters keeps which driver a device has: the names mean what it says.
 type hwCounters struct {
 	Options
-	devices map[string]*hwState
+	devices kept[hwState]
 }
 
 // hwState belongs to the lane of its device.
@@ -43,7 +43,6 @@ type hwState struct {
 	nvlink  bool         // it manages NVLink switches: nothing is asked
 
 	order      map[string]hwNames // by directory
-	identity   uint64             // of the device's directory
 	quarantine quarantine
 }
 
@@ -52,7 +51,7 @@ func newHWState() *hwState {
 }
 
 func newHWCounters(o Options) *Collector {
-	c := &hwCounters{Options: o, devices: map[string]*hwState{}}
+	c := &hwCounters{Options: o}
 	return &Collector{
 		Name:    "hwcounters",
 		Help:    "counters of the RDMA transport: retransmissions, congestion notification, errors of requests",
@@ -69,7 +68,7 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, newHWState)
+	states := c.devices.of(h, names, newHWState)
 	eachDevice(ctx, h, n, "hwcounters", names, func(r *reader, name string) (snapshot.DeviceCounters, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.DeviceCounters) {
@@ -80,11 +79,6 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 
 func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {
 	r.begin(host.SourceIdentity)
-	if r.another(&st.identity) {
-		identity := st.identity
-		*st = *newHWState()
-		st.identity = identity
-	}
 	r.quarantine = &st.quarantine
 	dir := classDir + "/" + name
 	if len(st.ports) == 0 || r.due(st.at) {
@@ -117,10 +111,6 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 			stats = st.files(r, portDir(name, n)+"/hw_counters")
 		}
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], InfiniBand: st.ib[n], Stats: stats})
-	}
-	if goneMeanwhile(r, name) {
-		st.ports, r.issues = nil, nil
-		return snapshot.DeviceCounters{}, false
 	}
 	return d, true
 }

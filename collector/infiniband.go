@@ -61,7 +61,7 @@ var (
 // infiniBand keeps what outlives a round: slow facts, and what was seen before.
 type infiniBand struct {
 	Options
-	devices map[string]*deviceState
+	devices kept[deviceState]
 	ports   map[deviceKey]map[int]*portHistory
 	judged  judged
 	absent  absent
@@ -82,12 +82,11 @@ type deviceState struct {
 	numbers []int // of its ports; none while the kernel is still making them
 	ports   map[int]*portState
 
-	identity   uint64 // of the device's directory
 	quarantine quarantine
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, devices: map[string]*deviceState{}, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
+	c := &infiniBand{Options: o, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -111,7 +110,13 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	c.fabric.begin()
 	c.forget(h, names)
 	c.readGPUs(ctx, h)
-	states := statesOf(c.devices, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
+	before := c.devices.states
+	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
+	for name, st := range states {
+		if st != before[name] { // another device
+			delete(c.last, name)
+		}
+	}
 	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name], gpus)
@@ -130,9 +135,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 
 // forget drops the state of devices that are gone; a device that comes back is read afresh.
 func (c *infiniBand) forget(h *host.Host, names []string) {
-	for name := range c.devices {
+	for name := range c.devices.states {
 		if !slices.Contains(names, name) {
-			delete(c.devices, name)
 			delete(c.last, name)
 			h.Budget.Forget(name)
 			c.gpusAt = time.Time{}
@@ -169,9 +173,6 @@ func keyOf(d *snapshot.Device) deviceKey {
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
 func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
 	r.begin(host.SourceIdentity)
-	if r.another(&st.identity) { // names may be exchanged
-		*st = deviceState{ports: map[int]*portState{}, identity: st.identity}
-	}
 	r.quarantine = &st.quarantine
 	if len(st.numbers) == 0 || r.due(st.at) {
 		if _, err := r.h.Files.List(classDir + "/" + name); err != nil {
@@ -198,10 +199,6 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))
 	}
-	if goneMeanwhile(r, name) {
-		st.numbers, r.issues = nil, nil
-		return snapshot.Device{}, false
-	}
 	return d, true
 }
 
@@ -211,15 +208,6 @@ func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) 
 		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})
 	}
 	return out
-}
-
-// goneMeanwhile tells a device that went during its read from one whose reads fail.
-func goneMeanwhile(r *reader, name string) bool {
-	if !slices.ContainsFunc(r.issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Gone) || i.Reason == string(host.Absent) }) {
-		return false
-	}
-	_, err := r.h.Files.List(classDir + "/" + name)
-	return err != nil && host.IsAbsent(err)
 }
 
 func emitInfiniBand(n *snapshot.Node, s Sink) {

@@ -50,7 +50,7 @@ const (
 // neighbours learns what is at the far end of each link.
 type neighbours struct {
 	Options
-	devices map[string]*neighbourDevice
+	devices kept[neighbourDevice]
 	heard   *heard
 }
 
@@ -76,7 +76,7 @@ type etherLink struct {
 }
 
 func newNeighbours(o Options) *Collector {
-	c := &neighbours{Options: o, devices: map[string]*neighbourDevice{}, heard: newHeard()}
+	c := &neighbours{Options: o, heard: newHeard()}
 	return &Collector{
 		Name:    "neighbour",
 		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from the subnet with --collector.neighbour.subnet, from --config.file",
@@ -104,7 +104,7 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.heard.forget(names)
 	c.common.forget(names)
-	states := statesOf(c.devices, names, func() *neighbourDevice { return &neighbourDevice{} })
+	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
 	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(readings []neighbourReading) {
@@ -137,10 +137,6 @@ func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (ou
 				out.links[nd.Name] = r.etherLink(nd.Name)
 			}
 		}
-	}
-	if goneMeanwhile(r, name) {
-		st.at, r.issues = time.Time{}, nil
-		return neighbourReading{}, false
 	}
 	st.last, st.at, st.issues = out, r.now(), slices.Clone(r.issues)
 	if !whole {

@@ -70,7 +70,7 @@ var (
 // pcie keeps what was read of each device and of the GPUs: links change when somebody changes hardware, and errors are judged over minutes.
 type pcie struct {
 	Options
-	devices map[string]*pciePath
+	devices kept[pciePath]
 	ways    gpuWays
 }
 
@@ -82,7 +82,7 @@ type pciePath struct {
 }
 
 func newPCIe(o Options) *Collector {
-	c := &pcie{Options: o, devices: map[string]*pciePath{}}
+	c := &pcie{Options: o}
 	return &Collector{
 		Name:    "pcie",
 		Help:    "PCIe links between RDMA devices or GPUs and their root ports: speed, width, bandwidth, errors",
@@ -99,7 +99,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *pciePath { return &pciePath{} })
+	states := c.devices.of(h, names, func() *pciePath { return &pciePath{} })
 	gpus := make(chan gpuPaths, 1)
 	go func() { gpus <- c.gpuPaths(ctx, h) }() // a GPU that has fallen off its bus holds no device up
 	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {

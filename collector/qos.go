@@ -13,7 +13,7 @@ import (
 // qos keeps what changes with a configuration only.
 type qos struct {
 	Options
-	devices map[string]*qosDevice
+	devices kept[qosDevice]
 }
 
 // qosDevice belongs to the lane of its device.
@@ -24,7 +24,6 @@ type qosDevice struct {
 	ports map[int]*qosPort
 
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 // qosNetdev is what is known of a netdev.
@@ -48,7 +47,7 @@ type qosReading struct {
 }
 
 func newQoS(o Options) *Collector {
-	c := &qos{Options: o, devices: map[string]*qosDevice{}}
+	c := &qos{Options: o}
 	return &Collector{
 		Name:    "qos",
 		Help:    "lossless configuration of RDMA ports: priority flow control, priorities, traffic classes, congestion notification",
@@ -65,7 +64,7 @@ func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
+	states := c.devices.of(h, names, func() *qosDevice { return &qosDevice{state: map[string]*qosNetdev{}, ports: map[int]*qosPort{}} })
 	eachDevice(ctx, h, n, "qos", names, func(r *reader, name string) (qosReading, bool) {
 		return states[name].read(r, name)
 	}, func(readings []qosReading) {
@@ -93,7 +92,7 @@ func (c *qos) section(readings []qosReading) *snapshot.QoS {
 // read reads one device. Virtual functions and sub-functions have the configuration of their port, which is not theirs.
 func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	r.begin(host.SourceIdentity)
-	r.keep(&st.quarantine, &st.inode)
+	r.quarantine = &st.quarantine
 	if st.at.IsZero() || r.due(st.at) {
 		var whole bool
 		if st.id, whole = r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical}, "Ethernet"); whole {
@@ -109,10 +108,6 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 		for j := range p.Netdev {
 			out.netdevs = append(out.netdevs, st.readNetdev(r, p.Number, p.Netdev[j].Name))
 		}
-	}
-	if goneMeanwhile(r, name) {
-		st.at, r.issues = time.Time{}, nil
-		return qosReading{}, false
 	}
 	return out, true
 }

@@ -47,6 +47,9 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			mu.Unlock()
 			res.value, res.ok = read(&r, names[i])
 			r.end()
+			if r.used && h.Replaced(names[i]) { // what was read may be of two devices, and what failed is no fault
+				res.ok, r.issues = false, nil
+			}
 			res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
 			leave()
 			mu.Lock()
@@ -94,6 +97,7 @@ type reader struct {
 	// What is being asked, how often in this group of reads, since when, and the time of the groups before.
 	source host.Source
 	asked  int
+	used   bool // something was asked at all
 	since  time.Time
 	spent  time.Duration
 	mayAsk *bool // whether what can wait may be read in this round; nil until it is looked up
@@ -122,7 +126,7 @@ func (r *reader) settle(now time.Time) {
 	r.h.Meter.Begin(r.source, r.source.Lock(), r.asked)
 	r.h.Meter.Spend(r.source, r.source.Lock(), took)
 	r.spent += took
-	r.asked, r.since = 0, now
+	r.asked, r.used, r.since = 0, true, now
 }
 
 // underRTNL makes n requests of a source that take rtnl. After an error what f gives must not be looked at: it may still be at
@@ -131,7 +135,7 @@ func (r *reader) underRTNL(s host.Source, n int, f func()) error {
 	if r.asked > 0 {
 		r.settle(time.Now())
 	}
-	r.source = s
+	r.source, r.used = s, true
 	err := r.h.UnderRTNL(r.ctx, s, r.device, n, f)
 	r.since = time.Now()
 	if err != nil {
@@ -145,7 +149,7 @@ func (r *reader) apart(s host.Source, f func()) {
 	if r.asked > 0 {
 		r.settle(time.Now())
 	}
-	r.source = s
+	r.source, r.used = s, true
 	f()
 	r.since = time.Now()
 }
@@ -170,32 +174,6 @@ func (r *reader) deferrable() bool {
 // due says whether facts that were read at a time are to be read again. What was never read is, in any case.
 func (r *reader) due(at time.Time) bool {
 	return at.IsZero() || r.now().Sub(at) >= slowInterval && r.deferrable()
-}
-
-// another says whether the device is another one than that of the known identity, which it brings up to date. It is for collectors
-// that read files of the device in each round.
-func (r *reader) another(known *uint64) bool {
-	id, err := r.h.Files.Identity(classDir + "/" + r.device)
-	if err != nil || id == *known {
-		return false
-	}
-	before := *known
-	*known = id
-	return before != 0
-}
-
-// keep uses a device's quarantine. A device that has registered again is another one.
-func (r *reader) keep(q *quarantine, identity *uint64) {
-	r.quarantine = q
-	if len(q.groups) == 0 { // nothing to release; the identity is that of the first failure
-		*identity = 0
-		return
-	}
-	id, err := r.h.Files.Identity(classDir + "/" + r.device)
-	if err == nil && *identity != 0 && id != *identity {
-		*q, id = quarantine{}, 0
-	}
-	*identity = id
 }
 
 // issue notes a failed read. A canceled one has its own report.

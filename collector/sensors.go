@@ -32,7 +32,7 @@ const sensorInterval = 30 * time.Second
 // sensors keeps what was read of each device.
 type sensors struct {
 	Options
-	devices map[string]*sensorState
+	devices kept[sensorState]
 }
 
 // sensorState belongs to the lane of its device.
@@ -42,11 +42,10 @@ type sensorState struct {
 	channels    []string // temp1, temp2, …
 	last        snapshot.DeviceSensors
 	quarantine  quarantine
-	inode       uint64
 }
 
 func newSensors(o Options) *Collector {
-	c := &sensors{Options: o, devices: map[string]*sensorState{}}
+	c := &sensors{Options: o}
 	return &Collector{
 		Name:    "sensors",
 		Help:    "temperature sensors of adapters",
@@ -63,10 +62,10 @@ func (c *sensors) read(ctx context.Context, h *host.Host, n *snapshot.Node, done
 		done(err)
 		return
 	}
-	states := statesOf(c.devices, names, func() *sensorState { return &sensorState{} })
+	states := c.devices.of(h, names, func() *sensorState { return &sensorState{} })
 	eachDevice(ctx, h, n, "sensors", names, func(r *reader, name string) (snapshot.DeviceSensors, bool) {
 		st := states[name]
-		r.keep(&st.quarantine, &st.inode)
+		r.quarantine = &st.quarantine
 		st.read(r, name)
 		return st.last, len(st.last.Sensors) > 0
 	}, func(devices []snapshot.DeviceSensors) {

@@ -28,7 +28,7 @@ const (
 // transceivers reads modules: Run does in a program that stays, so that no round waits for one, else Read.
 type transceivers struct {
 	Options
-	devices map[string]*opticsState
+	devices kept[opticsState]
 
 	mu    sync.Mutex
 	cages map[wireTarget]*cage
@@ -41,11 +41,10 @@ type opticsState struct {
 	cages []*cage   // in the order of their ports
 
 	quarantine quarantine
-	inode      uint64 // of the device's directory, for which the quarantine stands
 }
 
 func newTransceivers(o Options) *Collector {
-	c := &transceivers{Options: o, devices: map[string]*opticsState{}, cages: map[wireTarget]*cage{}, woken: make(chan struct{}, 1)}
+	c := &transceivers{Options: o, cages: map[wireTarget]*cage{}, woken: make(chan struct{}, 1)}
 	return &Collector{
 		Name:    "transceiver",
 		Help:    "modules and cables of Ethernet ports: identity, temperature, optical power, thresholds",
@@ -67,7 +66,7 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 		return
 	}
 	c.forget(names)
-	states := statesOf(c.devices, names, func() *opticsState { return &opticsState{} })
+	states := c.devices.of(h, names, func() *opticsState { return &opticsState{} })
 	eachDevice(ctx, h, n, "transceiver", names, func(r *reader, name string) ([]snapshot.Cage, bool) {
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.Cage) {
@@ -82,7 +81,7 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 
 func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []snapshot.Cage {
 	r.begin(host.SourceIdentity)
-	r.keep(&st.quarantine, &st.inode)
+	r.quarantine = &st.quarantine
 	if st.at.IsZero() || r.due(st.at) {
 		c.learn(r, name, st)
 	}

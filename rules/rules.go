@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed node/*.rules.yml central/*.rules.yml
+//go:embed node/*.rules.yml central/*.rules.yml compat/*.rules.yml
 var files embed.FS
 
 // Node gives the rules that one node's own metrics suffice for: the files, and their names in the order of evaluation.
@@ -16,6 +16,9 @@ func Node() (fs.FS, []string, error) { return set("node") }
 
 // Central gives those that need the sight of many nodes, or of other exporters. They read what the rules of Node record.
 func Central() (fs.FS, []string, error) { return set("central") }
+
+// Compat gives recording rules that nothing here reads: series of this exporter under the names of others, for who has dashboards of those.
+func Compat() (fs.FS, []string, error) { return set("compat") }
 
 func set(folder string) (fs.FS, []string, error) {
 	names, err := fs.Glob(files, folder+"/*.rules.yml")

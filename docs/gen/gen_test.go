@@ -1,10 +1,13 @@
 package main
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/internal/blind"
 )
@@ -79,5 +82,45 @@ func TestNeedsOf(t *testing.T) {
 	got := needsOf([]blind.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
 	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRoff: nothing of a text is taken for a request, and lines are short.
+func TestRoff(t *testing.T) {
+	var r roff
+	r.text(".conf is read. It's \\x, -v " + strings.Repeat("word ", 20))
+	got := r.String()
+	if want := "\\&.conf is read.\nIt's \\ex, \\-v word"; !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for line := range strings.Lines(got) {
+		if len(line) > 81 {
+			t.Errorf("%d characters: %q", len(line), line)
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	a := kingpin.New("a", "")
+	a.Flag("on", "Is on. By the way.").Default("true").Bool()
+	a.Flag("file", "A file.").Short('f').PlaceHolder("FILE").String()
+	a.Flag("set", "One.").PlaceHolder("x|y").Enum("x", "y")
+	a.Flag("secret", "None.").Hidden().Bool()
+	got := map[string]option{}
+	for _, o := range options(a.Model().Flags) {
+		got[o.name] = o
+	}
+	want := map[string]option{
+		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Not: Is on"},
+		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
+		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
+	}
+	for name, o := range want {
+		if !reflect.DeepEqual(got[name], o) {
+			t.Errorf("got %+v, want %+v", got[name], o)
+		}
+	}
+	if _, ok := got["secret"]; ok {
+		t.Error("a hidden flag is completed")
 	}
 }

@@ -1,5 +1,6 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts.
+// collectors, docs/alerts.md from the rule files and the runbooks, docs/gpudirect.md from the reasons of verdicts, parts of docs/configuration.md from the flags
+// and the keys of the configuration file; and from flags and commands the man page and the completions of shells in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -13,6 +14,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"rdma_exporter/internal/site"
 )
 
 func main() {
@@ -36,12 +39,30 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}}
+	pages := []page{{"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	for name, parts := range map[string]map[string]func() (string, error){
+		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys)},
+		"permissions.md":   {"guarded": permissionTable},
+	} {
+		p, err := marked(os.DirFS(dir), name, parts)
+		if err != nil {
+			return err
+		}
+		pages = append(pages, p)
+	}
+	for _, c := range completions() {
+		pages = append(pages, page{"../packaging/completions/" + c.name, c.text})
+	}
 	if check {
 		return compare(dir, pages)
 	}
 	for _, p := range pages {
-		if err := os.WriteFile(filepath.Join(dir, p.name), p.text, 0o644); err != nil {
+		path := filepath.Join(dir, p.name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, p.text, 0o644)
+		}
+		if err != nil {
 			return fmt.Errorf("write page: %w", err)
 		}
 	}

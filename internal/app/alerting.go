@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"time"
 
@@ -58,12 +59,12 @@ func (a *alertingConfig) check() (err error) {
 	if a.httpFile != "" && len(a.alertmanagers) == 0 {
 		return errors.New("--alerting.alertmanager-config-file: is of no use without --alerting.alertmanager-url")
 	}
-	for i, url := range a.alertmanagers {
-		if err := alerting.CheckURL(url); err != nil {
+	for i, u := range a.alertmanagers {
+		if err := alerting.CheckURL(u); err != nil {
 			return fmt.Errorf("--alerting.alertmanager-url=%w", err)
 		}
-		if slices.Contains(a.alertmanagers[:i], url) {
-			return fmt.Errorf("--alerting.alertmanager-url=%s: is there twice", url)
+		if slices.Contains(a.alertmanagers[:i], u) {
+			return fmt.Errorf("--alerting.alertmanager-url=%s: is there twice", u)
 		}
 	}
 	if a.externalLabels, err = alerting.ParseLabels(a.externalPairs); err != nil {
@@ -83,7 +84,11 @@ func (a *alertingConfig) instanceOf(m *machine, listen []string) string {
 			port = p
 		}
 	}
-	return net.JoinHostPort(cmp.Or(m.hostname(), "unknown"), port)
+	at := net.JoinHostPort(cmp.Or(m.hostname(), "unknown"), port)
+	if _, err := url.Parse("http://" + at); err != nil { // sethostname(2) takes any bytes
+		at = net.JoinHostPort("unknown", port)
+	}
+	return at
 }
 
 // notifier is nil where nobody is to be told.

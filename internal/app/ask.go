@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,11 +77,28 @@ func (c *config) isOwn() bool {
 
 // findingsURL is where the exporter at an address tells its findings.
 func findingsURL(daemon string) (*url.URL, error) {
-	u, err := url.Parse(daemon)
+	u, err := exporterURL(daemon)
+	if err != nil {
+		return nil, err
+	}
+	return u.JoinPath("api/v1/findings"), nil
+}
+
+// exporterURL is the address of an exporter, as an operator gives it.
+func exporterURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("has to be http://HOST:PORT or https://HOST:PORT, with the prefix of its paths if it has one")
 	}
-	return u.JoinPath("api/v1/findings"), nil
+	return u, nil
+}
+
+// localClient asks the exporter of this host: no proxy, and no redirect, since it has none.
+func localClient(c *tls.Config) *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, TLSClientConfig: c},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // fetch gets a report that is of use.
@@ -96,12 +114,7 @@ func (k *checkConfig) fetch(ctx context.Context) (r check.Report, err error) {
 	if err != nil {
 		return r, err
 	}
-	// No proxy: the exporter is this host's. No redirect: it has none.
-	client := http.Client{
-		Transport:     &http.Transport{DisableKeepAlives: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	resp, err := client.Do(req)
+	resp, err := localClient(nil).Do(req)
 	if err != nil {
 		return r, err
 	}

@@ -29,7 +29,7 @@ type captureConfig struct {
 }
 
 func (p *captureConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("output", "File to write, - for standard output.").Short('o').Required().StringVar(&p.out)
+	a.Flag("output", "File to write, - for standard output.").Short('o').Required().PlaceHolder("FILE").StringVar(&p.out)
 	a.Flag("for", "How long to read; 0s is one round.").Default("0s").DurationVar(&p.length)
 	a.Flag("every", "Time between rounds.").Default("15s").DurationVar(&p.every)
 	a.Flag("anonymise", "Replace host names and addresses by pseudonyms that keep their relations.").BoolVar(&p.anonymise)

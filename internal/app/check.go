@@ -30,7 +30,7 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table: docs/check.md.").BoolVar(&k.json)
 	a.Flag("verbose", "Name each alert that could not be judged, with the reason.").BoolVar(&k.verbose)
 	a.Flag("only", "Judge this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
-	a.Flag("severity", "Leave out what is less: critical, warning or info.").PlaceHolder("SEVERITY").EnumVar(&k.filter.Severity, check.Severities()...)
+	a.Flag("severity", "Leave out what is less.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 where something was not judged that could have been.").BoolVar(&k.filter.Strict)
 	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)

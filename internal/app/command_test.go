@@ -70,6 +70,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--config.file=" + web}, web + ":1: "},
 		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
 		{[]string{"check-config"}, "FILE"},
+		{[]string{"healthy", "--url=localhost"}, "--url=localhost: has to be http://HOST:PORT"},
+		{[]string{"healthy", "--timeout=0s"}, "--timeout=0s: "},
 		{[]string{"--device.include=("}, "--device.include"},
 		{[]string{"--device.exclude=("}, "--device.exclude"},
 		{[]string{"--collect.timeout=0s"}, "--collect.timeout"},

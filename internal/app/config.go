@@ -51,14 +51,9 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
 	a.Flag("state.dir", "Where the exporter remembers what links and devices there were; only serve writes there.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
 	a.Flag("config.file", "What the operator says of the site, YAML: docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
-	a.Flag("device.include", "Regular expression of the RDMA devices to read, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
-	a.Flag("device.exclude", "Regular expression of the RDMA devices never to open, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
+	a.Flag("device.include", "Read only RDMA devices whose names match this regular expression, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
+	a.Flag("device.exclude", "Never open RDMA devices whose names match this regular expression, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
 	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
-	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink, PCIe and errors; full, also what a DCGM exporter tells: temperature, power, memory, utilization, limits of clocks.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
-	a.Flag("collector.gdr.bufinfo", "Look at the DMA-BUFs of GPUs in debugfs where a job is suspected of staging, once in ten minutes at most; the kernel holds up jobs meanwhile.").BoolVar(&c.bufinfo)
-	a.Flag("collector.neighbour.subnet", "Ask the far end of each InfiniBand link, one directed hop away, who it is and what it has enabled: four datagrams a minute; needs root or the group of umad.").BoolVar(&c.askSubnet)
-	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
-	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
 		ch := &choice{on: x.Default}
@@ -66,6 +61,11 @@ func (c *config) flags(a *kingpin.Application) {
 		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default(fmt.Sprint(x.Default)).
 			IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
+	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink, PCIe and errors; full, also what a DCGM exporter tells: temperature, power, memory, utilization, limits of clocks.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
+	a.Flag("collector.neighbour.subnet", "Ask the far end of each InfiniBand link, one directed hop away, who it is and what it has enabled: four datagrams a minute; needs root or the group of umad.").BoolVar(&c.askSubnet)
+	a.Flag("collector.gdr.bufinfo", "Look at the DMA-BUFs of GPUs in debugfs where a job is suspected of staging, once in ten minutes at most; the kernel holds up jobs meanwhile.").BoolVar(&c.bufinfo)
+	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
+	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
 }
 
 // Values of --collector.gpu.mode.

@@ -34,7 +34,8 @@ type daemon struct {
 	memory   *alertMemory       // nil for a replay
 	rounds   *rounds.Scheduler
 	log      *slog.Logger
-	failed   bool // the last round
+	phase    time.Duration // of the host within the interval
+	failed   bool          // the last round
 	stats    daemonStats
 	seen     seenLast
 }
@@ -57,7 +58,7 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	if external == "" {
 		external = "http://" + instance + s.routePrefix
 	}
-	d := &daemon{config: a, log: log, seen: seenLast{host: instance, replay: m.recording(c)}}
+	d := &daemon{config: a, phase: phase(m.hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.recording(c)}}
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {
 		return nil, err
 	}
@@ -77,15 +78,11 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	return d, nil
 }
 
-// run judges a round at each interval, the first at once, until ctx ends. A round that takes longer puts the next one off.
+// run judges a round at once, and then one in each interval, at the host's own moment, until ctx ends.
 func (d *daemon) run(ctx context.Context) {
-	for {
-		next := time.Now().Add(d.config.interval)
+	beat(ctx, d.config.interval, d.phase, func() {
 		_ = d.round(ctx, d.config.interval/2) // it has logged that
-		if !pause(ctx, time.Until(next)) {
-			return
-		}
-	}
+	})
 }
 
 // round logs a lasting failure when it starts and when it ends, and returns why nothing was collected.

@@ -17,6 +17,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
@@ -138,7 +139,7 @@ func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writ
 		}
 		t.row(r.Device, strconv.Itoa(r.Port), r.Netdev, r.Role, link, rateText(r.Expected, r.ExpectedLanes), r.Source, rateText(r.Highest, 0), since)
 	}
-	return exitOK, t.print(stdout)
+	return exitOK, onTerminal(stdout, t.print)
 }
 
 // linkRows are the links of a device: ports, and members of bonds.
@@ -226,7 +227,7 @@ func linkName(l expect.LinkRecord) string {
 	if l.Netdev != "" {
 		s += " " + l.Netdev
 	}
-	return s
+	return check.Plain(s)
 }
 
 // table is a text table with a heading.
@@ -247,6 +248,16 @@ func (t *table) print(w io.Writer) error {
 		}
 	}
 	return tw.Flush()
+}
+
+// onTerminal writes a text of which hardware and other users have chosen some words.
+func onTerminal(to io.Writer, print func(io.Writer) error) error {
+	var text strings.Builder
+	if err := print(&text); err != nil {
+		return err
+	}
+	_, err := io.WriteString(to, check.Plain(text.String()))
+	return err
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/snapshot"
 )
@@ -51,7 +52,7 @@ func runInventoryList(ctx context.Context, c *config, l *listConfig, stdout io.W
 		}
 		t.row(r.PCIAddress, r.Device, r.NodeGUID, r.Driver, r.BoardID, status, day(r.FirstSeen), day(r.LastSeen))
 	}
-	return exitOK, t.print(stdout)
+	return exitOK, onTerminal(stdout, t.print)
 }
 
 // deviceRows are the devices that are remembered, those that are there among them, and pinned ones that never were.
@@ -90,7 +91,7 @@ func runInventoryAccept(ctx context.Context, c *config, p *acceptConfig, stdout 
 		}
 	}
 	for _, f := range gone {
-		fmt.Fprintf(stdout, "%s: %s is no longer expected; a device that is there is remembered again\n", f.PCIAddress, f.Device)
+		fmt.Fprintf(stdout, "%s: %s is no longer expected; a device that is there is remembered again\n", f.PCIAddress, check.Plain(f.Device))
 	}
 	if err != nil {
 		return usage(err)

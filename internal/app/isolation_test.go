@@ -134,6 +134,14 @@ func TestOneFileCostsOneSample(t *testing.T) {
 			return os.Symlink("/etc/passwd", p)
 		}, downed, "io"},
 		{"huge counter", "counters/link_downed", write0(strings.Repeat("1", 3<<20)), downed, "io"},
+		{"a page of zeros", "counters/link_downed", write0(strings.Repeat("0", 4096)), downed, "malformed"},
+		{"more than a page", "counters/link_downed", write0(strings.Repeat("1", 4097)), downed, "malformed"},
+		{"NULs", "counters/link_downed", write0(strings.Repeat("\x00", 4096)), downed, "malformed"},
+		{"binary counter", "counters/link_downed", write0("\x7fELF\x02\x01\x01\x00\xff\xfe"), downed, "malformed"},
+		{"counter below zero", "counters/link_downed", write0("-1\n"), downed, "malformed"},
+		{"counter and more", "counters/link_downed", write0("12\n34\n"), downed, "malformed"},
+		{"rate cut short", "rate", write0("400 G"), rate, "malformed"},
+		{"a page of rate", "rate", write0("400 Gb/sec (4X NDR)" + strings.Repeat(" ", 4096) + "x"), rate, "malformed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -152,41 +160,50 @@ func TestOneFileCostsOneSample(t *testing.T) {
 	}
 }
 
-// TestInjectedErrno replays read errors that plain files cannot give.
+// TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport.
 func TestInjectedErrno(t *testing.T) {
 	b, err := os.ReadFile(fixture("dgx-h100-ib"))
 	must(t, err)
-	for errno, reason := range map[syscall.Errno]string{
-		syscall.EINVAL: "invalid", syscall.EIO: "io", syscall.ENODEV: "gone", syscall.EACCES: "permission",
-		syscall.EOPNOTSUPP: "unsupported", syscall.EAGAIN: "io", syscall.ETIMEDOUT: "io",
+	collected := func(t *testing.T, path string, errno syscall.Errno) map[string]string {
+		a, err := capture.Parse(b)
+		must(t, err)
+		a.Rounds = a.Rounds[:1]
+		for j, e := range a.Rounds[0].Entries {
+			if path != "" && strings.HasSuffix(e.Path, path) {
+				a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
+			}
+		}
+		p, err := capture.Play(a, a.Meta.Time)
+		must(t, err)
+		t.Cleanup(func() { must(t, p.Close()) })
+		h := p.Host()
+		h.RDMA = host.NoNetlink{} // files have it all
+		return collect(t, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
+			Host: h, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now,
+		}))
+	}
+	whole := collected(t, "", 0)
+	for _, file := range []struct{ collector, path, series string }{
+		{"infiniband", "/mlx5_0/ports/1/counters/symbol_error", `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`},
+		{"hwcounters", "/mlx5_0/ports/1/hw_counters/out_of_sequence", `rdma_port_out_of_sequence_total{device="mlx5_0",port="1"}`},
 	} {
-		t.Run(errno.Error(), func(t *testing.T) {
-			t.Parallel()
-			results := make([]map[string]string, 2)
-			for i := range results {
-				a, err := capture.Parse(b)
-				must(t, err)
-				a.Rounds = a.Rounds[:1]
-				for j, e := range a.Rounds[0].Entries {
-					if i == 1 && strings.HasSuffix(e.Path, "/mlx5_0/ports/1/counters/symbol_error") {
-						a.Rounds[0].Entries[j] = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: errno}
-					}
+		for errno, reason := range map[syscall.Errno]string{
+			syscall.EINVAL: "invalid", syscall.EIO: "io", syscall.EACCES: "permission", syscall.EPERM: "permission",
+			syscall.ENODEV: "gone", syscall.ENXIO: "gone", syscall.EOPNOTSUPP: "unsupported", syscall.ENOSYS: "unsupported",
+			syscall.EAGAIN: "io", syscall.EBUSY: "io", syscall.ETIMEDOUT: "io", syscall.ENOMEM: "io", syscall.EMFILE: "io", syscall.ENFILE: "io",
+			syscall.ESTALE: "io", syscall.EREMOTEIO: "io", syscall.ENOLINK: "io", syscall.ECANCELED: "io", syscall.ERANGE: "io", syscall.EOVERFLOW: "io",
+		} {
+			t.Run(file.collector+" "+errno.Error(), func(t *testing.T) {
+				t.Parallel()
+				got := collected(t, file.path, errno)
+				if d := lost(whole, got); !sameStrings(d, []string{file.series}) {
+					t.Errorf("lost %v, want %s", d, file.series)
 				}
-				p, err := capture.Play(a, a.Meta.Time)
-				must(t, err)
-				t.Cleanup(func() { must(t, p.Close()) })
-				results[i] = collect(t, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-					Host: p.Host(), Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Now: p.Now,
-				}))
-			}
-			want := []string{`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`}
-			if d := lost(results[0], results[1]); !sameStrings(d, want) {
-				t.Errorf("lost %v, want %v", d, want)
-			}
-			if key := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, reason); results[1][key] != "1" {
-				t.Errorf("%s is %q, want 1", key, results[1][key])
-			}
-		})
+				if key := fmt.Sprintf(`rdma_scrape_errors_total{collector=%q,device="mlx5_0",reason=%q}`, file.collector, reason); got[key] != "1" {
+					t.Errorf("%s is %q, want 1", key, got[key])
+				}
+			})
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ func runOptics(ctx context.Context, c *config, l *listConfig, stdout io.Writer, 
 	if l.json {
 		return exitOK, printJSON(stdout, rows)
 	}
-	return exitOK, printOptics(stdout, rows)
+	return exitOK, onTerminal(stdout, func(w io.Writer) error { return printOptics(w, rows) })
 }
 
 // opticsRows are the ports of physical functions: others have no cage.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"strings"
 
@@ -20,7 +21,7 @@ type rulesConfig struct {
 }
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former.").Required().EnumVar(&r.set, "node", "central")
+	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
 	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
@@ -30,10 +31,7 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	if u, err := url.Parse(r.books); r.books != "" && (err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(r.books, " \n#")) {
 		return usage(fmt.Errorf("--runbook-url=%s: has to be SCHEME://HOST/…", r.books))
 	}
-	set := rules.Node
-	if r.set == "central" {
-		set = rules.Central
-	}
+	set := map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat}[r.set]
 	fsys, names, err := set()
 	if err != nil {
 		return exitUsage, err

@@ -16,7 +16,7 @@ import (
 
 // TestRulesToStdout: one file that has the rules of all.
 func TestRulesToStdout(t *testing.T) {
-	for set, files := range map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central} {
+	for set, files := range map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat} {
 		code, out, errs := command(t, "rules", "--set="+set)
 		if code != 0 || errs != "" {
 			t.Fatalf("exit %d: %s", code, errs)

@@ -31,6 +31,7 @@ type serveConfig struct {
 	externalURL string
 	routePrefix string
 	minInterval time.Duration
+	noBudget    bool
 	// sampleInterval is that of ports that are being paused.
 	sampleInterval time.Duration
 	moduleInterval time.Duration // 0: modules are not read
@@ -47,6 +48,7 @@ const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.toolkit = kingpinflag.AddFlags(a, ":"+defaultPort)
+	a.GetFlag("web.config.file").PlaceHolder("FILE")
 	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&s.metricsPath)
 	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&s.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&s.routePrefix)
@@ -59,6 +61,7 @@ func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
 	a.Flag("collector.neighbour.listen", "Hear what switches announce by LLDP on the ports' interfaces, which puts its multicast addresses into the filters of the NICs; needs CAP_NET_RAW.").BoolVar(&s.listenLLDP)
 	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
+	a.Flag("collect.no-budget", "Reads take as much of the time as they need: for tests in machines whose processors are emulated.").Hidden().BoolVar(&s.noBudget)
 }
 
 func (s *serveConfig) check() error {
@@ -118,6 +121,9 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	if s.moduleInterval == 0 {
 		*c.chosen["transceiver"] = choice{set: true}
+	}
+	if s.noBudget {
+		m.Budget = nil
 	}
 	keeper := c.keeper(m, log)
 	defer keeper.close()
@@ -206,9 +212,9 @@ func (s *serveConfig) processMetrics() prometheus.Gatherer {
 	return r
 }
 
-// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
-func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
-	server := &http.Server{
+// newServer bounds what a client may take of time and memory.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -216,6 +222,11 @@ func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, 
 		IdleTimeout:       5 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
+}
+
+// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
+func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := newServer(h)
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	select {

@@ -7,10 +7,8 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -25,7 +23,6 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"golang.org/x/crypto/bcrypt"
 )
 
 // server is the whole program, serving on a port of the loopback interface.
@@ -225,29 +222,6 @@ func TestNoRDMAIsWatched(t *testing.T) {
 	must(t, os.Rename(class+".later", class))
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_port_state_id{device="mlx5_3",port="1"} 4`) {
 		t.Error("the device that came is not served")
-	}
-}
-
-// TestTLSAndBasicAuth uses the toolkit's configuration file.
-func TestTLSAndBasicAuth(t *testing.T) {
-	dir := t.TempDir()
-	pool := certificate(t, dir)
-	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
-	must(t, err)
-	config := filepath.Join(dir, "web.yml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", hash), 0o600))
-	s := serve(t, "--replay="+fixture("no-rdma"), "--web.config.file="+config)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
-	for password, want := range map[string]int{"secret": 200, "wrong": 401} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(s.url, "http:", "https:", 1)+"/metrics", nil)
-		must(t, err)
-		r.SetBasicAuth("prom", password)
-		resp, err := client.Do(r)
-		must(t, err)
-		must(t, resp.Body.Close())
-		if resp.StatusCode != want {
-			t.Errorf("password %s: status %d, want %d", password, resp.StatusCode, want)
-		}
 	}
 }
 

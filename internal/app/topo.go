@@ -24,7 +24,7 @@ type topoConfig struct {
 func (p *topoConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "JSON instead of a drawing.").BoolVar(&p.json)
 	a.Flag("nccl-env", "A setting of NCCL to judge for, instead of those of /etc/nccl.conf: NCCL_NET_GDR_LEVEL=PHB. Can be given again.").PlaceHolder("NAME=VALUE").StringsVar(&p.env)
-	a.Flag("nccl-version", "The version of NCCL to judge for; a current one if it is not given.").PlaceHolder("2.27.3").StringVar(&p.nccl)
+	a.Flag("nccl-version", "The version of NCCL to judge for, such as 2.27.3; a current one if it is not given.").PlaceHolder("VERSION").StringVar(&p.nccl)
 }
 
 var ncclVersion = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
@@ -62,7 +62,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 	if p.json {
 		err = printJSON(stdout, m)
 	} else {
-		err = m.Draw(stdout)
+		err = onTerminal(stdout, m.Draw)
 	}
 	if err != nil {
 		return usage(fmt.Errorf("cannot print the machine: %w", err))

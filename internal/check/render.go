@@ -35,7 +35,7 @@ func Table(w io.Writer, r Report, s Style) error {
 		fmt.Fprintln(&text)
 		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
 		for _, f := range r.Findings {
-			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), oneLine(f.Annotations["summary"])})
+			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Annotations["summary"]})
 		}
 		text.WriteString(coloured(columns(rows, ""), s))
 	}
@@ -49,11 +49,14 @@ func Table(w io.Writer, r Report, s Style) error {
 	return nil
 }
 
-// columns aligns rows.
+// columns aligns rows, each of which stays one.
 func columns(rows [][]string, indent string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
+		for i := range row {
+			row[i] = oneLine(row[i])
+		}
 		fmt.Fprintln(w, indent+strings.Join(row, "\t"))
 	}
 	w.Flush() // a strings.Builder takes all
@@ -160,14 +163,15 @@ func Where(labels map[string]string) string {
 }
 
 // oneLine keeps a table row a row.
-func oneLine(s string) string {
-	return strings.Join(strings.Fields(strings.Map(printable, s)), " ")
-}
+func oneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }
 
-// printable keeps what a terminal would obey out of it: a report may come from another process.
-func printable(r rune) rune {
-	if unicode.IsGraphic(r) || unicode.IsSpace(r) {
-		return r
-	}
-	return '\uFFFD'
+// Plain keeps what a terminal would obey out of a text: escapes, returns to the beginning of the line, marks that turn the direction of
+// what follows. Names of devices, jobs and modules are chosen by others, and a report may come from another process.
+func Plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
 }

@@ -64,7 +64,7 @@ func (r *Report) unjudged(verbose bool) (rows [][]string) {
 		if n.Needs != "" && n.Reason == string(blind.Permission) {
 			detail += " (needs " + n.Needs + ")"
 		}
-		rows = append(rows, []string{n.Alert, n.Reason, oneLine(detail)})
+		rows = append(rows, []string{n.Alert, n.Reason, detail})
 	}
 	return rows
 }

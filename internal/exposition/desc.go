@@ -50,4 +50,5 @@ const (
 	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the wire
 	ScopeBond     Scope = "bond"     // of all members of a RoCE LAG together
 	ScopeGPU      Scope = "gpu"
+	ScopeFabric   Scope = "fabric" // the subnet, or a node or link in it, as fabric mode sees it
 )

@@ -47,7 +47,7 @@ func (c *devlinkClient) health() ([]HealthReporter, error) {
 	}
 	req := nl.NewNetlinkRequest(int(id), unix.NLM_F_DUMP)
 	req.AddData(&nl.Genlmsg{Command: devlinkCmdHealthReporterGet, Version: devlinkVersion})
-	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
+	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_GENERIC, 0) })
 	if err != nil {
 		return nil, err
 	}

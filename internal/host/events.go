@@ -118,7 +118,7 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 // monitors asks whether the kernel announces RDMA devices. An older one lets any program listen and says nothing.
 func (e *events) monitors() error {
 	defer e.rdma.close()
-	msgs, err := e.rdma.do(nldevCmdSysGet, 0)
+	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
 	if err != nil {
 		return err
 	}

@@ -44,11 +44,12 @@ type Host struct {
 	listing *listing
 }
 
-// listing is the answer to one List.
+// listing is the answer to one List, and which devices those names are of.
 type listing struct {
-	once  sync.Once
-	names []string
-	err   error
+	once          sync.Once
+	names         []string
+	registrations map[string]uint64
+	err           error
 }
 
 // ForRound is the same host for collectors that begin together: the RDMA devices are listed for all of them at once.
@@ -67,8 +68,40 @@ func (h *Host) Devices() ([]string, error) {
 	if l == nil {
 		l = &listing{}
 	}
-	l.once.Do(func() { l.names, l.err = h.Files.List(classDir) })
+	l.once.Do(func() {
+		l.names, l.err = h.Files.List(classDir)
+		l.registrations = make(map[string]uint64, len(l.names))
+		for _, name := range l.names {
+			if id, err := h.Files.Identity(classDir + "/" + name); err == nil {
+				l.registrations[name] = id
+			}
+		}
+	})
 	return l.names, l.err
+}
+
+// Registration tells a device from one that has registered later under the same name: as the round began, in a round. 0: it cannot be
+// told.
+func (h *Host) Registration(name string) uint64 {
+	if h.listing != nil {
+		_, _ = h.Devices()
+		return h.listing.registrations[name]
+	}
+	id, err := h.Files.Identity(classDir + "/" + name)
+	if err != nil {
+		return 0
+	}
+	return id
+}
+
+// Replaced says whether a device is not the one any more that it was when the round began: it has gone, or another one has its name.
+func (h *Host) Replaced(name string) bool {
+	id, err := h.Files.Identity(classDir + "/" + name)
+	if err != nil {
+		return IsAbsent(err)
+	}
+	began := h.Registration(name)
+	return began != 0 && id != began
 }
 
 // Files reads kernel files. Errors are *Error and have a Reason.

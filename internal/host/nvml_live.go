@@ -14,6 +14,9 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
+// NVML says whether this program can load NVIDIA's library.
+const NVML = true
+
 // nvmlName is the library of the driver.
 const nvmlName = "libnvidia-ml.so.1"
 

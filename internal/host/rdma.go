@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"syscall"
@@ -62,9 +63,15 @@ type rdmaClient struct {
 	idle    []*nl.NetlinkSocket
 	indices map[string]uint32 // device name → RDMA_NLDEV_ATTR_DEV_INDEX, renewed when it no longer fits
 	leader  func(tid int) int // the process of a thread; nil: not asked
+	// exchange sends a request and returns the messages of the answer: do.
+	exchange func(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error)
 }
 
-func newRDMAClient() *rdmaClient { return &rdmaClient{indices: map[string]uint32{}} }
+func newRDMAClient() *rdmaClient {
+	c := &rdmaClient{indices: map[string]uint32{}}
+	c.exchange = c.do
+	return c
+}
 
 func (c *rdmaClient) close() {
 	c.mu.Lock()
@@ -88,7 +95,7 @@ func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort,
 }
 
 func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
-	msgs, err := c.do(nldevCmdSysGet, 0)
+	msgs, err := c.exchange(nldevCmdSysGet, 0)
 	if err == nil && len(msgs) == 0 {
 		err = fmt.Errorf("%w: empty reply", ErrMalformed)
 	}
@@ -129,7 +136,7 @@ func (c *rdmaClient) addressed(cmd, flags int, device string, parse func([][]byt
 		if err != nil {
 			return err
 		}
-		msgs, err := c.do(cmd, flags, append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
+		msgs, err := c.exchange(cmd, flags, append([]*nl.RtAttr{nl.NewRtAttr(nldevAttrDevIndex, nl.Uint32Attr(index))}, attrs...)...)
 		var name string
 		if err == nil {
 			name, err = parse(msgs)
@@ -150,7 +157,7 @@ func (c *rdmaClient) index(device string, fresh bool) (uint32, error) {
 	if ok && !fresh {
 		return i, nil
 	}
-	msgs, err := c.do(nldevCmdGet, unix.NLM_F_DUMP)
+	msgs, err := c.exchange(nldevCmdGet, unix.NLM_F_DUMP)
 	if err != nil {
 		return 0, err
 	}
@@ -179,7 +186,7 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 		req.AddData(a)
 	}
 	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_RDMA: {Socket: s}}
-	msgs, err := req.Execute(unix.NETLINK_RDMA, 0)
+	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_RDMA, 0) })
 	if err != nil && !isKernelAnswer(err) {
 		s.Close() // a late reply must not meet the next request
 		return nil, err
@@ -188,6 +195,19 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 	c.idle = append(c.idle, s)
 	c.mu.Unlock()
 	return msgs, err
+}
+
+// dumpTries bounds how often a list is asked for that changes each time while the kernel writes it.
+const dumpTries = 4
+
+// whole asks until the answer is one: of a list that changed meanwhile (NLM_F_DUMP_INTR) entries may lack, or be there twice.
+func whole(ask func() ([][]byte, error)) (msgs [][]byte, err error) {
+	for range dumpTries {
+		if msgs, err = ask(); !errors.Is(err, nl.ErrDumpInterrupted) {
+			return msgs, err
+		}
+	}
+	return nil, err
 }
 
 // isKernelAnswer tells an error that the kernel sent as its reply from a failure of the socket.

@@ -115,6 +115,14 @@ func (s Source) Name() string { return sources[s].name }
 // Lock is what the source holds up with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
+// Sources lists all of them.
+func Sources() (out []Source) {
+	for s := range numSources {
+		out = append(out, s)
+	}
+	return out
+}
+
 // SourceNamed finds a source by its name.
 func SourceNamed(name string) (Source, bool) {
 	for s := range numSources {

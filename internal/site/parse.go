@@ -226,14 +226,19 @@ func (p *parser) ignore(n *yaml.Node) (i Ignore) {
 	return i
 }
 
-// cable reads where a cable ends. It ends once: what may be many ports of this side is one port of the other only with port_id left out.
-func (p *parser) cable(n *yaml.Node) (c Cable) {
-	before := len(p.problems)
-	p.mapping(n, "cabling", map[string]func(*yaml.Node){
+// cablingKeys read where the cable of the ports that it matches ends.
+func (p *parser) cablingKeys(c *Cable) map[string]func(*yaml.Node) {
+	return map[string]func(*yaml.Node){
 		"match":   func(n *yaml.Node) { c.Match = p.match(n) },
 		"system":  func(n *yaml.Node) { c.System, _ = p.text(n, "system") },
 		"port_id": func(n *yaml.Node) { c.PortID, _ = p.text(n, "port_id") },
-	})
+	}
+}
+
+// cable reads where a cable ends. It ends once: what may be many ports of this side is one port of the other only with port_id left out.
+func (p *parser) cable(n *yaml.Node) (c Cable) {
+	before := len(p.problems)
+	p.mapping(n, "cabling", p.cablingKeys(&c))
 	if len(p.problems) > before || !p.needMatch(n, c.Match, "cabling") {
 		return c
 	}

@@ -2,10 +2,14 @@ package site
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -266,4 +270,30 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKeys: the reference has the keys that the parser takes.
+func TestKeys(t *testing.T) {
+	names := func(keys []Key) (out []string) {
+		for _, k := range keys {
+			out = append(out, k.Name)
+			if k.Values == "" || k.Default == "" || k.Meaning == "" {
+				t.Errorf("%s: %+v", k.Name, k)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if got, want := names(MatchKeys), slices.Sorted(maps.Keys((&Match{}).keys())); !slices.Equal(got, want) {
+		t.Errorf("match: %q, the parser takes %q", got, want)
+	}
+	for what, of := range map[string]struct {
+		keys   []Key
+		parser map[string]func(*yaml.Node)
+	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}} {
+		taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
+		if got := names(of.keys); !slices.Equal(got, taken) {
+			t.Errorf("%s: %q, the parser takes %q", what, got, taken)
+		}
+	}
 }

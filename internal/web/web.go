@@ -26,9 +26,15 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
+// Rounds makes the picture that is served.
+type Rounds interface {
+	// Collect is rounds.Scheduler's.
+	Collect(ctx context.Context, names []string) (*rounds.Picture, error)
+}
+
 // Options configure a Handler.
 type Options struct {
-	Rounds *rounds.Scheduler
+	Rounds Rounds
 	// Process is gathered beside the node's metrics when all collectors are asked for; nil leaves it out.
 	Process     prometheus.Gatherer
 	MetricsPath string // below RoutePrefix
@@ -49,6 +55,7 @@ type Options struct {
 type Handler struct {
 	Options
 	mux   *http.ServeMux
+	all   http.Handler // mux, behind what keeps other sites' pages from posting
 	slots chan struct{}
 	ready atomic.Bool
 }
@@ -83,6 +90,7 @@ func New(o Options) (*Handler, error) {
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
 		h.page(at)
 	}
+	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil
 }
 
@@ -106,7 +114,7 @@ func limited(n int) func(http.HandlerFunc) http.HandlerFunc {
 // Ready makes /-/ready answer 200.
 func (h *Handler) Ready() { h.ready.Store(true) }
 
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.all.ServeHTTP(w, r) }
 
 func (h *Handler) readiness(w http.ResponseWriter, _ *http.Request) {
 	if !h.ready.Load() {

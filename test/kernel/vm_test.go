@@ -20,7 +20,7 @@ import (
 
 const (
 	bootTime    = 90 * time.Second // software emulation: 5 s on an idle machine
-	commandTime = 60 * time.Second
+	commandTime = 4 * time.Minute
 	offTime     = 20 * time.Second
 	shareMount  = "/mnt"
 )

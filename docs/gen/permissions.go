@@ -1,0 +1,80 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/rules"
+)
+
+// permissionTable lists the sources that are closed to an ordinary user: what opens them, the metrics that come from them, the alerts
+// that are blind without.
+func permissionTable() (string, error) {
+	files, names, err := rules.Node()
+	if err != nil {
+		return "", err
+	}
+	needs, err := alerting.Needs(files, names)
+	if err != nil {
+		return "", err
+	}
+	var d document
+	var rows [][]string
+	for _, source := range guarded() {
+		var metrics, alerts []string
+		for _, desc := range asking(source) {
+			metrics = append(metrics, labelled(desc))
+			for _, n := range needs {
+				for _, leaf := range n.Need.Leaves() {
+					if leaf.Metric == desc.Name && leaf.Asks(desc) == source.Name() {
+						alerts = append(alerts, "["+n.Name+"](alerts.md#"+strings.ToLower(n.Name)+")")
+					}
+				}
+			}
+		}
+		slices.Sort(alerts)
+		rows = append(rows, []string{code(source.Name()), plain(source.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
+	}
+	d.table([]string{"source", "opened by", "metrics", "alerts that are blind without"}, rows)
+	return d.String(), nil
+}
+
+func guarded() (out []host.Source) {
+	for _, s := range host.Sources() {
+		if s.Guarded() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// asking lists the metrics that come from a source.
+func asking(s host.Source) (out []*exposition.Desc) {
+	for _, c := range collector.All(collector.Options{}) {
+		for _, d := range c.Descs {
+			if d.Asks == s.Name() && !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// labelled is a metric, or those of its labels that come from the source.
+func labelled(d *exposition.Desc) string {
+	if len(d.AskedLabels) == 0 {
+		return code(d.Name)
+	}
+	return "of " + code(d.Name) + " the labels " + codes(d.AskedLabels)
+}
+
+func orNone(s []string) string {
+	if len(s) == 0 {
+		return "none"
+	}
+	return strings.Join(s, ", ")
+}

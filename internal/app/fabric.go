@@ -1,0 +1,166 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/state"
+	"rdma_exporter/internal/web"
+)
+
+// fabricPort is beside that of the exporter of a node, so that both run on one host.
+const fabricPort = "10880"
+
+// fabricState is the folder below the state directory: an exporter of the node has the lock of that one.
+const fabricState = "fabric"
+
+// OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
+type OpenMAD func(p host.Paths, device string, port int) (mad.Transport, host.MADPort, error)
+
+type fabricConfig struct {
+	open        OpenMAD
+	toolkit     *toolkit.FlagConfig
+	metricsPath string
+	maxRequests int
+	process     bool
+	device      string
+	port        int
+	client      mad.Options
+	adapters    bool
+	interval    time.Duration
+	full        time.Duration
+	forget      time.Duration
+}
+
+func (f *fabricConfig) flags(a *kingpin.CmdClause) {
+	f.toolkit = kingpinflag.AddFlags(a, ":"+fabricPort)
+	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.metricsPath)
+	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&f.maxRequests)
+	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&f.process)
+	a.Flag("fabric.device", "InfiniBand device to look from; the first with an ACTIVE port if empty.").PlaceHolder("DEVICE").StringVar(&f.device)
+	a.Flag("fabric.port", "Port of the device; 0 for any.").Default("0").IntVar(&f.port)
+	a.Flag("fabric.interval", "How often the fabric is looked at; at least 1s.").Default("1m").DurationVar(&f.interval)
+	a.Flag("fabric.full-interval", "How often all nodes are asked again who they are, not only those whose links have changed.").Default("10m").DurationVar(&f.full)
+	a.Flag("fabric.forget-after", "How long a node or a link that is gone is remembered.").Default("168h").DurationVar(&f.forget)
+	a.Flag("fabric.rate", "Requests a second at most.").Default("10000").IntVar(&f.client.Rate)
+	a.Flag("fabric.in-flight", "Requests that wait for an answer at a time, at most.").Default("8").IntVar(&f.client.InFlight)
+	a.Flag("fabric.timeout", "How long an answer is waited for.").Default("500ms").DurationVar(&f.client.Timeout)
+	a.Flag("fabric.retries", "How often a request is repeated that has no answer.").Default("2").IntVar(&f.client.Retries)
+	a.Flag("fabric.pkey-index", "Index of the P_Key by which counters are asked for, in the table of the port.").Default("0").Uint16Var(&f.client.PKeyIndex)
+	a.Flag("fabric.adapter-counters", "Ask for the counters of adapters too, which the exporters on their nodes tell.").BoolVar(&f.adapters)
+}
+
+func (f *fabricConfig) check(c *config) error {
+	switch {
+	case c.replay != "":
+		return errors.New("--replay: fabric looks at the fabric itself; a recording is of one node")
+	case f.interval < time.Second:
+		return errors.New("--fabric.interval: has to be 1s or more: each look asks every switch for every port")
+	case f.full < f.interval:
+		return errors.New("--fabric.full-interval: has to be --fabric.interval or more")
+	case f.forget < f.full:
+		return errors.New("--fabric.forget-after: has to be --fabric.full-interval or more")
+	case f.port < 0 || f.port > 254:
+		return errors.New("--fabric.port: has to be from 1 to 254, or 0 for any")
+	case f.client.Rate < 1 || f.client.Rate > 1e6:
+		return errors.New("--fabric.rate: has to be from 1 to 1000000")
+	case f.client.InFlight < 1 || f.client.InFlight > 64:
+		return errors.New("--fabric.in-flight: has to be from 1 to 64: subnet management has no flow control, and more are dropped")
+	case f.client.Timeout < 10*time.Millisecond:
+		return errors.New("--fabric.timeout: has to be 10ms or more")
+	case f.client.Retries < 0 || f.client.Retries > 10:
+		return errors.New("--fabric.retries: has to be from 0 to 10")
+	case f.maxRequests < 1:
+		return errors.New("--web.max-requests: has to be at least 1")
+	case !strings.HasPrefix(f.metricsPath, "/"):
+		return errors.New("--web.telemetry-path: has to begin with /")
+	}
+	return nil
+}
+
+func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger) (int, error) {
+	if err := f.check(c); err != nil {
+		return usage(err)
+	}
+	if err := toolkit.Validate(*f.toolkit.WebConfigFile); err != nil {
+		return usage(fmt.Errorf("--web.config.file: %w", err))
+	}
+	runtime.GOMAXPROCS(c.maxProcs)
+	m := &fabric.Monitor{
+		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log,
+		Open: func() (mad.Transport, error) {
+			t, port, err := f.open(c.paths, f.device, f.port)
+			if err == nil {
+				log.Info("looks at the fabric", "device", port.Device, "port", port.Port)
+			}
+			return t, err
+		},
+	}
+	store, known := fabricMemory(filepath.Join(c.stateDir, fabricState), log)
+	m.Memory = fabric.NewMemory(known)
+	if store != nil {
+		defer func() { discard(log, "cannot close the state directory", store.Close()) }()
+		m.Save = func(d fabric.Data) error { return store.Write(d) }
+	}
+	s := serveConfig{process: f.process}
+	h, err := web.New(web.Options{
+		Rounds: fabricRounds{m}, Process: s.processMetrics(), MetricsPath: f.metricsPath, MaxRequests: f.maxRequests, Logger: log,
+	})
+	if err != nil {
+		return usage(err)
+	}
+	log.Info("rdma_exporter looks at an InfiniBand fabric", "version", version.Version, "revision", version.GetRevision())
+	ctx, cancel := context.WithCancel(ctx)
+	var sweeps sync.WaitGroup
+	defer sweeps.Wait()
+	defer cancel()
+	sweeps.Go(func() { m.Run(ctx, h.Ready) })
+	return serveUntil(ctx, h, f.toolkit, log)
+}
+
+// fabricMemory begins with what earlier runs have kept. Without the directory the fabric is remembered for this run.
+func fabricMemory(dir string, log *slog.Logger) (*state.Store, fabric.Data) {
+	var known fabric.Data
+	store, err := state.Open(dir)
+	if err != nil {
+		log.Warn("the fabric is remembered until the program ends only", "err", err)
+		return nil, known
+	}
+	if aside := store.SetAside(); aside != "" {
+		log.Warn("the state file was damaged and an earlier one is used", "set aside", aside)
+	}
+	err = store.Read(&known)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return store, known
+	}
+	log.Warn("the fabric is remembered until the program ends only", "err", errors.Join(err, store.Close()))
+	return nil, fabric.Data{}
+}
+
+// fabricRounds serves what the last sweep has found.
+type fabricRounds struct{ *fabric.Monitor }
+
+// Collect waits for nothing: a sweep belongs to nobody's scrape.
+func (r fabricRounds) Collect(_ context.Context, names []string) (*rounds.Picture, error) {
+	if len(names) > 0 {
+		return nil, &rounds.UnknownCollectorError{Name: names[0]}
+	}
+	return &rounds.Picture{Families: r.Families()}, nil
+}

@@ -1,0 +1,168 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// evil is what a device, an interface, a host or a program may call itself: it clears a terminal, goes back to the start of the line,
+// turns the direction of what follows, opens a tag and ends a label.
+const evil = "x\x1b[2J\r\u202e\u009b1m<b>\"'&"
+
+// renamed writes a recorded machine in which names are evil, each with its own number.
+func renamed(t *testing.T, name string, names ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(fixture(name))
+	must(t, err)
+	var out strings.Builder
+	part := ""
+	for line := range strings.Lines(string(b)) {
+		header := strings.HasPrefix(line, "-- ") && strings.HasSuffix(line, " --\n")
+		if header {
+			part = line
+		}
+		for i, n := range names {
+			text := fmt.Sprint(i) + evil
+			switch {
+			case header: // a path
+				var escaped strings.Builder
+				for _, c := range []byte(text) {
+					fmt.Fprintf(&escaped, "%%%02X", c)
+				}
+				text = escaped.String()
+			case part == "-- capture.json --\n":
+				quoted, err := json.Marshal(text)
+				must(t, err)
+				text = string(quoted[1 : len(quoted)-1])
+			}
+			line = strings.ReplaceAll(line, n, text)
+		}
+		out.WriteString(line)
+	}
+	file := filepath.Join(t.TempDir(), "evil.txtar")
+	must(t, os.WriteFile(file, []byte(out.String()), 0o600))
+	return file
+}
+
+// obeyed is what of a text a terminal would obey, but for ends of lines.
+func obeyed(text string) string {
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
+		return fmt.Sprintf("%q", text[max(0, i-40):min(len(text), i+20)])
+	}
+	return ""
+}
+
+// TestNothingIsObeyed: what others have named reaches no terminal, log or alert but as text.
+func TestNothingIsObeyed(t *testing.T) {
+	running := renamed(t, "gdr-staging-live", "mlx5_0", "enp24s0np0", "gpu-12", "python3")
+	down := renamed(t, "port-down", "mlx5_5", "hgx-h200-07")
+	modules := renamed(t, "optics-zoo", "mlx5_0")
+	site := filepath.Join(t.TempDir(), "site.yml")
+	must(t, os.WriteFile(site, []byte("ports:\n  - device: \"\\e[2J\\u202e\"\n    expected_ratio: 1\n"), 0o600))
+	for _, c := range []struct {
+		file string
+		args []string
+		want string // of what is shown
+	}{
+		{running, []string{"topo"}, "0x\ufffd[2J\ufffd\ufffd\ufffd1m<b>\"'&"},
+		{running, []string{"topo"}, "By 3x\ufffd[2J"}, // a program
+		{running, []string{"topo"}, "2x\ufffd[2J"},    // the host
+		{running, []string{"optics"}, "1x\ufffd[2J"},
+		{modules, []string{"optics"}, "0x\ufffd[2J"},
+		{running, []string{"inventory", "list"}, "0x\ufffd[2J"},
+		{running, []string{"expect", "list"}, "1x\ufffd[2J"},
+		{down, []string{"check"}, "RDMAPortDown  0x[2J1m<b>"}, // a label is made valid before
+		{down, []string{"check", "--verbose"}, "RDMAPortDown"},
+		{down, []string{"check", "--json"}, "RDMAPortDown"},
+		{down, []string{"topo", "--json"}, `\u001b`},
+		{down, []string{"check-config", site}, ""},
+	} {
+		args := c.args
+		if args[0] != "check-config" {
+			args = append([]string{"--replay=" + c.file}, args...)
+		}
+		_, out, errs := command(t, args...)
+		if !strings.Contains(out, c.want) {
+			t.Errorf("%v: without %q:\n%s\n%s", c.args, c.want, out, errs)
+		}
+		if strings.Contains(out, `"host"`) { // JSON is not for a terminal, and escapes what is below 0x20
+			out = ""
+		}
+		if bad := obeyed(out) + obeyed(errs); bad != "" {
+			t.Errorf("%v: %s", c.args, bad)
+		}
+	}
+}
+
+// TestNamesOnTheWire: the page, the log, and alerts with everything that is served about them.
+func TestNamesOnTheWire(t *testing.T) {
+	came := make(chan []byte, 100)
+	am := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		b, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		came <- b
+	}))
+	defer am.Close()
+	s := serve(t, "--replay="+renamed(t, "port-down", "mlx5_5", "hgx-h200-07"), "--replay.send-alerts", "--alerting.alertmanager-url="+am.URL)
+	s.await(t, "/", "RDMAPortDown")
+	for _, path := range []string{"/", "/metrics", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology"} {
+		status, body, h := s.get(t, path)
+		bad := obeyed(strings.ReplaceAll(body, "\t", " "))
+		if path == "/api/v1/topology" || path == "/api/v1/node" { // what a program reads, names as they are
+			bad = strings.TrimPrefix(fmt.Sprint(json.Valid([]byte(body))), "true")
+		}
+		if status != http.StatusOK || bad != "" {
+			t.Errorf("%s: %d, %s", path, status, bad)
+		}
+		if path == "/" && (strings.Contains(body, "<b>") || !strings.Contains(body, "&lt;b&gt;")) {
+			t.Error("a name is a tag of the page")
+		}
+		for name, values := range h {
+			if strings.Contains(strings.Join(values, ""), "<b>") {
+				t.Errorf("%s: header %s: %q", path, name, values)
+			}
+		}
+	}
+	if bad := obeyed(s.log.String()); bad != "" {
+		t.Errorf("log: %s", bad)
+	}
+	type alert struct{ Labels, Annotations map[string]string }
+	var answer struct{ Data struct{ Alerts []alert } }
+	_, body, _ := s.get(t, "/api/v1/alerts")
+	must(t, json.Unmarshal([]byte(body), &answer))
+	var sent []alert
+	for !strings.Contains(fmt.Sprint(sent), "RDMAPortDown") {
+		var more []alert
+		must(t, json.Unmarshal(<-came, &more))
+		sent = append(sent, more...)
+	}
+	for where, alerts := range map[string][]alert{"served": answer.Data.Alerts, "sent": sent} {
+		told := false
+		for _, a := range alerts {
+			for name, value := range a.Labels {
+				if obeyed(value) != "" || strings.Contains(value, "\n") {
+					t.Errorf("%s: label %s=%q", a.Labels["alertname"], name, value)
+				}
+			}
+			for name, value := range a.Annotations {
+				if obeyed(value) != "" {
+					t.Errorf("%s: %s=%q", a.Labels["alertname"], name, value)
+				}
+			}
+			told = told || a.Labels["alertname"] == "RDMAPortDown" && strings.HasPrefix(a.Labels["device"], "0x")
+		}
+		if !told {
+			t.Errorf("%s: no alert of the device: %+v", where, alerts)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package app
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// ask makes a request of which the path goes out as it is written.
+func (s *server) ask(t *testing.T, client *http.Client, method, path string, body io.Reader, header ...string) (status int, text string, h http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
+	must(t, err)
+	r.URL.Opaque = path
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := client.Do(r)
+	must(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	must(t, err)
+	return resp.StatusCode, string(b), resp.Header
+}
+
+// once is a client that keeps no connection and follows nothing.
+func once() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// TestSurface: what a client may ask for, and what it gets of all else.
+func TestSurface(t *testing.T) {
+	s := serve(t, "--replay="+fixture("no-rdma"))
+	for _, path := range []string{"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology", "/static/page.css", "/docs/runbooks/RDMAPortDown.md"} {
+		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "PATCH": 405, "DELETE": 405, "OPTIONS": 405, "TRACE": 405, "PROPFIND": 405} {
+			if status, body, _ := s.ask(t, once(), method, path, nil); status != want || method == "HEAD" && body != "" {
+				t.Errorf("%s %s: %d, want %d", method, path, status, want)
+			}
+		}
+	}
+	// A recording without files has nothing to reload and no GPU, and says so.
+	for path, allowed := range map[string]int{"/-/reload": 400, "/-/gpu/release?for=0s": 503} {
+		for method, want := range map[string]int{"GET": 405, "HEAD": 405, "PUT": 405, "POST": allowed} {
+			if status, body, _ := s.ask(t, once(), method, path, nil); status != want {
+				t.Errorf("%s %s: %d, want %d: %s", method, path, status, want, body)
+			}
+		}
+		for _, foreign := range [][]string{{"Origin", "http://elsewhere.example"}, {"Sec-Fetch-Site", "cross-site"}} { // the page of another site
+			if status, _, _ := s.ask(t, once(), "POST", path, nil, foreign...); status != http.StatusForbidden {
+				t.Errorf("POST %s from a page of another site: %d", path, status)
+			}
+		}
+	}
+	for _, path := range []string{
+		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go", "/static/%00", "/static/page.html",
+		"/docs/runbooks/..%2f..%2frules%2frules.go", "/docs/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd", "/metrics/", "/-/", "/debug/pprof/cmdline",
+		"/static/..\\..\\etc\\passwd", "/%2e%2e/%2e%2e/etc/passwd",
+	} {
+		status, body, h := s.ask(t, once(), "GET", path, nil)
+		if status == http.StatusOK || strings.Contains(body, "root:") || strings.Contains(body, "package ") {
+			t.Errorf("%s: %d, %.100q", path, status, body)
+		}
+		if to := h.Get("Location"); strings.HasPrefix(to, "//") || strings.Contains(to, ":") {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
+	for _, query := range []string{"/metrics?collect[]=%3Cscript%3Ealert(1)%3C/script%3E", "/api/v1/rules?type=%3Cscript%3E", "/metrics?collect[]=%0d%0aX-Evil:%201"} {
+		status, _, h := s.ask(t, once(), "GET", query, nil)
+		if kind := h.Get("Content-Type"); status != http.StatusBadRequest || strings.Contains(kind, "html") || h.Get("X-Evil") != "" {
+			t.Errorf("%s: %d, %v", query, status, h)
+		}
+	}
+}
+
+// endless counts what is taken of a body.
+type endless struct{ taken, left int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(b), e.left)
+	e.taken, e.left = e.taken+n, e.left-n
+	return n, nil
+}
+
+// TestOversized: what is too large is refused, or not read.
+func TestOversized(t *testing.T) {
+	s := serve(t, "--replay="+fixture("no-rdma"))
+	long := strings.Repeat("x", 128<<10)
+	for name, c := range map[string]struct {
+		path   string
+		header []string
+		want   int
+	}{
+		"path":     {"/" + long, nil, http.StatusRequestHeaderFieldsTooLarge},
+		"query":    {"/metrics?collect[]=" + long, nil, http.StatusRequestHeaderFieldsTooLarge},
+		"header":   {"/metrics", []string{"X-Long", long}, http.StatusRequestHeaderFieldsTooLarge},
+		"timeout":  {"/metrics", []string{"X-Prometheus-Scrape-Timeout-Seconds", "1e309"}, http.StatusOK},
+		"negative": {"/metrics", []string{"X-Prometheus-Scrape-Timeout-Seconds", "-1"}, http.StatusOK},
+		"no time":  {"/metrics", []string{"X-Prometheus-Scrape-Timeout-Seconds", "NaN"}, http.StatusOK},
+		"accept":   {"/metrics", []string{"Accept", strings.Repeat("text/plain;q=0.1,", 2000)}, http.StatusOK},
+	} {
+		if status, _, _ := s.ask(t, once(), "GET", c.path, nil, c.header...); status != c.want {
+			t.Errorf("%s: %d, want %d", name, status, c.want)
+		}
+	}
+	// The server takes as much of a body as its buffers hold, and closes the connection; the client may see that as an error.
+	body := &endless{left: 1 << 30}
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/-/reload", body)
+	must(t, err)
+	r.ContentLength = 1 << 30
+	if resp, err := once().Do(r); err == nil {
+		must(t, resp.Body.Close())
+	}
+	if body.taken > 64<<20 {
+		t.Errorf("%d bytes of a body are taken", body.taken)
+	}
+	if status, _, _ := s.get(t, "/-/healthy"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// TestManyScrapes: each of a thousand at once gets all, or is told to come again.
+func TestManyScrapes(t *testing.T) {
+	s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100")
+	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")
+	lines := strings.Count(whole, "\nrdma_port_")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	count := map[int]int{}
+	begin := make(chan struct{})
+	for range 1000 {
+		wg.Go(func() {
+			<-begin
+			status, body, _ := s.ask(t, once(), "GET", "/metrics?collect[]=infiniband", nil)
+			mu.Lock()
+			defer mu.Unlock()
+			count[status]++
+			if n := strings.Count(body, "\nrdma_port_"); status == http.StatusOK && n != lines {
+				t.Errorf("%d of %d series", n, lines)
+			}
+		})
+	}
+	close(begin)
+	wg.Wait()
+	if count[http.StatusOK] < 100 || count[http.StatusOK]+count[http.StatusServiceUnavailable] != 1000 {
+		t.Errorf("by status: %v", count)
+	}
+	if status, _, _ := s.get(t, "/metrics"); status != http.StatusOK {
+		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// pipes is a listener in memory, whose time is that of the test.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	c, ok := <-p
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// TestSlowClients: one that sends a byte now and then, or takes none, is let go; others are served meanwhile.
+func TestSlowClients(t *testing.T) {
+	for _, c := range []struct {
+		name, sends string
+		each        time.Duration // between bytes
+		most        time.Duration
+	}{
+		{"says nothing", "", time.Second, 10 * time.Second},
+		{"a head that does not end", "GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 1000), time.Second, 10 * time.Second},
+		{"a body that does not end", "POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", 0, 30 * time.Second},
+		{"an answer that is not taken", "GET /large HTTP/1.1\r\nHost: x\r\n\r\n", 0, 2 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == "/large" {
+						_, _ = w.Write(make([]byte, 8<<20))
+						return
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					fmt.Fprintln(w, "whole")
+				}))
+				listener := make(pipes)
+				served := make(chan error)
+				go func() { served <- server.Serve(listener) }()
+				dial := func() net.Conn {
+					ours, theirs := net.Pipe()
+					listener <- theirs
+					return ours
+				}
+				slow := dial()
+				ended := make(chan time.Duration)
+				start := time.Now()
+				var writing sync.WaitGroup
+				writing.Go(func() {
+					for i := range c.sends {
+						if _, err := slow.Write([]byte{c.sends[i]}); err != nil {
+							return
+						}
+						time.Sleep(c.each)
+					}
+				})
+				go func() {
+					if strings.Contains(c.sends, "/large") {
+						time.Sleep(c.most + time.Second) // takes nothing
+					}
+					_, _ = io.Copy(io.Discard, slow)
+					ended <- time.Since(start)
+				}()
+				quick := dial()
+				_, err := io.WriteString(quick, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+				must(t, err)
+				resp, err := http.ReadResponse(bufio.NewReader(quick), nil)
+				must(t, err)
+				if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "whole\n" || time.Since(start) > time.Second {
+					t.Errorf("another client: %q, %v after %s", b, err, time.Since(start))
+				}
+				if took := <-ended; took > c.most+2*time.Second {
+					t.Errorf("let go after %s", took)
+				}
+				close(listener)
+				must(t, server.Close())
+				writing.Wait()
+				<-served
+			})
+		})
+	}
+}
+
+// TestNothingWithoutPassword: with TLS and users, no path answers without them, and no old protocol is spoken.
+func TestNothingWithoutPassword(t *testing.T) {
+	dir := t.TempDir()
+	pool := certificate(t, dir)
+	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), bcrypt.MinCost)
+	must(t, err)
+	config := filepath.Join(dir, "web.yml")
+	must(t, os.WriteFile(config, fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", hash), 0o600))
+	s := serve(t, "--replay="+fixture("no-rdma"), "--web.config.file="+config, "--web.pprof")
+	plain := s.url
+	s.url = strings.Replace(s.url, "http:", "https:", 1)
+	client := once()
+	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
+	for _, path := range []string{"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/-/gpu/release?for=1h", "/api/v1/alerts", "/api/v1/node", "/debug/pprof/", "/static/page.css", "/nope"} {
+		for _, method := range []string{"GET", "POST"} {
+			for _, header := range [][]string{nil, {"Authorization", "Basic cHJvbTo="}, {"Authorization", "Basic cHJvbTp3cm9uZw=="}, {"Authorization", "Basic !"}, {"Authorization", "Bearer x"}} {
+				status, body, _ := s.ask(t, client, method, path, nil, header...)
+				if status != http.StatusUnauthorized || strings.Contains(body, "rdma_") {
+					t.Errorf("%s %s %v: %d", method, path, header, status)
+				}
+			}
+		}
+	}
+	if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
+		t.Errorf("with the password: %d", status)
+	}
+	if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "wants a password") {
+		t.Errorf("healthy: exit %d, %s%s", code, out, errs)
+	}
+	s.url = plain
+	if status, body, _ := s.ask(t, once(), "GET", "/metrics", nil); status != http.StatusBadRequest || strings.Contains(body, "rdma_") {
+		t.Errorf("without TLS: %d", status)
+	}
+	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+		c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+		if err == nil {
+			if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
+				t.Errorf("%s: a weak cipher", tls.VersionName(version))
+			}
+			must(t, c.Close())
+		}
+	}
+}

@@ -1,0 +1,31 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/common/version"
+
+	"rdma_exporter/internal/host"
+)
+
+// versionText is what --version prints: which source, and what the build can do. Its first line begins as that of all exporters.
+func versionText() string {
+	version.Version = cmp.Or(version.Version, "unreleased")
+	gpus := "no: built without cgo"
+	if host.NVML {
+		gpus = "yes, where the host has libnvidia-ml.so.1"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "rdma_exporter, version %s (revision: %s)\n", version.Version, version.GetRevision())
+	for _, line := range [][2]string{
+		{"commit date:", cmp.Or(version.BuildDate, "unknown")},
+		{"go version:", version.GoVersion},
+		{"platform:", version.GoOS + "/" + version.GoArch},
+		{"NVML:", gpus},
+	} {
+		fmt.Fprintf(&b, "  %-13s %s\n", line[0], line[1])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

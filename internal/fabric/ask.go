@@ -1,0 +1,94 @@
+package fabric
+
+import (
+	"context"
+	"slices"
+
+	"rdma_exporter/internal/mad"
+)
+
+// counters asks for the counters of all ports that are told of.
+func (s *sweep) counters(ctx context.Context) {
+	var ends []End
+	var nodes []*Node
+	for _, guid := range sortedNodes(s.f.Nodes) {
+		n := s.f.Nodes[guid]
+		before := len(ends)
+		for number := 1; number <= n.NumPorts; number++ {
+			if e := (End{guid, number}); s.counted(n, e) {
+				ends = append(ends, e)
+			}
+		}
+		if len(ends) > before && n.performance == nil {
+			nodes = append(nodes, n)
+		}
+	}
+	parallel(len(nodes), func(i int) {
+		for number := range nodes[i].Ports {
+			if info, err := s.client.PerformanceInfo(ctx, mad.ToLID(nodes[i].lid(number))); err == nil {
+				nodes[i].performance = &info
+			}
+			return // the node answers for all its ports
+		}
+	})
+	found := make([]*mad.Counters, len(ends))
+	parallel(len(ends), func(i int) {
+		n := s.f.Nodes[ends[i].GUID]
+		if n.performance == nil {
+			return
+		}
+		if c, err := s.client.Counters(ctx, mad.ToLID(n.lid(ends[i].Port)), ends[i].Port, *n.performance); err == nil {
+			found[i] = &c
+		}
+	})
+	for i, c := range found {
+		if c == nil {
+			s.f.Unanswered[AskCounters]++
+			continue
+		}
+		s.f.port(ends[i]).Counters = c
+	}
+}
+
+// counted says whether the counters of a port are asked for: it can be reached, and has a link or had one.
+func (s *sweep) counted(n *Node, e End) bool {
+	p := n.Ports[e.Port]
+	if p == nil || n.lid(e.Port) == 0 || n.Type != mad.Switch && !s.o.Adapters {
+		return false
+	}
+	return p.Info.Up() || s.o.Also != nil && s.o.Also(e)
+}
+
+// managers asks the subnet manager that the own port was set up by, and all ports that say there is one.
+func (s *sweep) managers(ctx context.Context) {
+	var lids []uint16
+	at := map[uint16]GUID{}
+	for guid, n := range s.f.Nodes {
+		for number, p := range n.Ports {
+			if p.Info.LID != 0 {
+				at[p.Info.LID] = guid
+				if p.Info.IsSM() {
+					lids = append(lids, p.Info.LID)
+				}
+			}
+			if own := s.f.start == (End{guid, number}) || s.f.start.GUID == guid && n.Type == mad.Switch; own && p.Info.SMLID != 0 {
+				lids = append(lids, p.Info.SMLID)
+			}
+		}
+	}
+	slices.Sort(lids)
+	lids = slices.Compact(lids)
+	found := make([]*mad.SMInfo, len(lids))
+	parallel(len(lids), func(i int) {
+		if info, err := s.client.SMInfo(ctx, mad.ToLID(lids[i])); err == nil {
+			found[i] = &info
+		}
+	})
+	for i, info := range found {
+		if info == nil {
+			s.f.Unanswered[AskManager]++
+			continue
+		}
+		s.f.Managers = append(s.f.Managers, Manager{at[lids[i]], *info})
+	}
+}

@@ -1,0 +1,132 @@
+package fabric
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// Data is what is kept of a fabric across restarts: which nodes and links there were, with their names.
+type Data struct {
+	Nodes []KnownNode `json:"nodes"`
+	Links []KnownLink `json:"links"`
+}
+
+// KnownNode is a node that has answered.
+type KnownNode struct {
+	GUID        GUID         `json:"guid"`
+	Type        mad.NodeType `json:"type"`
+	Description string       `json:"description"`
+	Ports       int          `json:"ports"`
+	Seen        time.Time    `json:"seen"` // last
+}
+
+// KnownLink is a link that was up.
+type KnownLink struct {
+	A    End       `json:"a"` // the lower one
+	B    End       `json:"b"`
+	Seen time.Time `json:"seen"` // last
+}
+
+// Memory is what is known of a fabric. It belongs to one goroutine.
+type Memory struct {
+	nodes map[GUID]KnownNode
+	links map[End]KnownLink // from both ends
+}
+
+// NewMemory begins with what was kept. A link that is in two places is taken as it was last.
+func NewMemory(d Data) *Memory {
+	m := &Memory{nodes: map[GUID]KnownNode{}, links: map[End]KnownLink{}}
+	for _, n := range d.Nodes {
+		m.nodes[n.GUID] = n
+	}
+	links := slices.Clone(d.Links)
+	slices.SortStableFunc(links, func(a, b KnownLink) int { return a.Seen.Compare(b.Seen) })
+	for _, l := range links {
+		m.link(l)
+	}
+	return m
+}
+
+// Data is what is to be kept, in an order of its own.
+func (m *Memory) Data() Data {
+	var d Data
+	for _, guid := range sortedNodes(m.nodes) {
+		d.Nodes = append(d.Nodes, m.nodes[guid])
+	}
+	for e, l := range m.links {
+		if e == l.A {
+			d.Links = append(d.Links, l)
+		}
+	}
+	slices.SortFunc(d.Links, func(a, b KnownLink) int { return cmp.Or(a.A.compare(b.A), a.B.compare(b.B)) })
+	return d
+}
+
+// link takes a link, in the place of what its ends were linked to before.
+func (m *Memory) link(l KnownLink) {
+	if l.B.compare(l.A) < 0 {
+		l.A, l.B = l.B, l.A
+	}
+	for _, e := range []End{l.A, l.B} {
+		if old, ok := m.links[e]; ok {
+			delete(m.links, old.A)
+			delete(m.links, old.B)
+		}
+	}
+	m.links[l.A], m.links[l.B] = l, l
+}
+
+// Note takes what a sweep has found, and forgets what was seen last before some time. It says whether something is to be kept that is new,
+// times aside.
+func (m *Memory) Note(f *Fabric, forget time.Time) bool {
+	nodes, links := len(m.nodes), maps.Clone(m.links)
+	changed := false
+	for guid, n := range f.Nodes {
+		before := m.nodes[guid]
+		now := KnownNode{GUID: guid, Type: n.Type, Description: n.Description, Ports: n.NumPorts, Seen: f.At}
+		m.nodes[guid] = now
+		now.Seen = before.Seen
+		changed = changed || now != before
+	}
+	for a, b := range f.Links {
+		if a.compare(b) < 0 {
+			m.link(KnownLink{a, b, f.At})
+		}
+	}
+	maps.DeleteFunc(m.nodes, func(_ GUID, n KnownNode) bool { return n.Seen.Before(forget) })
+	maps.DeleteFunc(m.links, func(_ End, l KnownLink) bool { return l.Seen.Before(forget) })
+	same := maps.EqualFunc(links, m.links, func(a, b KnownLink) bool { return a.A == b.A && a.B == b.B })
+	return changed || len(m.nodes) != nodes || !same
+}
+
+// Had says whether a port had a link.
+func (m *Memory) Had(e End) bool {
+	_, ok := m.links[e]
+	return ok
+}
+
+// other is the other end of the link that a port had.
+func (m *Memory) other(e End) (End, bool) {
+	l, ok := m.links[e]
+	if l.A == e {
+		return l.B, ok
+	}
+	return l.A, ok
+}
+
+// missing are the ends of links that are gone: one of the two ports has answered, and the link is not there. Of a link between nodes that
+// do not answer nothing is known.
+func (m *Memory) missing(f *Fabric) (out []End) {
+	for e := range m.links {
+		to, _ := m.other(e)
+		if _, there := f.Links[e]; !there && (f.port(e) != nil || f.port(to) != nil) {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, End.compare)
+	return out
+}

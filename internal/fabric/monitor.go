@@ -1,0 +1,167 @@
+package fabric
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/mad"
+)
+
+// Monitor sweeps at intervals, and keeps the metrics of what it has found last.
+type Monitor struct {
+	// Open opens the own port: before the first sweep, and again after one that failed.
+	Open     func() (mad.Transport, error)
+	Client   mad.Options
+	Adapters bool          // Options.Adapters
+	Interval time.Duration // between the beginnings of sweeps
+	Full     time.Duration // between those that take nothing from the one before
+	Forget   time.Duration // after which a node or a link that is gone is forgotten
+	Memory   *Memory
+	// Save keeps what is new for the next run; nil where nothing is kept.
+	Save   func(Data) error
+	Logger *slog.Logger
+
+	client *mad.Client
+	last   *Fabric // nil after a failure
+	full   time.Time
+	began  time.Time // of the last sweep that did not fail
+	failed bool
+	unkept bool      // Save has failed
+	before mad.Stats // of clients that are closed
+
+	mu       sync.Mutex
+	sink     *exposition.Sink
+	families []exposition.Family
+}
+
+// Run sweeps until ctx ends. It calls swept after the first sweep, whatever came of it.
+func (m *Monitor) Run(ctx context.Context, swept func()) {
+	defer m.drop()
+	m.publish()
+	tick := time.NewTicker(m.Interval)
+	defer tick.Stop()
+	for {
+		m.round(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		swept()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *Monitor) round(ctx context.Context) {
+	err := m.sweep(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	switch {
+	case err != nil && !m.failed:
+		m.Logger.Error("cannot look at the fabric", "err", err)
+	case err == nil && m.failed:
+		m.Logger.Info("can look at the fabric again")
+	}
+	m.failed = err != nil
+	if err != nil {
+		m.last = nil
+		m.drop()
+	}
+	m.publish()
+}
+
+func (m *Monitor) sweep(ctx context.Context) error {
+	if m.client == nil {
+		t, err := m.Open()
+		if err != nil {
+			return err
+		}
+		m.client = mad.NewClient(t, m.Client)
+	}
+	known := m.last
+	if time.Since(m.full) >= m.Full {
+		known = nil
+	}
+	f, err := Sweep(ctx, m.client, known, Options{Adapters: m.Adapters, Also: m.Memory.Had})
+	if err != nil {
+		return err
+	}
+	m.last, m.began = f, f.At
+	if f.Full {
+		m.full = f.At
+	}
+	if m.Memory.Note(f, f.At.Add(-m.Forget)) || m.unkept || f.Full {
+		m.save()
+	}
+	return nil
+}
+
+// save logs a lasting failure when it starts and when it ends.
+func (m *Monitor) save() {
+	if m.Save == nil {
+		return
+	}
+	err := m.Save(m.Memory.Data())
+	switch {
+	case err != nil && !m.unkept:
+		m.Logger.Warn("what is known of the fabric is not kept", "err", err)
+	case err == nil && m.unkept:
+		m.Logger.Info("what is known of the fabric is kept again")
+	}
+	m.unkept = err != nil
+}
+
+// drop closes the client, whose transport may have failed.
+func (m *Monitor) drop() {
+	if m.client == nil {
+		return
+	}
+	stats := m.client.Stats()
+	m.before.Sent += stats.Sent
+	m.before.Timeouts += stats.Timeouts
+	if err := m.client.Close(); err != nil {
+		m.Logger.Debug("cannot close the port", "err", err)
+	}
+	m.client = nil
+}
+
+// publish makes the metrics.
+func (m *Monitor) publish() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sink == nil {
+		m.sink = exposition.NewSink(Descs())
+	}
+	m.sink.Begin()
+	(&emitter{m.sink, m.last, m.Memory}).all()
+	stats := m.before
+	if m.client != nil {
+		now := m.client.Stats()
+		stats.Sent += now.Sent
+		stats.Timeouts += now.Timeouts
+	}
+	m.sink.Emit(sent, float64(stats.Sent))
+	m.sink.Emit(timeouts, float64(stats.Timeouts))
+	if !m.began.IsZero() {
+		m.sink.Emit(began, float64(m.began.UnixMilli())/1000)
+	}
+	if m.failed {
+		m.sink.Emit(failed, 1)
+	} else if !m.began.IsZero() {
+		m.sink.Emit(failed, 0)
+	}
+	m.families = exposition.Merge(m.sink.End())
+}
+
+// Families are the metrics as of the last sweep.
+func (m *Monitor) Families() []exposition.Family {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.families
+}

@@ -1,0 +1,119 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/vishvananda/netlink/nl"
+)
+
+// answers is an RDMA client whose kernel gives one answer after the other, the last for ever, to all but the question for the list of devices.
+func answers(devices map[string]uint32, replies ...func() ([][]byte, error)) (*rdmaClient, *int) {
+	c, asked := newRDMAClient(), 0
+	c.exchange = func(cmd, _ int, _ ...*nl.RtAttr) (msgs [][]byte, err error) {
+		if cmd == nldevCmdGet {
+			for name, index := range devices {
+				msgs = append(msgs, slices.Concat(attr(nldevAttrDevIndex, u32(index)), attr(nldevAttrDevName, str(name))))
+			}
+			return msgs, nil
+		}
+		asked++
+		return replies[min(asked, len(replies))-1]()
+	}
+	return c, &asked
+}
+
+func says(parts ...[]byte) func() ([][]byte, error) {
+	return func() ([][]byte, error) { return [][]byte{slices.Concat(parts...)}, nil }
+}
+
+func fails(err error) func() ([][]byte, error) { return func() ([][]byte, error) { return nil, err } }
+
+// TestAnswersThatAreNone: whatever comes in the place of an answer is an error with its reason, asks at most twice, and the next
+// question is answered. What an answer has beside what is understood costs nothing.
+func TestAnswersThatAreNone(t *testing.T) {
+	device := attr(nldevAttrDevName, str("mlx5_0"))
+	active := attr(nldevAttrPortState, u8(4))
+	beyond := func(b []byte) []byte { // an attribute that says it is longer than what is left
+		b = slices.Clone(b)
+		b[0] += 64
+		return b
+	}
+	for _, c := range []struct {
+		name   string
+		reply  func() ([][]byte, error)
+		port   Reason // "": answered
+		stats  Reason
+		listed int // of the counters of stats
+	}{
+		{"whole", says(device, active, attr(nldevAttrHWCounters|nested, counter("a", u64(1)), counter("b", u64(2)))), "", "", 2},
+		{"unknown attributes", says(attr(900, []byte("?")), device, attr(901|nested, attr(1, nil)), active, attr(nldevAttrHWCounters|nested, attr(77, nil), counter("a", u64(1)))), "", "", 1},
+		{"an error acknowledged", fails(syscall.EINVAL), Invalid, Invalid, 0},
+		{"not permitted", fails(syscall.EPERM), Permission, Permission, 0},
+		{"busy", fails(syscall.EBUSY), IO, IO, 0},
+		{"buffers full", fails(syscall.ENOBUFS), IO, IO, 0},
+		{"no reply in time", fails(syscall.EAGAIN), IO, IO, 0},
+		{"of another request", fails(fmt.Errorf("Wrong Seq nr %d, expected %d", 2, 1)), IO, IO, 0},
+		{"of another sender", fails(fmt.Errorf("Wrong sender portid %d, expected %d", 7, 0)), IO, IO, 0},
+		{"interrupted", fails(nl.ErrDumpInterrupted), IO, IO, 0},
+		{"empty", func() ([][]byte, error) { return nil, nil }, Malformed, Malformed, 0},
+		{"of no bytes", says(nil), Malformed, Malformed, 0},
+		{"of another device", says(attr(nldevAttrDevName, str("mlx5_1")), active), Gone, Gone, 0},
+		{"cut within a head", says(device[:2]), Malformed, Malformed, 0},
+		{"cut within the name", says(device[:7]), Malformed, Malformed, 0},
+		{"cut behind the name", says(device, active[:3]), "", "", 0},
+		{"longer than the message", says(beyond(device), active), Malformed, Malformed, 0},
+		{"a nest longer than the message", says(device, active, beyond(attr(nldevAttrHWCounters|nested, counter("a", u64(1))))), "", "", 0},
+		{"a counter longer than its nest", says(device, active, attr(nldevAttrHWCounters|nested, counter("a", u64(1)), beyond(counter("b", u64(2))))), "", "", 1},
+		{"an attribute of length 0", says(device, active, []byte{0, 0, nldevAttrHWCounters, 0x80}), "", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ok := says(device, active)
+			client, asked := answers(map[string]uint32{"mlx5_0": 3, "mlx5_1": 4}, c.reply, c.reply, ok)
+			p, err := client.Port(context.Background(), "mlx5_0", 1)
+			if (err == nil) != (c.port == "") || err != nil && ReasonOf(err) != c.port || err != nil && p != (RDMAPort{}) {
+				t.Errorf("port: %+v, %v, want reason %q", p, err, c.port)
+			}
+			if *asked > 2 {
+				t.Errorf("asked %d times", *asked)
+			}
+			*asked = 2
+			if p, err := client.Port(context.Background(), "mlx5_0", 1); err != nil || p.State == nil || *p.State != 4 {
+				t.Errorf("the next one: %+v, %v", p, err)
+			}
+			client, _ = answers(map[string]uint32{"mlx5_0": 3}, c.reply)
+			stats, err := client.Stats(context.Background(), "mlx5_0", 1, nil)
+			if (err == nil) != (c.stats == "") || err != nil && ReasonOf(err) != c.stats || len(stats) != c.listed {
+				t.Errorf("stats: %v, %v, want reason %q", stats, err, c.stats)
+			}
+			holders, err := client.Holders(context.Background(), "mlx5_0")
+			if (err == nil) != (len(c.stats) == 0 || c.name == "empty") || err != nil && holders != nil {
+				t.Errorf("holders: %v, %v", holders, err)
+			}
+		})
+	}
+}
+
+// TestInterruptedDump: a list that changed while it was written is asked for again, and is no list while it goes on changing.
+func TestInterruptedDump(t *testing.T) {
+	list := [][]byte{{1}}
+	for tries, want := range map[int]bool{0: true, 1: true, dumpTries - 1: true, dumpTries: false, 100: false} {
+		asked := 0
+		msgs, err := whole(func() ([][]byte, error) {
+			if asked++; asked <= tries {
+				return [][]byte{{1}, {1}}, nl.ErrDumpInterrupted
+			}
+			return list, nil
+		})
+		if want != (err == nil && len(msgs) == 1) || !want && (msgs != nil || !errors.Is(err, nl.ErrDumpInterrupted)) || asked > dumpTries {
+			t.Errorf("interrupted %d times: %v, %v, asked %d times", tries, msgs, err, asked)
+		}
+	}
+	if _, err := whole(func() ([][]byte, error) { return nil, syscall.EPERM }); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("another error: %v", err)
+	}
+}

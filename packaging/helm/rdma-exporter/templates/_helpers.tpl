@@ -1,0 +1,113 @@
+{{- define "rdma.name" -}}
+{{ .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "rdma.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 63 | trimSuffix "-" }}
+{{- else if contains (include "rdma.name" .) .Release.Name -}}
+{{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name (include "rdma.name" .) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "rdma.selector" -}}
+app.kubernetes.io/name: {{ include "rdma.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "rdma.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{ include "rdma.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "rdma.serviceAccount" -}}
+{{- if .Values.serviceAccount.create }}{{ .Values.serviceAccount.name | default (include "rdma.fullname" .) }}{{ else }}{{ .Values.serviceAccount.name | default "default" }}{{ end }}
+{{- end }}
+
+{{- define "rdma.image" -}}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{/* The capabilities that the steps up add, as a list in YAML. */}}
+{{- define "rdma.capabilities" -}}
+{{- with .Values.privileges }}
+{{- if .optics }}
+- NET_ADMIN
+{{- end }}
+{{- if .processes }}
+- SYS_PTRACE
+- DAC_READ_SEARCH
+{{- end }}
+{{- if .configurationSpace }}
+- SYS_ADMIN
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* uid 0 where there are capabilities: in a container nobody else gets what is added. */}}
+{{- define "rdma.uid" -}}
+{{ if include "rdma.capabilities" . }}0{{ else }}65532{{ end }}
+{{- end }}
+
+{{/* 80 % of the memory limit, in MiB: the rest is what Go does not count. */}}
+{{- define "rdma.gomemlimit" -}}
+{{- $limit := .Values.resources.limits.memory -}}
+{{- $n := regexFind "^[0-9]+" $limit | int -}}
+{{- div (mul (ternary (mul $n 1024) $n (hasSuffix "Gi" $limit)) 80) 100 }}MiB
+{{- end }}
+
+{{/* The labels that the exporter's own alerts have, and those of a central Prometheus with them. */}}
+{{- define "rdma.relabelings" -}}
+- {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: instance, replacement: "$1:{{ .Values.port }}"}
+- {targetLabel: job, replacement: rdma_exporter}
+{{- with .Values.monitor.relabelings }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "rdma.endpoint" -}}
+port: metrics
+{{- with .Values.monitor }}
+interval: {{ .interval }}
+scrapeTimeout: {{ .scrapeTimeout }}
+scheme: {{ .scheme }}
+{{- with .tlsConfig }}
+tlsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .basicAuth }}
+basicAuth:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+relabelings:
+  {{- include "rdma.relabelings" . | nindent 2 }}
+{{- with .Values.monitor.metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* One probe. TLS and authentication are the exporter's matter: it asks itself, and takes "who are you?" for an answer. */}}
+{{- define "rdma.probe" -}}
+{{- if .root.Values.web.secretName -}}
+exec:
+  command: [/usr/local/bin/rdma_exporter, healthy{{ if .ready }}, --ready{{ end }}, --timeout=4s]
+{{- else -}}
+httpGet: {path: {{ ternary "/-/ready" "/-/healthy" .ready }}, port: metrics}
+{{- end }}
+timeoutSeconds: 5
+{{- end }}
+
+{{/* Not empty where Alertmanagers are told, in a way that has to be said. */}}
+{{- define "rdma.alertmanagerConfig" -}}
+{{- with .Values.alerting }}
+{{- if and .enabled .alertmanagers .alertmanagerConfig }}
+{{- toYaml .alertmanagerConfig }}
+{{- end }}
+{{- end }}
+{{- end }}

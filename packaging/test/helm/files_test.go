@@ -1,0 +1,156 @@
+package chart
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%s: %v", pattern, err)
+	}
+	return names
+}
+
+// TestRules: each rule file of the repository is one PrometheusRule with the same content, which promtool takes.
+func TestRules(t *testing.T) {
+	var rules []string
+	dir := t.TempDir()
+	for _, d := range documents(t, load(t), chartutil.Values{}) {
+		if r, ok := object(t, d).(*monitoringv1.PrometheusRule); ok {
+			var spec struct{ Spec json.RawMessage }
+			if err := yaml.Unmarshal([]byte(d.text), &spec); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, r.Name+".yml")
+			if err := os.WriteFile(path, spec.Spec, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			rules = append(rules, path)
+		}
+	}
+	files := slices.Concat(glob(t, "../../../rules/node/*.rules.yml"), glob(t, "../../../rules/central/*.rules.yml"))
+	if len(rules) != len(files) {
+		t.Errorf("%d files, %d PrometheusRules", len(files), len(rules))
+	}
+	for _, file := range files {
+		set, base := filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".rules.yml")
+		if got, want := decode(t, filepath.Join(dir, "rdma-exporter-"+set+"-"+strings.ReplaceAll(base, "_", "-")+".yml")), decode(t, file); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is not what is rendered", file)
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), *promtool, append([]string{"check", "rules"}, rules...)...).CombinedOutput(); err != nil {
+		t.Errorf("%s check rules: %v\n%s", *promtool, err, out)
+	}
+}
+
+func decode(t *testing.T, path string) (v any) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestDashboards: each dashboard of the repository is in a ConfigMap, byte for byte, of a size that Kubernetes takes.
+func TestDashboards(t *testing.T) {
+	got := map[string]string{}
+	for _, d := range documents(t, load(t), chartutil.Values{}) {
+		if m, ok := object(t, d).(*corev1.ConfigMap); ok && m.Labels["grafana_dashboard"] == "1" {
+			for name, text := range m.Data {
+				got[name] = text
+			}
+			if len(d.text) >= 1<<20 {
+				t.Errorf("%s has %d bytes", m.Name, len(d.text))
+			}
+		}
+	}
+	files := glob(t, "../../../dashboards/*.json")
+	for _, file := range files {
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got["rdma-"+filepath.Base(file)] != strings.TrimSuffix(string(want), "\n") {
+			t.Errorf("%s is not what is rendered", file)
+		}
+	}
+	if len(files) != len(got) {
+		t.Errorf("%d files, %d rendered", len(files), len(got))
+	}
+}
+
+// TestPackage: `helm package` follows the links, takes nothing else along, and what it packs renders the same.
+func TestPackage(t *testing.T) {
+	c := load(t)
+	archive, err := chartutil.Save(c, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := loader.Load(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range packed.Files {
+		if ext := filepath.Ext(f.Name); strings.HasPrefix(f.Name, "files/") && ext != ".json" && ext != ".yml" || strings.Contains(f.Name, "/tests/") || strings.Contains(f.Name, "/compat/") {
+			t.Errorf("%s is in the package", f.Name)
+		}
+	}
+	if !reflect.DeepEqual(documents(t, packed, chartutil.Values{}), documents(t, c, chartutil.Values{})) {
+		t.Error("the package renders something else")
+	}
+}
+
+// maxSecret is what the API server takes of a Secret: corev1.MaxSecretSize.
+const maxSecret = 1 << 20
+
+// TestReleaseFits: Helm keeps a release, chart and manifests, in a Secret: JSON, gzip, base64.
+func TestReleaseFits(t *testing.T) {
+	c := load(t)
+	files, err := render(c, chartutil.Values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(map[string]any{"chart": c, "manifest": strings.Join(slices.Sorted(maps.Values(files)), "---\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var z bytes.Buffer
+	w, err := gzip.NewWriterLevel(&z, gzip.BestCompression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	size := base64.StdEncoding.EncodedLen(z.Len())
+	t.Logf("%d KiB of %d", size>>10, maxSecret>>10)
+	if size > maxSecret*3/4 {
+		t.Errorf("%d bytes: there is little room below %d", size, maxSecret)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const ruler = "--------------------------------------------------------------------------------"
+
+// noticesText is what goes with a binary: the modules, and each text once with the files that have it.
+func noticesText(modules []module) []byte {
+	var b bytes.Buffer
+	b.WriteString("Software of others in rdma_exporter: module, version, licence. The texts follow.\n\n")
+	var texts []string
+	where := map[string][]string{}
+	for _, m := range modules {
+		fmt.Fprintf(&b, "%s  %s  %s\n", m.path, m.version, strings.Join(m.licences(), ", "))
+		for _, f := range m.files {
+			if where[f.text] == nil {
+				texts = append(texts, f.text)
+			}
+			where[f.text] = append(where[f.text], m.path+": "+f.name)
+		}
+	}
+	for _, t := range texts {
+		fmt.Fprintf(&b, "\n%s\n%s\n%s\n\n%s\n", ruler, strings.Join(where[t], "\n"), ruler, t)
+	}
+	return b.Bytes()
+}
+
+// dependency is a module that go.mod names for the program's own imports.
+type dependency struct {
+	path, purpose string
+	importers     []string // packages of the program; empty: tests and generators only
+}
+
+var requirement = regexp.MustCompile(`^\t(\S+) v\S+(?: // (.*))?$`)
+
+// directOf reads the direct dependencies and their purposes, which are the comments behind them.
+func directOf(name string) (out []dependency, _ error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for line := range strings.Lines(string(b)) {
+		m := requirement.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		if m == nil || strings.HasPrefix(m[2], "indirect") {
+			continue
+		}
+		if m[2] == "" {
+			errs = append(errs, fmt.Errorf("%s: %s has no purpose: say it in a comment behind its version", name, m[1]))
+		}
+		out = append(out, dependency{path: m[1], purpose: m[2]})
+	}
+	if len(out) == 0 {
+		errs = append(errs, fmt.Errorf("%s: no direct dependency", name))
+	}
+	return out, errors.Join(errs...)
+}
+
+// importers finds which packages of the program import each dependency.
+func importers(ctx context.Context, direct []dependency) ([]dependency, error) {
+	text, err := output(exec.CommandContext(ctx, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/..."))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		name := strings.TrimPrefix(f[0], "rdma_exporter/")
+		if strings.HasSuffix(name, "/gen") || strings.HasPrefix(name, "test/") {
+			continue
+		}
+		for i, d := range direct {
+			uses := func(p string) bool { return p == d.path || strings.HasPrefix(p, d.path+"/") }
+			if slices.ContainsFunc(f[1:], uses) {
+				direct[i].importers = append(direct[i].importers, "`"+name+"`")
+			}
+		}
+	}
+	return direct, nil
+}
+
+const pageHead = `# Dependencies
+
+<!-- Written by make update from go.mod and the licence files of the modules. -->
+
+No dependency without a purpose: it stands behind each direct one in go.mod. Each module that is compiled into the program has a known,
+permissive licence, which ` + "`make check`" + ` holds; the texts are in the file THIRD_PARTY of each release. What only builds and tests the program has
+modules of its own in tools/ and dashboards/gen.
+
+| module | purpose | imported by | licence |
+| --- | --- | --- | --- |
+`
+
+const restHead = `
+## What they bring along
+
+Modules of which packages are compiled in because those above import them.
+
+| module | licence |
+| --- | --- |
+`
+
+// page is docs/dependencies.md.
+func page(direct []dependency, modules []module) []byte {
+	var b bytes.Buffer
+	b.WriteString(pageHead)
+	for _, d := range direct {
+		by, ids := "tests only", "not in the program"
+		if d.importers != nil {
+			by = strings.Join(d.importers, ", ")
+		}
+		if i := slices.IndexFunc(modules, func(m module) bool { return m.path == d.path }); i >= 0 {
+			ids = strings.Join(modules[i].licences(), ", ")
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", d.path, d.purpose, by, ids)
+	}
+	b.WriteString(restHead)
+	for _, m := range modules {
+		if !slices.ContainsFunc(direct, func(d dependency) bool { return d.path == m.path }) {
+			fmt.Fprintf(&b, "| %s | %s |\n", m.path, strings.Join(m.licences(), ", "))
+		}
+	}
+	return b.Bytes()
+}

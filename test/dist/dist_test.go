@@ -1,0 +1,168 @@
+//go:build e2e
+
+// Package dist runs what make dist has built, on the processors that it is built for: `make dist-test`, and `make e2e` for some flavours.
+package dist
+
+import (
+	"debug/buildinfo"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// flavour is a binary of a release, and what runs it here.
+type flavour struct {
+	name, arch string
+	cgo        bool
+	run        []string
+}
+
+// known are all flavours. The libraries of arm64 are those of the cross compiler.
+var known = []flavour{
+	{"linux-amd64", "amd64", true, nil},
+	{"linux-amd64-nogpu", "amd64", false, nil},
+	{"linux-arm64", "arm64", true, []string{"qemu-aarch64-static", "-L", "/usr/aarch64-linux-gnu"}},
+	{"linux-arm64-nogpu", "arm64", false, []string{"qemu-aarch64-static"}},
+}
+
+// flavours are those that RDMA_FLAVOURS names; the others are compared with the first.
+func flavours(t *testing.T) (out []flavour) {
+	t.Helper()
+	for _, name := range strings.Fields(os.Getenv("RDMA_FLAVOURS")) {
+		i := slices.IndexFunc(known, func(f flavour) bool { return f.name == "linux-"+name })
+		if i < 0 {
+			t.Fatalf("RDMA_FLAVOURS: there is no flavour %s", name)
+		}
+		out = append(out, known[i])
+	}
+	if len(out) < 2 {
+		t.Fatal("RDMA_FLAVOURS names less than two: run make dist-test")
+	}
+	return out
+}
+
+func (f flavour) file(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("RDMA_DIST")
+	if dir == "" {
+		t.Fatal("RDMA_DIST names no folder: run make dist-test")
+	}
+	return filepath.Join(dir, f.name, name)
+}
+
+func (f flavour) command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	all := append(append(f.run, f.file(t, "rdma_exporter")), args...)
+	return exec.CommandContext(t.Context(), all[0], all[1:]...)
+}
+
+// each runs a test of all flavours.
+func each(t *testing.T, test func(*testing.T, flavour)) {
+	for _, f := range flavours(t) {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, f)
+		})
+	}
+}
+
+// TestVersion: every flavour says what it is.
+func TestVersion(t *testing.T) {
+	each(t, func(t *testing.T, f flavour) {
+		out, err := f.command(t, "--version").CombinedOutput()
+		must(t, err)
+		info, err := buildinfo.ReadFile(f.file(t, "rdma_exporter"))
+		must(t, err)
+		nvml := "no: built without cgo"
+		if f.cgo {
+			nvml = "yes, where the host has libnvidia-ml.so.1"
+		}
+		for _, want := range []string{
+			"rdma_exporter, version " + os.Getenv("RDMA_VERSION") + " (revision: " + os.Getenv("RDMA_REVISION") + ")\n", "\n  commit date:  20",
+			"\n  go version:   " + info.GoVersion + "\n", "\n  platform:     linux/" + f.arch + "\n", "\n  NVML:         " + nvml + "\n",
+		} {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%q is missing:\n%s", want, out)
+			}
+		}
+	})
+}
+
+// TestThirdParty: each module that the toolchain has written into the binary is listed with its version.
+func TestThirdParty(t *testing.T) {
+	each(t, func(t *testing.T, f flavour) {
+		info, err := buildinfo.ReadFile(f.file(t, "rdma_exporter"))
+		must(t, err)
+		list, err := os.ReadFile(f.file(t, "THIRD_PARTY"))
+		must(t, err)
+		if len(info.Deps) < 10 {
+			t.Errorf("%d modules in the binary", len(info.Deps))
+		}
+		for _, m := range info.Deps {
+			if !strings.Contains(string(list), "\n"+m.Path+"  "+m.Version+"  ") {
+				t.Errorf("%s %s is not listed", m.Path, m.Version)
+			}
+		}
+	})
+}
+
+// newestGlibc is what a binary with cgo may ask for: RHEL 9, Ubuntu 22.04 and Debian 12 have it.
+const newestGlibc = "GLIBC_2.34"
+
+// TestLinking: without cgo a binary needs nothing of the host; with it, the C library of the oldest distribution that is supported.
+func TestLinking(t *testing.T) {
+	each(t, func(t *testing.T, f flavour) {
+		e, err := elf.Open(f.file(t, "rdma_exporter"))
+		must(t, err)
+		defer e.Close()
+		libraries, err := e.ImportedLibraries()
+		must(t, err)
+		if !f.cgo {
+			if len(libraries) > 0 {
+				t.Errorf("needs %q", libraries)
+			}
+			return
+		}
+		for _, l := range libraries {
+			if !strings.HasPrefix(l, "libc.so") && !strings.HasPrefix(l, "ld-linux") {
+				t.Errorf("needs %s", l)
+			}
+		}
+		symbols, err := e.ImportedSymbols()
+		must(t, err)
+		if len(symbols) == 0 {
+			t.Error("needs no symbol of the C library")
+		}
+		for _, s := range symbols {
+			if newer(s.Version, newestGlibc) {
+				t.Errorf("%s is of %s, newer than %s", s.Name, s.Version, newestGlibc)
+			}
+		}
+	})
+}
+
+// newer compares versions such as GLIBC_2.34, of which some have a third number.
+func newer(a, b string) bool {
+	number := func(s string) (n int) {
+		_, s, _ = strings.Cut(s, ".")
+		for _, c := range s {
+			if c < '0' || c > '9' {
+				break
+			}
+			n = n*10 + int(c-'0')
+		}
+		return n
+	}
+	return strings.HasPrefix(a, "GLIBC_2.") && number(a) > number(b)
+}

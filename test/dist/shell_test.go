@@ -1,0 +1,117 @@
+//go:build e2e
+
+package dist
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const packaging = "../../packaging/"
+
+// TestManPage renders without a warning. mandoc misses a date, which the page has none of: it is that of a version.
+func TestManPage(t *testing.T) {
+	page := packaging + "man/rdma_exporter.1"
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "man --warnings -l "+page+" 2>&1 >/dev/null").CombinedOutput()
+	if err != nil || len(out) > 0 {
+		t.Errorf("man: %v\n%s", err, out)
+	}
+	out, _ = exec.CommandContext(t.Context(), "mandoc", "-Tlint", page).Output()
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "missing date") {
+			t.Error(line)
+		}
+	}
+	text, err := exec.CommandContext(t.Context(), "mandoc", "-Tascii", page).Output()
+	if err != nil || !strings.Contains(string(text), "rdma_exporter") {
+		t.Errorf("mandoc: %v: %.100q", err, text)
+	}
+}
+
+// completed is a line, and what a shell offers behind it.
+var completed = []struct {
+	line string
+	has  []string
+	not  string
+}{
+	{"rdma_exporter ch", []string{"check", "check-config"}, "serve"},
+	{"rdma_exporter expect ", []string{"list", "accept"}, "serve"},
+	{"rdma_exporter check --s", []string{"--severity", "--strict", "--state.dir"}, "--set"},
+	{"rdma_exporter expect accept --a", []string{"--all"}, "--alerting"},
+	{"rdma_exporter --alerting.j", []string{"--alerting.job"}, "--alerting.interval"},
+	{"rdma_exporter rules --set=", []string{"central", "node"}, "critical"},
+}
+
+// shells print what they offer behind the line $2, with the script $1.
+var shells = map[string]struct{ script, run string }{
+	"bash": {"bash/rdma_exporter", `
+		source "$1"
+		compopt() { :; }
+		line=${2//=/ = }; read -ra COMP_WORDS <<<"$line"
+		[[ $line != *' ' ]] || [[ $line == *'= ' ]] || COMP_WORDS+=("")
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_rdma_exporter rdma_exporter "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+		printf '%s\n' "${COMPREPLY[@]}"`},
+	"fish": {"fish/rdma_exporter.fish", `
+		function rdma_exporter; end
+		source $argv[1]
+		complete -C $argv[2]`},
+	// A terminal of its own; ^X lists.
+	"zsh": {"zsh/_rdma_exporter", `
+		zmodload zsh/zpty
+		zpty z zsh -f -i
+		zpty -w z "PS1=; fpath=(${1:h} \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=10000; stty columns 300; zle -C l list-choices _main_complete; bindkey '^X' l; echo READ''Y"
+		zpty -r z out '*READY*'
+		zpty -n -w z "$2"$'\x18'
+		for i in {1..100}; do
+			sleep 0.1; zpty -r -t z part && out+=$part
+			[[ ${out##*READY} != *$'\e[J'*$'\e[A'* ]] || break # a list, and back to the line
+		done
+		print -r -- "${out##*READY}"`},
+}
+
+// control is a command to a terminal.
+var control = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
+
+// TestCompletions: each shell reads its script and offers what there is.
+func TestCompletions(t *testing.T) {
+	for shell, s := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			script := packaging + "completions/" + s.script
+			if out, err := exec.CommandContext(t.Context(), shell, "-n", script).CombinedOutput(); err != nil || len(out) > 0 {
+				t.Fatalf("%v: %s", err, out)
+			}
+			for _, c := range completed {
+				args := []string{"-c", s.run, shell, script, c.line}
+				if shell == "fish" { // which has no $0
+					args = append(args[:2:2], args[3:]...)
+				}
+				out, err := exec.CommandContext(t.Context(), shell, args...).CombinedOutput()
+				if err != nil {
+					t.Fatalf("%q: %v: %s", c.line, err, out)
+				}
+				out = control.ReplaceAll(out, nil)
+				offers := regexp.MustCompile(`[\w.-]+`).FindAllString(strings.ReplaceAll(string(out), c.line, " "), -1)
+				has := func(word string) bool {
+					for _, o := range offers {
+						if o == word {
+							return true
+						}
+					}
+					return false
+				}
+				for _, w := range c.has {
+					if !has(w) {
+						t.Errorf("%q: %s is missing: %q", c.line, w, out)
+					}
+				}
+				if has(c.not) {
+					t.Errorf("%q: %s is no part of it: %q", c.line, c.not, out)
+				}
+			}
+		})
+	}
+}

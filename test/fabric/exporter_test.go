@@ -1,0 +1,130 @@
+//go:build e2e
+
+package fabric
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// exporter is the program, at work on a simulated fabric.
+type exporter struct {
+	address string
+	pid     int
+}
+
+// export starts the program at the last host and waits for its first sweep.
+func (s *subnet) export(t *testing.T, args ...string) *exporter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	e := &exporter{address: l.Addr().String()}
+	must(t, l.Close())
+	args = append([]string{
+		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + e.address, "--state.dir=" + s.dir + "/state",
+	}, args...)
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(s.environment(), program+"=1")
+	s.run(t, cmd, "rdma_exporter")
+	e.pid = cmd.Process.Pid
+	eventually(t, "the exporter", func() string {
+		r, err := http.Get("http://" + e.address + "/-/ready")
+		if err != nil {
+			return err.Error()
+		}
+		defer r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			return r.Status
+		}
+		return ""
+	})
+	return e
+}
+
+// samples are metrics by their text, {labels} included.
+type samples map[string]float64
+
+func (e *exporter) scrape(t *testing.T) samples {
+	t.Helper()
+	r, err := http.Get("http://" + e.address + "/metrics")
+	must(t, err)
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	must(t, err)
+	m := samples{}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "rdma_fabric_") || strings.HasPrefix(line, "process_resident") {
+			at := strings.LastIndexByte(strings.TrimSpace(line), ' ')
+			v, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+			must(t, err)
+			m[line[:at]] = v
+		}
+	}
+	return m
+}
+
+// next waits until a sweep has begun and ended after the call, and returns its metrics.
+func (e *exporter) next(t *testing.T) samples {
+	t.Helper()
+	now := float64(time.Now().UnixMilli()) / 1000
+	var m samples
+	eventually(t, "the next sweep", func() string {
+		m = e.scrape(t)
+		if at := m["rdma_fabric_sweep_timestamp_seconds"]; at <= now {
+			return fmt.Sprintf("the last one began at %f, before %f", at, now)
+		}
+		return ""
+	})
+	return m
+}
+
+var labelPair = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+
+// labels of a sample.
+func labels(sample string) map[string]string {
+	m := map[string]string{}
+	for _, f := range labelPair.FindAllStringSubmatch(sample, -1) {
+		m[f[1]] = f[2]
+	}
+	return m
+}
+
+// ends are the ports of the samples of a metric that ok holds for, with the names of both ends: "leaf000/3 node0002 mlx5_0/1".
+func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
+	names := map[string]string{}
+	for sample := range m {
+		if l := labels(sample); strings.HasPrefix(sample, "rdma_fabric_link_info{") {
+			names[l["node_guid"]+"/"+l["port"]] = fmt.Sprintf("%s/%s %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
+		}
+	}
+	for sample, v := range m {
+		if l := labels(sample); strings.HasPrefix(sample, metric+"{") && ok(v) {
+			out = append(out, names[l["node_guid"]+"/"+l["port"]])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func positive(v float64) bool { return v > 0 }
+
+// peak is the most memory that the program has had resident, in MiB.
+func (e *exporter) peak(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.pid))
+	must(t, err)
+	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	must(t, err)
+	return kib >> 10
+}

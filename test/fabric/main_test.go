@@ -1,0 +1,75 @@
+//go:build e2e
+
+// Package fabric runs fabric mode on fabrics that ibsim simulates and opensm manages, and compares it with the tools of infiniband-diags.
+package fabric
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/test/fabric/ibsim"
+)
+
+// program marks the process that is rdma_exporter, with the simulator in the place of the kernel's port.
+const program = "RDMA_EXPORTER_TEST_FABRIC"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(program) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		code := app.RunOn(ctx, simulated, os.Args[1:], os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
+	}
+	cmd := exec.Command("./packages.sh")
+	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "packages.sh:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// simulated opens the node that is named as the device, in the simulator of the environment.
+func simulated(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
+	p, err := ibsim.Dial(os.Getenv("IBSIM_SOCKNAME"), device)
+	if err != nil {
+		return nil, host.MADPort{}, err
+	}
+	return p, host.MADPort{Device: device, Port: cmp.Or(port, 1)}, nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience is for what takes a second or two on a machine with nothing else to do.
+const patience = 40 * time.Second
+
+// eventually waits until check returns nothing wrong.
+func eventually(t *testing.T, what string, check func() string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		wrong := check()
+		if wrong == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %s", what, wrong)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rdma_exporter/internal/capture"
+)
+
+const address = "127.0.0.1:10899"
+
+// unpack writes the files of a recorded machine into a folder, links and all, as the exporter may read a copied tree.
+func unpack(file string) (root string, remove func(), err error) {
+	if file == "" {
+		return "/", func() {}, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", nil, err
+	}
+	a, err := capture.Parse(text)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if root, err = os.MkdirTemp("", "noise"); err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(root) }
+	for _, e := range a.Rounds[0].Entries {
+		path := filepath.Join(root, e.Path)
+		if err = os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			break
+		}
+		switch e.Kind {
+		case capture.Link:
+			err = os.Symlink(e.Target, path)
+		case capture.Dir:
+			err = os.MkdirAll(path, 0o755)
+		case capture.File, capture.Unread:
+			err = os.WriteFile(path, e.Data, 0o644)
+		case capture.Error: // a tree has none
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err != nil {
+		remove()
+		return "", nil, err
+	}
+	return root, remove, nil
+}
+
+// exporter is one that runs and is scraped; nil where there is none.
+type exporter struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	began  time.Duration // processor time at the start of the block
+	state  string
+}
+
+// start starts an exporter that judges the rules, and waits until it is ready.
+func start(ctx context.Context, o *options, root string, every time.Duration) (*exporter, error) {
+	if every == 0 {
+		return nil, nil
+	}
+	state, err := os.MkdirTemp("", "noise-state")
+	if err != nil {
+		return nil, err
+	}
+	x := &exporter{state: state}
+	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+address, "--log.level=error")
+	x.cmd.Stderr = os.Stderr
+	if err := x.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if o.pin >= 0 {
+		var set unix.CPUSet
+		set.Set(o.pin)
+		if err := pinAll(x.cmd.Process.Pid, &set); err != nil {
+			x.stop()
+			return nil, err
+		}
+	}
+	for tries := 0; scrape("/-/ready") != nil; tries++ {
+		if tries == 300 {
+			x.stop()
+			return nil, fmt.Errorf("%s is not ready after 30 s", o.exporter)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	ctx, x.cancel = context.WithCancel(ctx)
+	x.began = x.spent()
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if err := scrape("/metrics"); err != nil && ctx.Err() == nil {
+					fmt.Fprintln(os.Stderr, "scrape:", err)
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return x, nil
+}
+
+// pinAll keeps all threads of a process, and those that they start, on some processors.
+func pinAll(pid int, set *unix.CPUSet) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, t := range threads {
+		if id, e := strconv.Atoi(t.Name()); e == nil && err == nil {
+			err = unix.SchedSetaffinity(id, set)
+		}
+	}
+	return err
+}
+
+func scrape(path string) error {
+	r, err := http.Get("http://" + address + path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Body.Close() }()
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return err
+	}
+	if r.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, r.Status)
+	}
+	return nil
+}
+
+// spent is the processor time of all threads (schedstat: nanoseconds run, waited, slices).
+func (x *exporter) spent() (sum time.Duration) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", x.cmd.Process.Pid))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil {
+			ran, _, _ := strings.Cut(string(b), " ")
+			n, _ := strconv.ParseInt(ran, 10, 64)
+			sum += time.Duration(n)
+		}
+	}
+	return sum
+}
+
+// stop ends the exporter and says what processor time it took since it was ready.
+func (x *exporter) stop() (took time.Duration) {
+	if x == nil {
+		return 0
+	}
+	if x.cancel != nil {
+		x.cancel()
+		took = x.spent() - x.began
+	}
+	_ = x.cmd.Process.Signal(os.Interrupt)
+	_ = x.cmd.Wait()
+	_ = os.RemoveAll(x.state)
+	return took
+}

@@ -1,0 +1,93 @@
+// Package packages holds the service to what its documentation says and, as e2e, installs, upgrades and removes the packages on a
+// Debian system that systemd runs.
+package packages
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	packaging = "../../packaging"
+	unitFile  = packaging + "/systemd/rdma_exporter.service"
+)
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// settings are those of the sections of a unit, in their order.
+func settings(t *testing.T, name string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for line := range strings.Lines(read(t, name)) {
+		key, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && !strings.HasPrefix(key, "#") {
+			out[key] = append(out[key], value)
+		}
+	}
+	return out
+}
+
+// What each of these would hide stands in the unit.
+func TestUnitHidesNothing(t *testing.T) {
+	unit := settings(t, unitFile)
+	blind := []string{
+		"DynamicUser", "PrivateNetwork", "PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "PrivateUsers", "ProtectKernelModules",
+		"ProtectKernelTunables", "ProtectProc", "ProcSubset", "ProtectHostname", "CPUQuota", "RootDirectory", "InaccessiblePaths",
+	}
+	for _, key := range blind {
+		if v, ok := unit[key]; ok {
+			t.Errorf("%s=%s blinds the exporter, or stalls it", key, v)
+		}
+	}
+	for key, want := range map[string]string{
+		"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6 AF_NETLINK", "ProtectSystem": "strict", "NoNewPrivileges": "yes", "User": "rdma_exporter",
+	} {
+		if got := unit[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s=%s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestMemory(t *testing.T) {
+	unit := settings(t, unitFile)
+	limit, err := strconv.Atoi(strings.TrimSuffix(unit["MemoryMax"][0], "M"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "GOMEMLIMIT=" + strconv.Itoa(limit*8/10) + "MiB"; !slices.Contains(unit["Environment"], want) {
+		t.Errorf("Environment=%s lacks %s, 80 %% of the limit", unit["Environment"], want)
+	}
+}
+
+// The capabilities of the unit and of the example beside it are those that the documentation explains, no fewer and no more.
+func TestCapabilities(t *testing.T) {
+	_, section, ok := strings.Cut(read(t, packaging+"/README.md"), "\n### Capabilities\n")
+	if !ok {
+		t.Fatal("packaging/README.md has no section Capabilities")
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (yes|no) \\|").FindAllStringSubmatch(section, -1)
+	documented := map[string][]string{}
+	for _, row := range rows {
+		documented[row[2]] = append(documented[row[2]], row[1])
+	}
+	for name, want := range map[string][]string{unitFile: documented["yes"], packaging + "/systemd/config-space.conf": documented["no"]} {
+		unit := settings(t, name)
+		for _, key := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
+			if got := unit[key]; len(want) == 0 || !slices.Equal(got, []string{strings.Join(want, " ")}) {
+				t.Errorf("%s: %s=%s; packaging/README.md explains %s", name, key, got, want)
+			}
+		}
+	}
+}
