@@ -55,11 +55,18 @@ func (l *IBLink) Common() mad.Link {
 // subnetTimeout is for one answer: a switch gives it in microseconds, one whose processor is busy in milliseconds.
 const subnetTimeout = 200 * time.Millisecond
 
-// subnetAsker asks through the machine's own ports.
-type subnetAsker struct{ tree *tree }
+// subnetAsker asks through the ports that open opens.
+type subnetAsker struct {
+	open func(device string, port int) (mad.Transport, error)
+}
+
+// NewSubnet asks through ports that open opens, one for each question.
+func NewSubnet(open func(device string, port int) (mad.Transport, error)) Subnet {
+	return subnetAsker{open}
+}
 
 func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink, error) {
-	t, _, err := openMAD(s.tree, device, port)
+	t, err := s.open(device, port)
 	if err != nil {
 		return IBLink{}, err
 	}
