@@ -15,19 +15,19 @@ const ofCabling = "rdma_port_cabling_info"
 
 var (
 	neighbourInfo = &Desc{
-		Name: "rdma_port_neighbour_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
 		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; subnet, what both ends of an InfiniBand link answer, with --collector.neighbour.subnet; cabling, what --config.file says, where nothing else tells. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
 		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 	}
 	neighboursAnnounced = &Desc{
-		Name: "rdma_port_lldp_neighbours", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Neighbours that announce themselves on a port's link by LLDP. More than one is a hub, a virtual switch, or a NIC that announces itself beside the switch: the one that forwards packets and was heard last is told. Absent where none does.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info",
 	}
 	cablingInfo = &Desc{
-		Name: ofCabling, Of: ofCabling, Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
 		Help:   "Where the cable of a port ends, as --config.file says, always 1. Absent where it says nothing.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id"},
 		Source: "--config.file",
@@ -109,7 +109,9 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return c.readDevice(r, name, states[name])
 	}, func(readings []neighbourReading) {
 		for _, r := range readings {
-			c.heard.want(r)
+			if c.ListenLLDP {
+				c.heard.want(r)
+			}
 		}
 		if err := c.heard.failure(); err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
