@@ -32,8 +32,8 @@ func TestEachCommand(t *testing.T) {
 			t.Errorf("%s: exit %d, stderr %q:\n%s", c.FullCommand, code, errs, out)
 		}
 		for _, f := range c.Flags {
-			if !strings.Contains(own, FlagUsage(f)) {
-				t.Errorf("%s: %s is missing:\n%s", c.FullCommand, FlagUsage(f), own)
+			if strings.Contains(own, FlagUsage(f)) == f.Hidden {
+				t.Errorf("%s: %s, hidden %v:\n%s", c.FullCommand, FlagUsage(f), f.Hidden, own)
 			}
 		}
 		for _, a := range c.Args {
