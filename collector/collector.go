@@ -72,20 +72,24 @@ type Options struct {
 	GPUFull     bool // all figures of GPUs, not only those of the fabric
 	// Bufinfo permits a look at the DMA-BUFs of the machine, which holds up jobs for a moment, where one of them is suspected of staging.
 	Bufinfo bool
+	// AskSubnet permits datagrams of subnet management, which ask both ends of InfiniBand links, and need rights.
+	AskSubnet bool
 	// ListenLLDP permits Run to hear what neighbours announce, for which it joins multicast groups on the NICs.
 	ListenLLDP bool
 	// Memory outlives the collectors; nil: they begin with an empty one.
 	Memory *expect.Memory
 
-	nvlink *nvlink // devices of which the identity alone is read
-	wires  *wires  // what netdevs count
-	fabric *fabric // what there is in the last round
+	nvlink *nvlink      // devices of which the identity alone is read
+	wires  *wires       // what netdevs count
+	fabric *fabric      // what there is in the last round
+	common *commonLinks // what both ends of InfiniBand links have enabled
 	gpus   *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
 	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
+	o.common = newCommonLinks()
 	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
 		newInfiniBand(o),

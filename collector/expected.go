@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-const expectedSources = "pin of the operator, link_modes that both ends of an Ethernet link offer, siblings of the same board and role, high_water_mark of the port itself"
+const expectedSources = "pin of the operator, link_modes that both ends of an Ethernet link offer, link_partner for what both ends of an InfiniBand link have enabled, siblings of the same board and role, high_water_mark of the port itself"
 
 var (
 	portExpectedRate = &Desc{
@@ -138,6 +138,7 @@ func isPart(d *snapshot.Device) bool {
 // remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has. The result is whether
 // all was as in the round before.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
+	c.common.of(devices)
 	for i := range devices {
 		for j := range devices[i].Ports {
 			c.history(&devices[i], &devices[i].Ports[j])
@@ -217,11 +218,18 @@ func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Se
 	}
 	own := named("", p.Wire)
 	own.Active, own.Rate, own.Lanes, own.expected = isActive(p), p.Rate, p.Lanes, &p.Expected
+	partner := p.CommonRate != nil
+	if partner {
+		own.CommonRate, own.CommonLanes, own.CommonSource = p.CommonRate, p.CommonLanes, expect.LinkPartner
+	}
 	bonded := false
 	for i := range p.Netdev {
 		nd := &p.Netdev[i]
 		if !nd.Member {
-			own.CommonRate, own.CommonLanes, own.Wire = nd.CommonRate, nd.CommonLanes, cmp.Or(nd.Wire, own.Wire)
+			own.Wire = cmp.Or(nd.Wire, own.Wire)
+			if !partner {
+				own.CommonRate, own.CommonLanes = nd.CommonRate, nd.CommonLanes
+			}
 			continue
 		}
 		bonded = true

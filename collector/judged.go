@@ -36,7 +36,7 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 		})
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			out = append(out, linkFacts{port: p.Number, layer: p.LinkLayer, wire: p.Wire, active: isActive(p), rate: valueOf(p.Rate), lanes: valueOf(p.Lanes)})
+			out = append(out, linkFacts{port: p.Number, layer: p.LinkLayer, wire: p.Wire, active: isActive(p), rate: valueOf(p.Rate), lanes: valueOf(p.Lanes), commonRate: valueOf(p.CommonRate), commonLanes: valueOf(p.CommonLanes)})
 			for k := range p.Netdev {
 				nd := &p.Netdev[k]
 				out = append(out, linkFacts{

@@ -15,26 +15,26 @@ const ofCabling = "rdma_port_cabling_info"
 
 var (
 	neighbourInfo = &Desc{
-		Name: "rdma_port_neighbour_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; cabling, what --config.file says, where LLDP tells nothing. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
+		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
+		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; subnet, what both ends of an InfiniBand link answer, with --collector.neighbour.subnet; cabling, what --config.file says, where nothing else tells. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
-		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); --config.file",
+		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 	}
 	neighboursAnnounced = &Desc{
-		Name: "rdma_port_lldp_neighbours", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Neighbours that announce themselves on a port's link by LLDP. More than one is a hub, a virtual switch, or a NIC that announces itself beside the switch: the one that forwards packets and was heard last is told. Absent where none does.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info",
 	}
 	cablingInfo = &Desc{
-		Name: ofCabling, Of: ofCabling, Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
 		Help:   "Where the cable of a port ends, as --config.file says, always 1. Absent where it says nothing.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id"},
 		Source: "--config.file",
 	}
 	portMiscabled = &Desc{
 		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether a port's cable ends elsewhere than --config.file says, as LLDP tells. Absent where one of them says nothing.",
+		Help:   "Whether a port's cable ends elsewhere than --config.file says, as LLDP or the subnet tells. Absent where one of them says nothing.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info; --config.file",
 	}
@@ -43,6 +43,7 @@ var (
 // The sources of neighbours, as labels have them.
 const (
 	sourceLLDP    = "lldp"
+	sourceSubnet  = "subnet"
 	sourceCabling = "cabling"
 )
 
@@ -55,14 +56,16 @@ type neighbours struct {
 
 // neighbourDevice belongs to the lane of its device.
 type neighbourDevice struct {
-	at   time.Time // when the following was read
-	last neighbourReading
+	at     time.Time // when the following was read
+	last   neighbourReading
+	issues []snapshot.Issue
 }
 
 // neighbourReading is a device and what was read of its links. It does not change.
 type neighbourReading struct {
 	device snapshot.Device
 	links  map[string]etherLink // by netdev, of Ethernet ports
+	ends   map[int]farEnd       // by port, of InfiniBand ports whose far end has answered
 }
 
 // etherLink is what was read of a netdev.
@@ -76,7 +79,7 @@ func newNeighbours(o Options) *Collector {
 	c := &neighbours{Options: o, heard: newHeard()}
 	return &Collector{
 		Name:    "neighbour",
-		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from --config.file",
+		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from the subnet with --collector.neighbour.subnet, from --config.file",
 		Default: true,
 		Descs:   []*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled},
 		Run:     c.run,
@@ -100,37 +103,47 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return
 	}
 	c.heard.forget(names)
+	c.common.forget(names)
 	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
 	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
-		return states[name].read(r, name)
+		return c.readDevice(r, name, states[name])
 	}, func(readings []neighbourReading) {
 		for _, r := range readings {
-			c.heard.want(r)
+			if c.ListenLLDP {
+				c.heard.want(r)
+			}
 		}
 		if err := c.heard.failure(); err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+		}
+		if c.ListenLLDP && h.LLDP != nil && c.heard.early(h.Now()) {
+			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
 		done(nil)
 	})
 }
 
-// read reads one device, each minute. Virtual functions and sub-functions have no link of their own.
-func (st *neighbourDevice) read(r *reader, name string) (out neighbourReading, ok bool) {
+// readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of their own.
+func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.begin(host.SourceIdentity)
 	if !st.at.IsZero() && !r.due(st.at) {
+		r.issues = st.issues
 		return st.last, true
 	}
 	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
-	out = neighbourReading{device: id, links: map[string]etherLink{}}
+	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]farEnd{}}
 	for i := range id.Ports {
+		if id.Ports[i].LinkLayer == "InfiniBand" {
+			c.askSubnet(r, id.Ports[i].Number, out.ends)
+		}
 		for _, nd := range id.Ports[i].Netdev {
 			if id.Ports[i].LinkLayer == "Ethernet" {
 				out.links[nd.Name] = r.etherLink(nd.Name)
 			}
 		}
 	}
-	st.last, st.at = out, r.now()
+	st.last, st.at, st.issues = out, r.now(), slices.Clone(r.issues)
 	if !whole {
 		st.at = time.Time{}
 	}

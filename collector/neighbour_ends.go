@@ -25,7 +25,7 @@ type portLink struct {
 	device, netdev string
 	port           int
 	subject        site.Subject
-	saved          []farEnd
+	saved, asked   []farEnd
 }
 
 // neighbourSource tells what is at the far end of a link, the most likely first; none where it does not know.
@@ -40,6 +40,7 @@ func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 	return []neighbourSource{
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.heard.of(l.netdev, now)) }},
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(l.saved) }},
+		{sourceSubnet, func(l portLink) []farEnd { return l.asked }},
 		{sourceCabling, func(l portLink) []farEnd { return cabled(c.Site.Current().Cable(l.subject)) }},
 	}
 }
@@ -60,6 +61,9 @@ func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapsh
 func (c *neighbours) links(r *neighbourReading) (out []portLink) {
 	for i, s := range c.subjects(&r.device)[1:] { // the first is the device
 		l := portLink{device: r.device.Name, port: s.Port, subject: s}
+		if end, ok := r.ends[s.Port]; ok {
+			l.asked = []farEnd{end}
+		}
 		for _, nd := range r.device.Ports[i].Netdev {
 			l.netdev, l.saved = nd.Name, r.links[nd.Name].saved
 			l.subject.Netdevs = []string{nd.Name}
@@ -88,8 +92,11 @@ func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
 		case s.label == sourceCabling:
 			cable, p.Cabled = &ends[0], &ends[0].End
 		case announced == nil:
-			n := uint64(len(ends))
-			announced, p.Announced = &ends[0], &n
+			announced = &ends[0]
+			if s.label == sourceLLDP {
+				n := uint64(len(ends))
+				p.Announced = &n
+			}
 		}
 	}
 	if announced != nil && cable != nil {

@@ -17,8 +17,13 @@ type heard struct {
 	devices map[string]map[string]uint64 // netdevs by device, with the number of the interface
 	changed chan struct{}                // closed when devices changes
 	ends    map[string]map[speaker]heardEnd
-	err     error // why nothing is heard
+	err     error     // why nothing is heard
+	since   time.Time // when it was begun to listen; zero: not yet
 }
+
+// firstWord is how long a switch may keep silent before it counts as one that does not speak: twice the interval that IEEE 802.1AB 9.2.5.7
+// recommends.
+const firstWord = time.Minute
 
 // speaker is what tells neighbours of one netdev apart: IEEE 802.1AB 9.2.7.7, the MSAP identifier.
 type speaker struct{ chassis, port string }
@@ -107,12 +112,29 @@ func (t *heard) listen(ctx context.Context, h *host.Host, netdevs []string, chan
 		}
 	}()
 	err := h.LLDP.Hear(ctx, netdevs, func(n int, f func()) error { return h.UnderRTNL(ctx, host.SourceLLDP, "", n, f) },
-		func() { t.fail(nil) }, func(netdev string, frame []byte) { t.note(netdev, frame, h.Now()) })
+		func() { t.begin(h.Now()) }, func(netdev string, frame []byte) { t.note(netdev, frame, h.Now()) })
 	if ctx.Err() != nil {
 		return nil
 	}
 	t.fail(err)
 	return err
+}
+
+// begin notes that frames arrive. Other netdevs make no new beginning.
+func (t *heard) begin(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.err = nil
+	if t.since.IsZero() {
+		t.since = now
+	}
+}
+
+// early says whether it is too early to call a switch silent.
+func (t *heard) early(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.err == nil && len(t.wantedLocked()) > 0 && (t.since.IsZero() || now.Sub(t.since) < firstWord)
 }
 
 func (t *heard) fail(err error) {

@@ -51,6 +51,11 @@ const (
 	station = lldp.CapabilityStation
 )
 
+func neighboursOf(o Options) *Collector {
+	o.common = newCommonLinks()
+	return newNeighbours(o)
+}
+
 // far reads a machine once and tells what is emitted.
 func far(t *testing.T, c *Collector, h *host.Host) []string {
 	t.Helper()
@@ -63,6 +68,9 @@ func far(t *testing.T, c *Collector, h *host.Host) []string {
 	out := samples(c.Descs, func(s Sink) { c.Emit(n, s) })
 	for _, i := range n.Issues {
 		out = append(out, i.Source+" "+i.Reason)
+	}
+	for _, source := range n.Pending {
+		out = append(out, source+" pending")
 	}
 	return out
 }
@@ -127,7 +135,7 @@ func TestNeighbours(t *testing.T) {
 				store.Replace(conf)
 			}
 			h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+c.files)
-			got := far(t, newNeighbours(Options{Hostname: "gpu-1", Site: store}), h)
+			got := far(t, neighboursOf(Options{Hostname: "gpu-1", Site: store}), h)
 			if !slices.Equal(got, c.want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
@@ -140,8 +148,51 @@ func TestOwnCable(t *testing.T) {
 	own := lldp.Frame([6]byte{2, 0, 0, 0, 0, 6}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
 		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")}, lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(5, own))
-	if got := far(t, newNeighbours(Options{}), h); got != nil {
+	if got := far(t, neighboursOf(Options{}), h); got != nil {
 		t.Error(got)
+	}
+}
+
+// TestSubnet: both ends of an InfiniBand link are asked, if that is permitted; what both have enabled is evidence for the link.
+func TestSubnet(t *testing.T) {
+	port := strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1)
+	answer := func(description string) string {
+		return "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nfar_widths: 0x13\nfar_speeds: 0x3f\nfar_type: 2\nfar_port: 31\nfar_guid: b83f:d203:00a1:c0de\nfar_description: " + description + "\n"
+	}
+	of := func(system string) string {
+		return `rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="` + system + `"} 1`
+	}
+	for _, c := range []struct {
+		name, files string
+		ask         bool
+		common      float64 // Gb/s
+		want        []string
+	}{
+		{"a switch", answer("MF0;ib-leaf-1:MQM9700/U1"), true, 200, []string{of("ib-leaf-1")}},
+		{"one without a management system", answer("Quantum Mellanox Technologies"), true, 200, []string{of("Quantum Mellanox Technologies b83f:d203:00a1:c0de")}},
+		{"a host", answer("gpu-2 HCA-1"), true, 200, []string{of("gpu-2 HCA-1")}},
+		{"not permitted by the operator", answer("x"), false, 0, nil},
+		{"not permitted by the host", "-- subnet/mlx5_0/1/link !EACCES --\n", true, 0, []string{"subnet permission"}},
+		{"no answer", "-- subnet/mlx5_0/1/link !ETIMEDOUT --\n", true, 0, []string{"subnet io"}},
+		{"a link that is down", "-- subnet/mlx5_0/1/link --\nown_widths: 0x3\nown_speeds: 0x7f\n", true, 0, nil},
+		{"no umad", "", true, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			links := newCommonLinks()
+			n := newNeighbours(Options{AskSubnet: c.ask, common: links})
+			h := machine(t, port+c.files)
+			for range 2 { // what failed is told until it is asked again
+				if got := far(t, n, h); !slices.Equal(got, c.want) {
+					t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+				}
+			}
+			devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1}}}}
+			links.of(devices)
+			p := devices[0].Ports[0]
+			if c.common == 0 && p.CommonRate != nil || c.common != 0 && (valueOf(p.CommonRate) != c.common*1e9 || valueOf(p.CommonLanes) != 4) {
+				t.Errorf("%v b/s over %v lanes", valueOf(p.CommonRate), valueOf(p.CommonLanes))
+			}
+		})
 	}
 }
 
@@ -174,15 +225,19 @@ func TestHeard(t *testing.T) {
 		h.RTNL, h.Lanes, h.Now = host.NewRTNL(), host.NewLanes(), time.Now
 		p := &tape{joined: make(chan []string)}
 		h.LLDP = p
-		c := newNeighbours(Options{ListenLLDP: true})
+		c := neighboursOf(Options{ListenLLDP: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- c.Run(ctx, &h) }()
+		begun := time.Now()
 		is := func(system string, n int) {
 			t.Helper()
 			want := []string{
 				fmt.Sprintf(`rdma_port_neighbour_info%s1`, at(`,port_id="swp1",source="lldp",system="`+system+`"`)),
 				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, at(""), n),
+			}
+			if time.Since(begun) < firstWord {
+				want = append(want, "lldp pending")
 			}
 			if got := far(t, c, &h); !slices.Equal(got, want) {
 				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -222,8 +277,8 @@ func TestNotHeard(t *testing.T) {
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
 	p := &tape{joined: make(chan []string, 1), err: &host.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}
 	h.LLDP = p
-	c := newNeighbours(Options{ListenLLDP: true})
-	if got := far(t, c, h); got != nil {
+	c := neighboursOf(Options{ListenLLDP: true})
+	if got := far(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
 		t.Error(got)
 	}
 	if err := c.Run(t.Context(), h); !errors.Is(err, syscall.EPERM) {
@@ -237,14 +292,14 @@ func TestNotHeard(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- c.Run(ctx, h) }()
 	<-p.joined
-	if got := far(t, c, h); got != nil {
+	if got := far(t, c, h); !slices.Equal(got, []string{"lldp pending"}) {
 		t.Error(got)
 	}
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if err := newNeighbours(Options{}).Run(t.Context(), h); err != nil {
+	if err := neighboursOf(Options{}).Run(t.Context(), h); err != nil {
 		t.Error(err)
 	}
 }

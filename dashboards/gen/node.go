@@ -58,13 +58,14 @@ func nodeState() []panel {
 		},
 		{
 			title: "Ports", unit: "none", width: 12, height: 9, view: table, sort: "-Device",
-			text: "The ports now: state, rate against what is expected of it, and by which evidence.",
+			text: "The ports now: state, rate against what is expected of it, and by which evidence; the switch port at the far end, where LLDP or the configuration tells it.",
 			queries: []query{
 				{expr: maxBy(perPort, state)},
 				{expr: about(perPort, "rdma_port_physical_state_id")},
 				{expr: "8 * (" + about(perPort, "rdma_port_rate_bytes_per_second") + ")"},
 				{expr: "8 * (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") + ")"},
 				{expr: about(perPort+", source", "rdma_port_expected_rate_info")},
+				{expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
 			},
 			columns: []column{
 				hca, portOf,
@@ -73,7 +74,9 @@ func nodeState() []panel {
 				{from: "C", title: "Rate", unit: "bps"},
 				{from: "D", title: "Expected", unit: "bps"},
 				{from: "source", title: "Evidence", words: sources},
-				hidden("E"), hidden("cluster"), hidden("job"), hidden("instance"),
+				{from: "system", title: "Neighbour"},
+				{from: "port_id", title: "Its port"},
+				hidden("E"), hidden("F"), hidden("cluster"), hidden("job"), hidden("instance"),
 			},
 		},
 	}

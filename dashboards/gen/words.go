@@ -71,6 +71,7 @@ var direct = []word{{"1", "direct", good}, {"0", "host memory", warning}}
 var sources = []word{
 	{"pin", "pin of the operator", neutral},
 	{"link_modes", "link modes of both ends", neutral},
+	{"link_partner", "what both ends have enabled", neutral},
 	{"siblings", "siblings on this host", neutral},
 	{"high_water_mark", "what the port itself once had", neutral},
 	{"capability", "what the device is capable of", neutral},

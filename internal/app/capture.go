@@ -94,7 +94,7 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		return usage(fmt.Errorf("capture: %w", err))
 	}
 	if p.anonymise {
-		capture.Anonymise(a)
+		capture.Anonymise(a, c.site.store.Current().Systems()...)
 	}
 	b, err := capture.Format(a)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
@@ -77,9 +78,15 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...st
 	}
 	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
 	var p *rounds.Picture
+	neighbours := slices.ContainsFunc(on, func(x *collector.Collector) bool { return x.Name == "neighbour" })
 	for _, t := range m.times() {
 		if err := m.seek(t); err != nil {
 			return nil, nil, err
+		}
+		if neighbours { // what both ends of a link have enabled is evidence for it
+			if _, err := sched.Collect(ctx, []string{"neighbour"}); err != nil {
+				return nil, nil, err
+			}
 		}
 		if p, err = sched.Collect(ctx, collectors); err != nil {
 			return nil, nil, err

@@ -91,6 +91,7 @@ var faulty = map[string][]string{
 	"downshift-one":          {"critical RDMALinkDownshifted mlx5_5/1"},
 	"downshift-all":          {"critical RDMALinkDownshifted"},
 	"downshift-all-unpinned": {"warning RDMALinkDownshifted"},
+	"downshift-all-answered": {"critical RDMALinkDownshifted"},
 	"width-loss":             {"critical RDMALinkWidthDegraded mlx5_9/1"},
 	"bond-member-down":       {"warning RDMABondMemberDown mlx5_bond_0/1/enp49s0f1np1"},
 	"bond-member-slow":       {"warning RDMABondMemberDownshifted mlx5_bond_1/1/enp170s0f1np1"},

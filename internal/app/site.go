@@ -82,7 +82,8 @@ func (f *siteFile) record(a *capture.Archive, anonymise bool) error {
 	text := f.text
 	if anonymise && text != nil {
 		var err error
-		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym); err != nil {
+		systems := capture.Systems(a, f.store.Current().Systems()...)
+		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym, func(name string) string { return capture.SystemIn(systems, name) }); err != nil {
 			return fmt.Errorf("configuration file: %w", err)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
 // neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
 // machine gives the same pseudonyms. So do UUIDs and serial numbers of GPUs. Of a process's settings those stay that name no host, user or file. Of vital product data the product stays. A configuration file has to be reduced by
-// site.OfHost before.
-func Anonymise(a *Archive) {
-	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}}
+// site.OfHost before; cabled are the systems that it names. Of what switches announce their ports stay, and a pseudonym.
+func Anonymise(a *Archive, cabled ...string) {
+	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
 	if !utf8.ValidString(a.Meta.Hostname) { // that of a header never is
 		a.Meta.Hostname = HostPseudonym
 	}
@@ -36,6 +36,10 @@ func Anonymise(a *Archive) {
 			switch {
 			case e.Path == configPath: // its keys may be words that a host is called; site.OfHost names the host in it
 				e.Data = []byte(p.addresses(string(e.Data)))
+			case e.Kind == File && isLLDP(e.Path):
+				e.Data = p.frames(e.Data)
+			case e.Kind == File && isSubnet(e.Path):
+				e.Data = p.link(e.Path, e.Data)
 			case e.Kind == File && isBareID(e.Path):
 				e.Data = []byte(p.bare(string(e.Data)))
 			case e.Kind == File && path.Base(e.Path) == "vpd":
@@ -69,6 +73,7 @@ type pseudonyms struct {
 	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
 	serials map[string]string // of modules and GPUs
 	uuids   map[string]string // of GPUs and NVLink domains
+	systems map[string]string // of switches, by their names
 	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
 }
 
@@ -77,7 +82,11 @@ func (p *pseudonyms) collect(a *Archive) {
 	low, nets := map[string]bool{}, map[string]bool{}
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
-			p.each(string(e.Data), func(digits string) string { low[digits] = true; return digits },
+			text := string(e.Data)
+			if e.Kind == File && isLLDP(e.Path) {
+				text = addressesIn(e.Data)
+			}
+			p.each(text, func(digits string) string { low[digits] = true; return digits },
 				func(digits string) string { nets[digits] = true; return digits })
 		}
 	}

@@ -109,7 +109,7 @@ func (p *Player) Times() []time.Time {
 // Host is the played machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
-		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Now: p.Now,
+		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Subnet: p, Now: p.Now,
 		Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(p.Now),
 	}
 }

@@ -43,6 +43,9 @@ func (r *Recorder) clear() {
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
 	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
+	if h.Subnet != nil {
+		h.Subnet = r
+	}
 	return &h
 }
 

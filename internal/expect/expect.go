@@ -2,7 +2,10 @@
 // pinned, what both ends of the link can do, what its like do, what it did before. It is pure; what it remembers is plain data.
 package expect
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Source is where an expectation comes from.
 type Source string
@@ -10,9 +13,11 @@ type Source string
 // The sources, the strongest first.
 const (
 	Pin       Source = "pin"
-	LinkModes Source = "link_modes"      // the fastest mode that both ends of an Ethernet link offer
-	Siblings  Source = "siblings"        // the majority of the other links of the kind
-	HighWater Source = "high_water_mark" // the link's own best
+	LinkModes Source = "link_modes" // the fastest mode that both ends of an Ethernet link offer
+	// LinkPartner is what both ends of an InfiniBand link have enabled.
+	LinkPartner Source = "link_partner"
+	Siblings    Source = "siblings"        // the majority of the other links of the kind
+	HighWater   Source = "high_water_mark" // the link's own best
 )
 
 // Link is what is known of one link: that of a port, or of a member of its bond.
@@ -27,6 +32,8 @@ type Link struct {
 	// autonegotiation is off or the partner's modes are not known, the lanes also where modes of that rate differ in them.
 	CommonRate  *float64
 	CommonLanes *uint64
+	// CommonSource is where they come from; empty: LinkModes.
+	CommonSource Source
 	// PinnedRate and PinnedLanes are the operator's.
 	PinnedRate  *float64
 	PinnedLanes *uint64
@@ -69,7 +76,7 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		case l.PinnedRate != nil:
 			e.Rate, e.RateSource = *l.PinnedRate, Pin
 		case l.CommonRate != nil:
-			e.Rate, e.RateSource = *l.CommonRate, LinkModes
+			e.Rate, e.RateSource = *l.CommonRate, cmp.Or(l.CommonSource, LinkModes)
 		// All links of a kind may be slow at once: they say less than what the link itself has done.
 		case most.Rate > 0 && most.Rate >= own.Rate:
 			e.Rate, e.RateSource = most.Rate, Siblings
@@ -79,9 +86,9 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 		switch {
 		case l.PinnedLanes != nil:
 			e.Lanes, e.LanesSource = *l.PinnedLanes, Pin
-		case e.RateSource == LinkModes:
+		case e.RateSource == LinkModes, e.RateSource == LinkPartner:
 			if l.CommonLanes != nil {
-				e.Lanes, e.LanesSource = *l.CommonLanes, LinkModes
+				e.Lanes, e.LanesSource = *l.CommonLanes, e.RateSource
 			}
 		case e.RateSource != HighWater && most.Lanes > 0:
 			e.Lanes, e.LanesSource = most.Lanes, Siblings

@@ -71,6 +71,11 @@ func TestOf(t *testing.T) {
 		{"down, and its siblings are not", Link{ID: "x", Kind: ndr.Kind}, times(3, ndr), none, Expectation{400 * gb, Siblings, 4, Siblings}},
 		{"siblings that do not tell lanes", slow, times(7, with(ndr, func(l *Link) { l.Lanes = nil })), none, Expectation{400 * gb, Siblings, 0, ""}},
 		{"a slow switch says so", with(slow, common(200, 4)), times(7, ndr), marked(400, 4), Expectation{200 * gb, LinkModes, 4, LinkModes}},
+		{
+			"a slow InfiniBand switch says so", with(slow, func(l *Link) { common(200, 4)(l); l.CommonSource = LinkPartner }), times(7, ndr), marked(400, 4),
+			Expectation{200 * gb, LinkPartner, 4, LinkPartner},
+		},
+		{"all slow, and both ends have more enabled", with(slow, func(l *Link) { common(400, 4)(l); l.CommonSource = LinkPartner }), times(7, slow), none, Expectation{400 * gb, LinkPartner, 4, LinkPartner}},
 		{"both ends could do more", with(slow, common(400, 4)), nil, none, Expectation{400 * gb, LinkModes, 4, LinkModes}},
 		{"modes of one speed and several widths", with(slow, common(400, 0)), nil, marked(400, 8), Expectation{400 * gb, LinkModes, 0, ""}},
 		{

@@ -1,5 +1,5 @@
 // Package host is the only door to the machine that is watched: files below a root, RDMA netlink, ethtool netlink,
-// devlink, DCB, the kernel's events and NVML, live or replayed. Nothing else in the program opens a kernel file, a socket to the kernel or
+// devlink, DCB, the kernel's events, frames of LLDP, management datagrams and NVML, live or replayed. Nothing else in the program opens a kernel file, a socket to the kernel or
 // a library of a driver, so that what was read can be recorded, replayed, bounded and kept from escaping its root, in one place.
 //
 // Paths are logical, slash separated and without a leading slash: sys/…, proc/…, dev/…, lib/…. All reads only read.
@@ -29,6 +29,8 @@ type Host struct {
 	Events Events
 	// LLDP is nil where Events is.
 	LLDP LLDP
+	// Subnet is nil where there is nothing to ask: a copied tree.
+	Subnet Subnet
 	// Lanes keeps one reader at a time on each device, and knows which devices do not answer.
 	Lanes *Lanes
 	// RTNL is the way of all requests that take rtnl.

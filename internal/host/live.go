@@ -5,6 +5,8 @@ import (
 	"errors"
 	"syscall"
 	"time"
+
+	"rdma_exporter/internal/mad"
 )
 
 // Live is the door to the machine that the program runs on, or to a tree of files copied from one.
@@ -30,6 +32,10 @@ func OpenLive(p Paths) (*Live, error) {
 		l.rdma.leader = t.leader
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
 		l.Events, l.LLDP = NewEvents(t, EventBuffer), NewLLDP(t)
+		l.Subnet = NewSubnet(func(device string, port int) (mad.Transport, error) {
+			u, _, err := openMAD(t, device, port)
+			return u, err
+		})
 		l.GPUs = newNVMLDoor(newNVML, nvidiactl)
 	}
 	return l, nil

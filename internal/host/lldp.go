@@ -81,6 +81,10 @@ func (l lldpSocket) hear(ctx context.Context, netdevs []string, under func(int, 
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, lldpBuffer); err != nil {
 		return err
 	}
+	// A bond takes frames of its members for its own; the socket is told of the member (drivers/net/bonding, bond_handle_frame).
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_ORIGDEV, 1); err != nil {
+		return err
+	}
 	names := l.indexes(netdevs)
 	var joined error
 	if err := under(len(names)*len(lldpGroups), func() {

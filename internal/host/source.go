@@ -52,6 +52,7 @@ const (
 	SourceBufinfo
 	SourceNVML
 	SourceLLDP
+	SourceSubnet
 	numSources
 )
 
@@ -68,6 +69,7 @@ const (
 	// The directory of descriptors is its owner's, and following them is tracing.
 	seesProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
 	hearsFrames   = "CAP_NET_RAW"
+	asksSubnet    = "root, CAP_DAC_OVERRIDE, or the group of /dev/infiniband/umad*"
 	usesGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
@@ -104,6 +106,7 @@ var sources = [numSources]sourceInfo{
 	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: the locks of all DMA-BUFs, one after the other
 	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
 	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; frames that arrive: joining their groups takes rtnl
+	SourceSubnet:        {"subnet", LockDevice, asksSubnet},           // datagrams of subnet management through umad: both ends of a link
 }
 
 // Name is the source's label.

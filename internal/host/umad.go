@@ -63,6 +63,11 @@ func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 		return nil, MADPort{}, err
 	}
 	defer t.close()
+	return openMAD(t, device, port)
+}
+
+// openMAD is OpenMAD in a tree that is open.
+func openMAD(t *tree, device string, port int) (mad.Transport, MADPort, error) {
 	found, err := chooseMAD(t, device, port)
 	if err != nil {
 		return nil, MADPort{}, err

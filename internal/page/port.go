@@ -40,7 +40,9 @@ type Port struct {
 	Lanes          *uint64  `json:"lanes,omitempty"`
 	ExpectedLanes  *uint64  `json:"expected_lanes,omitempty"`
 	Modules        []Module `json:"modules,omitempty"`
-	Recent         *Recent  `json:"recent,omitempty"` // where there is a history
+	// Neighbours are the far ends of the port's links, as far as somebody tells.
+	Neighbours []Neighbour `json:"neighbours,omitempty"`
+	Recent     *Recent     `json:"recent,omitempty"` // where there is a history
 }
 
 // Module is what is in a cage.
@@ -55,6 +57,15 @@ type Module struct {
 	Alarm       *float64 `json:"temperature_high_alarm_celsius,omitempty"`
 	RxPower     *float64 `json:"lowest_receive_power_dbm,omitempty"`  // of its lanes
 	TxPower     *float64 `json:"lowest_transmit_power_dbm,omitempty"` // of its lanes
+}
+
+// Neighbour is the far end of a link.
+type Neighbour struct {
+	Netdev    string `json:"netdev,omitempty"`
+	System    string `json:"system"`
+	Port      string `json:"port_id,omitempty"`
+	Source    string `json:"source"`              // lldp, subnet, cabling
+	Miscabled *bool  `json:"miscabled,omitempty"` // where the configuration file says where the cable ends, and the network where it does
 }
 
 // ports lists the ports of all devices.
@@ -99,6 +110,13 @@ func portOf(in Input, device string, p *snapshot.Port) Port {
 		for _, c := range in.Node.Optics.Cages {
 			if c.Device == device && c.Port == p.Number && c.State != snapshot.CageUnread && c.State != snapshot.CageUnsupported {
 				out.Modules = append(out.Modules, moduleOf(&c))
+			}
+		}
+	}
+	if in.Node.Neighbours != nil {
+		for _, n := range in.Node.Neighbours.Ports {
+			if n.Device == device && n.Port == p.Number && n.Source != "" {
+				out.Neighbours = append(out.Neighbours, Neighbour{exposition.ValidLabel(n.Netdev), exposition.ValidLabel(n.End.System), exposition.ValidLabel(n.End.Port), n.Source, n.Miscabled})
 			}
 		}
 	}

@@ -16,6 +16,7 @@ type portRow struct {
 	Number     int
 	Netdevs    string
 	Kind       string // link layer and role
+	Neighbours []string
 	Health     Health
 	Alerts     string
 	State      string
@@ -59,6 +60,9 @@ func (v *view) ports(in Input) {
 		if p.AgeSeconds > 0 {
 			r.Why = joined("; ", r.Why, "as of "+ago(time.Duration(p.AgeSeconds*float64(time.Second)))+" ago")
 		}
+		for _, n := range p.Neighbours {
+			r.Neighbours = append(r.Neighbours, short(n.text(), maxText))
+		}
 		r.rate(p)
 		r.recent(p)
 		for _, m := range p.Modules {
@@ -94,6 +98,18 @@ func (v *view) plotted(h *History) map[int]bool {
 	out := map[int]bool{}
 	for _, i := range order {
 		out[i] = true
+	}
+	return out
+}
+
+// text is the far end in words.
+func (n *Neighbour) text() string {
+	out := "at " + joined(" port ", n.System, n.Port)
+	switch {
+	case n.Miscabled != nil && *n.Miscabled:
+		out += ", not as cabled"
+	case n.Source == "cabling":
+		out += ", says the configuration"
 	}
 	return out
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // OfHost reduces a valid file to what it says of one host, which it calls by a pseudonym: entries for other hosts go, and so do
-// comments. What it says of this host stays the same.
-func OfHost(text []byte, hostname, pseudonym string) ([]byte, error) {
+// comments. What it says of this host stays the same, the systems that its cables end at have the names that system gives them.
+func OfHost(text []byte, hostname, pseudonym string, system func(string) string) ([]byte, error) {
 	if _, err := Parse(text); err != nil {
 		return nil, err
 	}
@@ -20,6 +20,11 @@ func OfHost(text []byte, hostname, pseudonym string) ([]byte, error) {
 	for i := 1; i < len(root.Content); i += 2 { // pins, ignore and cabling
 		list := root.Content[i]
 		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
+		for _, entry := range list.Content {
+			if name := valueOf(entry, "system"); name != nil {
+				name.SetString(system(name.Value))
+			}
+		}
 	}
 	strip(root)
 	out, err := yaml.Marshal(root)

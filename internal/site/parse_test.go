@@ -132,23 +132,28 @@ func TestErrors(t *testing.T) {
 		entry("lanes: 17\n  roce: x"): `line 3: lanes: "17": has to be a whole number from 1 to 16` + "\n" +
 			`line 4: roce: "x": has to be one of lossless, lossy, auto`,
 
-		"ignore:\n- match: {}":                                  `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
-		"ignore:\n- {}":                                         `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
-		"pins:\n- rate: 1G":                                     `line 2: pin: an empty match matches every port: say device: "*" in match if that is meant`,
-		"ignore:\n- match:":                                     "line 2: match: has to be keys with values: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port",
-		"ignore:\n- match: {dev: x}":                            `line 2: match: unknown key "dev": there are board_id, device, gpu, hostname, link_layer, netdev, pci_address, port`,
-		"ignore:\n- match: {device: }":                          "line 2: device: is empty: leave it out, or say what is meant",
-		"ignore:\n- match: {device: []}":                        "line 2: device: an empty list matches nothing: leave the key out or give a glob",
-		"ignore:\n- match: {device: [[a]]}":                     "line 2: device: has to be one text",
-		"ignore:\n- match: {device: '[a'}":                      `line 2: device: "[a" is no glob: a [ needs its ], a \ something behind it`,
-		"ignore:\n- match: {board_id: 1.5}":                     `line 2: board_id: YAML reads "1.5" as float: put it in quotes`,
-		"ignore:\n- match: {port: 0}":                           `line 2: port: "0": has to be a number from 1; leave it out for all ports`,
-		"ignore:\n- match: {gpu: 3, device: a}":                 "line 2: gpu: a GPU has no device: match it by gpu, hostname and pci_address, and put what is ignored beside it into an entry of its own",
-		"pins:\n- match: {gpu: 3}\n  active: true":              "line 2: gpu: a pin says nothing of GPUs: use it in ignore",
-		"ignore:\n- match: {link_layer: IB}":                    `line 2: link_layer: "IB": has to be InfiniBand or Ethernet`,
-		`ignore: [match: {pci_address: "18:00.0"}]`:             `line 1: pci_address: "18:00.0": has to be an address as sysfs has it: "0000:18:00.0"; or a glob: "*:18:00.?"`,
-		"pins:\n- match: {device: a, port: 1}\n  present: true": "line 2: present: a device that is missing has no port: match it by device or pci_address (and hostname)",
-		"pins:\n- match: {hostname: a}\n  present: true":        "line 2: present: match has to name the device: give device or pci_address without a glob",
+		"cabling:\n- match: {device: a}":                         "line 2: cabling: says nothing of where the cable ends: add system, the name of the switch, and port_id",
+		"cabling:\n- system: a":                                  `line 2: cabling: an empty match matches every port: say device: "*" in match if that is meant`,
+		"cabling:\n- {match: {gpu: 1}, system: a}":               "line 2: gpu: a GPU has no cable: match its NIC by device",
+		"cabling:\n- {match: {device: a}, system: , port: 1}":    "line 2: system: is empty: leave it out, or say what is meant\nline 2: cabling: unknown key \"port\": there are match, port_id, system",
+		"cabling:\n- {match: {device: a}, system: a, port_id: }": "line 2: port_id: is empty: leave it out, or say what is meant",
+		"ignore:\n- match: {}":                                   `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
+		"ignore:\n- {}":                                          `line 2: ignore: an empty match matches every port: say device: "*" in match if that is meant`,
+		"pins:\n- rate: 1G":                                      `line 2: pin: an empty match matches every port: say device: "*" in match if that is meant`,
+		"ignore:\n- match:":                                      "line 2: match: has to be keys with values: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port",
+		"ignore:\n- match: {dev: x}":                             `line 2: match: unknown key "dev": there are board_id, device, gpu, hostname, link_layer, netdev, pci_address, port`,
+		"ignore:\n- match: {device: }":                           "line 2: device: is empty: leave it out, or say what is meant",
+		"ignore:\n- match: {device: []}":                         "line 2: device: an empty list matches nothing: leave the key out or give a glob",
+		"ignore:\n- match: {device: [[a]]}":                      "line 2: device: has to be one text",
+		"ignore:\n- match: {device: '[a'}":                       `line 2: device: "[a" is no glob: a [ needs its ], a \ something behind it`,
+		"ignore:\n- match: {board_id: 1.5}":                      `line 2: board_id: YAML reads "1.5" as float: put it in quotes`,
+		"ignore:\n- match: {port: 0}":                            `line 2: port: "0": has to be a number from 1; leave it out for all ports`,
+		"ignore:\n- match: {gpu: 3, device: a}":                  "line 2: gpu: a GPU has no device: match it by gpu, hostname and pci_address, and put what is ignored beside it into an entry of its own",
+		"pins:\n- match: {gpu: 3}\n  active: true":               "line 2: gpu: a pin says nothing of GPUs: use it in ignore",
+		"ignore:\n- match: {link_layer: IB}":                     `line 2: link_layer: "IB": has to be InfiniBand or Ethernet`,
+		`ignore: [match: {pci_address: "18:00.0"}]`:              `line 1: pci_address: "18:00.0": has to be an address as sysfs has it: "0000:18:00.0"; or a glob: "*:18:00.?"`,
+		"pins:\n- match: {device: a, port: 1}\n  present: true":  "line 2: present: a device that is missing has no port: match it by device or pci_address (and hostname)",
+		"pins:\n- match: {hostname: a}\n  present: true":         "line 2: present: match has to name the device: give device or pci_address without a glob",
 		"pins:\n- match: {device: [a, b], pci_address: \"0000:18:00.0\"}\n  present: true": "line 2: present: device and pci_address together name one device: give one of each, or a pin for each device",
 		strings.Repeat("#", MaxSize+1): "the file is larger than 1 MiB: is it the right one?",
 	} {
@@ -230,6 +235,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte(entry("rate: 2.5G")))
 	f.Add([]byte("a: &x [*x]"))
+	f.Add([]byte("cabling: [{match: {device: mlx5_0}, system: leaf-1, port_id: 7}]"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := Parse(b)
 		if (c == nil) != (err != nil) {
@@ -244,7 +250,7 @@ func FuzzParse(f *testing.F) {
 		}
 		s, renamed := rail, rail
 		renamed.Hostname = "host-1"
-		reduced, err := OfHost(b, s.Hostname, renamed.Hostname)
+		reduced, err := OfHost(b, s.Hostname, renamed.Hostname, func(s string) string { return s })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,6 +260,9 @@ func FuzzParse(f *testing.F) {
 		}
 		if !reflect.DeepEqual(again.Settings(renamed), c.Settings(s)) || again.Ignored(renamed) != c.Ignored(s) {
 			t.Errorf("%q says something else", reduced)
+		}
+		if was, is := c.Cable(s), again.Cable(renamed); (was == nil) != (is == nil) || was != nil && (was.System != is.System || was.PortID != is.PortID) {
+			t.Errorf("%q: a cable ends at %+v, not %+v", reduced, is, was)
 		}
 		for _, s := range c.Required("h") {
 			if s.Device == "" && s.PCIAddress == "" {

@@ -133,6 +133,9 @@ func (c *Config) Cable(s Subject) *Cable {
 
 // Systems are the names of the systems that cables end at, each once, sorted.
 func (c *Config) Systems() (out []string) {
+	if c == nil {
+		return nil
+	}
 	for i := range c.Cabling {
 		out = append(out, c.Cabling[i].System)
 	}

@@ -167,6 +167,44 @@ func TestRequired(t *testing.T) {
 	}
 }
 
+// TestCable: the last entry that matches says where a cable ends.
+func TestCable(t *testing.T) {
+	c := parsed(t, `cabling:
+- {match: {hostname: "gpu-*", device: "mlx5_*"}, system: leaf-1}
+- {match: {device: mlx5_0, port: 1, netdev: ib/1}, system: leaf-2, port_id: Ethernet1/7}
+- match: {hostname: gpu-2, device: mlx5_0}
+  system: "3"
+  port_id: 12
+`)
+	device := rail
+	device.Port = 0
+	other := rail
+	other.Netdevs = []string{"ib0"}
+	far := rail
+	far.Hostname = "gpu-2"
+	for _, x := range []struct {
+		s    Subject
+		want *Cable
+	}{
+		{rail, &Cable{c.Cabling[1].Match, "leaf-2", "Ethernet1/7"}},
+		{other, &Cable{c.Cabling[0].Match, "leaf-1", ""}},
+		{far, &Cable{c.Cabling[2].Match, "3", "12"}},
+		{device, &c.Cabling[0]},
+		{Subject{Hostname: "cpu"}, nil},
+	} {
+		if got := c.Cable(x.s); !reflect.DeepEqual(got, x.want) {
+			t.Errorf("%+v: %+v, want %+v", x.s, got, x.want)
+		}
+	}
+	if got := c.Systems(); !reflect.DeepEqual(got, []string{"3", "leaf-1", "leaf-2"}) {
+		t.Error(got)
+	}
+	var none *Config
+	if none.Cable(rail) != nil || none.Systems() != nil {
+		t.Error("nobody says something")
+	}
+}
+
 func TestNothingSaid(t *testing.T) {
 	var s *Store
 	for _, c := range []*Config{s.Current(), new(Store).Current(), {}} {
@@ -197,8 +235,12 @@ pins: # secret
     congestion_control: off
 ignore:
   - match: {hostname: secret-9, device: "*"}
+cabling:
+  - {match: {hostname: secret-9, device: mlx5_0}, system: secret-leaf, port_id: swp9}
+  - {match: {hostname: gpu-1, device: mlx5_0}, system: secret-leaf, port_id: "7"}
 `
-	out, err := OfHost([]byte(text), "gpu-1", "host-1")
+	alias := func(string) string { return "switch-1" }
+	out, err := OfHost([]byte(text), "gpu-1", "host-1", alias)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +253,8 @@ ignore:
       pkeys: [0x8001]
       congestion_control: off
 ignore: []
+cabling:
+    - {match: {hostname: host-1, device: mlx5_0}, system: switch-1, port_id: "7"}
 `
 	if string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -220,13 +264,13 @@ ignore: []
 	if got, want := parsed(t, string(out)).Settings(renamed), parsed(t, text).Settings(rail); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if again, err := OfHost(out, "host-1", "host-1"); err != nil || string(again) != string(out) {
+	if again, err := OfHost(out, "host-1", "host-1", alias); err != nil || string(again) != string(out) {
 		t.Errorf("%s, %v", again, err)
 	}
-	if out, err := OfHost(nil, "gpu-1", "host-1"); out != nil || err != nil {
+	if out, err := OfHost(nil, "gpu-1", "host-1", alias); out != nil || err != nil {
 		t.Errorf("%q, %v", out, err)
 	}
-	if _, err := OfHost([]byte("pins: 1"), "gpu-1", "host-1"); err == nil {
+	if _, err := OfHost([]byte("pins: 1"), "gpu-1", "host-1", alias); err == nil {
 		t.Error("an invalid file is written")
 	}
 }

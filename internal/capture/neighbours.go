@@ -1,0 +1,122 @@
+package capture
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/lldp"
+)
+
+// isLLDP says whether a file is one that systemd-networkd writes down neighbours in: frames, each behind its length.
+func isLLDP(name string) bool { return strings.HasPrefix(name, "run/systemd/netif/lldp/") }
+
+// neighbours are those of a file that can be read.
+func neighbours(b []byte) (out []lldp.Neighbour) {
+	for len(b) >= 8 {
+		n := binary.LittleEndian.Uint64(b)
+		if b = b[8:]; n > uint64(len(b)) {
+			break
+		}
+		if x, err := lldp.Parse(b[:n]); err == nil {
+			out = append(out, x)
+		}
+		b = b[n:]
+	}
+	return out
+}
+
+// Systems gives pseudonyms to systems: to those that frames and answers in the archive name, and some more. One with its domain and without is the same.
+func Systems(a *Archive, more ...string) map[string]string {
+	names := map[string]bool{}
+	for _, s := range more {
+		names[shortName(s)] = true
+	}
+	for _, r := range a.Rounds {
+		for _, e := range r.Entries {
+			if l, err := decodeLink(e.Path, e.Data); e.Kind == File && isSubnet(e.Path) && err == nil && l.FarGUID != "" {
+				names[shortName(l.System())] = true
+			}
+			if e.Kind != File || !isLLDP(e.Path) {
+				continue
+			}
+			for _, n := range neighbours(e.Data) {
+				names[shortName(n.SystemName)] = true
+				if !isMAC(n.ChassisID) {
+					names[shortName(n.ChassisID)] = true
+				}
+			}
+		}
+	}
+	delete(names, "")
+	out := map[string]string{}
+	for i, name := range slices.Sorted(maps.Keys(names)) {
+		out[name] = fmt.Sprintf("switch-%d", i+1)
+	}
+	return out
+}
+
+// SystemIn is the pseudonym of a system.
+func SystemIn(systems map[string]string, name string) string { return systems[shortName(name)] }
+
+func shortName(s string) string {
+	host, _, _ := strings.Cut(strings.ToLower(s), ".")
+	return host
+}
+
+func isMAC(s string) bool {
+	a, err := net.ParseMAC(s)
+	return err == nil && len(a) == 6
+}
+
+// addressesIn are those of a file of neighbours, as text.
+func addressesIn(b []byte) string {
+	var out strings.Builder
+	for _, n := range neighbours(b) {
+		out.WriteString(n.Source + " " + n.ChassisID + " " + n.PortID + "\n")
+	}
+	return out.String()
+}
+
+// interfaceName is what ports are called that no person has given a name.
+var interfaceName = regexp.MustCompile(`^[A-Za-z]+-?[0-9]+(?:[/:.][0-9]+)*$`)
+
+// frames writes down the neighbours of a file again, with pseudonyms, and without what switches say of their software and management.
+func (p *pseudonyms) frames(b []byte) (out []byte) {
+	for _, n := range neighbours(b) {
+		tlvs := []lldp.TLV{
+			{Type: lldp.TypeChassisID, Value: p.lldpID(n.ChassisID, 4, SystemIn(p.systems, n.ChassisID))},
+			{Type: lldp.TypePortID, Value: p.lldpID(n.PortID, 3, n.PortID)},
+			{Type: lldp.TypeTTL, Value: binary.BigEndian.AppendUint16(nil, uint16(n.TTL.Seconds()))},
+		}
+		if n.SystemName != "" {
+			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeSystemName, Value: []byte(SystemIn(p.systems, n.SystemName))})
+		}
+		tlvs = append(tlvs, lldp.TLV{Type: lldp.TypeCapabilities, Value: binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, n.Enabled), n.Enabled)})
+		if interfaceName.MatchString(n.PortDescription) {
+			tlvs = append(tlvs, lldp.TLV{Type: lldp.TypePortDescription, Value: []byte(n.PortDescription)})
+		}
+		f := lldp.Frame([6]byte(p.mac(n.Source)), tlvs...)
+		out = append(binary.LittleEndian.AppendUint64(out, uint64(len(f))), f...)
+	}
+	return out
+}
+
+// lldpID is an address with its subtype, or else a text that is locally assigned: 7 in tables 8-2 and 8-3.
+func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
+	if isMAC(id) {
+		return append([]byte{subtype}, p.mac(id)...)
+	}
+	return append([]byte{7}, text...)
+}
+
+// mac is the pseudonym of an address.
+func (p *pseudonyms) mac(s string) []byte {
+	b, _ := hex.DecodeString(strings.ReplaceAll(p.addresses(s), ":", "")) // of an address that was read
+	return b
+}

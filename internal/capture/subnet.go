@@ -1,0 +1,81 @@
+package capture
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"rdma_exporter/internal/host"
+)
+
+// subnetPath is where the answers of both ends of a link are.
+func subnetPath(device string, port int) string {
+	return fmt.Sprintf("subnet/%s/%d/link", device, port)
+}
+
+func isSubnet(name string) bool { return strings.HasPrefix(name, "subnet/") }
+
+func linkFields(l *host.IBLink) []field {
+	return []field{
+		{"own_widths", &l.OwnWidths, true},
+		{"own_speeds", &l.OwnSpeeds, true},
+		{"far_widths", &l.FarWidths, true},
+		{"far_speeds", &l.FarSpeeds, true},
+		{"far_type", &l.FarType, false},
+		{"far_port", &l.FarPort, false},
+	}
+}
+
+// encodeLink writes the description as paths are written: somebody else has chosen it.
+func encodeLink(l host.IBLink) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, linkFields(&l))
+	if l.FarGUID != "" {
+		fmt.Fprintf(&b, "far_guid: %s\nfar_description: %s\n", l.FarGUID, strings.ReplaceAll(escape(l.FarDescription), ": ", ":%20"))
+	}
+	return b.Bytes()
+}
+
+func decodeLink(path string, data []byte) (l host.IBLink, err error) {
+	var bad error
+	err = decodeFields(path, data, linkFields(&l), func(name, value string) {
+		switch name {
+		case "far_guid":
+			l.FarGUID = value
+		case "far_description":
+			l.FarDescription, bad = unescape(value)
+		}
+	})
+	if err == nil && bad != nil {
+		err = host.ErrGarbled(path, data)
+	}
+	return l, err
+}
+
+// Ends records the answers.
+func (r *Recorder) Ends(ctx context.Context, device string, port int) (host.IBLink, error) {
+	l, err := r.inner.Subnet.Ends(ctx, device, port)
+	r.answer(subnetPath(device, port), encodeLink(l), err)
+	return l, err
+}
+
+// Ends gives the recorded answers.
+func (p *Player) Ends(_ context.Context, device string, port int) (host.IBLink, error) {
+	name := subnetPath(device, port)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.IBLink{}, err
+	}
+	return decodeLink(name, b)
+}
+
+// link writes answers again, with a pseudonym for the system at the far end.
+func (p *pseudonyms) link(name string, data []byte) []byte {
+	l, err := decodeLink(name, data)
+	if err != nil {
+		return nil
+	}
+	l.FarDescription = SystemIn(p.systems, l.System())
+	return []byte(p.addresses(string(encodeLink(l))))
+}

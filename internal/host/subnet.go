@@ -1,0 +1,114 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// Subnet asks the ends of InfiniBand links, a directed hop away at most.
+type Subnet interface {
+	// Ends asks both ends of a port's link for attributes of subnet management (IBA 14.2.5): four datagrams, all of them Get, through the
+	// port's umad, which is root's. Of a link that is down the far end is not there, which is no error.
+	Ends(ctx context.Context, device string, port int) (IBLink, error)
+}
+
+// IBLink is what the ends of a link say; nil or empty where there is no far end. Widths and speeds are sets as mad.Widths and mad.Speeds
+// have them.
+type IBLink struct {
+	OwnWidths, OwnSpeeds *uint64 // enabled: PortInfo of the own port
+	FarWidths, FarSpeeds *uint64 // enabled: PortInfo of the far one
+	FarType              *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
+	FarPort              *uint64 // NodeInfo.LocalPortNum
+	FarGUID              string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
+	FarDescription       string  // NodeDescription
+}
+
+// managed is how a switch of NVIDIA that has a management system describes itself: MF0;NAME:MODEL/UNIT.
+var managed = regexp.MustCompile(`^MF0;([^:]+):`)
+
+// System is what the far node is called. Switches without a management system are all described by their kind: those by their GUID as well.
+func (l *IBLink) System() string {
+	if m := managed.FindStringSubmatch(l.FarDescription); m != nil {
+		return m[1]
+	}
+	if l.FarDescription == "" || strings.HasSuffix(l.FarDescription, "Mellanox Technologies") {
+		return strings.TrimSpace(l.FarDescription + " " + l.FarGUID)
+	}
+	return l.FarDescription
+}
+
+// Common is what both ends have enabled.
+func (l *IBLink) Common() mad.Link {
+	if l.OwnWidths == nil || l.OwnSpeeds == nil || l.FarWidths == nil || l.FarSpeeds == nil {
+		return mad.Link{}
+	}
+	own := mad.Link{Widths: mad.Widths(*l.OwnWidths), Speeds: mad.Speeds(*l.OwnSpeeds)}
+	return own.And(mad.Link{Widths: mad.Widths(*l.FarWidths), Speeds: mad.Speeds(*l.FarSpeeds)})
+}
+
+// subnetTimeout is for one answer: a switch gives it in microseconds, one whose processor is busy in milliseconds.
+const subnetTimeout = 200 * time.Millisecond
+
+// subnetAsker asks through the ports that open opens.
+type subnetAsker struct {
+	open func(device string, port int) (mad.Transport, error)
+}
+
+// NewSubnet asks through ports that open opens, one for each question.
+func NewSubnet(open func(device string, port int) (mad.Transport, error)) Subnet {
+	return subnetAsker{open}
+}
+
+func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink, error) {
+	t, err := s.open(device, port)
+	if err != nil {
+		return IBLink{}, err
+	}
+	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout})
+	l, err := askLink(ctx, c, port)
+	if err = errors.Join(err, c.Close()); err != nil {
+		return IBLink{}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}
+	}
+	return l, nil
+}
+
+// askLink asks the own port, and if its link is up the far one.
+func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error) {
+	own, err := c.PortInfo(ctx, mad.Local(), port)
+	if err != nil {
+		return l, err
+	}
+	l.OwnWidths, l.OwnSpeeds = sets(own.Enabled)
+	far, ok := mad.Local().Hop(uint8(port))
+	if !ok || !own.Up() {
+		return l, nil
+	}
+	node, err := c.NodeInfo(ctx, far)
+	if err != nil {
+		return l, err
+	}
+	if l.FarDescription, err = c.NodeDescription(ctx, far); err != nil {
+		return l, err
+	}
+	info, err := c.PortInfo(ctx, far, node.LocalPort)
+	if err != nil {
+		return l, err
+	}
+	l.FarWidths, l.FarSpeeds = sets(info.Enabled)
+	kind, number := uint64(node.Type), uint64(node.LocalPort)
+	l.FarType, l.FarPort = &kind, &number
+	g := node.GUID
+	l.FarGUID = fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
+	return l, nil
+}
+
+func sets(l mad.Link) (widths, speeds *uint64) {
+	w, s := uint64(l.Widths), uint64(l.Speeds)
+	return &w, &s
+}

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// wire is a link of two nodes that answer.
+type wire struct {
+	physical byte // of the own port
+	silent   bool // the far end
+	answers  chan *mad.Datagram
+	asked    []uint16 // attributes, with the number of hops in the upper byte
+}
+
+func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
+	const (
+		atHopCount, atAttribute, atData       = 7, 16, 64
+		nodeDescription, nodeInfo, portInfo   = 0x10, 0x11, 0x15
+		methodGet, methodGetResp, directedWay = 0x01, 0x81, 0x8000
+	)
+	a := *d
+	hops, attribute := a.MAD[atHopCount], binary.BigEndian.Uint16(a.MAD[atAttribute:])
+	w.asked = append(w.asked, uint16(hops)<<8|attribute)
+	if a.MAD[3] != methodGet {
+		return errors.New("not a Get")
+	}
+	if hops > 0 && w.silent {
+		return nil
+	}
+	a.MAD[3] = methodGetResp
+	binary.BigEndian.PutUint16(a.MAD[4:], directedWay)
+	data := a.MAD[atData:]
+	switch attribute {
+	case nodeInfo:
+		data[2], data[3], data[36] = 2, 64, 31
+		binary.BigEndian.PutUint64(data[12:], 0xb83fd20300a1c0de)
+	case nodeDescription:
+		copy(data, "MF0;ib-leaf-1:MQM9700/U1")
+	case portInfo:
+		data[32], data[33] = 4, w.physical<<4
+		data[29], data[35], data[63] = 0x13, 7, 0x8 // 1x, 2x, 4x; SDR to QDR; NDR
+		if hops > 0 {
+			data[29], data[63] = 0x11, 0xc // 1x, 2x; HDR and NDR
+		}
+	}
+	w.answers <- &a
+	return nil
+}
+
+func (w *wire) Receive(d *mad.Datagram) error {
+	a, ok := <-w.answers
+	if !ok {
+		return errors.New("closed")
+	}
+	*d = *a
+	return nil
+}
+
+func (w *wire) Close() error {
+	close(w.answers)
+	return nil
+}
+
+func askWire(t *testing.T, w *wire) (IBLink, error) {
+	t.Helper()
+	w.answers = make(chan *mad.Datagram, 4)
+	c := mad.NewClient(w, mad.Options{InFlight: 1, Timeout: 20 * time.Millisecond})
+	l, err := askLink(context.Background(), c, 1)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	return l, err
+}
+
+// TestAskLink: four questions at most, none of them beyond a link that is down.
+func TestAskLink(t *testing.T) {
+	up := &wire{physical: mad.PhysicalLinkUp}
+	l, err := askWire(t, up)
+	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
+		t.Errorf("%d lanes of %s", c.Widths.Lanes(), c.Speeds.Name())
+	}
+	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115}; !slices.Equal(up.asked, want) {
+		t.Errorf("%#04x, want %#04x", up.asked, want)
+	}
+	down := &wire{physical: 2}
+	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.OwnSpeeds == nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 {
+		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
+	}
+	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil {
+		t.Errorf("silent: %+v, %v", l, err)
+	}
+}
