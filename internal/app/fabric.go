@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +32,9 @@ const fabricPort = "10880"
 
 // fabricState is the folder below the state directory: an exporter of the node has the lock of that one.
 const fabricState = "fabric"
+
+// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: of 2,048 hosts it saves some 40 MiB.
+const fabricGC = 25
 
 // OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
 type OpenMAD func(p host.Paths, device string, port int) (mad.Transport, host.MADPort, error)
@@ -103,6 +108,9 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}
 	runtime.GOMAXPROCS(c.maxProcs)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(fabricGC)
+	}
 	m := &fabric.Monitor{
 		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log,
 		Open: func() (mad.Transport, error) {
