@@ -81,6 +81,7 @@ func (s *sweep) run(ctx context.Context) error {
 		s.read(ctx, level)
 		level = s.explore(ctx, level)
 	}
+	s.prune()
 	s.counters(ctx)
 	s.managers(ctx)
 	if err := ctx.Err(); err != nil {
@@ -110,7 +111,6 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 	var ends []int
 	for _, v := range level {
 		if v.node == nil {
-			s.f.Unanswered[AskNode]++
 			continue
 		}
 		if there := s.f.Nodes[v.node.GUID]; there != nil { // an adapter, by another of its ports
@@ -244,6 +244,17 @@ func (s *sweep) remembered(from End) (End, bool) {
 	to, ok := s.known.Links[from]
 	before := s.known.port(from)
 	return to, ok && before != nil && before.Info.Up() && s.known.port(to) != nil
+}
+
+// prune leaves links out behind which nobody has answered: it is not known any more where they lead.
+func (s *sweep) prune() {
+	for from, to := range s.f.Links {
+		if s.f.Nodes[to.GUID] == nil {
+			s.f.Unanswered[AskNode]++
+			delete(s.f.Links, from)
+			delete(s.f.Links, to)
+		}
+	}
 }
 
 // visits are those of the next level.
