@@ -50,10 +50,12 @@ func TestMetrics(t *testing.T) {
 		s.nodes[3].wide = true
 		m := s.monitor()
 		start(t, m)
+		s.mu.Lock()
 		s.unplug(End{1, 1})
 		s.nodes[2].ports[2].enabled, s.nodes[2].ports[2].active = 1, 1
 		s.nodes[3].ports[1].active = 1
 		s.nodes[4].ports[1].mute = true
+		s.mu.Unlock()
 		time.Sleep(time.Minute + time.Second)
 		synctest.Wait()
 		got := m.text()
