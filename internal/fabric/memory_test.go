@@ -36,6 +36,7 @@ func TestMissing(t *testing.T) {
 			s.unplug(End{1, 1})
 			s.unplug(End{1, 2})
 			s.connect(End{11, 1}, End{1, 2})
+			s.nodes[1].ports[2].downed = 1
 		}, nil}, // 12 has lost its link to who has another now: its node is not reached
 	} {
 		t.Run(tt.name, func(t *testing.T) {

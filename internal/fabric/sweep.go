@@ -289,14 +289,14 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm looks again behind links that have been down between two sweeps, and come back.
+// confirm looks again behind links that have been down between two sweeps and come back, and behind which another LID is.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
 	}
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[from.GUID]
-		if n == nil || n.Type != mad.Switch || !s.wasDown(from) {
+		if n == nil || n.Type != mad.Switch || !s.wasDown(from) && !s.isOther(to) {
 			continue
 		}
 		r, ok := n.route.Hop(uint8(from.Port))
@@ -319,4 +319,10 @@ func (s *sweep) wasDown(e End) bool {
 	before, _ := a.Counters.Get(mad.LinkDowned)
 	after, _ := b.Counters.Get(mad.LinkDowned)
 	return before != after
+}
+
+// isOther says whether a port has another LID than it had: it may be another one in its place.
+func (s *sweep) isOther(e End) bool {
+	a, b := s.known.port(e), s.f.port(e)
+	return a != nil && b != nil && a.Info.LID != b.Info.LID
 }

@@ -97,6 +97,12 @@ func TestSweepFaults(t *testing.T) {
 			s.connect(End{11, 1}, End{2, 1})
 			s.nodes[1].ports[1].downed, s.nodes[2].ports[1].downed = 1, 1
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
+		{"two cables are exchanged, and no counter tells", func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.unplug(End{2, 1})
+			s.connect(End{21, 1}, End{1, 1})
+			s.connect(End{11, 1}, End{2, 1})
+		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
 		{"a switch says that a port has changed", func(s *subnet) {
 			s.nodes[11].name = "gpu-eleven"
 			s.nodes[1].changed = true
