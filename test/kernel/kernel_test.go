@@ -49,6 +49,7 @@ func TestKernel(t *testing.T) {
 	}{
 		{"soft-RoCE traffic", testTraffic},
 		{"processes that hold a device", testHolders},
+		{"management datagrams", testMAD},
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
 		{"rate and width", testRate},
@@ -103,6 +104,14 @@ func testHolders(t *testing.T, g *guest) {
 	eventually(t, func() error { // it takes a moment to make what it needs
 		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount + "/host.test -test.run TestHoldersInGuest"))
 	})
+}
+
+// testMAD makes the requests on umad that fabric mode makes.
+func testMAD(t *testing.T, g *guest) {
+	g.shareHostTest(t)
+	g.must(t, "modprobe ib_umad")
+	eventually(t, func() error { return okWith(g.run("ls -l /dev/infiniband/umad0")) })
+	g.must(t, shareMount+"/host.test -test.v -test.run TestUMADInGuest")
 }
 
 func testTraffic(t *testing.T, g *guest) {
