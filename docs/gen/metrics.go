@@ -5,12 +5,13 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
 )
 
 const metricsHead = `# Metrics
 
-<!-- Written by go run ./docs/gen from the Descs in collector/ and internal/rounds. -->
+<!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds and internal/fabric. -->
 
 A value that cannot be had is absent, never 0. A label that would be empty is left out. Counters are served as the hardware
 has them, so they go back to 0 when a driver is reloaded or somebody clears them; ` + "`rate`" + ` and ` + "`increase`" + ` see to that.
@@ -25,6 +26,7 @@ Paths in the column *source* that begin with ` + "`ports/N`" + ` are below ` + "
 | device | an RDMA device |
 | port | a port of an RDMA device |
 | function | the traffic of one PCI function: several functions on one wire count apart, and other traffic of the wire is not in it |
+| fabric | the InfiniBand subnet, or a node or port in it, as fabric mode sees it |
 | bond | all members of a RoCE LAG together; on a port without a bond, the function |
 
 `
@@ -53,6 +55,11 @@ func metricsPage() []byte {
 	d.line("## The exporter itself\n")
 	d.line("Beside these, `process_*` and `go_*` unless `--no-web.exporter-metrics` is given.\n")
 	d.metrics(rounds.Descs, declared)
+
+	d.line("## Fabric mode\n")
+	d.line("Of `rdma_exporter fabric` alone: [fabric.md](fabric.md). A port is one of a switch, with `--fabric.adapter-counters` for its counters also one of an")
+	d.line("adapter; `rdma_fabric_link_info` has the names. Ports that never had a link are left out.\n")
+	d.metrics(fabric.Descs(), declared)
 
 	d.WriteString(driverHead)
 	var rows [][]string

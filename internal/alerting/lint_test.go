@@ -24,7 +24,7 @@ var sets = []struct {
 	labels []string
 }{
 	{"node", rules.Node, strings.Fields("instance job device port netdev gpu UUID lane priority direction")},
-	{"central", rules.Central, strings.Fields("instance job system")},
+	{"central", rules.Central, strings.Fields("instance job system node_guid port")},
 }
 
 // TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
+	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +34,9 @@ const fabricPort = "10880"
 // fabricState is the folder below the state directory: an exporter of the node has the lock of that one.
 const fabricState = "fabric"
 
+// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: of 2,048 hosts it saves some 40 MiB.
+const fabricGC = 25
+
 // OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
 type OpenMAD func(p host.Paths, device string, port int) (mad.Transport, host.MADPort, error)
 
@@ -43,6 +49,7 @@ type fabricConfig struct {
 	device      string
 	port        int
 	client      mad.Options
+	pkeyIndex   int
 	adapters    bool
 	interval    time.Duration
 	full        time.Duration
@@ -63,7 +70,7 @@ func (f *fabricConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("fabric.in-flight", "Requests that wait for an answer at a time, at most.").Default("8").IntVar(&f.client.InFlight)
 	a.Flag("fabric.timeout", "How long an answer is waited for.").Default("500ms").DurationVar(&f.client.Timeout)
 	a.Flag("fabric.retries", "How often a request is repeated that has no answer.").Default("2").IntVar(&f.client.Retries)
-	a.Flag("fabric.pkey-index", "Index of the P_Key by which counters are asked for, in the table of the port.").Default("0").Uint16Var(&f.client.PKeyIndex)
+	a.Flag("fabric.pkey-index", "Index of the P_Key by which counters are asked for, in the table of the port.").Default("0").IntVar(&f.pkeyIndex)
 	a.Flag("fabric.adapter-counters", "Ask for the counters of adapters too, which the exporters on their nodes tell.").BoolVar(&f.adapters)
 }
 
@@ -87,6 +94,8 @@ func (f *fabricConfig) check(c *config) error {
 		return errors.New("--fabric.timeout: has to be 10ms or more")
 	case f.client.Retries < 0 || f.client.Retries > 10:
 		return errors.New("--fabric.retries: has to be from 0 to 10")
+	case f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16:
+		return errors.New("--fabric.pkey-index: has to be from 0 to 65535")
 	case f.maxRequests < 1:
 		return errors.New("--web.max-requests: has to be at least 1")
 	case !strings.HasPrefix(f.metricsPath, "/"):
@@ -102,7 +111,11 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err := toolkit.Validate(*f.toolkit.WebConfigFile); err != nil {
 		return usage(fmt.Errorf("--web.config.file: %w", err))
 	}
+	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.maxProcs)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(fabricGC)
+	}
 	m := &fabric.Monitor{
 		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log,
 		Open: func() (mad.Transport, error) {

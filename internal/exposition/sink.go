@@ -29,7 +29,6 @@ type Sink struct {
 // table is what a Sink knows about one Desc.
 type table struct {
 	head   *Head
-	sorted []int              // indices of desc.Labels in the order of their names
 	series map[string]*Series // by label values as they come from hardware, of those that were the first with their text
 	texts  map[string]*Series // by text: label sets may become one when they are made valid
 	points []Point
@@ -40,13 +39,13 @@ type table struct {
 type Head struct {
 	Desc        *Desc
 	text, openM string // comment lines in both formats
+	sorted      []int  // indices of Desc.Labels in the order of their names
 }
 
 // Series is a label set of a family and its text. It does not change.
 type Series struct {
 	values []string // of the labels as they came from hardware
-	labels []*dto.LabelPair
-	text   string // name{label="value"} and a blank
+	text   string   // name{label="value"} and a blank
 	hist   *histogramText
 	round  uint64 // of the Sink, when it was emitted last
 }
@@ -111,11 +110,7 @@ func (f Family) Tells(labels ...string) bool {
 func NewSink(descs []*Desc) *Sink {
 	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
 	for _, d := range descs {
-		t := &table{head: newHead(d), sorted: make([]int, len(d.Labels)), series: map[string]*Series{}, texts: map[string]*Series{}}
-		for i := range t.sorted {
-			t.sorted[i] = i
-		}
-		slices.SortFunc(t.sorted, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
+		t := &table{head: newHead(d), series: map[string]*Series{}, texts: map[string]*Series{}}
 		s.descs[d] = t
 		s.order = append(s.order, t)
 	}
@@ -203,31 +198,32 @@ func (s *Sink) seriesOf(t *table, labels []string) *Series {
 	return x
 }
 
-// newSeries makes the labels and the text of a series. An empty value is no label, as in PromQL.
+// newSeries makes the text of a series.
 func (t *table) newSeries(labels []string) *Series {
-	x := &Series{}
 	var b strings.Builder
 	b.WriteString(t.head.Desc.Name)
-	for _, i := range t.sorted {
-		v := ValidLabel(labels[i])
-		if v == "" {
-			continue
-		}
-		name := t.head.Desc.Labels[i]
-		if len(x.labels) == 0 {
-			b.WriteByte('{')
-		} else {
-			b.WriteByte(',')
-		}
-		x.labels = append(x.labels, &dto.LabelPair{Name: &name, Value: &v})
+	before := byte('{')
+	for name, v := range t.head.labels(labels) {
+		b.WriteByte(before)
 		b.WriteString(name + `="` + escapeValue(v) + `"`)
+		before = ','
 	}
-	if len(x.labels) > 0 {
+	if before == ',' {
 		b.WriteByte('}')
 	}
 	b.WriteByte(' ')
-	x.text = b.String()
-	return x
+	return &Series{text: b.String()}
+}
+
+// labels are the labels of a series in the order of their names, made valid. An empty value is no label, as in PromQL.
+func (h *Head) labels(values []string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for _, i := range h.sorted {
+			if v := ValidLabel(values[i]); v != "" && !yield(h.Desc.Labels[i], v) {
+				return
+			}
+		}
+	}
 }
 
 // ValidLabel makes a string from hardware valid: UTF-8, no control characters, no blanks around, at most maxLabel bytes.

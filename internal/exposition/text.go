@@ -27,7 +27,12 @@ func newHead(d *Desc) *Head {
 		kind = "unknown"
 	}
 	openM := "# HELP " + name + " " + valueEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
-	return &Head{Desc: d, text: text, openM: openM}
+	sorted := make([]int, len(d.Labels))
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortFunc(sorted, func(a, b int) int { return strings.Compare(d.Labels[a], d.Labels[b]) })
+	return &Head{Desc: d, text: text, openM: openM, sorted: sorted}
 }
 
 // AppendText writes families in the Prometheus text format, version 0.0.4.
@@ -102,7 +107,10 @@ func DTO(families []Family) []*dto.MetricFamily {
 		d := f.Head.Desc
 		mf := &dto.MetricFamily{Name: &d.Name, Help: &d.Help}
 		for _, p := range f.Points {
-			m := &dto.Metric{Label: p.Series.labels}
+			m := &dto.Metric{}
+			for name, v := range f.Head.labels(p.Series.values) {
+				m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &v})
+			}
 			switch d.Type {
 			case Counter:
 				mf.Type = dto.MetricType_COUNTER.Enum()

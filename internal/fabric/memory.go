@@ -118,15 +118,21 @@ func (m *Memory) other(e End) (End, bool) {
 	return l.A, ok
 }
 
-// missing are the ends of links that are gone: one of the two ports has answered, and the link is not there. Of a link between nodes that
-// do not answer nothing is known.
+// missing are the ends of links that are gone: a port at one of their ends has answered, and is down or leads elsewhere. Of a link behind
+// which nobody answers it is not known.
 func (m *Memory) missing(f *Fabric) (out []End) {
 	for e := range m.links {
 		to, _ := m.other(e)
-		if _, there := f.Links[e]; !there && (f.port(e) != nil || f.port(to) != nil) {
+		if m.gone(f, e, to) || m.gone(f, to, e) {
 			out = append(out, e)
 		}
 	}
 	slices.SortFunc(out, End.compare)
 	return out
+}
+
+func (m *Memory) gone(f *Fabric, e, to End) bool {
+	p := f.port(e)
+	now, linked := f.Links[e]
+	return p != nil && (!p.Info.Up() || linked && now != to)
 }

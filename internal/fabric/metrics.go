@@ -30,8 +30,8 @@ const fromPort = "PortInfo, IBA 14.2.5.6"
 var (
 	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answers, or is remembered, with its name.", "node_guid", "node", "node_type")
 	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep has reached; 0 for one that is remembered and was not.", "node_guid")
-	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each port of a switch that has a link, or had one, with the names of both ends; of a link without a switch, for each port.",
-		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour")
+	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each port of a switch that has a link, or had one, with the names of both ends; of a link without a switch, for each port. A link is counted once by those with end=\"1\".",
+		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
 	missing = ofLink("missing", "", "PortInfo, and what is remembered", "1 for a port whose link is gone; absent for links that are there, and where no port of the link has answered.")
 
 	state     = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
@@ -170,7 +170,11 @@ func (s *emitter) link(e End) {
 		return
 	}
 	to, _ := s.m.other(e)
-	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(), strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description)
+	end := "1"
+	if s.told(to) && to.compare(e) < 0 {
+		end = "2"
+	}
+	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(), strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
 }
 
 // port tells of a port that has a link or had one.

@@ -81,6 +81,7 @@ func (s *sweep) run(ctx context.Context) error {
 		s.read(ctx, level)
 		level = s.explore(ctx, level)
 	}
+	s.prune()
 	s.counters(ctx)
 	s.managers(ctx)
 	if err := ctx.Err(); err != nil {
@@ -110,7 +111,6 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 	var ends []int
 	for _, v := range level {
 		if v.node == nil {
-			s.f.Unanswered[AskNode]++
 			continue
 		}
 		if there := s.f.Nodes[v.node.GUID]; there != nil { // an adapter, by another of its ports
@@ -246,6 +246,17 @@ func (s *sweep) remembered(from End) (End, bool) {
 	return to, ok && before != nil && before.Info.Up() && s.known.port(to) != nil
 }
 
+// prune leaves links out behind which nobody has answered: it is not known any more where they lead.
+func (s *sweep) prune() {
+	for from, to := range s.f.Links {
+		if s.f.Nodes[to.GUID] == nil {
+			s.f.Unanswered[AskNode]++
+			delete(s.f.Links, from)
+			delete(s.f.Links, to)
+		}
+	}
+}
+
 // visits are those of the next level.
 type visits struct {
 	*sweep
@@ -278,14 +289,14 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm looks again behind links that have been down between two sweeps, and come back.
+// confirm looks again behind links that have been down between two sweeps and come back, and behind which another LID is.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
 	}
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[from.GUID]
-		if n == nil || n.Type != mad.Switch || !s.wasDown(from) {
+		if n == nil || n.Type != mad.Switch || !s.wasDown(from) && !s.isOther(to) {
 			continue
 		}
 		r, ok := n.route.Hop(uint8(from.Port))
@@ -308,4 +319,10 @@ func (s *sweep) wasDown(e End) bool {
 	before, _ := a.Counters.Get(mad.LinkDowned)
 	after, _ := b.Counters.Get(mad.LinkDowned)
 	return before != after
+}
+
+// isOther says whether a port has another LID than it had: it may be another one in its place.
+func (s *sweep) isOther(e End) bool {
+	a, b := s.known.port(e), s.f.port(e)
+	return a != nil && b != nil && a.Info.LID != b.Info.LID
 }

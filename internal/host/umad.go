@@ -49,6 +49,10 @@ type umad struct {
 	agents map[uint8]uint32 // by class
 }
 
+func newUMAD(fd int, name string) *umad {
+	return &umad{file: os.NewFile(uintptr(fd), name), agents: map[uint8]uint32{}}
+}
+
 // MADPort is a local port through which datagrams can go.
 type MADPort struct {
 	Device string
@@ -77,8 +81,8 @@ func openMAD(t *tree, device string, port int) (mad.Transport, MADPort, error) {
 	if err != nil {
 		return nil, found, madError(&Error{"open", name, err})
 	}
-	u := &umad{file: os.NewFile(uintptr(fd), name), agents: map[uint8]uint32{}}
-	if err := u.register(); err != nil {
+	u := newUMAD(fd, name)
+	if err := u.register(mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance); err != nil {
 		return nil, found, errors.Join(&Error{"register with", name, err}, u.file.Close())
 	}
 	return u, found, nil
@@ -150,8 +154,8 @@ func readText(files Files, dir, name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// register makes an agent for each class that is asked: answers come to the agent that has sent the request.
-func (u *umad) register() error {
+// register makes an agent for each class: answers come to the agent that has sent the request.
+func (u *umad) register(classes ...uint8) error {
 	raw, err := u.file.SyscallConn()
 	if err != nil {
 		return err
@@ -162,7 +166,7 @@ func (u *umad) register() error {
 			failed = errno
 			return
 		}
-		for _, class := range []uint8{mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance} {
+		for _, class := range classes {
 			a := &umadAgent{class: class, version: 1, qpn: qpOf(class)}
 			if _, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, umadRegister, uintptr(unsafe.Pointer(a))); errno != 0 {
 				failed = fmt.Errorf("class %#02x: %w", class, errno)

@@ -271,10 +271,14 @@ func TestPerformanceInfo(t *testing.T) {
 // FuzzDecode: whatever comes back, there is an error or a value that makes sense.
 func FuzzDecode(f *testing.F) {
 	queries := []request{
-		{class: ClassSubnetDirected, attribute: attrNodeInfo}, {class: ClassSubnetDirected, attribute: attrPortInfo, modifier: 3},
-		{class: ClassSubnetDirected, attribute: attrNodeDescription}, {class: ClassSubnetLID, attribute: attrSMInfo, route: ToLID(1)},
-		{class: ClassSubnetLID, attribute: attrSwitchInfo, route: ToLID(1)}, {class: ClassPerformance, attribute: attrClassPortInfo, route: ToLID(1)},
-		{class: ClassPerformance, attribute: attrPortCounters, port: 4, route: ToLID(1)}, {class: ClassPerformance, attribute: attrPortCountersExtended, route: ToLID(1)},
+		{class: ClassSubnetDirected, attribute: attrNodeInfo},
+		{class: ClassSubnetDirected, attribute: attrPortInfo, modifier: 3},
+		{class: ClassSubnetDirected, attribute: attrNodeDescription},
+		{class: ClassSubnetLID, attribute: attrSMInfo, route: ToLID(1)},
+		{class: ClassSubnetLID, attribute: attrSwitchInfo, route: ToLID(1)},
+		{class: ClassPerformance, attribute: attrClassPortInfo, route: ToLID(1)},
+		{class: ClassPerformance, attribute: attrPortCounters, port: 4, route: ToLID(1)},
+		{class: ClassPerformance, attribute: attrPortCountersExtended, route: ToLID(1)},
 	}
 	for i := range queries {
 		var d Datagram

@@ -103,12 +103,14 @@ func labels(sample string) map[string]string {
 func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 	names := map[string]string{}
 	for sample := range m {
-		if l := labels(sample); strings.HasPrefix(sample, "rdma_fabric_link_info{") {
+		if strings.HasPrefix(sample, "rdma_fabric_link_info{") {
+			l := labels(sample)
 			names[l["node_guid"]+"/"+l["port"]] = fmt.Sprintf("%s/%s %s/%s", l["node"], l["port"], l["neighbour"], l["neighbour_port"])
 		}
 	}
 	for sample, v := range m {
-		if l := labels(sample); strings.HasPrefix(sample, metric+"{") && ok(v) {
+		if strings.HasPrefix(sample, metric+"{") && ok(v) {
+			l := labels(sample)
 			out = append(out, names[l["node_guid"]+"/"+l["port"]])
 		}
 	}
@@ -121,10 +123,15 @@ func positive(v float64) bool { return v > 0 }
 // peak is the most memory that the program has had resident, in MiB.
 func (e *exporter) peak(t *testing.T) int {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", e.pid))
-	must(t, err)
-	_, rest, _ := strings.Cut(string(b), "VmHWM:")
+	_, rest, _ := strings.Cut(read(t, fmt.Sprintf("/proc/%d/status", e.pid)), "VmHWM:")
 	kib, err := strconv.Atoi(strings.Fields(rest)[0])
 	must(t, err)
 	return kib >> 10
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	must(t, err)
+	return string(b)
 }

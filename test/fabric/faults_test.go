@@ -166,10 +166,16 @@ func TestFaults(t *testing.T) {
 	})
 	t.Run("errors", func(t *testing.T) {
 		for _, c := range []struct{ field, metric string }{
-			{"SymbolErrorCounter", "symbol_errors"}, {"LinkErrorRecoveryCounter", "link_error_recoveries"}, {"LinkDownedCounter", "link_downed"},
-			{"PortRcvErrors", "receive_errors"}, {"PortRcvRemotePhysicalErrors", "receive_remote_physical_errors"}, {"VL15Dropped", "vl15_dropped"},
-			{"PortXmitConstraintErrors", "transmit_constraint_errors"}, {"LocalLinkIntegrityErrors", "local_link_integrity_errors"},
-			{"ExcessiveBufferOverrunErrors", "excessive_buffer_overrun_errors"}, {"PortXmitWait", "transmit_wait_ticks"},
+			{"SymbolErrorCounter", "symbol_errors"},
+			{"LinkErrorRecoveryCounter", "link_error_recoveries"},
+			{"LinkDownedCounter", "link_downed"},
+			{"PortRcvErrors", "receive_errors"},
+			{"PortRcvRemotePhysicalErrors", "receive_remote_physical_errors"},
+			{"VL15Dropped", "vl15_dropped"},
+			{"PortXmitConstraintErrors", "transmit_constraint_errors"},
+			{"LocalLinkIntegrityErrors", "local_link_integrity_errors"},
+			{"ExcessiveBufferOverrunErrors", "excessive_buffer_overrun_errors"},
+			{"PortXmitWait", "transmit_wait_ticks"},
 		} {
 			s.do(t, "PerformanceSet %q[7] PortCounters.%s=11", leafName(6), c.field)
 		}

@@ -61,6 +61,7 @@ type subnet struct {
 	dir     string
 	socket  string
 	console io.Writer
+	sim     int // process
 	sm      *exec.Cmd
 }
 
@@ -76,6 +77,7 @@ func simulate(t *testing.T, f tree) *subnet {
 	must(t, err)
 	s.console = console
 	s.run(t, cmd, "ibsim")
+	s.sim = cmd.Process.Pid
 	eventually(t, "the simulator", func() string {
 		if _, err := s.tool("smpquery", "nodeinfo", "-D", "0"); err != nil {
 			return err.Error()
@@ -110,7 +112,7 @@ func (s *subnet) run(t *testing.T, cmd *exec.Cmd, name string) {
 // manage starts opensm and waits until all links are ACTIVE.
 func (s *subnet) manage(t *testing.T) {
 	t.Helper()
-	s.sm = exec.Command("ibsim-run", "opensm", "-s", "1", "-f", filepath.Join(s.dir, "osm"))
+	s.sm = exec.Command("ibsim-run", "opensm", "-f", filepath.Join(s.dir, "osm"))
 	s.sm.Env = s.environment()
 	s.run(t, s.sm, "opensm")
 	eventually(t, "opensm", func() string {

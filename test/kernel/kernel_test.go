@@ -49,6 +49,7 @@ func TestKernel(t *testing.T) {
 	}{
 		{"soft-RoCE traffic", testTraffic},
 		{"processes that hold a device", testHolders},
+		{"management datagrams", testMAD},
 		{"ports as the driver made them", testPorts},
 		{"counters", testCounters},
 		{"rate and width", testRate},
@@ -103,6 +104,31 @@ func testHolders(t *testing.T, g *guest) {
 	defer g.must(t, "kill $(cat /tmp/holder.pid)")
 	eventually(t, func() error { // it takes a moment to make what it needs
 		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount + "/host.test -test.run TestHoldersInGuest"))
+	})
+}
+
+// testMAD makes the requests on umad that fabric mode makes, and runs it: it finds the test driver's port, and nobody behind its link.
+func testMAD(t *testing.T, g *guest) {
+	g.shareHostTest(t)
+	g.must(t, "modprobe ib_umad")
+	eventually(t, func() error { return okWith(g.run("test -c /dev/infiniband/umad0 -a -c /dev/infiniband/umad1")) })
+	g.must(t, shareMount+"/host.test -test.v -test.run TestUMAD.*InGuest")
+	g.must(t, "/tmp/rdma_exporter fabric --state.dir=/tmp/fabric --fabric.interval=1s --fabric.timeout=200ms --web.listen-address=:"+modulesPort+
+		" >"+shareMount+"/fabric.log 2>&1 & echo $! >/tmp/fabric.pid")
+	defer g.must(t, "kill $(cat /tmp/fabric.pid)")
+	eventually(t, func() error {
+		m, err := scrape(t.Context(), g.modules)
+		if err != nil {
+			return err
+		}
+		if d := m.diff(samples{
+			`rdma_fabric_nodes{node_type="channel_adapter"}`: 1, `rdma_fabric_unanswered{request="node"}`: 1, `rdma_fabric_subnet_managers{state="master"}`: 0,
+			`rdma_fabric_node_info{node="fake mlx5_0",node_guid="b83f:d203:00a1:b200",node_type="channel_adapter"}`: 1,
+			`rdma_fabric_port_rate_bytes_per_second{node_guid="b83f:d203:00a1:b200",port="1"}`:                      50e9,
+		}); d != "" {
+			return fmt.Errorf("%s", d)
+		}
+		return nil
 	})
 }
 

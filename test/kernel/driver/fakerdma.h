@@ -11,6 +11,7 @@
 #define EEPROM_PAGES 0x12	/* to page 11h, which CMIS needs */
 
 struct fake;
+struct ib_mad;
 
 /* ib_alloc_device() wants the ib_device to come first. */
 struct fake_ib {
@@ -45,6 +46,9 @@ struct fake {
 int fake_ib_add(struct fake *f, struct device *parent);
 void fake_ib_remove(struct fake *f);
 void fake_ib_debugfs(struct fake *f);
+
+void fake_mad_set_ops(struct ib_device *ib);
+int fake_smp(struct fake *f, const struct ib_mad *in, struct ib_mad *out);
 
 int fake_netdev_add(struct fake *f, struct device *parent);
 void fake_netdev_remove(struct fake *f);

@@ -72,6 +72,7 @@ static int ask_firmware(struct fake *f)
 static int fake_query_device(struct ib_device *ib, struct ib_device_attr *attr, struct ib_udata *udata)
 {
 	attr->max_pkeys = 1;
+	attr->kernel_cap_flags = IBK_LOCAL_DMA_LKEY;
 	attr->sys_image_guid = ib->node_guid;
 	attr->vendor_id = 0x02c9;
 	attr->vendor_part_id = 4129;
@@ -197,8 +198,15 @@ static int fake_process_mad(struct ib_device *ib, int flags, u32 port, const str
 	struct ib_pma_mad *pma = (void *)out;
 	struct fake *f = to_fake(ib);
 
-	if (in->mad_hdr.mgmt_class != IB_MGMT_CLASS_PERF_MGMT)
+	switch (in->mad_hdr.mgmt_class) {
+	case IB_MGMT_CLASS_PERF_MGMT:
+		break;
+	case IB_MGMT_CLASS_SUBN_LID_ROUTED:
+	case IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE:
+		return fake_smp(f, in, out);
+	default:
 		return IB_MAD_RESULT_SUCCESS;
+	}
 
 	if (ask_firmware(f))
 		return IB_MAD_RESULT_FAILURE;
@@ -303,6 +311,8 @@ int fake_ib_add(struct fake *f, struct device *parent)
 	ib->node_guid = cpu_to_be64(0xb83fd20300a1b200ULL + f->index);
 	snprintf(ib->node_desc, sizeof(ib->node_desc), "fake mlx5_%d", f->index);
 	ib_set_device_ops(ib, &fake_ops);
+	if (!f->eth)
+		fake_mad_set_ops(ib);
 	if (f->eth) {
 		err = ib_device_set_netdev(ib, f->netdev, 1);
 		if (err)

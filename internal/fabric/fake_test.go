@@ -1,0 +1,238 @@
+package fabric
+
+import (
+	"encoding/binary"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// subnet is a fabric that answers management datagrams as IBA 13 and 14 have it.
+type subnet struct {
+	mu    sync.Mutex
+	start End
+	nodes map[GUID]*device
+	asked map[uint16]int // by attribute
+}
+
+// device is a node; its ports are those of the file's tests that have something.
+type device struct {
+	kind    mad.NodeType
+	name    string
+	ports   map[int]*plug
+	lid     uint16 // of a switch
+	changed bool
+	silent  bool
+	wide    bool // counters of 64 bits
+	manager byte // state of a subnet manager; 0 none
+}
+
+// plug is a port.
+type plug struct {
+	to      End // 0: nothing is plugged in
+	lid     uint16
+	enabled byte // link widths: 1 is 1X, 2 is 4X
+	active  byte
+	downed  byte // LinkDownedCounter
+	mute    bool // no counters
+}
+
+const smLID = 9
+
+func (s *subnet) connect(a, b End) {
+	for _, x := range [][2]End{{a, b}, {b, a}} {
+		s.nodes[x[0].GUID].ports[x[0].Port] = &plug{to: x[1], enabled: 3, active: 2, lid: uint16(x[0].GUID)}
+	}
+}
+
+func (s *subnet) unplug(a End) {
+	b := s.nodes[a.GUID].ports[a.Port].to
+	s.nodes[a.GUID].ports[a.Port].to, s.nodes[b.GUID].ports[b.Port].to = End{}, End{}
+}
+
+// leaves are two leaf switches, 1 and 2, two spines, 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9 at leaf 1 has the
+// subnet manager, and is where one looks from.
+func leaves() *subnet {
+	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{9, 1}}
+	for guid, name := range map[GUID]string{1: "leaf1", 2: "leaf2", 3: "spine1", 4: "spine2"} {
+		s.nodes[guid] = &device{kind: mad.Switch, name: name, ports: map[int]*plug{}, lid: uint16(guid)}
+	}
+	for guid, name := range map[GUID]string{9: "sm", 11: "gpu-11", 12: "gpu-12", 21: "gpu-21", 22: "gpu-22"} {
+		s.nodes[guid] = &device{kind: mad.ChannelAdapter, name: name, ports: map[int]*plug{}}
+	}
+	s.nodes[9].manager = byte(mad.SMMaster)
+	for _, l := range [][2]End{
+		{{9, 1}, {1, 9}},
+		{{11, 1}, {1, 1}},
+		{{12, 1}, {1, 2}},
+		{{21, 1}, {2, 1}},
+		{{22, 1}, {2, 2}},
+		{{1, 3}, {3, 1}},
+		{{1, 4}, {4, 1}},
+		{{2, 3}, {3, 2}},
+		{{2, 4}, {4, 2}},
+	} {
+		s.connect(l[0], l[1])
+	}
+	return s
+}
+
+const switchPorts = 9
+
+// arrive finds where a datagram ends up: a node, and the port that it came in by.
+func (s *subnet) arrive(d *mad.Datagram) (*device, End, bool) {
+	if d.Class() != mad.ClassSubnetDirected {
+		for guid, n := range s.nodes {
+			for number, p := range n.ports {
+				if n.lid == d.LID || n.kind != mad.Switch && p.lid == d.LID {
+					return n, End{guid, number}, !n.silent
+				}
+			}
+		}
+		return nil, End{}, false
+	}
+	at := s.start
+	for _, port := range d.MAD[129 : 129+int(d.MAD[7])] {
+		p := s.nodes[at.GUID].ports[int(port)]
+		if p == nil || p.to == (End{}) {
+			return nil, End{}, false
+		}
+		at = p.to
+	}
+	return s.nodes[at.GUID], at, !s.nodes[at.GUID].silent
+}
+
+func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, at, ok := s.arrive(d)
+	attribute, modifier := binary.BigEndian.Uint16(d.MAD[16:]), int(binary.BigEndian.Uint32(d.MAD[20:]))
+	s.asked[uint16(d.Class())<<8|attribute]++
+	if !ok {
+		return nil
+	}
+	a := *d
+	a.MAD[3] = 0x81
+	data := a.MAD[64:]
+	if d.Class() == mad.ClassPerformance {
+		if !performance(data, n, attribute) {
+			return nil
+		}
+		return &a
+	}
+	switch attribute {
+	case 0x10:
+		copy(data, n.name)
+	case 0x11:
+		data[2], data[3], data[36] = byte(n.kind), 1, byte(at.Port)
+		if n.kind == mad.Switch {
+			data[3] = switchPorts
+		}
+		binary.BigEndian.PutUint64(data[12:], uint64(at.GUID))
+	case 0x12:
+		if n.changed {
+			data[11] = 4
+		}
+	case 0x15:
+		s.portInfo(data, n, modifier)
+	case 0x20:
+		if n.manager == 0 {
+			return nil
+		}
+		data[20] = n.manager
+	}
+	return &a
+}
+
+func (s *subnet) portInfo(data []byte, n *device, number int) {
+	p := n.ports[number]
+	if n.kind == mad.Switch && number == 0 {
+		binary.BigEndian.PutUint16(data[16:], n.lid)
+		data[32], data[33] = 4, 0x50
+		return
+	}
+	data[32], data[33] = 1, 0x20 // Down, Polling
+	if p == nil {
+		return
+	}
+	if n.kind != mad.Switch {
+		binary.BigEndian.PutUint16(data[16:], p.lid)
+		binary.BigEndian.PutUint16(data[18:], smLID)
+		if n.manager != 0 {
+			data[23] = 2
+		}
+	}
+	if p.to != (End{}) {
+		data[29], data[30], data[31], data[32], data[33], data[35] = p.enabled, 3, p.active, 0x74, 0x50, 0x47
+	}
+}
+
+// performance is what a node tells of its counters.
+func performance(data []byte, n *device, attribute uint16) bool {
+	p := n.ports[int(data[1])]
+	switch attribute {
+	case 0x01:
+		if n.wide {
+			data[2], data[7] = 0x02, 0x40
+		}
+		return true
+	case 0x12:
+		if p != nil {
+			data[7] = p.downed
+		}
+	case 0x1d:
+		binary.BigEndian.PutUint64(data[8:], 1<<40)
+		binary.BigEndian.PutUint64(data[168:], 1<<33)
+	}
+	return p != nil && !p.mute
+}
+
+// line is the way into a subnet.
+type line struct {
+	*subnet
+	back chan *mad.Datagram
+	gone chan struct{}
+	once sync.Once
+}
+
+func (l *line) Send(d *mad.Datagram, _ time.Duration) error {
+	if a := l.answer(d); a != nil {
+		l.back <- a
+	}
+	return nil
+}
+
+func (l *line) Receive(d *mad.Datagram) error {
+	select {
+	case a := <-l.back:
+		*d = *a
+		return nil
+	case <-l.gone:
+		return io.ErrClosedPipe
+	}
+}
+
+func (l *line) Close() error {
+	l.once.Do(func() { close(l.gone) })
+	return nil
+}
+
+func (s *subnet) open() *line {
+	return &line{subnet: s, back: make(chan *mad.Datagram, 1000), gone: make(chan struct{})}
+}
+
+// look sweeps and counts what was asked for.
+func (s *subnet) look(t *testing.T, known *Fabric, o Options) *Fabric {
+	t.Helper()
+	c := mad.NewClient(s.open(), mad.Options{Timeout: time.Second})
+	defer c.Close()
+	clear(s.asked)
+	f, err := Sweep(t.Context(), c, known, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}

@@ -1,0 +1,92 @@
+package fabric
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// names are those of ends, "1/3".
+func names(ends []End) (out []string) {
+	for _, e := range ends {
+		out = append(out, fmt.Sprintf("%d/%d", e.GUID, e.Port))
+	}
+	return out
+}
+
+func TestMissing(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*subnet)
+		want   []string
+	}{
+		{"nothing", func(*subnet) {}, nil},
+		{"a host's link", func(s *subnet) { s.unplug(End{1, 1}) }, []string{"1/1", "11/1"}},
+		{"a link between switches", func(s *subnet) { s.unplug(End{1, 3}) }, []string{"1/3", "3/1"}},
+		{"behind a link nobody answers", func(s *subnet) { s.nodes[22].silent = true }, nil},
+		{"a switch hangs", func(s *subnet) { s.nodes[3].silent = true }, nil},
+		{"a host is plugged elsewhere", func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.connect(End{11, 1}, End{2, 5})
+		}, nil},
+		{"a host is plugged elsewhere, and another where it was", func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.unplug(End{1, 2})
+			s.connect(End{11, 1}, End{1, 2})
+			s.nodes[1].ports[2].downed = 1
+		}, nil}, // 12 has lost its link to who has another now: its node is not reached
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				f := s.look(t, nil, Options{})
+				m := NewMemory(Data{})
+				if !m.Note(f, f.At.Add(-time.Hour)) || m.Note(f, f.At.Add(-time.Hour)) {
+					t.Error("what is new is kept, what is not is not")
+				}
+				b, err := json.Marshal(m.Data())
+				if err != nil {
+					t.Fatal(err)
+				}
+				var d Data
+				if err := json.Unmarshal(b, &d); err != nil {
+					t.Fatal(err)
+				}
+				m = NewMemory(d) // after a restart
+				tt.change(s)
+				f = s.look(t, f, Options{})
+				m.Note(f, f.At.Add(-time.Hour))
+				if got := names(m.missing(f)); !slices.Equal(got, tt.want) {
+					t.Errorf("missing %v, want %v", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		m := NewMemory(Data{})
+		f := s.look(t, nil, Options{})
+		m.Note(f, f.At.Add(-time.Hour))
+		s.unplug(End{1, 1})
+		for _, want := range []struct {
+			changed bool
+			links   int
+			had     bool
+		}{{false, 18, true}, {true, 16, false}, {false, 16, false}} {
+			time.Sleep(50 * time.Minute)
+			f = s.look(t, f, Options{})
+			if changed := m.Note(f, f.At.Add(-time.Hour)); changed != want.changed || len(m.links) != want.links || m.Had(End{11, 1}) != want.had {
+				t.Errorf("changed %v, %d ends of links, %v", changed, len(m.links), m.Had(End{11, 1}))
+			}
+		}
+		if n := len(m.Data().Nodes); n != 8 {
+			t.Errorf("%d nodes", n)
+		}
+	})
+}

@@ -1,0 +1,156 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/mad"
+)
+
+var update = flag.Bool("update", false, "write goldens again")
+
+func (m *Monitor) text() string { return string(exposition.AppendText(nil, m.Families())) }
+
+// start runs a monitor until the test ends, and returns when the first sweep has ended.
+func start(t *testing.T, m *Monitor) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.Run(ctx, func() {})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	synctest.Wait()
+}
+
+func (s *subnet) monitor() *Monitor {
+	return &Monitor{
+		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Interval: time.Minute, Full: 10 * time.Minute,
+		Forget: time.Hour, Memory: NewMemory(Data{}), Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// TestMetrics holds all metrics of a fabric with a fault of each kind.
+func TestMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		s.nodes[3].wide = true
+		m := s.monitor()
+		start(t, m)
+		s.mu.Lock()
+		s.unplug(End{1, 1})
+		s.nodes[2].ports[2].enabled, s.nodes[2].ports[2].active = 1, 1
+		s.nodes[3].ports[1].active = 1
+		s.nodes[4].ports[1].mute = true
+		s.mu.Unlock()
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		got := m.text()
+		const golden = "testdata/fabric.prom"
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, []byte(got)) {
+			t.Errorf("differs from %s (-update writes it):\n%s", golden, got)
+		}
+		for _, d := range Descs() {
+			if !strings.Contains(got, "# TYPE "+d.Name+" ") {
+				t.Errorf("%s is in no golden", d.Name)
+			}
+		}
+	})
+}
+
+// TestMonitor: names are told before the first sweep; a port that cannot be opened, or does not answer, takes what was found away, and comes
+// back by itself.
+func TestMonitor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		f := s.look(t, nil, Options{})
+		known := NewMemory(Data{})
+		known.Note(f, f.At.Add(-time.Hour))
+
+		var log bytes.Buffer
+		var kept Data
+		var there atomic.Bool
+		m := s.monitor()
+		m.Memory, m.Logger = NewMemory(known.Data()), slog.New(slog.NewTextHandler(&log, nil))
+		m.Open = func() (mad.Transport, error) {
+			if !there.Load() {
+				return nil, errors.New("no such device")
+			}
+			return s.open(), nil
+		}
+		saves := 0
+		m.Save = func(d Data) error {
+			if saves++; saves == 1 {
+				return errors.New("disk full")
+			}
+			kept = d
+			return nil
+		}
+		has := func(when string, want ...string) {
+			t.Helper()
+			text := m.text()
+			for _, w := range want {
+				without, not := strings.CutPrefix(w, "!")
+				if strings.Contains(text, without) == not {
+					t.Errorf("%s: %s", when, w)
+				}
+			}
+		}
+		start(t, m)
+		const name, up = `rdma_fabric_link_info{end="1",neighbour="gpu-11"`, "rdma_fabric_node_reachable{"
+		has("cannot be opened", name, "!"+up, "rdma_fabric_sweep_failed 1", "!rdma_fabric_sweep_timestamp_seconds")
+		there.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		has("opened", name, up, "rdma_fabric_sweep_failed 0", "rdma_fabric_sweep_timestamp_seconds")
+		s.mu.Lock()
+		s.nodes[9].silent = true
+		s.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		has("silent", name, "!"+up, "rdma_fabric_sweep_failed 1", "rdma_fabric_sweep_timestamp_seconds", "!rdma_fabric_request_timeouts_total 0")
+		s.mu.Lock()
+		s.nodes[9].silent = false
+		s.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		has("again", name, up, "rdma_fabric_sweep_failed 0")
+		if len(kept.Nodes) != 9 || len(kept.Links) != 9 {
+			t.Errorf("kept %+v", kept)
+		}
+		var lines []string
+		for line := range strings.Lines(log.String()) {
+			_, line, _ = strings.Cut(line, "msg=")
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		want := []string{
+			`"cannot look at the fabric" err="no such device"`, `"what is known of the fabric is not kept" err="disk full"`, `"can look at the fabric again"`,
+			`"cannot look at the fabric" err="the own port does not answer: ask direct 0 for NodeInfo: no answer"`, `"what is known of the fabric is kept again"`, `"can look at the fabric again"`,
+		}
+		if strings.Join(lines, "\n") != strings.Join(want, "\n") {
+			t.Errorf("log:\n%s", strings.Join(lines, "\n"))
+		}
+	})
+}

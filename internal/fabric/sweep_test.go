@@ -1,0 +1,172 @@
+package fabric
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// text writes a fabric: nodes in order, then each link once.
+func (f *Fabric) text() string {
+	var b strings.Builder
+	for _, guid := range sortedNodes(f.Nodes) {
+		fmt.Fprintf(&b, "%s ", f.Nodes[guid].Description)
+	}
+	var links []string
+	for a, z := range f.Links {
+		if a.compare(z) < 0 {
+			links = append(links, fmt.Sprintf("%d/%d-%d/%d", a.GUID, a.Port, z.GUID, z.Port))
+		}
+	}
+	slices.Sort(links)
+	b.WriteString(strings.Join(links, " "))
+	for _, q := range questions {
+		if n := f.Unanswered[q]; n > 0 {
+			fmt.Fprintf(&b, " %s:%d", q, n)
+		}
+	}
+	return b.String()
+}
+
+const (
+	allNodes = "leaf1 leaf2 spine1 spine2 sm gpu-11 gpu-12 gpu-21 gpu-22 "
+	allLinks = "1/1-11/1 1/2-12/1 1/3-3/1 1/4-4/1 1/9-9/1 2/1-21/1 2/2-22/1 2/3-3/2 2/4-4/2"
+)
+
+// Requests by class and attribute.
+const (
+	askedName     = 0x8110
+	askedNode     = 0x8111
+	askedPort     = 0x8115
+	askedCounters = 0x0412
+)
+
+func TestSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		first := s.look(t, nil, Options{})
+		if got := first.text(); got != allNodes+allLinks || !first.Full {
+			t.Error(got)
+		}
+		// Each link is gone through once, the own node asked for itself. Links of switches are counted at both ends.
+		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+5 || s.asked[askedCounters] != 4+9 {
+			t.Errorf("asked %v", s.asked)
+		}
+		if len(first.Managers) != 1 || first.Managers[0].Node != 9 || first.Managers[0].Info.State != mad.SMMaster {
+			t.Errorf("%+v", first.Managers)
+		}
+		second := s.look(t, first, Options{Adapters: true})
+		if got := second.text(); got != allNodes+allLinks || second.Full {
+			t.Error(got)
+		}
+		if s.asked[askedNode] != 1 || s.asked[askedName] != 1 || s.asked[askedCounters] != 18 {
+			t.Errorf("asked %v", s.asked)
+		}
+	})
+}
+
+// TestSweepFaults: what is found after a change, by a sweep that knows the fabric as it was, is what one finds that knows nothing.
+func TestSweepFaults(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*subnet)
+		want   string
+	}{
+		{"a host's link is gone", func(s *subnet) { s.unplug(End{1, 1}) }, "leaf1 leaf2 spine1 spine2 sm gpu-12 gpu-21 gpu-22 1/2-12/1 1/3-3/1 1/4-4/1 1/9-9/1 2/1-21/1 2/2-22/1 2/3-3/2 2/4-4/2"},
+		{"a way is gone, another is left", func(s *subnet) { s.unplug(End{1, 3}) }, allNodes + strings.Replace(allLinks, "1/3-3/1 ", "", 1)},
+		{"a switch hangs", func(s *subnet) { s.nodes[3].silent = true }, "leaf1 leaf2 spine2 sm gpu-11 gpu-12 gpu-21 gpu-22 " + strings.NewReplacer("1/3-3/1 ", "", "2/3-3/2 ", "").Replace(allLinks) + " node:2"},
+		{"a host hangs", func(s *subnet) { s.nodes[22].silent = true }, "leaf1 leaf2 spine1 spine2 sm gpu-11 gpu-12 gpu-21 " + strings.Replace(allLinks, "2/2-22/1 ", "", 1) + " node:1"},
+		{"counters of a port", func(s *subnet) { s.nodes[2].ports[1].mute = true }, allNodes + allLinks + " counters:1"},
+		{"the subnet manager", func(s *subnet) { s.nodes[9].manager = 0 }, allNodes + allLinks + " subnet_manager:1"},
+		{"a loop of switches", func(s *subnet) { s.connect(End{3, 5}, End{4, 5}) }, allNodes + allLinks + " 3/5-4/5"},
+		{"a host is new", func(s *subnet) {
+			s.nodes[23] = &device{kind: mad.ChannelAdapter, name: "gpu-23", ports: map[int]*plug{}}
+			s.connect(End{23, 1}, End{2, 5})
+		}, allNodes + "gpu-23 " + strings.Replace(allLinks, " 2/4-4/2", " 2/4-4/2 2/5-23/1", 1)},
+		{"a second port of a host", func(s *subnet) { s.connect(End{22, 2}, End{1, 5}) }, allNodes + strings.Replace(allLinks, " 1/9-9/1", " 1/5-22/2 1/9-9/1", 1)},
+		{"two cables are exchanged", func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.unplug(End{2, 1})
+			s.connect(End{21, 1}, End{1, 1})
+			s.connect(End{11, 1}, End{2, 1})
+			s.nodes[1].ports[1].downed, s.nodes[2].ports[1].downed = 1, 1
+		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
+		{"two cables are exchanged, and no counter tells", func(s *subnet) {
+			s.unplug(End{1, 1})
+			s.unplug(End{2, 1})
+			s.connect(End{21, 1}, End{1, 1})
+			s.connect(End{11, 1}, End{2, 1})
+		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
+		{"a switch says that a port has changed", func(s *subnet) {
+			s.nodes[11].name = "gpu-eleven"
+			s.nodes[1].changed = true
+		}, strings.Replace(allNodes, "gpu-11", "gpu-eleven", 1) + allLinks},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				before := s.look(t, nil, Options{})
+				tt.change(s)
+				if got := s.look(t, before, Options{}).text(); got != tt.want {
+					t.Errorf("with what was known:\ngot  %s\nwant %s", got, tt.want)
+				}
+				if got := s.look(t, nil, Options{}).text(); got != tt.want {
+					t.Errorf("with nothing:\ngot  %s\nwant %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestSweepFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		s.nodes[9].silent = true
+		c := mad.NewClient(s.open(), mad.Options{Timeout: time.Second})
+		defer c.Close()
+		if f, err := Sweep(t.Context(), c, nil, Options{}); !errors.Is(err, mad.ErrTimeout) || f != nil || err.Error() != "the own port does not answer: ask direct 0 for NodeInfo: no answer" {
+			t.Error(f, err)
+		}
+	})
+}
+
+func TestLink(t *testing.T) {
+	for _, tt := range []struct {
+		name           string
+		aSup, aEn      mad.Link
+		bSup, bEn      mad.Link
+		rate           float64 // Gb/s, of what both have enabled
+		lanes          int
+		differs, known bool
+	}{
+		{"alike", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, 400, 4, false, true},
+		{"an older switch", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x3f}, mad.Link{Widths: 3, Speeds: 0x3f}, 200, 4, false, true},
+		{"one end is set to a lower speed", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x3f}, 200, 4, true, true},
+		{"one end is set to fewer lanes", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 1, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, 100, 1, true, true},
+		{"both are set lower", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 1, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 1, Speeds: 0x7f}, 100, 1, false, true},
+		{"nothing in common", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 1, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 2, Speeds: 0x7f}, 0, 0, true, true},
+		{name: "the other end does not answer", aSup: mad.Link{Widths: 3, Speeds: 0x7f}},
+	} {
+		f := newFabric(time.Time{})
+		a, b := End{1, 1}, End{2, 1}
+		f.connect(a, b)
+		up := mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: tt.aSup, Enabled: tt.aEn}
+		f.Nodes[1] = &Node{Ports: map[int]*Port{1: {Info: up}}}
+		if tt.known {
+			up.Supported, up.Enabled = tt.bSup, tt.bEn
+			f.Nodes[2] = &Node{Ports: map[int]*Port{1: {Info: up}}}
+		}
+		for _, e := range []End{a, b} {
+			_, enabled, ok := f.link(e)
+			if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.differs(e) != tt.differs || ok != tt.known {
+				t.Errorf("%s: %v Gb/s over %d lanes, %v %v", tt.name, rate, enabled.Widths.Lanes(), f.differs(e), ok)
+			}
+		}
+	}
+}
