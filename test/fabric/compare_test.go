@@ -205,12 +205,13 @@ func TestCompare(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 200 MiB.
+// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 200 MiB. At the default rate, 10,000 requests a second, 3.3 s of
+// that are waiting; the test leaves more to a machine that others use too.
 func TestLarge(t *testing.T) {
 	s := simulate(t, tree{spines: 32, leaves: 64, hosts: 32})
 	s.manage(t)
 	before, start := cpu(t, s.sim), time.Now()
-	e := s.export(t, "--fabric.interval=1h", "--fabric.full-interval=1h", "--fabric.adapter-counters")
+	e := s.export(t, "--fabric.interval=1h", "--fabric.full-interval=1h", "--fabric.adapter-counters", "--fabric.rate=20000")
 	ready := time.Since(start)
 	m := e.scrape(t)
 	took, peak := m["rdma_fabric_sweep_duration_seconds"], e.peak(t)

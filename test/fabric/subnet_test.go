@@ -97,6 +97,7 @@ func (s *subnet) run(t *testing.T, cmd *exec.Cmd, name string) {
 	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = s.dir // libumad2sim makes files there
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -127,7 +128,7 @@ func (s *subnet) manage(t *testing.T) {
 // tool runs a diagnostic tool on the simulated fabric and returns what it prints.
 func (s *subnet) tool(args ...string) (string, error) {
 	cmd := exec.Command("ibsim-run", args...)
-	cmd.Env = s.environment()
+	cmd.Env, cmd.Dir = s.environment(), s.dir
 	out, err := cmd.Output()
 	return string(out), err
 }
