@@ -98,7 +98,7 @@ fuzz: ## fuzz every parser for FUZZTIME (10s)
 	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p; done; done
 
 .PHONY: e2e
-e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual machine, a simulated fabric, Prometheus, Alertmanager, a browser, packages, the container image and emulated arm64; installs Debian packages, needs root for that
+e2e: ## tests with a real kernel, in namespaces and in a virtual machine, a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -106,14 +106,17 @@ e2e: $(BIN)/nfpm ## tests with a real kernel, in namespaces and in a virtual mac
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
+	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
+	test/kernel/packages.sh
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
+
+.PHONY: release-test
+release-test: $(BIN)/nfpm ## what a release has: deb and rpm on a clean Debian under systemd, the container image, binaries of amd64 and arm64; a quarter of an hour, installs Debian packages, needs root for that
 	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
 	test/packages/packages.sh
 	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 15m ./test/packages
 	test/container/packages.sh
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
-	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
-	test/kernel/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
 
 .PHONY: gpu-proof
 gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvidia-smi

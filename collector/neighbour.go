@@ -56,9 +56,10 @@ type neighbours struct {
 
 // neighbourDevice belongs to the lane of its device.
 type neighbourDevice struct {
-	at     time.Time // when the following was read
-	last   neighbourReading
-	issues []snapshot.Issue
+	at         time.Time // when the following was read
+	last       neighbourReading
+	issues     []snapshot.Issue
+	quarantine quarantine
 }
 
 // neighbourReading is a device and what was read of its links. It does not change.
@@ -124,12 +125,18 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	})
 }
 
-// readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of their own.
+// readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of
+// their own, and functions that manage NVLink switches none to the fabric.
 func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.begin(host.SourceIdentity)
+	r.quarantine = &st.quarantine
 	if !st.at.IsZero() && !r.due(st.at) {
 		r.issues = st.issues
-		return st.last, true
+		return st.last, st.last.links != nil
+	}
+	if c.nvlink.manages(r, name) {
+		st.last, st.at = neighbourReading{}, r.now()
+		return st.last, false
 	}
 	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
 	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]farEnd{}}

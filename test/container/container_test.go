@@ -1,7 +1,7 @@
 //go:build e2e
 
 // Package container builds the image from the Dockerfile, with base images made here of Debian packages and with this machine's Go, runs it
-// as its own user and asks its health check. It needs root, as `make e2e` has it, and buildah and debootstrap (packages.sh).
+// as its own user and asks its health check. It needs root, as `make release-test` has it, and buildah and debootstrap (packages.sh).
 package container
 
 import (

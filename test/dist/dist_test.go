@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package dist runs what make dist has built, on the processors that it is built for: `make dist-test`, and `make e2e` for some flavours.
+// Package dist runs what make dist has built, on the processors that it is built for: `make dist-test`, and `make release-test` for some flavours.
 package dist
 
 import (

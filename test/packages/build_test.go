@@ -35,7 +35,7 @@ func build(t *testing.T, version, folder string) built {
 	t.Helper()
 	nfpm := os.Getenv("NFPM")
 	if nfpm == "" {
-		t.Fatal("NFPM is not set: make e2e builds bin/nfpm and names it")
+		t.Fatal("NFPM is not set: make release-test builds bin/nfpm and names it")
 	}
 	cmd := exec.Command(packaging+"/build.sh", folder)
 	cmd.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1700000000", "ARCHES="+cmp.Or(os.Getenv("ARCHES"), runtime.GOARCH))
