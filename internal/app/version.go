@@ -4,15 +4,19 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/host"
 )
 
+// nameVersion gives a build that bears no version one, once: tests run the program side by side.
+var nameVersion = sync.OnceFunc(func() { version.Version = cmp.Or(version.Version, "unreleased") })
+
 // versionText is what --version prints: which source, and what the build can do. Its first line begins as that of all exporters.
 func versionText() string {
-	version.Version = cmp.Or(version.Version, "unreleased")
+	nameVersion()
 	gpus := "no: built without cgo"
 	if host.NVML {
 		gpus = "yes, where the host has libnvidia-ml.so.1"
