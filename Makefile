@@ -168,7 +168,7 @@ ARCHES    ?= amd64 arm64
 FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
 ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
              $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz \
-             packages
+             $(DIST)/rdma-exporter-$(VERSION).tgz packages
 GCC_amd64 := x86_64-linux-gnu-gcc
 GCC_arm64 := aarch64-linux-gnu-gcc
 arch      = $(firstword $(subst -, ,$*))
@@ -199,6 +199,10 @@ $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE dashboards/*.json
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+$(DIST)/rdma-exporter-$(VERSION).tgz: FORCE
+	packaging/dist/chart.sh $(@D)/build/chart $(VERSION)
+	$(call tarball,$(@D)/build/chart,rdma-exporter)
 
 .PHONY: FORCE
 FORCE:

@@ -123,6 +123,31 @@ func TestPackage(t *testing.T) {
 	}
 }
 
+// TestStaged: the chart of a release renders the same, and has its version.
+func TestStaged(t *testing.T) {
+	to := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "packaging/dist/chart.sh", to, "1.2.3-rc.1")
+	cmd.Dir = "../../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	staged, err := loader.Load(filepath.Join(to, "rdma-exporter"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := load(t)
+	c.Metadata.Version, c.Metadata.AppVersion = "1.2.3-rc.1", "1.2.3-rc.1"
+	if !reflect.DeepEqual(staged.Metadata, c.Metadata) {
+		t.Errorf("Chart.yaml: %+v, want %+v", staged.Metadata, c.Metadata)
+	}
+	if !reflect.DeepEqual(documents(t, staged, chartutil.Values{}), documents(t, c, chartutil.Values{})) {
+		t.Error("the staged chart renders something else")
+	}
+	if links, _ := filepath.Glob(filepath.Join(to, "rdma-exporter/files/*/*/*.go")); len(links) > 0 {
+		t.Errorf("%v are in the chart", links)
+	}
+}
+
 // maxSecret is what the API server takes of a Secret: corev1.MaxSecretSize.
 const maxSecret = 1 << 20
 
