@@ -267,7 +267,7 @@ func TestOverlappingRestart(t *testing.T) {
 	}
 	outer := t
 	var second *server
-	var begin time.Time
+	var begin, ends time.Time
 	t.Run("first", func(t *testing.T) {
 		first := serve(t, args...)
 		first.waitFor(t, "rdma_alerting_rounds_total 6") // five seconds
@@ -276,13 +276,15 @@ func TestOverlappingRestart(t *testing.T) {
 		if begin = since(first); since(second).Sub(begin) < 5*time.Second {
 			t.Fatalf("the alert of the second began at %s, that of the first at %s", since(second), begin)
 		}
+		ends = time.Now()
 	})
 	second.waitFor(t, "rdma_alerting_store_degraded 0")
+	nobody := time.Since(ends) + 3*time.Second // a round of each, and what is not judged while the store changes hands
 	if log := second.log.String(); !strings.Contains(log, "is free: alerts and their history are kept") {
 		t.Error(log)
 	}
-	if unseen := since(second).Sub(begin); unseen < 0 || unseen > 4*time.Second {
-		t.Errorf("the alert began %s after that of the first: the time in which nobody saw it is shorter", unseen)
+	if unseen := since(second).Sub(begin); unseen < 0 || unseen > nobody {
+		t.Errorf("the alert began %s after that of the first: nobody saw it for %s at most", unseen, nobody)
 	}
 }
 
