@@ -3,9 +3,9 @@
 #   buildah build --format docker --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
 
 # Go and a C compiler on Debian, and the same Debian without them.
-ARG GO_IMAGE=docker.io/library/golang:1.26-bookworm
+ARG GO_IMAGE=golang:1.26-bookworm
 # glibc: the library of the GPUs' driver, which the NVIDIA runtime puts into the container, is linked against it.
-ARG RUNTIME_IMAGE=docker.io/library/debian:bookworm-slim
+ARG RUNTIME_IMAGE=debian:bookworm-slim
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETARCH
