@@ -13,8 +13,10 @@ V         := github.com/prometheus/common/version
 LDFLAGS   := -s -w -X $(V).Version=$(VERSION) -X $(V).Revision=$(REVISION) -X $(V).BuildDate=$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y-%m-%dT%H:%M:%SZ)
 BUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
-FUZZTIME  ?= 10s
+FUZZTIME  ?= 3000x
 NODES     ?= 1000
+# Where go keeps what it has found by fuzzing.
+CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
 # one of them does: those tests run without it.
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
@@ -71,7 +73,7 @@ update: ## write generated files and goldens again; read the diff
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
@@ -92,10 +94,12 @@ fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
 
 .PHONY: fuzz
-fuzz: ## fuzz every parser for FUZZTIME (10s)
-	@set -e; for p in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
-	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s $$p; done; done
+fuzz: ## fuzz every parser for FUZZTIME (3000x, which are executions; 10m), beginning with the corpus that test/fuzz keeps
+	test/fuzz/run.sh $(FUZZTIME)
+
+.PHONY: fuzz-corpus
+fuzz-corpus: ## keep the corpus that make fuzz has found on this machine
+	tar -C $(CORPUS) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -9n >test/fuzz/corpus.tar.gz
 
 .PHONY: e2e
 e2e: ## tests with a real kernel, in namespaces and in a virtual machine, a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
@@ -108,7 +112,7 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, a simu
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
 	test/kernel/packages.sh
-	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 20m ./test/kernel
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel
 
 .PHONY: release-test
 release-test: $(BIN)/nfpm ## what a release has: deb and rpm on a clean Debian under systemd, the container image, binaries of amd64 and arm64; a quarter of an hour, installs Debian packages, needs root for that
@@ -124,10 +128,19 @@ gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvi
 	$(BIN)/gpu-proof -test.v -test.timeout 8m
 
 .PHONY: bench
-bench: build ## cost of a scrape, side by side with node_exporter
+bench: bench-build ## what a scrape and a round of the rules cost, side by side with node_exporter; writes docs/performance.md; ten minutes
+	$(BIN)/bench.test -test.v -test.timeout 40m -repository $(CURDIR) $(BENCH)
+
+.PHONY: bench-build
+bench-build: build # all that make bench runs: a machine without Go needs this checkout with bin, and the command above
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/prometheus/node_exporter@v1.12.1
-	$(GO) test -run '^$$' -bench . -benchmem ./...
-	$(GO) test -tags bench -count=1 -timeout 20m -v ./test/bench
+	$(GO) test -c -o $(BIN)/bench-alerting.test ./internal/alerting
+	$(GO) test -c -o $(BIN)/bench-app.test ./internal/app
+	$(GO) test -c -tags bench -o $(BIN)/bench.test ./test/bench
+
+.PHONY: soak
+soak: build ## a day on a virtual clock and half an hour of the real one: nothing grows; three quarters of an hour, SOAK='-for 10m -day 6h' for less, and no less
+	$(GO) test -tags soak -count=1 -timeout 3h -v ./test/soak $(SOAK)
 
 .PHONY: scale
 scale: ## what a fleet of NODES (1000) costs a central Prometheus: half an hour, both processors, 12 GiB

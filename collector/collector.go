@@ -74,6 +74,8 @@ type Options struct {
 	Bufinfo bool
 	// AskSubnet permits datagrams of subnet management, which ask both ends of InfiniBand links, and need rights.
 	AskSubnet bool
+	// MADCounters permits datagrams of performance management, which ask the own InfiniBand ports for their counters, and need rights.
+	MADCounters MADCounters
 	// ListenLLDP permits Run to hear what neighbours announce, for which it joins multicast groups on the NICs.
 	ListenLLDP bool
 	// Memory outlives the collectors; nil: they begin with an empty one.

@@ -171,7 +171,7 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			pin := said.Settings(subjects[1+j])
-			p.Role, p.PinnedActive = cmp.Or(pin.Role, d.Role), pin.Active
+			p.Role, p.PinnedActive, p.PinnedSM = cmp.Or(pin.Role, d.Role), pin.Active, pin.SubnetManager
 			kind := expect.Kind{Board: cmp.Or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
 			if isPart(d) || said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
 				kind.Board = "" // neither is an example to others

@@ -194,7 +194,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
-			p = &portState{}
+			p = &portState{agent: ownAgent{by: c.MADCounters}}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))

@@ -68,7 +68,7 @@ func (j *judged) again(devices []snapshot.Device, said *site.Config, version uin
 		for k := range devices[i].Ports {
 			p, w := &devices[i].Ports[k], &words[0]
 			words = words[1:]
-			p.Role, p.PinnedActive, p.WasActive, p.Expected = w.Role, w.PinnedActive, w.WasActive, w.Expected
+			p.Role, p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.Role, w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
 			for n := range p.Netdev {
 				p.Netdev[n].Expected = w.Netdev[n].Expected
 			}

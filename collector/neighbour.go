@@ -66,7 +66,7 @@ type neighbourDevice struct {
 type neighbourReading struct {
 	device snapshot.Device
 	links  map[string]etherLink // by netdev, of Ethernet ports
-	ends   map[int]farEnd       // by port, of InfiniBand ports whose far end has answered
+	ends   map[int]subnetAnswer // by port, of InfiniBand ports
 }
 
 // etherLink is what was read of a netdev.
@@ -82,7 +82,7 @@ func newNeighbours(o Options) *Collector {
 		Name:    "neighbour",
 		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from the subnet with --collector.neighbour.subnet, from --config.file",
 		Default: true,
-		Descs:   []*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled},
+		Descs:   slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitNeighbours,
@@ -139,10 +139,10 @@ func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (ou
 		return st.last, false
 	}
 	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")
-	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]farEnd{}}
+	out = neighbourReading{device: id, links: map[string]etherLink{}, ends: map[int]subnetAnswer{}}
 	for i := range id.Ports {
 		if id.Ports[i].LinkLayer == "InfiniBand" {
-			c.askSubnet(r, id.Ports[i].Number, out.ends)
+			out.ends[id.Ports[i].Number] = c.askSubnet(r, id.Ports[i].Number, st.last.ends[id.Ports[i].Number])
 		}
 		for _, nd := range id.Ports[i].Netdev {
 			if id.Ports[i].LinkLayer == "Ethernet" {
@@ -186,4 +186,5 @@ func emitNeighbours(n *snapshot.Node, s Sink) {
 			s.Emit(portMiscabled, boolValue(*p.Miscabled), at[:]...)
 		}
 	}
+	emitSubnets(s, n.Neighbours.Subnets)
 }

@@ -53,6 +53,7 @@ func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapsh
 		for _, l := range c.links(&readings[i]) {
 			out.Ports = append(out.Ports, farEndOf(l, sources))
 		}
+		out.Subnets = append(out.Subnets, readings[i].subnets()...)
 	}
 	return out
 }
@@ -61,8 +62,8 @@ func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapsh
 func (c *neighbours) links(r *neighbourReading) (out []portLink) {
 	for i, s := range c.subjects(&r.device)[1:] { // the first is the device
 		l := portLink{device: r.device.Name, port: s.Port, subject: s}
-		if end, ok := r.ends[s.Port]; ok {
-			l.asked = []farEnd{end}
+		if end := r.ends[s.Port].end; end != nil {
+			l.asked = []farEnd{*end}
 		}
 		for _, nd := range r.device.Ports[i].Netdev {
 			l.netdev, l.saved = nd.Name, r.links[nd.Name].saved

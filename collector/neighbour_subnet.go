@@ -1,38 +1,101 @@
 package collector
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/internal/snapshot"
 )
 
-// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, and what both have enabled.
-func (c *neighbours) askSubnet(r *reader, port int, ends map[int]farEnd) {
+// subnetAnswer is what was answered over an InfiniBand port. It does not change.
+type subnetAnswer struct {
+	end      *farEnd // nil where there is none
+	guid     string  // of the node there
+	agent    host.Agent
+	counters []snapshot.Stat
+	manager  *snapshot.SubnetManager
+}
+
+// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both have enabled, what the far one counts, and
+// who manages the subnet.
+func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subnetAnswer) {
 	if !c.AskSubnet || r.h.Subnet == nil {
-		return
+		return out
 	}
 	r.begin(host.SourceSubnet)
 	r.asked++
-	l, err := r.h.Subnet.Ends(r.ctx, r.device, port)
-	if err != nil && !host.IsAbsent(err) {
-		r.issue(err)
+	l, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBLink, error) {
+		return s.Ends(ctx, device, port)
+	})
+	if err == nil && l.SMLID != nil && isLID(*l.SMLID) {
+		out.manager = r.askManager(port, uint16(*l.SMLID))
 	}
 	if err != nil || l.FarPort == nil {
 		c.common.set(r.device, port, mad.Link{})
-		return
+		return out
 	}
-	ends[port] = answeredEnd(&l)
+	out.end, out.guid = answeredEnd(&l), l.FarGUID
 	c.common.set(r.device, port, l.Common())
+	if l.FarLID != nil && isLID(*l.FarLID) {
+		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort)}
+		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
+			out.agent = last.agent // which has said what it has
+		}
+		out.counters = r.askFar(port, &out.agent)
+	}
+	return out
+}
+
+func isLID(v uint64) bool { return v >= firstLID && v <= lastLID }
+
+func (r *reader) askFar(port int, a *host.Agent) []snapshot.Stat {
+	r.asked += a.Requests()
+	agent := *a
+	told, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
+		return askAgent(ctx, s, device, port, agent)
+	})
+	if err == nil {
+		*a = told.agent
+	}
+	return told.Stats
+}
+
+func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
+	r.asked++
+	m, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBManager, error) {
+		return s.Manager(ctx, device, port, lid)
+	})
+	if err != nil {
+		return nil
+	}
+	return &snapshot.SubnetManager{GUID: m.GUID, State: m.State, Priority: m.Priority, Activity: m.Activity}
+}
+
+// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each.
+const subnetPatience = time.Second
+
+// overSubnet asks over a port, and notes what fails, but that nobody is there.
+func overSubnet[T any](r *reader, port int, ask func(context.Context, host.Subnet, string) (T, error)) (T, error) {
+	subnet, device := r.h.Subnet, r.device
+	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetPatience, func(ctx context.Context) (T, error) {
+		return ask(ctx, subnet, device)
+	})
+	if err != nil && !host.IsAbsent(err) {
+		r.issue(err)
+	}
+	return got, err
 }
 
 // answeredEnd is the far end that has answered.
-func answeredEnd(l *host.IBLink) farEnd {
+func answeredEnd(l *host.IBLink) *farEnd {
 	number := strconv.FormatUint(*l.FarPort, 10)
-	return farEnd{
+	return &farEnd{
 		End:     snapshot.End{System: l.System(), Port: number},
 		systems: []string{l.System(), l.FarDescription, l.FarGUID}, ports: []string{number},
 	}

@@ -109,3 +109,17 @@ func TestStatsLoseFaultyFilesOnly(t *testing.T) {
 		t.Errorf("%q", reasons)
 	}
 }
+
+func FuzzParseNumber(f *testing.F) {
+	for _, s := range []string{"4: ACTIVE", "0x2651e848", "9: <unknown>", "0_1", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if n, ok := parseNumber([]byte(s)); !ok && n != 0 && n != 1<<64-1 {
+			t.Errorf("%q: %d", s, n)
+		}
+		if version, open, ok := parseNVRM(s); ok != (version != "") || open && !ok {
+			t.Errorf("%q: %q, %v, %v", s, version, open, ok)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"path"
+	"strconv"
 	"time"
 
 	"rdma_exporter/internal/host"
@@ -43,9 +44,9 @@ var (
 	}
 	pcieErrors = &Desc{
 		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal.",
+		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal. Of a root port with nothing but the device below it, fatal are those of the device too: the kernel does not count them there, since its link may be down.",
 		Labels: []string{"pci_address", "severity"},
-		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}",
+		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
 	}
 	pcieAvailable = &Desc{
 		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
@@ -131,11 +132,15 @@ func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 // pcieHops are the functions of a path below /sys/devices, with the errors that each of them has counted: those of a link may stand at
 // either end.
 func (r *reader) pcieHops(function string) (out []snapshot.PCIeHop) {
-	for _, address := range pci.Functions(function) {
+	functions := pci.Functions(function)
+	for i, address := range functions {
 		dir := pciDir + address
 		hop := r.pcieHop(dir, address)
 		hop.AER = snapshot.AER{
 			Correctable: r.aer(dir + "/aer_dev_correctable"), NonFatal: r.aer(dir + "/aer_dev_nonfatal"), Fatal: r.aer(dir + "/aer_dev_fatal"),
+		}
+		if i == 0 && len(functions) == 2 {
+			hop.AER.Fatal = r.fatalBelow(dir, hop.AER.Fatal)
 		}
 		out = append(out, hop)
 	}
@@ -159,6 +164,26 @@ func (r *reader) aer(file string) *uint64 {
 	if !ok {
 		r.issue(host.ErrGarbled(file, []byte(text)))
 		return nil
+	}
+	return &n
+}
+
+// fatalBelow is how many fatal errors were reported to a root port, its own included; own where it does not tell. Of an endpoint that
+// reports one the kernel reads no status and counts nothing, since its link may be down (aer_get_device_error_info,
+// drivers/pci/pcie/aer.c). It is asked of a root port with nothing but the device at it: below a switch the error may be anybody's.
+func (r *reader) fatalBelow(dir string, own *uint64) *uint64 {
+	file := dir + "/aer_rootport_total_err_fatal"
+	text := r.optional(file)
+	if text == "" {
+		return own
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		r.issue(host.ErrGarbled(file, []byte(text)))
+		return own
+	}
+	if own != nil {
+		n = max(n, *own)
 	}
 	return &n
 }

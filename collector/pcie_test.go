@@ -8,7 +8,11 @@ import (
 
 // pcieTree is a device behind one switch. extra adds files, or takes the place of one.
 func pcieTree(extra string) string {
-	chain := []string{"0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0"}
+	return pcieChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
+}
+
+// pcieChain is a device at the end of a chain of functions.
+func pcieChain(extra string, chain ...string) string {
 	var b strings.Builder
 	dir := "sys/devices/pci0000:15"
 	for _, address := range chain {
@@ -62,5 +66,36 @@ func TestPCIePath(t *testing.T) {
 		if got, ok := readerOf(t, tree).pciePath("mlx5_0"); ok {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestPCIeFatal: a fatal error of an endpoint is counted at its root port only.
+func TestPCIeFatal(t *testing.T) {
+	const root = "sys/devices/pci0000:15/0000:15:01.0/"
+	own, reported := "-- "+root+"aer_dev_fatal --\nDLP 2\nTOTAL_ERR_FATAL 2\n", "-- "+root+"aer_rootport_total_err_fatal --\n"
+	for _, c := range []struct {
+		name, extra, fatal string
+		issues             int
+	}{
+		{"no AER", "", "none", 0},
+		{"an old kernel", own, "2", 0},
+		{"one of its own and one from below", own + reported + "3\n", "3", 0},
+		{"none yet", reported + "0\n", "0", 0},
+		{"text", own + reported + "many\n", "2", 1},
+		{"below it only", "-- " + root + "0000:18:00.0/aer_rootport_total_err_fatal --\n7\n", "none", 0}, // no kernel has that
+	} {
+		r := readerOf(t, pcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
+		got, _ := r.pciePath("mlx5_0")
+		fatal := "none"
+		if n := got.Hops[0].AER.Fatal; n != nil {
+			fatal = fmt.Sprint(*n)
+		}
+		if fatal != c.fatal || len(r.issues) != c.issues {
+			t.Errorf("%s: %s, issues %v", c.name, fatal, r.issues)
+		}
+	}
+	got, _ := readerOf(t, pcieTree(reported+"3\n")).pciePath("mlx5_0")
+	if n := got.Hops[0].AER.Fatal; n != nil {
+		t.Errorf("%d of anything below a switch", *n)
 	}
 }

@@ -108,7 +108,7 @@ func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 			continue
 		}
 		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)
-		if c.bits <= saturatingBits && st.Value >= 1<<c.bits-1 && !wraps(d.Driver) {
+		if c.bits <= saturatingBits && !p.WideCounters && atEnd(st) && !wraps(d.Driver) {
 			s.Emit(counterSaturated, 1, d.Name, port, c.file)
 		}
 	}

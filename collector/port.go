@@ -22,6 +22,7 @@ type portState struct {
 	slow    snapshot.Port
 	ethtool map[string]host.LinkModes // by netdev
 	wires   portWires
+	agent   ownAgent
 
 	carriers uint64 // times that the carriers of its netdevs came and went
 
@@ -54,7 +55,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	st.withLinks(r, p.Netdev)
 	st.carrierEvent(r, d, n, p.Netdev)
 	if slices.Contains(names, "counters") {
-		p.Counters = r.pma(dir)
+		st.agent.counters(r, d, &p, dir)
 	}
 	return p
 }

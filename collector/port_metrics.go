@@ -91,10 +91,16 @@ var (
 		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
 	}
 	portIsSM = &Desc{
-		Name: "rdma_port_is_subnet_manager", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_is_subnet_manager", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether a subnet manager runs on this InfiniBand port.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/cap_mask bit 1 (IsSM), IBA PortInfo CapabilityMask",
+	}
+	portPinnedSM = &Desc{
+		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts, Type: gauge, Scope: scopePort,
+		Help:   "1 where the configuration says that a subnet manager is meant to run on the port.",
+		Labels: []string{"device", "port"},
+		Source: "the configuration file, subnet_manager",
 	}
 	portGIDs = &Desc{
 		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
@@ -111,7 +117,7 @@ var (
 
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
-		portLID, portSMLID, portLMC, portIsSM, portGIDs, portPKeys, portDownReason,
+		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
 )
@@ -151,6 +157,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		emitUint(s, portLMC, p.LMC, d.Name, port)
 		if p.Capabilities != nil {
 			s.Emit(portIsSM, float64(*p.Capabilities>>1&1), d.Name, port)
+		}
+		if p.PinnedSM {
+			s.Emit(portPinnedSM, 1, d.Name, port)
 		}
 	}
 	for _, t := range []string{"ib", "roce_v1", "roce_v2"} {

@@ -45,10 +45,16 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			mu.Lock()
 			r.buf, buf = buf, nil
 			mu.Unlock()
-			res.value, res.ok = read(&r, names[i])
+			err := host.Guard(func() error {
+				res.value, res.ok = read(&r, names[i])
+				return nil
+			})
 			r.end()
 			if r.used && h.Replaced(names[i]) { // what was read may be of two devices, and what failed is no fault
 				res.ok, r.issues = false, nil
+			}
+			if err != nil {
+				r.issue(err)
 			}
 			res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
 			leave()
@@ -178,7 +184,7 @@ func (r *reader) due(at time.Time) bool {
 
 // issue notes a failed read. A canceled one has its own report.
 func (r *reader) issue(err error) {
-	r.issues = append(r.issues, snapshot.Issue{Device: r.device, Source: r.source.Name(), Needs: r.source.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+	r.issues = append(r.issues, snapshot.Issue{Device: r.device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 }
 
 // bytes reads a file that has to be there. The result is valid until the next read.

@@ -3,6 +3,7 @@ package dashboards
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -96,6 +97,7 @@ type variable struct {
 // uids are those that links from elsewhere, and from an Alertmanager's templates, go to: they do not change.
 var uids = map[string]string{
 	"fabric.json": "rdma-fabric", "node.json": "rdma-node", "roce.json": "rdma-roce", "optics.json": "rdma-optics", "gpudirect.json": "rdma-gpudirect",
+	"subnet.json": "rdma-subnet",
 }
 
 func load(t *testing.T) map[string]dashboard {
@@ -270,7 +272,11 @@ func TestVariables(t *testing.T) {
 			}
 		}
 		for i, v := range d.Templating.List {
-			if want := []string{"datasource", "cluster", "job", "instance", "device"}; v.Name != want[i] {
+			want := []string{"datasource", "cluster", "job", "instance", "device"}
+			if name == "subnet.json" {
+				want[4] = "switch"
+			}
+			if v.Name != want[i] {
 				t.Errorf("%s: variable %d is %s, want %s", name, i, v.Name, want[i])
 			}
 			if !strings.Contains(d.text, "$"+v.Name) && !strings.Contains(d.text, "${"+v.Name) {
@@ -297,7 +303,7 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: nothing leads to a host", name)
 		}
 		for _, m := range links {
-			if !slices.Contains([]string{uids["fabric.json"], uids["node.json"], uids["roce.json"], uids["optics.json"], uids["gpudirect.json"]}, m[1]) {
+			if !slices.Contains(slices.Collect(maps.Values(uids)), m[1]) {
 				t.Errorf("%s: no dashboard %s", name, m[1])
 			}
 		}

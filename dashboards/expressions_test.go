@@ -16,6 +16,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
 )
@@ -29,7 +30,7 @@ type metric struct {
 // ofScrape are the labels that Prometheus gives to every series, and the external one that dashboards choose by.
 var ofScrape = []string{"job", "instance", "cluster"}
 
-var ofAlert = []string{"alertname", "alertstate", "severity", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction"}
+var ofAlert = []string{"alertname", "alertstate", "severity", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "node_guid"}
 
 // foreign are metrics that are not the exporter's own.
 var foreign = map[string]metric{
@@ -43,7 +44,7 @@ var foreign = map[string]metric{
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := maps.Clone(foreign)
-	descs := slices.Clone(rounds.Descs)
+	descs := append(slices.Clone(rounds.Descs), fabric.Descs()...)
 	for _, c := range collector.All(collector.Options{}) {
 		descs = append(descs, c.Descs...)
 	}
@@ -149,7 +150,7 @@ func TestExpressions(t *testing.T) {
 }
 
 // faults lists what is wrong with an expression: it does not parse, it reads a metric or a label that there is none of, it reads a
-// counter otherwise than by rate or increase over the rate interval, or something else so, or it forgets the cluster.
+// counter otherwise than by rate or increase over the rate interval or increase over the range, or something else so, or it forgets the cluster.
 func faults(expr string, known map[string]metric) (out []string) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {
@@ -164,7 +165,7 @@ func faults(expr string, known map[string]metric) (out []string) {
 				break
 			}
 			if m.counter != isRate(path) {
-				out = append(out, n.Name+": counters, and nothing else, go under rate or increase over $__rate_interval")
+				out = append(out, n.Name+": counters, and nothing else, go under rate or increase over $__rate_interval, or increase over $__range")
 			}
 			for _, l := range n.LabelMatchers {
 				if l.Name != model.MetricNameLabel && !slices.Contains(labels(n, known), l.Name) {
@@ -218,17 +219,17 @@ func labels(n parser.Node, known map[string]metric) (out []string) {
 	return out
 }
 
-// isRate tells the path to a selector that stands directly below rate or increase.
+// isRate tells the path to a selector that stands directly below rate or increase over $__rate_interval, or below increase over $__range.
 func isRate(path []parser.Node) bool {
 	if len(path) < 2 {
 		return false
 	}
 	m, ok := path[len(path)-1].(*parser.MatrixSelector)
-	if !ok || m.Range.Seconds() != 4242 {
+	if !ok {
 		return false
 	}
 	c, ok := path[len(path)-2].(*parser.Call)
-	return ok && (c.Func.Name == "rate" || c.Func.Name == "increase")
+	return ok && (m.Range.Seconds() == 4242 && (c.Func.Name == "rate" || c.Func.Name == "increase") || m.Range.Seconds() == 2424 && c.Func.Name == "increase")
 }
 
 func TestFaults(t *testing.T) {
@@ -238,6 +239,8 @@ func TestFaults(t *testing.T) {
 		`max(g{a=~"$b"}) * 8`:                    0,
 		`c_total`:                                1,
 		`rate(c_total[5m])`:                      1,
+		`increase(c_total[2424s])`:               0,
+		`rate(c_total[2424s])`:                   1,
 		`max_over_time(c_total[4242s])`:          1,
 		`rate(g[4242s])`:                         1,
 		`increase(c_total[4242s]) + other - h`:   2,

@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-func boards() []board { return []board{fabric(), node(), roce(), optics(), gpudirect()} }
+func boards() []board { return []board{fabric(), node(), roce(), optics(), gpudirect(), subnet()} }
 
 // build makes every dashboard, by file name.
 func build() (map[string][]byte, error) {

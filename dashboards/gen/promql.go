@@ -70,6 +70,15 @@ func (s scope) sumOf(labels string, counters ...string) string {
 	return sumBy(labels, strings.Join(parts, " or "))
 }
 
+// risen adds up by how much counters rose in the range that is shown, for a table.
+func (s scope) risen(counters ...string) string {
+	var parts []string
+	for _, c := range counters {
+		parts = append(parts, fmt.Sprintf(`label_replace(increase(%s[$__range]), "counter", %q, "", "")`, s.of(c), c))
+	}
+	return strings.Join(parts, " or ")
+}
+
 // retransmissions are the counters that say that something was sent again, as RDMARetransmissions adds them up.
 var retransmissions = []string{
 	"rdma_port_packet_sequence_errors_total", "rdma_port_implied_nak_errors_total",

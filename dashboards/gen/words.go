@@ -76,3 +76,11 @@ var sources = []word{
 	{"high_water_mark", "what the port itself once had", neutral},
 	{"capability", "what the device is capable of", neutral},
 }
+
+var answers = []word{{"1", "answers", good}, {"0", "does not", bad}}
+
+// wrongs are what may be wrong with a link of a fabric.
+var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "set apart", notice}}
+
+// smStates are those of SMInfo (IBA 14.2.5.13).
+var smStates = []word{{"3", "master", good}, {"2", "standby", neutral}, {"1", "discovering", notice}, {"0", "not active", neutral}}

@@ -27,12 +27,24 @@ const (
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return RunOn(ctx, host.OpenMAD, args, stdout, stderr)
+	return RunOn(ctx, Outside{}, args, stdout, stderr)
 }
 
-// RunOn is Run with another way into a fabric: a simulated one.
-func RunOn(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) int {
-	code, err := run(ctx, open, args, stdout, stderr)
+// Outside is what the program meets beyond this host. A test has its own; what is nil is the kernel's.
+type Outside struct {
+	MAD   OpenMAD // the way into a fabric
+	Serve Serve   // how serve is reached
+}
+
+// RunOn is Run with another outside: a simulated fabric, or clients that need no socket.
+func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) int {
+	if o.MAD == nil {
+		o.MAD = host.OpenMAD
+	}
+	if o.Serve == nil {
+		o.Serve = serveUntil
+	}
+	code, err := run(ctx, o, args, stdout, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "rdma_exporter: %s\n", oneLine(err))
 	}
@@ -42,8 +54,8 @@ func RunOn(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.W
 // oneLine keeps a joined error on the line that an operator reads.
 func oneLine(err error) string { return check.Plain(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
-func run(ctx context.Context, open OpenMAD, args []string, stdout, stderr io.Writer) (int, error) {
-	p := newProgram(open)
+func run(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) (int, error) {
+	p := newProgram(o)
 	done := false
 	p.Terminate(func(int) { done = true })
 	p.UsageWriter(stdout)
@@ -105,8 +117,19 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
 		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull, Bufinfo: c.bufinfo,
-		ListenLLDP: c.listenLLDP, AskSubnet: c.askSubnet || m.player != nil,
+		ListenLLDP: c.listenLLDP, AskSubnet: c.askSubnet || m.player != nil, MADCounters: c.madCounters(m),
 	}
+}
+
+// madCounters says where the counters of InfiniBand ports come from; a replay has them as they were recorded.
+func (c *config) madCounters(m *machine) collector.MADCounters {
+	switch {
+	case m.player != nil:
+		return collector.CountersRecorded
+	case c.askAgents:
+		return collector.CountersByMAD
+	}
+	return collector.CountersOfFiles
 }
 
 // atLeastWarn lets warnings and errors through.

@@ -41,11 +41,11 @@ func (s *server) findings(t *testing.T) []byte {
 
 // TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
 func TestCheckAsksTheDaemon(t *testing.T) {
-	s := serve(t, "--path.rootfs="+tree(t, "no-sm"), "--alerting.interval=1s")
+	s := serve(t, "--path.rootfs="+tree(t, "no-sm"), "--alerting.interval=5s")
 	var told check.Report
 	must(t, json.Unmarshal(s.findings(t), &told))
 	r, errs := checked(t, s.url)
-	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 1 || r.ExitCode != check.ExitCritical {
+	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
 		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotJudged) == 0 || len(r.Judged) < 10 {

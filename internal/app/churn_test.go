@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,13 +149,14 @@ func (b *bay) scheduler(t *testing.T, files func(host.Files) host.Files) (*round
 type interrupted struct {
 	host.Files
 	dir    string
-	before func()
+	before atomic.Pointer[func()] // nil when it has been called
 }
 
 func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
-	if before := f.before; before != nil && dir == f.dir {
-		f.before = nil
-		before()
+	if dir == f.dir {
+		if before := f.before.Swap(nil); before != nil {
+			(*before)()
+		}
 	}
 	return f.Files.ReadEach(dir, names, buf, each)
 }
@@ -168,12 +170,13 @@ func TestExchangedWithinARead(t *testing.T) {
 		s, l := b.scheduler(t, func(f host.Files) host.Files { files.Files = f; return files })
 		whole := collect(t, s)
 		for i := range 4 {
-			files.before = func() {
+			exchange := func() {
 				b.exchange(t, func() {})
 				l.Forget() // sysfs answers ENODEV for a file that was open, and the name is opened again; tmpfs keeps it
 			}
+			files.before.Store(&exchange)
 			got := collect(t, s)
-			if files.before != nil {
+			if files.before.Load() != nil {
 				t.Fatal("nothing was read")
 			}
 			if m := mixed(got, b.slots); m != nil {

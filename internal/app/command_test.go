@@ -104,6 +104,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"fabric", "--fabric.pkey-index=65536"}, "--fabric.pkey-index"},
 		{[]string{"fabric", "--web.max-requests=0"}, "--web.max-requests"},
 		{[]string{"fabric", "--web.telemetry-path=metrics"}, "--web.telemetry-path"},
+		{[]string{"fabric", "--web.external-url=host"}, "--web.external-url"},
 		{[]string{"fabric", "--web.config.file=" + web}, "--web.config.file"},
 		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
 		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},

@@ -35,6 +35,7 @@ type config struct {
 	gpuMode          string
 	bufinfo          bool
 	askSubnet        bool
+	askAgents        bool
 	site             siteFile
 	nccl             gdr.Job // topo only
 }
@@ -62,7 +63,8 @@ func (c *config) flags(a *kingpin.Application) {
 			IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
 	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink, PCIe and errors; full, also what a DCGM exporter tells: temperature, power, memory, utilization, limits of clocks.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
-	a.Flag("collector.neighbour.subnet", "Ask the far end of each InfiniBand link, one directed hop away, who it is and what it has enabled: four datagrams a minute; needs root or the group of umad.").BoolVar(&c.askSubnet)
+	a.Flag("collector.infiniband.mad", "Ask each InfiniBand port for its counters by one or two management datagrams, in place of reading 21 files, each of which is a firmware command; needs root or the group of umad.").BoolVar(&c.askAgents)
+	a.Flag("collector.neighbour.subnet", "Ask the far end of each InfiniBand link, one directed hop away, who it is, what it has enabled and what it counts, and the subnet manager how it does: eight datagrams a minute; needs root or the group of umad.").BoolVar(&c.askSubnet)
 	a.Flag("collector.gdr.bufinfo", "Look at the DMA-BUFs of GPUs in debugfs where a job is suspected of staging, once in ten minutes at most; the kernel holds up jobs meanwhile.").BoolVar(&c.bufinfo)
 	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
 	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,16 +25,30 @@ import (
 const (
 	controlSocket = "control.sock"
 	controlMode   = 0o660
-	controlTime   = 10 * time.Second
+	controlTime   = time.Minute // a sweep of a fabric whose nodes do not answer takes long
 
 	acceptLinks   = "/links/accept"
 	acceptDevices = "/devices/accept"
+	acceptFabric  = "/fabric/accept"
 )
 
 // control answers on the socket until the listener is closed.
 func (k *keeper) control() (*http.Server, error) {
-	name := filepath.Join(k.dir, controlSocket)
-	// The directory is locked: a socket that is there is a dead process's.
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+acceptLinks, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		k.answer(w, k.memory.AcceptLinks(func(l expect.LinkRecord) bool { return asks(q, l.Device) }))
+	})
+	mux.HandleFunc("POST "+acceptDevices, func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		k.answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
+	})
+	return listenControl(k.dir, mux, k.log)
+}
+
+// listenControl serves on the socket of a directory that is locked: a socket that is there is a dead process's.
+func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, error) {
+	name := filepath.Join(dir, controlSocket)
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -44,19 +59,10 @@ func (k *keeper) control() (*http.Server, error) {
 	if err := os.Chmod(name, controlMode); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+acceptLinks, func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		k.answer(w, k.memory.AcceptLinks(func(l expect.LinkRecord) bool { return asks(q, l.Device) }))
-	})
-	mux.HandleFunc("POST "+acceptDevices, func(w http.ResponseWriter, r *http.Request) {
-		q := r.URL.Query()
-		k.answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
-	})
-	s := &http.Server{Handler: mux, ReadTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
+	s := &http.Server{Handler: h, ReadTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			discard(k.log, "control socket", err)
+			discard(log, "control socket", err)
 		}
 	}()
 	return s, nil
@@ -70,14 +76,18 @@ func asks(q url.Values, names ...string) bool {
 // answer says what was forgotten, once it is so on disk.
 func (k *keeper) answer(w http.ResponseWriter, v any) {
 	if err := k.write(); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(w, "forgotten until the exporter ends only: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
+	answerJSON(w, v)
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is nobody's fault
 }
 
-// accept asks the running exporter to forget what it remembers of devices, and returns what that was.
+// accept asks the running exporter to forget what it remembers of devices, or of links of a fabric, and returns what that was.
 func accept[T any](ctx context.Context, dir, path string, devices []string, all bool) (out []T, err error) {
 	client := http.Client{Timeout: controlTime, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -102,7 +112,7 @@ func accept[T any](ctx context.Context, dir, path string, devices []string, all 
 	}
 	b, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("forgotten until the exporter ends only: %s", strings.TrimSpace(string(b)))
+		err = errors.New(strings.TrimSpace(string(b)))
 	}
 	if err == nil {
 		err = json.Unmarshal(b, &out)

@@ -32,21 +32,23 @@ func (l *listConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&l.json)
 }
 
-// acceptConfig is of "expect accept" and "inventory accept".
+// acceptConfig is of "expect accept", "inventory accept" and "fabric-accept".
 type acceptConfig struct {
+	noun    string // what is accepted
 	devices []string
 	all     bool
 }
 
-func (p *acceptConfig) flags(a *kingpin.CmdClause, what string) {
-	a.Arg("DEVICE", what).StringsVar(&p.devices)
-	a.Flag("all", "All that is remembered.").BoolVar(&p.all)
+func (p *acceptConfig) flags(a *kingpin.CmdClause, arg, noun, what, all string) {
+	p.noun = noun
+	a.Arg(arg, what).StringsVar(&p.devices)
+	a.Flag("all", all).BoolVar(&p.all)
 }
 
 func (p *acceptConfig) check(c *config) error {
 	switch {
 	case p.all == (len(p.devices) > 0):
-		return errors.New("accept: name devices, or say --all")
+		return errors.New("accept: name " + p.noun + ", or say --all")
 	case c.replay != "":
 		return errors.New("accept: a replay has no running exporter; leave --replay out")
 	}

@@ -1,9 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -11,14 +11,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
-	toolkit "github.com/prometheus/exporter-toolkit/web"
-	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/host"
@@ -41,26 +38,20 @@ const fabricGC = 25
 type OpenMAD func(p host.Paths, device string, port int) (mad.Transport, host.MADPort, error)
 
 type fabricConfig struct {
-	open        OpenMAD
-	toolkit     *toolkit.FlagConfig
-	metricsPath string
-	maxRequests int
-	process     bool
-	device      string
-	port        int
-	client      mad.Options
-	pkeyIndex   int
-	adapters    bool
-	interval    time.Duration
-	full        time.Duration
-	forget      time.Duration
+	webConfig
+	open      OpenMAD
+	device    string
+	port      int
+	client    mad.Options
+	pkeyIndex int
+	adapters  bool
+	interval  time.Duration
+	full      time.Duration
+	forget    time.Duration
 }
 
 func (f *fabricConfig) flags(a *kingpin.CmdClause) {
-	f.toolkit = kingpinflag.AddFlags(a, ":"+fabricPort)
-	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.metricsPath)
-	a.Flag("web.max-requests", "Scrapes at a time; more are answered 503.").Default("40").IntVar(&f.maxRequests)
-	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&f.process)
+	f.webConfig.flags(a, fabricPort)
 	a.Flag("fabric.device", "InfiniBand device to look from; the first with an ACTIVE port if empty.").PlaceHolder("DEVICE").StringVar(&f.device)
 	a.Flag("fabric.port", "Port of the device; 0 for any.").Default("0").IntVar(&f.port)
 	a.Flag("fabric.interval", "How often the fabric is looked at; at least 1s.").Default("1m").DurationVar(&f.interval)
@@ -96,45 +87,51 @@ func (f *fabricConfig) check(c *config) error {
 		return errors.New("--fabric.retries: has to be from 0 to 10")
 	case f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16:
 		return errors.New("--fabric.pkey-index: has to be from 0 to 65535")
-	case f.maxRequests < 1:
-		return errors.New("--web.max-requests: has to be at least 1")
-	case !strings.HasPrefix(f.metricsPath, "/"):
-		return errors.New("--web.telemetry-path: has to begin with /")
 	}
-	return nil
+	return f.webConfig.check()
 }
 
 func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger) (int, error) {
 	if err := f.check(c); err != nil {
 		return usage(err)
 	}
-	if err := toolkit.Validate(*f.toolkit.WebConfigFile); err != nil {
-		return usage(fmt.Errorf("--web.config.file: %w", err))
+	if err := f.checkFile(); err != nil {
+		return usage(err)
 	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.maxProcs)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fabricGC)
 	}
-	m := &fabric.Monitor{
-		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log,
-		Open: func() (mad.Transport, error) {
-			t, port, err := f.open(c.paths, f.device, f.port)
-			if err == nil {
-				log.Info("looks at the fabric", "device", port.Device, "port", port.Port)
-			}
-			return t, err
-		},
+	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Full: f.full, Forget: f.forget, Logger: log}
+	shown, pages, err := f.page(m)
+	if err != nil {
+		return usage(err)
 	}
-	store, known := fabricMemory(filepath.Join(c.stateDir, fabricState), log)
+	m.Open = func() (mad.Transport, error) {
+		t, port, err := f.open(c.paths, f.device, f.port)
+		if err == nil {
+			log.Info("looks at the fabric", "device", port.Device, "port", port.Port)
+			shown.port.Store(&port)
+		}
+		return t, err
+	}
+	dir := filepath.Join(c.stateDir, fabricState)
+	store, known := fabricMemory(dir, log)
 	m.Memory = fabric.NewMemory(known)
 	if store != nil {
 		defer func() { discard(log, "cannot close the state directory", store.Close()) }()
 		m.Save = func(d fabric.Data) error { return store.Write(d) }
+		control, err := fabricControl(dir, m, log)
+		if err != nil {
+			log.Warn("fabric-accept does not reach this exporter", "err", err)
+		} else {
+			defer func() { discard(log, "cannot close the control socket", control.Close()) }()
+		}
 	}
-	s := serveConfig{process: f.process}
 	h, err := web.New(web.Options{
-		Rounds: fabricRounds{m}, Process: s.processMetrics(), MetricsPath: f.metricsPath, MaxRequests: f.maxRequests, Logger: log,
+		Rounds: fabricRounds{m}, Process: f.processMetrics(), MetricsPath: f.metricsPath, RoutePrefix: f.routePrefix,
+		MaxRequests: f.maxRequests, Pprof: f.pprof, Page: pages, Logger: log,
 	})
 	if err != nil {
 		return usage(err)
@@ -144,8 +141,28 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	var sweeps sync.WaitGroup
 	defer sweeps.Wait()
 	defer cancel()
-	sweeps.Go(func() { m.Run(ctx, h.Ready) })
+	sweeps.Go(func() { m.Run(ctx, f.beat(ctx, h.Ready)) })
 	return serveUntil(ctx, h, f.toolkit, log)
+}
+
+// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls ready after each.
+func (f *fabricConfig) beat(ctx context.Context, ready func()) func(sweep func()) {
+	own := phase(cmp.Or(hostname(), f.device), f.interval)
+	return func(sweep func()) {
+		beat(ctx, f.interval, own, func() {
+			sweep()
+			ready()
+		})
+	}
+}
+
+// hostname is empty where the host has none.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // fabricMemory begins with what earlier runs have kept. Without the directory the fabric is remembered for this run.

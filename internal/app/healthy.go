@@ -70,32 +70,46 @@ func (h *healthyConfig) base() (*url.URL, error) {
 		}
 		return u, nil
 	}
+	var other *webConfig // in fabric mode
 	for _, args := range host.Siblings() {
-		if s, err := served(args); err == nil {
-			return s.ownURL()
+		switch w, command, err := served(args); {
+		case err != nil:
+		case command == serveCommand:
+			return w.ownURL()
+		default:
+			other = w
 		}
+	}
+	if other != nil {
+		return other.ownURL()
 	}
 	return exporterURL("http://127.0.0.1:" + defaultPort)
 }
 
-// served is what a command line of this program serves; an error for one that serves nothing.
-func served(args []string) (*serveConfig, error) {
+// served is how a command line of this program serves, and by which command; an error for one that serves nothing.
+func served(args []string) (w *webConfig, command string, err error) {
 	a := kingpin.New("rdma_exporter", "").Terminate(nil).UsageWriter(io.Discard).ErrorWriter(io.Discard)
 	var c config
 	c.flags(a)
 	promslogflag.AddFlags(a, &promslog.Config{})
 	var s serveConfig
-	s.flags(a.Command("serve", "").Default())
-	if _, err := a.Parse(args); err != nil {
-		return nil, err
+	s.flags(a.Command(serveCommand, "").Default())
+	var f fabricConfig
+	f.flags(a.Command(fabricCommand, ""))
+	if command, err = a.Parse(args); err != nil {
+		return nil, "", err
 	}
-	return &s, s.check()
+	w = &s.webConfig
+	if command == fabricCommand {
+		w = &f.webConfig
+	}
+	return w, command, w.check()
 }
 
 // ownURL is where an exporter with these flags is reached from its own network namespace. Its scheme is https where it may have TLS.
-func (s *serveConfig) ownURL() (*url.URL, error) {
-	listen := *s.toolkit.WebListenAddresses
-	if *s.toolkit.WebSystemdSocket || len(listen) == 0 {
+func (w *webConfig) ownURL() (*url.URL, error) {
+	listen := *w.toolkit.WebListenAddresses
+	if *w.toolkit.WebSystemdSocket || len(listen) == 0 {
 		return nil, errors.New("the running exporter has its socket from systemd: give --url")
 	}
 	name, port, err := net.SplitHostPort(listen[0])
@@ -108,8 +122,8 @@ func (s *serveConfig) ownURL() (*url.URL, error) {
 	case ip.Equal(net.IPv6unspecified):
 		name = "::1"
 	}
-	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(name, port), Path: s.routePrefix}
-	if *s.toolkit.WebConfigFile != "" {
+	u := &url.URL{Scheme: "http", Host: net.JoinHostPort(name, port), Path: w.routePrefix}
+	if *w.toolkit.WebConfigFile != "" {
 		u.Scheme = "https"
 	}
 	return u, nil

@@ -74,17 +74,18 @@ func TestHealthyFinds(t *testing.T) {
 		"--web.listen-address=0.0.0.0:9":  "http://127.0.0.1:9/",
 		"--web.listen-address=[::]:9":     "http://[::1]:9/",
 		"--web.listen-address=10.0.0.1:9": "http://10.0.0.1:9/",
-		"--web.listen-address localhost:9 --replay demo": "http://localhost:9/",
-		"--web.route-prefix=rdma/":                       "http://127.0.0.1:10879/rdma",
-		"--web.external-url=https://h/rdma/":             "http://127.0.0.1:10879/rdma",
-		"--web.config.file=" + web:                       "https://127.0.0.1:10879/",
-		"--web.systemd-socket":                           "!the running exporter has its socket from systemd: give --url",
-		"--web.listen-address=127.0.0.1:0":               "!the running exporter listens at 127.0.0.1:0: give --url",
-		"check":                                          "!serves nothing",
-		"--help":                                         "!serves nothing",
-		"--web.max-requests=0":                           "!serves nothing",
+		"--web.listen-address localhost:9 --replay demo":      "http://localhost:9/",
+		"--web.route-prefix=rdma/":                            "http://127.0.0.1:10879/rdma",
+		"--web.external-url=https://h/rdma/":                  "http://127.0.0.1:10879/rdma",
+		"--web.config.file=" + web:                            "https://127.0.0.1:10879/",
+		"--web.systemd-socket":                                "!the running exporter has its socket from systemd: give --url",
+		"--web.listen-address=127.0.0.1:0":                    "!the running exporter listens at 127.0.0.1:0: give --url",
+		"fabric --fabric.device mlx5_0 --web.route-prefix=ib": "http://127.0.0.1:10880/ib",
+		"check":                "!serves nothing",
+		"--help":               "!serves nothing",
+		"--web.max-requests=0": "!serves nothing",
 	} {
-		s, err := served(strings.Fields(args))
+		s, _, err := served(strings.Fields(args))
 		if err != nil {
 			if want != "!serves nothing" {
 				t.Errorf("%s: %v", args, err)

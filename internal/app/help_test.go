@@ -12,7 +12,7 @@ import (
 
 // TestEachCommand runs something, is listed by --help, and its own help shows its flags and arguments before those of all commands.
 func TestEachCommand(t *testing.T) {
-	p := newProgram(nil)
+	p := newProgram(Outside{})
 	_, help, _ := command(t, "--help")
 	n := 0
 	for _, c := range p.Model().FlattenedCommands() {
@@ -75,7 +75,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 
 // TestCollectorsAreOn: the title of their group says so.
 func TestCollectorsAreOn(t *testing.T) {
-	for name, c := range newProgram(nil).config.chosen {
+	for name, c := range newProgram(Outside{}).config.chosen {
 		if !c.on {
 			t.Errorf("%s is off: say so in its help and in the title of the group", name)
 		}

@@ -72,6 +72,8 @@ var faulty = map[string][]string{
 	"miscabled":              {"warning RDMAPortMiscabled mlx5_0/1/enp24s0np0", "warning RDMAPortMiscabled mlx5_1/1/enp64s0np0"},
 	"firmware-health":        {"critical RDMADeviceFirmwareError mlx5_2"},
 	"link-errors":            {"warning RDMALinkErrors mlx5_0/1"},
+	"far-end-errors":         {"warning RDMALinkErrors mlx5_1/1"},
+	"sm-on-compute":          {"info RDMASubnetManagerOnComputeHost"},
 	"fec-uncorrectable":      {"warning RDMALinkErrors mlx5_1/1"},
 	"transmit-discards":      {"warning RDMATransmitDiscards mlx5_0/1"},
 	"plane-lost":             {"warning RDMAPlaneDegraded mlx5_1"},

@@ -4,7 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
-	"strings"
+	"net/http"
 	"sync"
 	"time"
 
@@ -40,17 +40,11 @@ type shown struct {
 
 // page wires the node's page.
 func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
-	links := []page.Link{
-		{Href: strings.TrimPrefix(s.metricsPath, "/"), Text: "Metrics"}, {Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"},
-	}
+	views := []page.Link{{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"}}
 	if d != nil {
-		links = append(links, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
+		views = append(views, page.Link{Href: "api/v1/findings", Text: "Findings as JSON"})
 	}
-	links = append(links, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
-	if s.pprof {
-		links = append(links, page.Link{Href: "debug/pprof/", Text: "Profiles"})
-	}
-	p, err := page.NewPage(links)
+	p, err := page.NewPage(s.links(views...))
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +53,11 @@ func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *da
 		host = name
 	}
 	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.describe(c), host: host, page: p}
-	return &web.Page{HTML: x.html, Node: x.node, Topology: x.topology, Static: page.Static(), Runbooks: runbooks.Files}, nil
+	return &web.Page{Views: map[string]web.View{
+		"{$}":             {ContentType: web.HTML, Write: x.html},
+		"api/v1/node":     {ContentType: web.JSON, Write: x.node},
+		"api/v1/topology": {ContentType: web.JSON, Write: x.topology},
+	}, Static: page.Static(), Runbooks: runbooks.Files}, nil
 }
 
 // picture is what is shown; nil before the first round of the rules has ended.
@@ -103,8 +101,8 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	return in, ctx.Err()
 }
 
-func (x *shown) html(ctx context.Context, w io.Writer) error {
-	in, err := x.input(ctx)
+func (x *shown) html(r *http.Request, w io.Writer) error {
+	in, err := x.input(r.Context())
 	if err != nil {
 		return err
 	}
@@ -112,16 +110,16 @@ func (x *shown) html(ctx context.Context, w io.Writer) error {
 	return x.page.Render(w, in, &n, page.Topology(in))
 }
 
-func (x *shown) node(ctx context.Context, w io.Writer) error {
-	in, err := x.input(ctx)
+func (x *shown) node(r *http.Request, w io.Writer) error {
+	in, err := x.input(r.Context())
 	if err != nil {
 		return err
 	}
 	return printJSON(w, page.New(in))
 }
 
-func (x *shown) topology(ctx context.Context, w io.Writer) error {
-	in, err := x.input(ctx)
+func (x *shown) topology(r *http.Request, w io.Writer) error {
+	in, err := x.input(r.Context())
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // phase is a host's own moment within an interval, always the same. Hosts that are started together, as a whole cluster is after an outage,
-// come to what they share, the Alertmanagers and the fabric, one after the other.
+// come to what they share, the Alertmanagers and the switches, one after the other.
 func phase(hostname string, interval time.Duration) time.Duration {
 	h := fnv.New64a()
 	h.Write([]byte(hostname))

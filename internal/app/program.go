@@ -28,9 +28,9 @@ const (
 )
 
 // CommandLine describes commands and flags, for the man page and the completions of shells.
-func CommandLine() *kingpin.ApplicationModel { return newProgram(nil).Model() }
+func CommandLine() *kingpin.ApplicationModel { return newProgram(Outside{}).Model() }
 
-func newProgram(open OpenMAD) *program {
+func newProgram(o Outside) *program {
 	p := &program{
 		Application: kingpin.New("rdma_exporter", "Health of RDMA fabrics (InfiniBand and RoCE) for Prometheus. Reads only, changes nothing."),
 		logs:        &promslog.Config{},
@@ -43,23 +43,28 @@ func newProgram(open OpenMAD) *program {
 	p.VersionFlag.Help("Show version, revision and what the program is built with.")
 	p.config.flags(p.Application)
 	promslogflag.AddFlags(p.Application, p.logs)
-	p.commands(open)
+	p.commands(o)
 	return p
 }
 
 // commands adds the commands, in the order in which a person meets them.
-func (p *program) commands(open OpenMAD) {
+func (p *program) commands(out Outside) {
 	c := &p.config
 
-	var s serveConfig
+	s := serveConfig{serve: out.Serve}
 	s.flags(p.add(p, serveCommand, "Serve metrics, judge the rules, send alerts (the default).", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
 		return runServe(ctx, c, &s, log)
 	}).Default())
 
-	f := fabricConfig{open: open}
+	f := fabricConfig{open: out.MAD}
 	f.flags(p.add(p, fabricCommand, "Serve metrics of a whole InfiniBand fabric, seen from a port of this host: one for each fabric.", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
 		return runFabric(ctx, c, &f, log)
 	}))
+
+	var fa acceptConfig
+	fa.flags(p.add(p, "fabric-accept", "After links or nodes of the fabric were taken away: make the running exporter in fabric mode forget them.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runFabricAccept(ctx, c, &fa, stdout)
+	}), "LINK", "links or nodes", "NODE/PORT, one end of a link that is gone; or NODE, a node that does not answer, with all its links. Names are those of the page, or GUIDs.", "All links that are gone.")
 
 	var k checkConfig
 	k.flags(p.add(p, "check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
@@ -89,7 +94,7 @@ func (p *program) commands(open OpenMAD) {
 	}))
 	ea.flags(p.add(expect, "accept", "After a planned change: make the running exporter forget what links of devices did before.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
 		return runExpectAccept(ctx, c, &ea, stdout)
-	}), "RDMA device.")
+	}), "DEVICE", "devices", "RDMA device.", "All that is remembered.")
 
 	var v listConfig
 	var va acceptConfig
@@ -99,7 +104,7 @@ func (p *program) commands(open OpenMAD) {
 	}))
 	va.flags(p.add(inventory, "accept", "After maintenance: make the running exporter forget devices that were taken away.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
 		return runInventoryAccept(ctx, c, &va, stdout)
-	}), "RDMA device, or its PCI address.")
+	}), "DEVICE", "devices", "RDMA device, or its PCI address.", "All that is remembered.")
 
 	var w captureConfig
 	w.flags(p.add(p, "capture", "Write everything that the collectors read on this host into one text archive.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {

@@ -53,6 +53,7 @@ type Detector struct {
 	trees   []tree // of the alerts
 	leaves  []leaf
 	metrics []metric // sorted by name
+	needed  int      // places of metrics in all trees
 }
 
 // New makes a detector. A metric that is not among metrics is never there.
@@ -66,15 +67,17 @@ func New(alerts []Alert, metrics []Metric) *Detector {
 func (d *Detector) Judge(r Round) Report {
 	l := look{Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)), known: make([]bool, len(d.leaves))}
 	var out Report
+	names := make([]string, 0, d.needed) // those of all gaps
 	for i := range d.trees {
 		switch v := l.tree(&d.trees[i]); v.state {
 		case stateIdle:
 			out.Idle = append(out.Idle, d.alerts[i].Name)
 		case stateBlind:
-			g := Gap{Alert: d.alerts[i].Name, Reason: v.reason, Partly: v.partly}
+			g := Gap{Alert: d.alerts[i].Name, Reason: v.reason, Partly: v.partly, Metrics: names[len(names):]}
 			l.explain(&d.trees[i], &g)
 			slices.Sort(g.Metrics)
-			g.Metrics = slices.Compact(g.Metrics)
+			g.Metrics = slices.Clip(slices.Compact(g.Metrics))
+			names = names[:len(names)+len(g.Metrics)]
 			out.Gaps = append(out.Gaps, g)
 		}
 	}

@@ -89,6 +89,7 @@ func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
 	t := tree{leaf: -1}
 	if n.Metric != "" {
 		t.leaf = d.leaf(d.index(n.Metric), descs[n.Metric], n.Labels)
+		d.needed++
 	}
 	for _, part := range n.All {
 		t.all = append(t.all, d.tree(part, descs))

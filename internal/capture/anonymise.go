@@ -28,7 +28,9 @@ func Anonymise(a *Archive, cabled ...string) {
 		p.host = regexp.MustCompile(`\b(?:` + regexp.QuoteMeta(name) + "|" + regexp.QuoteMeta(short) + `)\b`)
 	}
 	p.collect(a)
-	a.Meta.Hostname, a.Meta.Anonymised = p.content(a.Meta.Hostname), true
+	if a.Meta.Anonymised = true; a.Meta.Hostname != "" {
+		a.Meta.Hostname = HostPseudonym
+	}
 	for i := range a.Rounds {
 		for j := range a.Rounds[i].Entries {
 			e := &a.Rounds[i].Entries[j]

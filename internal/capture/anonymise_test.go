@@ -317,6 +317,7 @@ b49691c7a158
 }
 
 func FuzzAnonymise(f *testing.F) {
+	f.Add([]byte(strings.Replace(header, `"gpu-1"`, `"-"`, 1) + "-- sys/a --\n0-00\n"))
 	f.Add([]byte(header + "-- sys/mac --\na0:88:c2:3c:4e:10\n-- nvml/gpu/0 --\nuuid: GPU-1\n-- proc/7/process --\ncommand: x\n-- sys/d/vpd @base64 --\nggA=\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		a, err := Parse(data)

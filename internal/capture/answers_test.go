@@ -151,7 +151,21 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("speed: 400000\nlanes: 4\nRNR sent: 5\n"))
 	f.Add([]byte("pci/0000:18:00.0/fw: state=0 errors=2 recoveries=0\npci/0000:18:00.0/65535/tx: state=1\n"))
 	f.Add([]byte("4711: contexts=2 regions=212 bytes=868220928\n"))
+	f.Add([]byte("symbol_error: 12\nport_xmit_data: 4711\nwide: 1\n"))
+	f.Add([]byte("state: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:c0de\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if stats, err := decodeStats("x", data, nil); err == nil {
+			c := countersOf(stats)
+			stats, err := decodeStats("x", encodeCounters(c), nil)
+			if again := countersOf(stats); err != nil || again.Wide != c.Wide || !slices.Equal(again.Stats, c.Stats) {
+				t.Errorf("%+v became %+v, %v", c, again, err)
+			}
+		}
+		if m, err := decodeManager("x", data); err == nil {
+			if again, err := decodeManager("x", encodeManager(m)); err != nil || !reflect.DeepEqual(again, m) {
+				t.Errorf("%+v became %+v, %v", m, again, err)
+			}
+		}
 		if a, err := decodeHolders("x", data); err == nil {
 			if again, err := decodeHolders("x", encodeHolders(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Errorf("%+v became %+v, %v", a, again, err)

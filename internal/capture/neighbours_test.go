@@ -64,8 +64,8 @@ func TestLinkAnswers(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	for _, l := range []host.IBLink{
 		{},
-		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f)},
-		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), FarWidths: n(2), FarSpeeds: n(0), FarType: n(2), FarPort: n(31), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "MF0;ib-leaf-1:MQM9700/U1"},
+		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), SMLID: n(1)},
+		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), FarWidths: n(2), FarSpeeds: n(0), FarType: n(2), FarPort: n(31), FarLID: n(5), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "MF0;ib-leaf-1:MQM9700/U1"},
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "a: b%\n-- c --\x00\xff"},
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de"},
 	} {

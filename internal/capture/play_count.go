@@ -21,11 +21,15 @@ func notCounter(p string) bool {
 }
 
 // countedAnswer are the answers whose lines are counters.
-var countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$`)
+var countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/agent/`)
 
 func (p *Player) count(e Entry) {
 	if isGPU(e.Path) {
 		p.countGPU(e)
+		return
+	}
+	if isManager(e.Path) {
+		p.countManager(e)
 		return
 	}
 	if !counterPath.MatchString(e.Path) || notCounter(e.Path) {

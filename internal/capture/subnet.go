@@ -14,16 +14,21 @@ func subnetPath(device string, port int) string {
 	return fmt.Sprintf("subnet/%s/%d/link", device, port)
 }
 
-func isSubnet(name string) bool { return strings.HasPrefix(name, "subnet/") }
+// isSubnet says whether a path is that of both ends of a link.
+func isSubnet(name string) bool {
+	return strings.HasPrefix(name, "subnet/") && strings.HasSuffix(name, "/link")
+}
 
 func linkFields(l *host.IBLink) []field {
 	return []field{
 		{"own_widths", &l.OwnWidths, true},
 		{"own_speeds", &l.OwnSpeeds, true},
+		{"sm_lid", &l.SMLID, false},
 		{"far_widths", &l.FarWidths, true},
 		{"far_speeds", &l.FarSpeeds, true},
 		{"far_type", &l.FarType, false},
 		{"far_port", &l.FarPort, false},
+		{"far_lid", &l.FarLID, false},
 	}
 }
 

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"rdma_exporter/internal/mad"
@@ -46,7 +47,7 @@ func (s *sweep) counters(ctx context.Context) {
 			s.f.Unanswered[AskCounters]++
 			continue
 		}
-		s.f.port(ends[i]).Counters = c
+		s.f.Port(ends[i]).Counters = c
 	}
 }
 
@@ -57,6 +58,34 @@ func (s *sweep) counted(n *Node, e End) bool {
 		return false
 	}
 	return p.Info.Up() || s.o.Also != nil && s.o.Also(e)
+}
+
+// speeds asks ports whose link shows as QDR whether it is one of FDR10. A node that refuses is asked again in a full sweep.
+func (s *sweep) speeds(ctx context.Context) {
+	var ends []End
+	for _, guid := range sortedNodes(s.f.Nodes) {
+		n := s.f.Nodes[guid]
+		for number, p := range n.Ports {
+			if n.vendor && number > 0 && p.Info.MayBeFDR10() {
+				ends = append(ends, End{guid, number})
+			}
+		}
+	}
+	refused := make([]bool, len(ends))
+	parallel(len(ends), func(i int) {
+		n := s.f.Nodes[ends[i].GUID]
+		m, err := s.client.MellanoxPort(ctx, n.route, ends[i].Port)
+		if err == nil {
+			n.Ports[ends[i].Port].Info.Add(m)
+		}
+		var status mad.StatusError
+		refused[i] = errors.As(err, &status)
+	})
+	for i, e := range ends {
+		if refused[i] {
+			s.f.Nodes[e.GUID].vendor = false
+		}
+	}
 }
 
 // managers asks the subnet manager that the own port was set up by, and all ports that say there is one.

@@ -70,6 +70,7 @@ type Node struct {
 
 	route       mad.Route
 	changed     bool // SwitchInfo: a port has changed
+	vendor      bool // its ports may be asked for the vendor's attribute
 	performance *mad.PerformanceInfo
 }
 
@@ -89,8 +90,8 @@ func newFabric(at time.Time) *Fabric {
 	return &Fabric{At: at, Nodes: map[GUID]*Node{}, Links: map[End]End{}, Unanswered: map[Question]int{}}
 }
 
-// port is nil where it has not answered.
-func (f *Fabric) port(e End) *Port {
+// Port is nil where it has not answered.
+func (f *Fabric) Port(e End) *Port {
 	if n := f.Nodes[e.GUID]; n != nil {
 		return n.Ports[e.Port]
 	}
@@ -110,24 +111,52 @@ func (n *Node) lid(port int) uint16 {
 	return 0
 }
 
-// link says what both ends of a link support, and what both have enabled; false where one has not answered.
-func (f *Fabric) link(e End) (supported, enabled mad.Link, ok bool) {
-	a, b := f.port(e), f.port(f.Links[e])
+// Start is the port that the sweep has looked from.
+func (f *Fabric) Start() End { return f.start }
+
+// Common says what both ends of a link support, and what of it both have enabled; false where one has not answered.
+func (f *Fabric) Common(e End) (supported, enabled mad.Link, ok bool) {
+	a, b := f.Port(e), f.Port(f.Links[e])
 	if a == nil || b == nil || !a.Info.Up() {
 		return mad.Link{}, mad.Link{}, false
 	}
-	return a.Info.Supported.And(b.Info.Supported), a.Info.Enabled.And(b.Info.Enabled), true
+	supported = a.Info.Supported.And(b.Info.Supported)
+	return supported, a.Info.Enabled.And(b.Info.Enabled).And(supported), true
 }
 
-// differs says whether one end of a link is set lower than the other, while both could do more.
-func (f *Fabric) differs(e End) bool {
-	supported, enabled, ok := f.link(e)
+// Differs says whether one end of a link is set lower than the other, while both could do more.
+func (f *Fabric) Differs(e End) bool {
+	supported, enabled, ok := f.Common(e)
 	if !ok {
 		return false
 	}
-	a, b := f.port(e).Info.Enabled, f.port(f.Links[e]).Info.Enabled
+	a, b := f.Port(e).Info.Enabled, f.Port(f.Links[e]).Info.Enabled
 	either := mad.Link{Widths: a.Widths | b.Widths, Speeds: a.Speeds | b.Speeds}.And(supported)
 	return either.Widths.Lanes() > enabled.Widths.Lanes() || either.Speeds.LaneRate() > enabled.Speeds.LaneRate()
+}
+
+// FDR10 says whether a link is one of FDR10; not told of links that are not and where one end has it not enabled.
+func (f *Fabric) FDR10(e End) (is, told bool) {
+	_, enabled, ok := f.Common(e)
+	if !ok {
+		return false, false
+	}
+	active := f.Port(e).Info.Active.Speeds
+	is = active&mad.FDR10 != 0
+	return is, is || enabled.Speeds&mad.FDR10 != 0 && active == mad.QDR
+}
+
+// Degraded says whether a link does less than both ends have enabled: fewer lanes, a lower rate, or QDR in the place of FDR10.
+func (f *Fabric) Degraded(e End) bool {
+	_, enabled, ok := f.Common(e)
+	if !ok {
+		return false
+	}
+	if is, told := f.FDR10(e); told && !is {
+		return true
+	}
+	active := f.Port(e).Info.Active
+	return active.Rate() > 0 && active.Rate() < enabled.Rate() || active.Widths != 0 && active.Widths.Lanes() < enabled.Widths.Lanes()
 }
 
 func sortedNodes[T any](m map[GUID]T) []GUID { return slices.Sorted(maps.Keys(m)) }

@@ -27,6 +27,8 @@ type device struct {
 	changed bool
 	silent  bool
 	wide    bool // counters of 64 bits
+	vendor  bool // Mellanox
+	refuses bool // the vendor's attribute
 	manager byte // state of a subnet manager; 0 none
 }
 
@@ -38,6 +40,7 @@ type plug struct {
 	active  byte
 	downed  byte // LinkDownedCounter
 	mute    bool // no counters
+	fdr10   byte // 1: enabled, 2: active
 }
 
 const smLID = 9
@@ -132,12 +135,22 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 			data[3] = switchPorts
 		}
 		binary.BigEndian.PutUint64(data[12:], uint64(at.GUID))
+		if n.vendor {
+			binary.BigEndian.PutUint16(data[38:], 0x02c9)
+		}
 	case 0x12:
 		if n.changed {
 			data[11] = 4
 		}
 	case 0x15:
 		s.portInfo(data, n, modifier)
+	case 0xff90:
+		if n.refuses {
+			a.MAD[5] = 3 << 2 // attribute not supported
+		}
+		if p := n.ports[modifier]; p != nil {
+			data[7], data[11], data[15] = 1, p.fdr10&1, p.fdr10>>1
+		}
 	case 0x20:
 		if n.manager == 0 {
 			return nil

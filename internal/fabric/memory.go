@@ -31,7 +31,7 @@ type KnownLink struct {
 	Seen time.Time `json:"seen"` // last
 }
 
-// Memory is what is known of a fabric. It belongs to one goroutine.
+// Memory is what is known of a fabric. It is not safe for concurrent use: Monitor takes turns.
 type Memory struct {
 	nodes map[GUID]KnownNode
 	links map[End]KnownLink // from both ends
@@ -132,7 +132,7 @@ func (m *Memory) missing(f *Fabric) (out []End) {
 }
 
 func (m *Memory) gone(f *Fabric, e, to End) bool {
-	p := f.port(e)
+	p := f.Port(e)
 	now, linked := f.Links[e]
 	return p != nil && (!p.Info.Up() || linked && now != to)
 }

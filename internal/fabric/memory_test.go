@@ -3,10 +3,13 @@ package fabric
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/internal/mad"
 )
 
 // names are those of ends, "1/3".
@@ -87,6 +90,34 @@ func TestForget(t *testing.T) {
 		}
 		if n := len(m.Data().Nodes); n != 8 {
 			t.Errorf("%d nodes", n)
+		}
+	})
+}
+
+// FuzzMemory puts any file where the memory is kept: what is made of it can be kept again, and each link has one place.
+func FuzzMemory(f *testing.F) {
+	a, b := End{GUID: 1, Port: 1}, End{GUID: 2, Port: 9}
+	whole, err := json.Marshal(Data{Nodes: []KnownNode{{GUID: 1, Description: "h"}, {GUID: 2, Type: mad.Switch}}, Links: []KnownLink{{A: a, B: b}, {A: b, B: a}, {A: a, B: a}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"nodes":[{"guid":"x"}]}`))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		var d Data
+		if json.Unmarshal(file, &d) != nil {
+			return
+		}
+		once := NewMemory(d).Data()
+		if again := NewMemory(once).Data(); !reflect.DeepEqual(once, again) {
+			t.Errorf("%+v became %+v", once, again)
+		}
+		used := map[End]bool{}
+		for _, l := range once.Links {
+			if used[l.A] || used[l.B] {
+				t.Errorf("two links at a port: %+v", once.Links)
+			}
+			used[l.A], used[l.B] = true, true
 		}
 	})
 }

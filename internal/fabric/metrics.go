@@ -36,8 +36,9 @@ var (
 
 	state     = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical  = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
-	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link; absent while it is down. A link at FDR10 shows as QDR.")
+	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link; absent while it is down. A link at FDR10 has that of QDR, as the kernel counts.")
 	width     = ofPort("width_lanes", "lanes", fromPort, "Lanes of the link; absent while it is down.")
+	fdr10     = ofPort("fdr10", "", "ExtendedPortInfo of Mellanox", "1 for a link at FDR10; 0 for one at QDR whose both ends have FDR10 enabled; absent for others.")
 	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends have enabled and support: what the link ought to have. What the cable can is not known.")
 	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Most lanes that both ends have enabled and support.")
 	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
@@ -47,6 +48,7 @@ var (
 	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by their state.", "state")
 	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")
 	smRank    = desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node: the highest becomes the master, of equals that of the lowest GUID.", "node_guid")
+	smActs    = desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node, which rises while it works.", "node_guid")
 	unanswers = desc("unanswered", exposition.Gauge, "", "time-outs", "What the last sweep has asked for without an answer: node, behind a port with a link; port, of a node that answers; counters, of a port; subnet_manager, at a port that names one.", "request")
 
 	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep has reached.", "node_type")
@@ -58,7 +60,7 @@ var (
 	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Of them without an answer.")
 )
 
-// countedBy are the metrics of the counters, with their scale to the unit.
+// countedBy are the metrics of the counters, with their scale to the unit. Those of packets have none.
 var countedBy = [mad.NumCounters]struct {
 	desc  *exposition.Desc
 	scale float64
@@ -83,11 +85,13 @@ var countedBy = [mad.NumCounters]struct {
 // Descs are all metrics of a fabric.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
-		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, enRate, enWidth, supRate, supWidth, differing,
-		managers, smState, smRank, unanswers, nodes, links, began, took, failed, sent, timeouts,
+		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
+		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, failed, sent, timeouts,
 	}
 	for _, c := range countedBy {
-		out = append(out, c.desc)
+		if c.desc != nil {
+			out = append(out, c.desc)
+		}
 	}
 	return out
 }
@@ -195,16 +199,18 @@ func (s *emitter) port(n *Node, e End) {
 	}
 	s.positive(rate, p.Info.Active.Rate(), guid, number)
 	s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
-	supported, enabled, ok := s.f.link(e)
+	supported, enabled, ok := s.f.Common(e)
 	if !ok {
 		return
 	}
-	enabled = enabled.And(supported)
+	if is, told := s.f.FDR10(e); told {
+		s.Emit(fdr10, map[bool]float64{true: 1}[is], guid, number)
+	}
 	s.positive(enRate, enabled.Rate(), guid, number)
 	s.positive(enWidth, float64(enabled.Widths.Lanes()), guid, number)
 	s.positive(supRate, supported.Rate(), guid, number)
 	s.positive(supWidth, float64(supported.Widths.Lanes()), guid, number)
-	if s.f.differs(e) {
+	if s.f.Differs(e) {
 		s.Emit(differing, 1, guid, number)
 	}
 }
@@ -221,7 +227,7 @@ func (s *emitter) counters(p *Port, guid, number string) {
 		return
 	}
 	for k, c := range countedBy {
-		if v, ok := p.Counters.Get(mad.Counter(k)); ok {
+		if v, ok := p.Counters.Get(mad.Counter(k)); ok && c.desc != nil {
 			s.Emit(c.desc, float64(v)*c.scale, guid, number)
 		}
 	}
@@ -241,6 +247,7 @@ func (s *emitter) subnetManagers() {
 		if m.Node != 0 {
 			s.Emit(smState, float64(m.Info.State), m.Node.String())
 			s.Emit(smRank, float64(m.Info.Priority), m.Node.String())
+			s.Emit(smActs, float64(m.Info.Activity), m.Node.String())
 		}
 	}
 }

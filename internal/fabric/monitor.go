@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -10,13 +11,12 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Monitor sweeps at intervals, and keeps the metrics of what it has found last.
+// Monitor sweeps again and again, and keeps the metrics of what it has found last.
 type Monitor struct {
 	// Open opens the own port: before the first sweep, and again after one that failed.
 	Open     func() (mad.Transport, error)
 	Client   mad.Options
 	Adapters bool          // Options.Adapters
-	Interval time.Duration // between the beginnings of sweeps
 	Full     time.Duration // between those that take nothing from the one before
 	Forget   time.Duration // after which a node or a link that is gone is forgotten
 	Memory   *Memory
@@ -24,51 +24,49 @@ type Monitor struct {
 	Save   func(Data) error
 	Logger *slog.Logger
 
+	turn   sync.Mutex // of a sweep, or of what is accepted
 	client *mad.Client
 	last   *Fabric // nil after a failure
 	full   time.Time
 	began  time.Time // of the last sweep that did not fail
-	failed bool
+	failed error     // of the last sweep
 	unkept bool      // Save has failed
 	before mad.Stats // of clients that are closed
+
+	readings readings
+	picture  Picture // the next one
 
 	mu       sync.Mutex
 	sink     *exposition.Sink
 	families []exposition.Family
+	shown    *Picture
 }
 
-// Run sweeps until ctx ends. It calls swept after the first sweep, whatever came of it.
-func (m *Monitor) Run(ctx context.Context, swept func()) {
-	defer m.drop()
+// Run sweeps whenever beat says, until that returns. beat belongs to whoever knows when others sweep.
+func (m *Monitor) Run(ctx context.Context, beat func(sweep func())) {
+	defer func() {
+		m.turn.Lock()
+		defer m.turn.Unlock()
+		m.drop()
+	}()
 	m.publish()
-	tick := time.NewTicker(m.Interval)
-	defer tick.Stop()
-	for {
-		m.round(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		swept()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	beat(func() { m.round(ctx) })
 }
 
 func (m *Monitor) round(ctx context.Context) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
 	err := m.sweep(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	switch {
-	case err != nil && !m.failed:
+	case err != nil && m.failed == nil:
 		m.Logger.Error("cannot look at the fabric", "err", err)
-	case err == nil && m.failed:
+	case err == nil && m.failed != nil:
 		m.Logger.Info("can look at the fabric again")
 	}
-	m.failed = err != nil
+	m.failed = err
 	if err != nil {
 		m.last = nil
 		m.drop()
@@ -99,7 +97,28 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	if m.Memory.Note(f, f.At.Add(-m.Forget)) || m.unkept || f.Full {
 		m.save()
 	}
+	m.picture.Fabric = f
+	m.picture.Risen, m.picture.Since = m.readings.note(f)
 	return nil
+}
+
+// ErrNotKept is the error of what was accepted and cannot be kept for the next run.
+var ErrNotKept = errors.New("forgotten until the exporter ends only")
+
+// Accept forgets links and nodes that are gone, by their names, or all, and says what that was. It waits for the sweep in progress.
+func (m *Monitor) Accept(names []string, all bool) ([]string, error) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	forgotten, err := m.Memory.accept(m.last, names, all)
+	if err != nil {
+		return nil, err
+	}
+	m.save()
+	m.publish()
+	if m.unkept {
+		return forgotten, ErrNotKept
+	}
+	return forgotten, nil
 }
 
 // save logs a lasting failure when it starts and when it ends.
@@ -131,7 +150,7 @@ func (m *Monitor) drop() {
 	m.client = nil
 }
 
-// publish makes the metrics.
+// publish makes the metrics and the picture.
 func (m *Monitor) publish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -151,12 +170,28 @@ func (m *Monitor) publish() {
 	if !m.began.IsZero() {
 		m.sink.Emit(began, float64(m.began.UnixMilli())/1000)
 	}
-	if m.failed {
+	if m.failed != nil {
 		m.sink.Emit(failed, 1)
 	} else if !m.began.IsZero() {
 		m.sink.Emit(failed, 0)
 	}
 	m.families = exposition.Merge(m.sink.End())
+	m.picture.Failed, m.picture.Known, m.picture.Stats = m.failed, m.Memory.Data(), stats
+	if m.last != nil {
+		m.picture.Missing = m.Memory.missing(m.last)
+	}
+	shown := m.picture
+	m.shown = &shown
+}
+
+// Picture is of the last sweep; what was found last where that has failed.
+func (m *Monitor) Picture() *Picture {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.shown == nil {
+		return &Picture{}
+	}
+	return m.shown
 }
 
 // Families are the metrics as of the last sweep.

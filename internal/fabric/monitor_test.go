@@ -21,13 +21,21 @@ var update = flag.Bool("update", false, "write goldens again")
 
 func (m *Monitor) text() string { return string(exposition.AppendText(nil, m.Families())) }
 
-// start runs a monitor until the test ends, and returns when the first sweep has ended.
+// start runs a monitor, a sweep a minute, until the test ends, and returns when the first one has ended.
 func start(t *testing.T, m *Monitor) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		m.Run(ctx, func() {})
+		m.Run(ctx, func(sweep func()) {
+			for tick := time.Tick(time.Minute); ctx.Err() == nil; {
+				sweep()
+				select {
+				case <-tick:
+				case <-ctx.Done():
+				}
+			}
+		})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -38,7 +46,7 @@ func start(t *testing.T, m *Monitor) {
 
 func (s *subnet) monitor() *Monitor {
 	return &Monitor{
-		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Interval: time.Minute, Full: 10 * time.Minute,
+		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Full: 10 * time.Minute,
 		Forget: time.Hour, Memory: NewMemory(Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
 }
@@ -48,6 +56,9 @@ func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
 		s.nodes[3].wide = true
+		s.nodes[2].vendor, s.nodes[3].vendor, s.nodes[4].vendor = true, true, true
+		s.nodes[2].ports[4].fdr10, s.nodes[4].ports[2].fdr10 = 3, 3
+		s.nodes[2].ports[3].fdr10, s.nodes[3].ports[2].fdr10 = 1, 1
 		m := s.monitor()
 		start(t, m)
 		s.mu.Lock()

@@ -82,6 +82,7 @@ func (s *sweep) run(ctx context.Context) error {
 		level = s.explore(ctx, level)
 	}
 	s.prune()
+	s.speeds(ctx)
 	s.counters(ctx)
 	s.managers(ctx)
 	if err := ctx.Err(); err != nil {
@@ -172,11 +173,11 @@ func (s *sweep) acquaintance(v *visit) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.Description, n.NumPorts, n.performance = before.Type, before.Description, before.NumPorts, before.performance
+			n.Type, n.Description, n.NumPorts, n.performance, n.vendor = before.Type, before.Description, before.NumPorts, before.performance, before.vendor
 		}
 	}
 	if v.info != nil {
-		n.Type, n.NumPorts = v.info.Type, v.info.Ports
+		n.Type, n.NumPorts, n.vendor = v.info.Type, v.info.Ports, v.info.TellsFDR10()
 	}
 	return n
 }
@@ -242,8 +243,8 @@ func (s *sweep) remembered(from End) (End, bool) {
 		return End{}, false
 	}
 	to, ok := s.known.Links[from]
-	before := s.known.port(from)
-	return to, ok && before != nil && before.Info.Up() && s.known.port(to) != nil
+	before := s.known.Port(from)
+	return to, ok && before != nil && before.Info.Up() && s.known.Port(to) != nil
 }
 
 // prune leaves links out behind which nobody has answered: it is not known any more where they lead.
@@ -312,7 +313,7 @@ func (s *sweep) confirm(ctx context.Context) error {
 
 // wasDown says whether LinkDownedCounter has moved since the sweep before.
 func (s *sweep) wasDown(e End) bool {
-	a, b := s.known.port(e), s.f.port(e)
+	a, b := s.known.Port(e), s.f.Port(e)
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {
 		return false
 	}
@@ -323,6 +324,6 @@ func (s *sweep) wasDown(e End) bool {
 
 // isOther says whether a port has another LID than it had: it may be another one in its place.
 func (s *sweep) isOther(e End) bool {
-	a, b := s.known.port(e), s.f.port(e)
+	a, b := s.known.Port(e), s.f.Port(e)
 	return a != nil && b != nil && a.Info.LID != b.Info.LID
 }

@@ -163,10 +163,46 @@ func TestLink(t *testing.T) {
 			f.Nodes[2] = &Node{Ports: map[int]*Port{1: {Info: up}}}
 		}
 		for _, e := range []End{a, b} {
-			_, enabled, ok := f.link(e)
-			if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.differs(e) != tt.differs || ok != tt.known {
-				t.Errorf("%s: %v Gb/s over %d lanes, %v %v", tt.name, rate, enabled.Widths.Lanes(), f.differs(e), ok)
+			_, enabled, ok := f.Common(e)
+			if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.Differs(e) != tt.differs || ok != tt.known {
+				t.Errorf("%s: %v Gb/s over %d lanes, %v %v", tt.name, rate, enabled.Widths.Lanes(), f.Differs(e), ok)
 			}
 		}
+	}
+}
+
+// TestFDR10: nodes of the vendor are asked whether their links at QDR are of FDR10, in each sweep; one that refuses once in a full one.
+func TestFDR10(t *testing.T) {
+	s := leaves()
+	s.nodes[1].vendor, s.nodes[3].vendor = true, true
+	s.nodes[4].vendor, s.nodes[4].refuses = true, true
+	s.nodes[1].ports[3].fdr10, s.nodes[3].ports[1].fdr10 = 3, 3
+	s.nodes[1].ports[1].fdr10 = 3 // at one end alone
+	asked := func() int { return s.asked[mad.ClassSubnetDirected<<8|0xff90] }
+	f := s.look(t, nil, Options{})
+	for e, want := range map[End]string{{1, 3}: "FDR10", {3, 1}: "FDR10", {1, 4}: "QDR", {4, 1}: "QDR", {2, 3}: "QDR", {11, 1}: "QDR"} {
+		if got := f.Port(e).Info.Active.Speeds.Name(); got != want {
+			t.Errorf("%v: %s, want %s", e, got, want)
+		}
+	}
+	for e, want := range map[End][2]bool{{1, 3}: {true, true}, {3, 1}: {true, true}, {1, 4}: {}, {2, 3}: {}} {
+		if is, told := f.FDR10(e); is != want[0] || told != want[1] || f.Degraded(e) {
+			t.Errorf("%v: %v %v", e, is, told)
+		}
+	}
+	if n := asked(); n != 9 {
+		t.Errorf("asks %d times, want each port of three switches with a link", n)
+	}
+	s.nodes[1].ports[3].fdr10, s.nodes[3].ports[1].fdr10 = 1, 1
+	f = s.look(t, f, Options{})
+	if is, told := f.FDR10(End{1, 3}); is || !told || !f.Degraded(End{1, 3}) {
+		t.Errorf("QDR in the place of FDR10: %v %v", is, told)
+	}
+	if n := asked(); n != 7 {
+		t.Errorf("asks %d times again, want all but who has refused", n)
+	}
+	s.look(t, nil, Options{})
+	if n := asked(); n != 9 {
+		t.Errorf("asks %d times in a full sweep", n)
 	}
 }

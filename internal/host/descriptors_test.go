@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -219,5 +220,13 @@ func TestCloseReleasesAll(t *testing.T) {
 	}
 	if _, err := l.Files.List("sys/d"); err == nil {
 		t.Error("a closed door lists")
+	}
+}
+
+func TestDescriptorsOf(t *testing.T) {
+	for limit, want := range map[uint64]int{0: 0, 256: 128, 1024: 512, 4096: 3072, 20000: 16384, 1 << 20: 16384, math.MaxUint64: 16384} {
+		if got := descriptorsOf(limit); got != want {
+			t.Errorf("of %d: %d, want %d", limit, got, want)
+		}
 	}
 }

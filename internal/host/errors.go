@@ -48,6 +48,7 @@ const (
 	Stuck       Reason = "stuck"       // the read has not returned
 	BackedOff   Reason = "back_off"    // not asked, because an earlier request was slow
 	Malformed   Reason = "malformed"   // the content has no meaning
+	Panic       Reason = "panic"       // a fault of the exporter, which Guard has stopped
 	IO          Reason = "io"          // EIO and all the rest
 )
 
@@ -57,6 +58,7 @@ func ReasonOf(err error) Reason {
 		err    error
 		reason Reason
 	}{
+		{ErrPanic, Panic},
 		{ErrStuck, Stuck},
 		{ErrBackOff, BackedOff},
 		{context.DeadlineExceeded, Stuck},

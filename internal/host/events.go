@@ -140,20 +140,26 @@ const ownNetdevs = "/proc/self/net/dev"
 func sameNetwork(files Files) error {
 	var differ []string
 	for range 3 {
-		own, err := os.ReadFile(ownNetdevs)
-		if err != nil {
-			return err
-		}
-		shown, err := files.List("sys/class/net")
+		own, shown, err := netdevsOf(files, ownNetdevs)
 		if err != nil {
 			return err
 		}
 		shown = slices.DeleteFunc(slices.Clone(shown), func(n string) bool { return n == "bonding_masters" })
-		if differ = differences(parseNetdevs(own), shown); len(differ) == 0 {
+		if differ = differences(own, shown); len(differ) == 0 {
 			return nil
 		}
 	}
 	return fmt.Errorf("%w: %s is in one of %s and sys/class/net only: run the exporter in the network namespace of the host", syscall.EXDEV, differ[0], ownNetdevs)
+}
+
+// netdevsOf are the interfaces that the file own lists, and those that the sys tree shows.
+func netdevsOf(files Files, own string) (listed, shown []string, err error) {
+	text, err := os.ReadFile(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown, err = files.List("sys/class/net")
+	return parseNetdevs(text), shown, err
 }
 
 // differences are the names that are in one list only.

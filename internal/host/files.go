@@ -79,13 +79,18 @@ func openTree(p Paths) (*tree, error) {
 	return t, nil
 }
 
-// maxDescriptors leaves half of what the process may open to sockets and connections.
 func maxDescriptors() int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
 		return 256
 	}
-	return int(min(l.Cur/2, 16384))
+	return descriptorsOf(l.Cur)
+}
+
+// descriptorsOf leaves 1,024 of what the process may open to sockets and to all else, half of it where it has fewer than twice that. Each file
+// of sysfs that stays open has a page of the kernel's memory (seq_file), so that there is an end to it: 64 MiB.
+func descriptorsOf(limit uint64) int {
+	return int(min(limit-min(limit/2, 1024), 16384))
 }
 
 func (t *tree) close() error {

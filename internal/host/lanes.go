@@ -41,7 +41,7 @@ func (l *Lanes) Enter(name string) (leave func(), err error) {
 }
 
 // Do runs f in a lane that several take in turn, and waits for it until ctx ends. The error wraps ErrStuck if f did not
-// return in time, or was not started because another is still inside. What a late f produces must not be looked at.
+// return in time, or was not started because another is still inside, and ErrPanic if it panicked. What f produces must not be looked at then.
 func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	ln := l.get(name)
 	select {
@@ -56,6 +56,7 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 		}
 	}
 	done := make(chan struct{})
+	var fault error
 	go func() {
 		defer func() {
 			ln.mu.Lock()
@@ -68,18 +69,18 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 			ln.mu.Unlock()
 			ln.turn <- struct{}{}
 		}()
-		f()
+		fault = Guard(func() error { f(); return nil })
 	}()
 	select {
 	case <-done:
-		return nil
+		return fault
 	case <-ctx.Done():
 	}
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	select {
 	case <-done: // both were ready: it is not stuck
-		return nil
+		return fault
 	default:
 		close(ln.late)
 		return fmt.Errorf("%s: %w: no answer in time", name, ErrStuck)

@@ -30,10 +30,11 @@ func OpenLive(p Paths) (*Live, error) {
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.rdma.leader = t.leader
-		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, l.eth, &devlinkClient{}, dcbClient{}
+		here := &network{files: t, own: ownNetdevs}
+		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}}, dcbHere{here, dcbClient{}}
 		l.Events, l.LLDP = NewEvents(t, EventBuffer), NewLLDP(t)
-		l.Subnet = NewSubnet(func(device string, port int) (mad.Transport, error) {
-			u, _, err := openMAD(t, device, port)
+		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
+			u, _, err := openMAD(t, device, port, classes...)
 			return u, err
 		})
 		l.GPUs = newNVMLDoor(newNVML, nvidiactl)

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -144,6 +145,14 @@ func (s Source) Guarded() bool {
 
 // Needs says what would permit this process to read the source.
 func (s Source) Needs() string { return sources[s].needs }
+
+// NeedsAfter is what lets it be read after this error.
+func (s Source) NeedsAfter(err error) string {
+	if errors.Is(err, ErrOtherNetwork) {
+		return hostNetwork
+	}
+	return s.Needs()
+}
 
 // Meter counts what was asked of the kernel, and the wall time inside it. A nil meter counts nothing.
 type Meter struct {

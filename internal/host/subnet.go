@@ -11,20 +11,27 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Subnet asks the ends of InfiniBand links, a directed hop away at most.
+// Subnet asks over an InfiniBand port by management datagrams, all of them Get, through the port's umad, which is root's.
 type Subnet interface {
-	// Ends asks both ends of a port's link for attributes of subnet management (IBA 14.2.5): four datagrams, all of them Get, through the
-	// port's umad, which is root's. Of a link that is down the far end is not there, which is no error.
+	// Ends asks both ends of a port's link for attributes of subnet management (IBA 14.2.5), a directed hop away at most: four datagrams,
+	// and one more of a switch. Of a link that is down the far end is not there, which is no error.
 	Ends(ctx context.Context, device string, port int) (IBLink, error)
+	// Counters asks an agent of performance management (IBA 16.1): one datagram where it has all in 64 bits, else two, and the first time
+	// one more.
+	Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error)
+	// Manager asks the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
+	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
 }
 
 // IBLink is what the ends of a link say; nil or empty where there is no far end. Widths and speeds are sets as mad.Widths and mad.Speeds
 // have them.
 type IBLink struct {
 	OwnWidths, OwnSpeeds *uint64 // enabled: PortInfo of the own port
+	SMLID                *uint64 // of the master subnet manager, PortInfo of the own port
 	FarWidths, FarSpeeds *uint64 // enabled: PortInfo of the far one
 	FarType              *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
 	FarPort              *uint64 // NodeInfo.LocalPortNum
+	FarLID               *uint64 // PortInfo.LID, of a switch that of its port 0
 	FarGUID              string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
 	FarDescription       string  // NodeDescription
 }
@@ -57,16 +64,19 @@ const subnetTimeout = 200 * time.Millisecond
 
 // subnetAsker asks through the ports that open opens.
 type subnetAsker struct {
-	open func(device string, port int) (mad.Transport, error)
+	open openSubnet
 }
 
-// NewSubnet asks through ports that open opens, one for each question.
-func NewSubnet(open func(device string, port int) (mad.Transport, error)) Subnet {
+// openSubnet opens a port for some classes of datagrams.
+type openSubnet func(device string, port int, classes ...uint8) (mad.Transport, error)
+
+// NewSubnet asks through ports that open opens, one for each question: nothing is held between them, so that drivers can be unloaded.
+func NewSubnet(open func(device string, port int, classes ...uint8) (mad.Transport, error)) Subnet {
 	return subnetAsker{open}
 }
 
 func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink, error) {
-	t, err := s.open(device, port)
+	t, err := s.open(device, port, mad.ClassSubnetDirected)
 	if err != nil {
 		return IBLink{}, err
 	}
@@ -85,6 +95,8 @@ func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error)
 		return l, err
 	}
 	l.OwnWidths, l.OwnSpeeds = sets(own.Enabled)
+	manager := uint64(own.SMLID)
+	l.SMLID = &manager
 	far, ok := mad.Local().Hop(uint8(port))
 	if !ok || !own.Up() {
 		return l, nil
@@ -100,11 +112,17 @@ func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error)
 	if err != nil {
 		return l, err
 	}
+	if node.Type == mad.Switch { // its other ports have no LID
+		whole, err := c.PortInfo(ctx, far, 0)
+		if err != nil {
+			return l, err
+		}
+		info.LID = whole.LID
+	}
 	l.FarWidths, l.FarSpeeds = sets(info.Enabled)
-	kind, number := uint64(node.Type), uint64(node.LocalPort)
-	l.FarType, l.FarPort = &kind, &number
-	g := node.GUID
-	l.FarGUID = fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
+	kind, number, lid := uint64(node.Type), uint64(node.LocalPort), uint64(info.LID)
+	l.FarType, l.FarPort, l.FarLID = &kind, &number, &lid
+	l.FarGUID = guidText(node.GUID)
 	return l, nil
 }
 

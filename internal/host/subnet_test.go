@@ -21,7 +21,8 @@ type wire struct {
 
 func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
 	const (
-		atHopCount, atAttribute, atData       = 7, 16, 64
+		atHopCount, atAttribute               = 7, 16
+		atModifier, atData                    = 20, 64
 		nodeDescription, nodeInfo, portInfo   = 0x10, 0x11, 0x15
 		methodGet, methodGetResp, directedWay = 0x01, 0x81, 0x8000
 	)
@@ -44,6 +45,10 @@ func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
 	case nodeDescription:
 		copy(data, "MF0;ib-leaf-1:MQM9700/U1")
 	case portInfo:
+		if hops > 0 && binary.BigEndian.Uint32(a.MAD[atModifier:]) == 0 {
+			data[17] = 5 // the switch's LID
+			break
+		}
 		data[32], data[33] = 4, w.physical<<4
 		data[29], data[35], data[63] = 0x13, 7, 0x8 // 1x, 2x, 4x; SDR to QDR; NDR
 		if hops > 0 {
@@ -79,17 +84,17 @@ func askWire(t *testing.T, w *wire) (IBLink, error) {
 	return l, err
 }
 
-// TestAskLink: four questions at most, none of them beyond a link that is down.
+// TestAskLink: five questions at most, none of them beyond a link that is down.
 func TestAskLink(t *testing.T) {
 	up := &wire{physical: mad.PhysicalLinkUp}
 	l, err := askWire(t, up)
-	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 {
+	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 || *l.FarLID != 5 {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
 		t.Errorf("%d lanes of %s", c.Widths.Lanes(), c.Speeds.Name())
 	}
-	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115}; !slices.Equal(up.asked, want) {
+	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) {
 		t.Errorf("%#04x, want %#04x", up.asked, want)
 	}
 	down := &wire{physical: 2}

@@ -67,11 +67,11 @@ func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 		return nil, MADPort{}, err
 	}
 	defer t.close()
-	return openMAD(t, device, port)
+	return openMAD(t, device, port, mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance)
 }
 
-// openMAD is OpenMAD in a tree that is open.
-func openMAD(t *tree, device string, port int) (mad.Transport, MADPort, error) {
+// openMAD is OpenMAD in a tree that is open, for datagrams of some classes.
+func openMAD(t *tree, device string, port int, classes ...uint8) (mad.Transport, MADPort, error) {
 	found, err := chooseMAD(t, device, port)
 	if err != nil {
 		return nil, MADPort{}, err
@@ -82,7 +82,7 @@ func openMAD(t *tree, device string, port int) (mad.Transport, MADPort, error) {
 		return nil, found, madError(&Error{"open", name, err})
 	}
 	u := newUMAD(fd, name)
-	if err := u.register(mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance); err != nil {
+	if err := u.register(classes...); err != nil {
 		return nil, found, errors.Join(&Error{"register with", name, err}, u.file.Close())
 	}
 	return u, found, nil
@@ -96,7 +96,7 @@ func madError(err error) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// chooseMAD finds the file of a port.
+// chooseMAD finds the file of a port. Only ports that may be chosen are asked how good they are: each state is a query of the port.
 func chooseMAD(files Files, device string, port int) (MADPort, error) {
 	names, err := files.List(umadClass)
 	if err != nil {
@@ -118,12 +118,17 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 		if err != nil || err2 != nil {
 			continue
 		}
-		r := madRank(files, p)
-		if r > 0 {
-			there = append(there, fmt.Sprintf("%s/%d", p.Device, p.Port))
+		if layer, err := readText(files, portDir(p), "link_layer"); err != nil || layer != "InfiniBand" {
+			continue
 		}
-		if (device == "" || device == p.Device) && (port == 0 || port == p.Port) && r > rank {
-			best, rank = p, r
+		there = append(there, fmt.Sprintf("%s/%d", p.Device, p.Port))
+		switch {
+		case device == p.Device && port == p.Port:
+			return p, nil
+		case (device == "" || device == p.Device) && (port == 0 || port == p.Port):
+			if r := madRank(files, p); r > rank {
+				best, rank = p, r
+			}
 		}
 	}
 	if rank == 0 {
@@ -132,14 +137,12 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 	return best, nil
 }
 
-// madRank is how good a port is: 0 it is not InfiniBand, 1 without a link, 2 before the subnet manager has come, 3 ACTIVE.
+// portDir has the attributes of a port.
+func portDir(p MADPort) string { return fmt.Sprintf("%s/%s/ports/%d", classDir, p.Device, p.Port) }
+
+// madRank is how good an InfiniBand port is: 1 without a link, 2 before the subnet manager has come, 3 ACTIVE.
 func madRank(files Files, p MADPort) int {
-	dir := fmt.Sprintf("%s/%s/ports/%d", classDir, p.Device, p.Port)
-	layer, err := readText(files, dir, "link_layer")
-	if err != nil || layer != "InfiniBand" {
-		return 0
-	}
-	state, err := readText(files, dir, "state")
+	state, err := readText(files, portDir(p), "state")
 	switch {
 	case err != nil, strings.HasPrefix(state, "1:"), strings.HasPrefix(state, "0:"):
 		return 1

@@ -62,6 +62,34 @@ func TestChooseMAD(t *testing.T) {
 	}
 }
 
+// asked counts the states that are read, each of which is a query of the port.
+type asked struct {
+	Files
+	states int
+}
+
+func (a *asked) ReadIn(dir, name string, buf []byte) ([]byte, error) {
+	if name == "state" {
+		a.states++
+	}
+	return a.Files.ReadIn(dir, name, buf)
+}
+
+// TestChooseMADAsksLittle: a port that is named is found without a query, and of others only those that may be chosen are asked.
+func TestChooseMADAsksLittle(t *testing.T) {
+	_, l := madMachine(t, "mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 4: ACTIVE", "mlx5_2/1 InfiniBand 4: ACTIVE", "mlx5_2/2 InfiniBand 4: ACTIVE")
+	for _, tt := range []struct {
+		device string
+		port   int
+		want   int
+	}{{"mlx5_1", 1, 0}, {"mlx5_2", 2, 0}, {"mlx5_2", 0, 2}, {"", 0, 3}} {
+		files := &asked{Files: l.Files}
+		if p, err := chooseMAD(files, tt.device, tt.port); err != nil || files.states != tt.want {
+			t.Errorf("%s/%d: %+v %v, %d states are read, want %d", tt.device, tt.port, p, err, files.states, tt.want)
+		}
+	}
+}
+
 func TestOpenMADFails(t *testing.T) {
 	dir, _ := machine(t)
 	_, _, err := OpenMAD(Paths{RootFS: dir}, "", 0)

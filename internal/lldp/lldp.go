@@ -177,7 +177,7 @@ func managementAddress(v []byte) (string, bool) {
 	if len(v) < 1 || len(v) < 1+int(v[0]) || v[0] < 1 {
 		return "", false
 	}
-	return network(v[1 : 1+v[0]])
+	return network(v[1 : 1+int(v[0])])
 }
 
 // network reads an address behind the number of its family.

@@ -163,6 +163,9 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(wild)
+	// A management address of 255 bytes: its length does not fit into 8 bits with that of the field before it.
+	f.Add(Frame(sender, TLV{TypeChassisID, leaf}, TLV{TypePortID, id(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}},
+		TLV{TypeManagementAddress, bytes.Repeat([]byte{255}, 300)}))
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		n, err := Parse(frame)
 		if err != nil {

@@ -240,6 +240,11 @@ func (c *Client) PortInfo(ctx context.Context, r Route, port int) (PortInfo, err
 	return subnet(ctx, c, r, attrPortInfo, port, "PortInfo", decodePortInfo)
 }
 
+// MellanoxPort asks a node of Mellanox for one of its ports.
+func (c *Client) MellanoxPort(ctx context.Context, r Route, port int) (MellanoxPort, error) {
+	return subnet(ctx, c, r, attrMellanoxPort, port, "ExtendedPortInfo of Mellanox", decodeMellanoxPort)
+}
+
 // SMInfo asks the subnet manager at a port. Without one there is no answer.
 func (c *Client) SMInfo(ctx context.Context, r Route) (SMInfo, error) {
 	return subnet(ctx, c, r, attrSMInfo, 0, "SMInfo", decodeSMInfo)

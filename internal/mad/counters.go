@@ -29,6 +29,12 @@ const (
 	TransmitWait // ticks
 	TransmitData // words of 4 bytes
 	ReceiveData  // words of 4 bytes
+	TransmitPackets
+	ReceivePackets
+	TransmitUnicast
+	ReceiveUnicast
+	TransmitMulticast
+	ReceiveMulticast
 	NumCounters
 )
 
@@ -38,7 +44,8 @@ type place struct {
 	extended   uint
 }
 
-// places follow IBA 16.1.3.5 and 16.1.4.11. The 32 bits of data in PortCounters fill within a second and stay full: they tell nothing.
+// places follow IBA 16.1.3.5 and 16.1.4.11. The 32 bits of data in PortCounters fill within a second and stay full: they tell nothing, and
+// those of packets within a minute.
 var places = [NumCounters]place{
 	SymbolErrors:                 {32, 16, 72},
 	LinkErrorRecoveries:          {48, 8, 80},
@@ -55,6 +62,12 @@ var places = [NumCounters]place{
 	TransmitWait:                 {320, 32, 168},
 	TransmitData:                 {0, 0, 8},
 	ReceiveData:                  {0, 0, 16},
+	TransmitPackets:              {0, 0, 24},
+	ReceivePackets:               {0, 0, 32},
+	TransmitUnicast:              {0, 0, 40},
+	ReceiveUnicast:               {0, 0, 48},
+	TransmitMulticast:            {0, 0, 56},
+	ReceiveMulticast:             {0, 0, 64},
 }
 
 // Bits of ClassPortInfo's masks (IBA 16.1.2.1).
@@ -67,7 +80,8 @@ const (
 
 // PerformanceInfo says what an agent of performance management tells: ClassPortInfo (IBA 13.4.8.1).
 type PerformanceInfo struct {
-	Extended       bool // PortCountersExtended: data of 64 bits
+	Extended       bool // PortCountersExtended: data and packets of 64 bits
+	Casts          bool // unicast and multicast, too
 	ExtendedErrors bool // errors and the transmit wait of 64 bits, too
 	TransmitWait   bool // in PortCounters
 }
@@ -75,7 +89,21 @@ type PerformanceInfo struct {
 func decodePerformanceInfo(b []byte) PerformanceInfo {
 	mask, mask2 := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])>>5
 	extended := mask&(capExtendedWidth|capExtendedWidthNoIETF) != 0
-	return PerformanceInfo{Extended: extended, ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0}
+	return PerformanceInfo{
+		Extended: extended, Casts: mask&capExtendedWidth != 0,
+		ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0,
+	}
+}
+
+// extends says whether the agent has a counter in PortCountersExtended.
+func (i *PerformanceInfo) extends(k Counter) bool {
+	switch {
+	case places[k].width > 0:
+		return i.ExtendedErrors
+	case k >= TransmitUnicast:
+		return i.Casts
+	}
+	return i.Extended
 }
 
 // Counters are the counters of a port that were told.
@@ -87,7 +115,26 @@ type Counters struct {
 // Get returns a counter; false where it was not told.
 func (c *Counters) Get(k Counter) (uint64, bool) { return c.values[k], c.known&(1<<k) != 0 }
 
-func (c *Counters) set(k Counter, v uint64) {
+// Since are the counters that have risen since an earlier reading, by how much. One that is lower was cleared, and has risen from 0.
+func (c *Counters) Since(before *Counters) (out Counters) {
+	for k := range NumCounters {
+		now, told := c.Get(k)
+		then, known := before.Get(k)
+		if now < then {
+			then = 0
+		}
+		if told && known && now > then {
+			out.Set(k, now-then)
+		}
+	}
+	return out
+}
+
+// Empty says whether no counter was told.
+func (c *Counters) Empty() bool { return c.known == 0 }
+
+// Set puts a counter there.
+func (c *Counters) Set(k Counter, v uint64) {
 	c.values[k] = v
 	c.known |= 1 << k
 }
@@ -99,15 +146,15 @@ func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 			continue
 		}
 		word := binary.BigEndian.Uint32(b[at.bit/32*4:])
-		c.set(Counter(k), uint64(word<<(at.bit%32)>>(32-at.width)))
+		c.Set(Counter(k), uint64(word<<(at.bit%32)>>(32-at.width)))
 	}
 }
 
 // readExtended takes what PortCountersExtended has.
 func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 	for k, at := range places {
-		if at.width == 0 || info.ExtendedErrors {
-			c.set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
+		if info.extends(Counter(k)) {
+			c.Set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
 		}
 	}
 }

@@ -181,6 +181,39 @@ func TestPortInfo(t *testing.T) {
 	}
 }
 
+// TestFDR10: of a link that shows as QDR the vendor's attribute tells whether it is one of FDR10.
+func TestFDR10(t *testing.T) {
+	qdr := PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4}}
+	for _, tt := range []struct {
+		at   map[int]byte
+		name string
+		want [3]Speeds // supported, enabled, active
+	}{
+		{map[int]byte{3: 1, 7: 1, 11: 1, 15: 1}, "FDR10", [3]Speeds{7 | FDR10, 7 | FDR10, 4 | FDR10}},
+		{map[int]byte{7: 1, 11: 1}, "QDR", [3]Speeds{7 | FDR10, 7 | FDR10, 4}},
+		{map[int]byte{7: 0xfe, 15: 0xfe}, "QDR", [3]Speeds{7, 7, 4}},
+	} {
+		p := qdr
+		p.Add(decodeMellanoxPort(sparse(64, tt.at)))
+		if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.name || p.Active.Rate() != qdr.Active.Rate() {
+			t.Errorf("%v: %v %s", tt.at, got, p.Active.Speeds.Name())
+		}
+	}
+	edr, down := qdr, qdr
+	edr.Active.Speeds, down.State = 1<<4|4, PortDown
+	if !qdr.MayBeFDR10() || edr.MayBeFDR10() || down.MayBeFDR10() {
+		t.Error("asked of another link, or not of one at QDR")
+	}
+	for node, want := range map[NodeInfo]bool{{VendorID: 0x2c9}: true, {VendorID: 0x119f}: true, {DeviceID: 0xc73b}: true, {VendorID: 0x1175, DeviceID: 0x7322}: false, {}: false} {
+		if node.TellsFDR10() != want {
+			t.Errorf("%+v: is asked: %v", node, !want)
+		}
+	}
+	if (FDR10|4).LaneRate() != 10 || (FDR10|1<<3).Name() != "FDR" {
+		t.Error("FDR10 is faster than QDR and slower than FDR")
+	}
+}
+
 func TestLanes(t *testing.T) {
 	for w, want := range map[Widths]int{0: 0, 1: 1, 2: 4, 3: 4, 4: 8, 8: 12, 16: 2, 17: 2, 18: 4, 31: 12, 32: 0} {
 		if got := w.Lanes(); got != want {
@@ -241,13 +274,23 @@ func TestCounters(t *testing.T) {
 	for i := range uint64(13) {
 		wide = append(wide, (9+i)<<40)
 	}
-	wide = append(wide, 1<<40, 2<<40)
-	c = Counters{}
-	c.readExtended(long, PerformanceInfo{Extended: true, ExtendedErrors: true})
-	check("extended", c, 1<<NumCounters-1, wide)
-	c = Counters{}
-	c.readExtended(long, PerformanceInfo{Extended: true})
-	check("extended without errors", c, 1<<TransmitData|1<<ReceiveData, wide)
+	for i := range uint64(8) {
+		wide = append(wide, (1+i)<<40)
+	}
+	const errors, casts = 1<<TransmitData - 1, 1<<NumCounters - 1<<TransmitUnicast
+	for name, x := range map[string]struct {
+		info  PerformanceInfo
+		known int
+	}{
+		"extended":                          {PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}, 1<<NumCounters - 1},
+		"extended without errors":           {PerformanceInfo{Extended: true, Casts: true}, 1<<NumCounters - 1 - errors},
+		"without unicast and multicast":     {PerformanceInfo{Extended: true}, 1<<NumCounters - 1 - errors - casts},
+		"errors without unicast, multicast": {PerformanceInfo{Extended: true, ExtendedErrors: true}, 1<<NumCounters - 1 - casts},
+	} {
+		c = Counters{}
+		c.readExtended(long, x.info)
+		check(name, c, x.known, wide)
+	}
 }
 
 func TestPerformanceInfo(t *testing.T) {
@@ -256,10 +299,10 @@ func TestPerformanceInfo(t *testing.T) {
 		want PerformanceInfo
 	}{
 		{nil, PerformanceInfo{}},
-		{map[int]byte{2: 0x02}, PerformanceInfo{Extended: true}},
+		{map[int]byte{2: 0x02}, PerformanceInfo{Extended: true, Casts: true}}, // mlx5 (drivers/infiniband/hw/mlx5/mad.c)
 		{map[int]byte{2: 0x14}, PerformanceInfo{Extended: true, TransmitWait: true}},
-		{map[int]byte{2: 0x02, 7: 0x52}, PerformanceInfo{Extended: true, ExtendedErrors: true}}, // 0x12 below it is RespTimeValue
-		{map[int]byte{2: 0x02, 7: 0x3f}, PerformanceInfo{Extended: true}},
+		{map[int]byte{2: 0x02, 7: 0x52}, PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}}, // 0x12 below it is RespTimeValue
+		{map[int]byte{2: 0x02, 7: 0x3f}, PerformanceInfo{Extended: true, Casts: true}},
 		{map[int]byte{7: 0x40}, PerformanceInfo{}},
 	} {
 		if got := decodePerformanceInfo(sparse(192, tt.at)); got != tt.want {
@@ -309,6 +352,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal("a long name")
 		}
 		decodeNodeInfo(data)
+		decodeMellanoxPort(data)
 		decodeSwitchInfo(data)
 		decodeSMInfo(data)
 		if q.class != ClassPerformance {
@@ -321,8 +365,30 @@ func FuzzDecode(f *testing.F) {
 		if v, _ := short.Get(LocalLinkIntegrityErrors); v > 15 {
 			t.Fatal("4 bits, and", v)
 		}
-		if _, ok := long.Get(TransmitData); !ok {
-			t.Fatal("no data")
+		for k := range NumCounters {
+			if _, ok := long.Get(k); ok != info.extends(k) {
+				t.Fatalf("%+v: counter %d: %v", info, k, ok)
+			}
 		}
 	})
+}
+
+// TestSince: what rose, by how much; what was cleared has risen from 0, and what was told once only has not.
+func TestSince(t *testing.T) {
+	counters := func(values map[Counter]uint64) *Counters {
+		c := &Counters{}
+		for k, v := range values {
+			c.Set(k, v)
+		}
+		return c
+	}
+	before := counters(map[Counter]uint64{SymbolErrors: 5, LinkDowned: 7, ReceiveErrors: 3, VL15Dropped: 1})
+	after := counters(map[Counter]uint64{SymbolErrors: 8, LinkDowned: 2, ReceiveErrors: 3, TransmitWait: 9})
+	rise := after.Since(before)
+	if want := *counters(map[Counter]uint64{SymbolErrors: 3, LinkDowned: 2}); rise != want {
+		t.Errorf("%+v, want %+v", rise, want)
+	}
+	if rise = after.Since(after); !rise.Empty() {
+		t.Errorf("%+v since itself", rise)
+	}
 }

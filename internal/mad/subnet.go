@@ -3,6 +3,7 @@ package mad
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
 )
 
 // Attributes of subnet management (IBA 14.2.5).
@@ -12,6 +13,7 @@ const (
 	attrSwitchInfo      = 0x0012
 	attrPortInfo        = 0x0015
 	attrSMInfo          = 0x0020
+	attrMellanoxPort    = 0xff90 // of Mellanox: ExtendedPortInfo
 )
 
 // NodeType is what a node is (IBA 14.2.5.3).
@@ -129,6 +131,42 @@ func decodePortInfo(b []byte) PortInfo {
 		}
 	}
 	return p
+}
+
+// Nodes whose ports tell of FDR10 (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported): those of Mellanox, and of Bull, which
+// built with its chips, by VendorID; chips of Mellanox under any vendor by DeviceID, first and last.
+var (
+	fdr10Vendors = []uint32{0x0002c9, 0x00119f}
+	fdr10Devices = [][2]uint16{{0xc738, 0xc73b}, {0xc839, 0xc839}, {0xcb20, 0xcb20}, {0xcf08, 0xcf09}, {0xd2f0, 0xd2f0}, {0x1003, 0x101b}, {0xa2d2, 0xa2d2}}
+)
+
+// TellsFDR10 says whether the ports of a node may be asked for MellanoxPort. Those that do not have it refuse.
+func (n *NodeInfo) TellsFDR10() bool {
+	return slices.Contains(fdr10Vendors, n.VendorID) ||
+		slices.ContainsFunc(fdr10Devices, func(d [2]uint16) bool { return d[0] <= n.DeviceID && n.DeviceID <= d[1] })
+}
+
+// MayBeFDR10 says whether a link shows as QDR, and may be one of FDR10.
+func (p *PortInfo) MayBeFDR10() bool { return p.Up() && p.Active.Speeds == QDR }
+
+// MellanoxPort is the vendor's attribute ExtendedPortInfo: where FDR10 is supported, enabled and active. Bytes 7, 11 and 15 have it as their
+// bit 0 (OpenSM, ib_types.h, ib_mlnx_ext_port_info_t; libibmad, fields.c, IB_MLNX_EXT_PORT_*; infiniband-diags, FDR10 of ibdiag_common.h).
+type MellanoxPort struct{ Supported, Enabled, Active bool }
+
+func decodeMellanoxPort(b []byte) MellanoxPort {
+	return MellanoxPort{Supported: b[7]&1 != 0, Enabled: b[11]&1 != 0, Active: b[15]&1 != 0}
+}
+
+// Add takes what the vendor's attribute tells beside PortInfo.
+func (p *PortInfo) Add(m MellanoxPort) {
+	for _, x := range []struct {
+		has bool
+		to  *Link
+	}{{m.Supported, &p.Supported}, {m.Enabled, &p.Enabled}, {m.Active, &p.Active}} {
+		if x.has {
+			x.to.Speeds |= FDR10
+		}
+	}
 }
 
 // SMState is what a subnet manager is doing (IBA 14.2.5.13).

@@ -1,4 +1,4 @@
-// Package page is the node as a person looks at it: one HTML page, and the same facts as JSON. It is pure: plain data in, text out.
+// Package page is the node as a person looks at it, or in fabric mode the fabric: HTML pages, and the same facts as JSON. It is pure: plain data in, text out.
 // All text that comes from hardware is hostile input.
 package page
 

@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/topo"
 )
 
-//go:embed page.html
-var source string
+//go:embed html
+var sources embed.FS
 
 //go:embed static
 var static embed.FS
@@ -27,25 +27,30 @@ func Static() fs.FS {
 	return sub
 }
 
-// Page writes nodes as HTML.
+// Page writes HTML.
 type Page struct {
-	template *template.Template
-	links    []Link
+	templates *template.Template
+	links     []Link
 }
 
 // NewPage makes a page that leads to some links.
 func NewPage(links []Link) (*Page, error) {
-	t, err := template.New("page").Parse(source)
+	t, err := template.ParseFS(sources, "html/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("page: %w", err)
 	}
 	return &Page{t, links}, nil
 }
 
-// Render writes the page of a node, without control characters, wherever they may have come from.
+// Render writes the page of a node.
 func (p *Page) Render(w io.Writer, in Input, n *Node, m *topo.Machine) error {
+	return p.write(w, "node.html", newView(in, n, m, p.links))
+}
+
+// write fills a template. Control characters do not get through, wherever they may have come from.
+func (p *Page) write(w io.Writer, name string, v any) error {
 	var b bytes.Buffer
-	if err := p.template.Execute(&b, newView(in, n, m, p.links)); err != nil {
+	if err := p.templates.ExecuteTemplate(&b, name, v); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	_, err := w.Write(bytes.Map(graphic, b.Bytes()))

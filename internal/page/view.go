@@ -16,12 +16,7 @@ import (
 // view is what the template shows: words and geometry, nothing that has to be decided.
 type view struct {
 	*Node
-	Health   Health // of the node
-	Word     string
-	Lead     string // what there is
-	Coverage string // what was looked at
-	When     string
-	Stale    string // why what is shown is not of now; empty where it is
+	frame
 	Findings []finding
 	Holds    []held
 	Head     string // of the machine
@@ -35,7 +30,21 @@ type view struct {
 	NoPlots  int    // ports without plots, since there are too many
 	Gaps     []gap
 	Loops    []loop
-	Links    []Link
+}
+
+// frame is what all pages have around what they show.
+type frame struct {
+	Title    string
+	Base     string // the way from the page to the prefix of all paths: empty, "../"
+	Health   Health // of all that is shown
+	Word     string
+	Name     string // what is looked at
+	Lead     string // what there is
+	Coverage string // what was looked at
+	When     string
+	From     string // who looks
+	Stale    string // why what is shown is not of now; empty where it is
+	Footer   []Link
 }
 
 // Link is one of the footer, relative to the page.
@@ -87,10 +96,14 @@ const maxText = 1000
 const maxFindings = 50
 
 func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
-	v := view{Node: n, Head: machineHead(m), Links: links}
+	v := view{Node: n, Head: machineHead(m), frame: frame{Name: n.Host, From: "Reads " + n.Machine + ".", Footer: links}}
 	v.NUMA, v.NotDrawn = draw(m, n)
 	v.verdict(in)
-	v.when(in)
+	v.Title = v.Word + ": " + n.Host
+	v.when(in.Read)
+	if age := in.Now.Sub(in.Read); !in.Read.IsZero() && tooOld(age, in.Interval) {
+		v.Stale = fmt.Sprintf("The last round is %s old: readings do not return, or the exporter hangs. What is shown is of then.", ago(age))
+	}
 	for _, g := range m.GPUs {
 		v.Paths = append(v.Paths, pathOf(g))
 	}
@@ -170,13 +183,12 @@ const (
 	staleLeast  = time.Minute
 )
 
-func (v *view) when(in Input) {
-	if in.Read.IsZero() {
-		return
-	}
-	v.When = clock(in.Read)
-	if age := in.Now.Sub(in.Read); age > max(staleRounds*in.Interval, staleLeast) {
-		v.Stale = fmt.Sprintf("The last round is %s old: readings do not return, or the exporter hangs. What is shown is of then.", ago(age))
+// tooOld says whether what is made at intervals is not made any more.
+func tooOld(age, interval time.Duration) bool { return age > max(staleRounds*interval, staleLeast) }
+
+func (f *frame) when(t time.Time) {
+	if !t.IsZero() {
+		f.When = clock(t)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
+	"rdma_exporter/internal/host"
 )
 
 // A collector whose Run fails is started again after a second, then two, up to five minutes; one that ran longer than that
@@ -31,7 +32,7 @@ func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 	pause := firstPause
 	for failed := false; ; failed = true {
 		start := time.Now()
-		err := c.Run(ctx, s.Host)
+		err := host.Guard(func() error { return c.Run(ctx, s.Host) })
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -4,6 +4,7 @@ package rounds
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -240,19 +241,29 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 	r.mu.Unlock()
 	start := time.Now()
 	res := &result{at: s.Now()}
-	r.c.Read(ctx, h, &res.node, func(err error) {
-		res.err = err
-		s.finish(r, res, start)
-		cancel()
-		done()
-	})
+	var once sync.Once
+	end := func(err error) {
+		once.Do(func() {
+			res.err = err
+			s.finish(r, res, start)
+			cancel()
+			done()
+		})
+	}
+	if err := host.Guard(func() error { r.c.Read(ctx, h, &res.node, end); return nil }); err != nil {
+		end(err)
+	}
 }
 
 // finish makes metrics of what a collection gave, and hands them to whoever waits.
 func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
-	r.sink.Begin()
-	r.c.Emit(&res.node, r.sink)
-	res.families = r.sink.End()
+	err := host.Guard(func() error {
+		r.sink.Begin()
+		defer func() { res.families = r.sink.End() }()
+		r.c.Emit(&res.node, r.sink)
+		return nil
+	})
+	res.err = errors.Join(res.err, err)
 	res.duration = time.Since(start)
 	s.faults.add(r.c.Name, res, r.sink.Dropped())
 	r.mu.Lock()

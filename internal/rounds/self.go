@@ -35,7 +35,7 @@ var (
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read, each of which cost its own sample. What is not permitted counts when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help: "Items that could not be read, each of which cost its own sample. What is not permitted counts when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic, a fault of the exporter that the log has in full; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	permissionDenied = &exposition.Desc{
 		Name: "rdma_scrape_permission_denied", Type: exposition.Gauge, Scope: exposition.ScopeExporter,

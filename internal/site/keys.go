@@ -35,6 +35,7 @@ var PinKeys = []Key{
 	{"lanes", "1 to 16", "what the evidence says", "the width of the link"},
 	{"role", "`compute`, `other`, `nvlink_management`", "what the PCI tree says", "what the port is for"},
 	{"active", "`true`, `false`", "`false`", "the port has to be ACTIVE"},
+	{"subnet_manager", "`true`, `false`", "`false`", "a subnet manager is meant to run on the port"},
 	{"present", "`true`, `false`", "`false`", "the device has to be there. `match` has to name it: `device` or `pci_address` without a glob, and `hostname` if need be"},
 	{"roce", "`lossless`, `lossy`, `auto`", "`auto`", "whether RoCE traffic relies on PFC; `auto`: where like ports have PFC on"},
 	{"congestion_control", "`dcqcn`, `zerotouch_rtt`, `off`", notPinned, "DCQCN, which reacts to ECN marks; zero-touch RoCE (ZTR-RTT), which reacts to round-trip times; none"},

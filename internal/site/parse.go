@@ -183,10 +183,11 @@ func (p *parser) pinKeys(pin *Pin) map[string]func(*yaml.Node) {
 				pin.Lanes = &v
 			}
 		},
-		"role":    func(n *yaml.Node) { pin.Role = p.oneOf(n, "role", "compute", "other", "nvlink_management") },
-		"active":  func(n *yaml.Node) { pin.Active = p.boolean(n, "active") },
-		"present": func(n *yaml.Node) { pin.Present = p.boolean(n, "present") },
-		"roce":    func(n *yaml.Node) { pin.RoCE = p.oneOf(n, "roce", "lossless", "lossy", "auto") },
+		"role":           func(n *yaml.Node) { pin.Role = p.oneOf(n, "role", "compute", "other", "nvlink_management") },
+		"active":         func(n *yaml.Node) { pin.Active = p.boolean(n, "active") },
+		"subnet_manager": func(n *yaml.Node) { pin.SubnetManager = p.boolean(n, "subnet_manager") },
+		"present":        func(n *yaml.Node) { pin.Present = p.boolean(n, "present") },
+		"roce":           func(n *yaml.Node) { pin.RoCE = p.oneOf(n, "roce", "lossless", "lossy", "auto") },
 		"congestion_control": func(n *yaml.Node) {
 			pin.CongestionControl = p.oneOf(n, "congestion_control", "dcqcn", "zerotouch_rtt", "off")
 		},

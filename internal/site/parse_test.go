@@ -36,6 +36,7 @@ func TestParse(t *testing.T) {
     lanes: 4
     role: compute
     active: true
+    subnet_manager: true
     roce: auto
     congestion_control: off
     pkeys: [0x8001, 32767]
@@ -44,7 +45,7 @@ func TestParse(t *testing.T) {
 				Hostname: Globs{"gpu-*"}, BoardID: Globs{"MT_1", "MT_2*"}, LinkLayer: Globs{"infiniband"}, Port: Globs{"1"},
 				Netdev: Globs{"ib0"}, PCIAddress: Globs{"0000:9A:00.0"}, Device: Globs{"mlx5_[0-3]"},
 			},
-			Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
+			Rate: ptr(400e9), Lanes: ptr(uint64(4)), Role: "compute", Active: ptr(true), SubnetManager: ptr(true), RoCE: "auto", CongestionControl: "off", PKeys: []uint16{0x8001, 0x7fff},
 		}}},
 		`pins:
   - match: {hostname: "*"}
@@ -99,7 +100,7 @@ func TestErrors(t *testing.T) {
 		"- a":              "line 1: the file: has to be keys with values: cabling, ignore, pins",
 		"pins: {}":         "line 1: pins: has to be a list",
 		"pins: x":          "line 1: pins: has to be a list",
-		"pins: [x]":        "line 1: pin: has to be keys with values: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role",
+		"pins: [x]":        "line 1: pin: has to be keys with values: active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
 		"pins: []\npins: ": "line 2: the file: pins is there twice, first in line 1: leave one",
 		"pins: []\n---\n":  "line 2: a second document begins: put all into one, without a line ---",
 		"[a]: b":           `line 1: the file: unknown key "": there are cabling, ignore, pins`,
@@ -125,7 +126,7 @@ func TestErrors(t *testing.T) {
 		entry("pkeys: 0x8001"):           "line 3: pkeys: has to be a list",
 		entry("pkeys: [0]"):              `line 3: pkeys: "0": has to be a whole number from 1 to 65535`,
 		entry("pkeys: [65536]"):          `line 3: pkeys: "65536": has to be a whole number from 1 to 65535`,
-		entry("speed: 400Gb/s"):          `line 3: pin: unknown key "speed": there are active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role`,
+		entry("speed: 400Gb/s"):          `line 3: pin: unknown key "speed": there are active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager`,
 		entry("congestion_control: ecn"): `line 3: congestion_control: "ecn": has to be one of dcqcn, zerotouch_rtt, off`,
 		entry("present: true"):           "line 2: present: match has to name the device: give device or pci_address without a glob",
 		entry(""):                        "line 2: pin: says nothing of what it matches: add rate, active or another key",

@@ -26,6 +26,7 @@ type Pin struct {
 	CongestionControl string
 	OFED              string // glob of versions
 	Active, Present   *bool
+	SubnetManager     *bool
 	PKeys             []uint16 // nil: not said; empty: none are expected, whatever an earlier pin says
 }
 
@@ -63,6 +64,7 @@ type Settings struct {
 	CongestionControl string // dcqcn, zerotouch_rtt, off
 	OFED              string // glob of versions
 	Active, Present   bool
+	SubnetManager     bool
 	PKeys             []uint16 // of the file: not to be changed
 }
 
@@ -93,6 +95,9 @@ func (p *Pin) apply(to *Settings) {
 	}
 	if p.Present != nil {
 		to.Present = *p.Present
+	}
+	if p.SubnetManager != nil {
+		to.SubnetManager = *p.SubnetManager
 	}
 }
 

@@ -101,6 +101,7 @@ func TestSettings(t *testing.T) {
 - match: {device: "*"}
   rate: 100G
   active: true
+  subnet_manager: true
   role: other
   pkeys: [0x7fff]
 - match: {link_layer: InfiniBand}
@@ -111,6 +112,7 @@ func TestSettings(t *testing.T) {
   rate: 1G
 - match: {port: 1}
   active: false
+  subnet_manager: false
   role: compute
 - match: {hostname: "gpu-*"}
   ofed: 24.*
@@ -125,7 +127,7 @@ func TestSettings(t *testing.T) {
 	}
 	device := rail
 	device.Port = 0
-	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, Present: true, PKeys: []uint16{0x7fff}}
+	want = Settings{Rate: ptr(100e9), Role: "other", OFED: "25.10-*", Active: true, SubnetManager: true, Present: true, PKeys: []uint16{0x7fff}}
 	if got := c.Settings(device); !reflect.DeepEqual(got, want) {
 		t.Errorf("of the device: %+v, want %+v", got, want)
 	}

@@ -2,7 +2,22 @@ package snapshot
 
 // Neighbours are the far ends of ports' links.
 type Neighbours struct {
-	Ports []PortNeighbour
+	Ports   []PortNeighbour
+	Subnets []PortSubnet
+}
+
+// PortSubnet is what was asked for over an InfiniBand port.
+type PortSubnet struct {
+	Device   string
+	Port     int
+	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil where nobody tells
+	Manager  *SubnetManager // the master of the subnet; nil where none answers
+}
+
+// SubnetManager is what SMInfo tells (IBA 14.2.5.13).
+type SubnetManager struct {
+	GUID                      string // of its port
+	State, Priority, Activity *uint64
 }
 
 // PortNeighbour is what is known of the far end of one link: of a port, or of a member of its bond.

@@ -130,6 +130,7 @@ type Port struct {
 	WasActive     bool          // State was ACTIVE at an earlier reading
 	Role          string        // the operator's, else the device's
 	PinnedActive  bool          // the operator says that it has to be ACTIVE
+	PinnedSM      bool          // the operator says that a subnet manager is meant to run on it
 	LID           *uint64       // lid
 	SMLID         *uint64       // sm_lid
 	LMC           *uint64       // lid_mask_count
@@ -149,7 +150,8 @@ type Port struct {
 	Wire         string               // of an InfiniBand port without netdev; empty where it cannot be told
 	Expected
 
-	Counters []Stat // counters/: PMA attributes as the files have them, in their units
+	Counters     []Stat // counters/: PMA attributes as the files have them, in their units
+	WideCounters bool   // those of errors have 64 bits, unlike the files, and none stands at its end
 
 	// Transitions of an InfiniBand port between ACTIVE and other states, as the readings show them.
 	Transitions *Transitions

@@ -233,25 +233,26 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	bias, txPower, temperature, voltage := linear(76), linear(80), linear(84), linear(88)
 	return calibration{
 		celsius: func(raw uint16) float64 { return temperature(float64(int16(raw))) / bitsPerCelsius },
-		volts:   known(func(raw float64) *float64 { return positive(voltage(raw) / bitsPerVolt) }),
-		amperes: known(func(raw float64) *float64 { return ptr(max(0, bias(raw)/bitsPerAmpere)) }),
-		txPower: known(func(raw float64) *float64 { return dBm(txPower(raw) / bitsPerMW) }),
-		rxPower: known(func(raw float64) *float64 {
-			var v float64
+		volts:   calibrated(voltage, func(v float64) *float64 { return positive(v / bitsPerVolt) }),
+		amperes: calibrated(bias, func(v float64) *float64 { return ptr(max(0, v/bitsPerAmpere)) }),
+		txPower: calibrated(txPower, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
+		rxPower: calibrated(func(raw float64) (v float64) {
 			for _, k := range poly {
 				v = v*raw + k
 			}
-			return dBm(v / bitsPerMW)
-		}),
+			return v
+		}, func(v float64) *float64 { return dBm(v / bitsPerMW) }),
 	}, true
 }
 
-// known leaves out what is not there.
-func known(f func(float64) *float64) scale {
+// calibrated leaves out what is not there, and what constants make that the 16 bits of the unit do not hold (SFF-8472, 9.6: 6.55 V,
+// 131 mA, 6.5535 mW): they are garbled.
+func calibrated(with func(float64) float64, value func(float64) *float64) scale {
 	return func(raw uint16) *float64 {
-		if raw == notThere {
+		v := with(float64(raw))
+		if raw == notThere || !(v <= math.MaxUint16) {
 			return nil
 		}
-		return f(float64(raw))
+		return value(v)
 	}
 }

@@ -2,9 +2,9 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,12 +17,22 @@ import (
 
 // Page is what a person looks at.
 type Page struct {
-	HTML     func(context.Context, io.Writer) error // GET /
-	Node     func(context.Context, io.Writer) error // GET /api/v1/node
-	Topology func(context.Context, io.Writer) error // GET /api/v1/topology
-	Static   fs.FS                                  // GET /static/
-	Runbooks fs.FS                                  // GET /docs/runbooks/, where the alerts' annotations lead
+	Views    map[string]View // by pattern below the prefix of all paths: "{$}", "api/v1/node"
+	Static   fs.FS           // GET /static/
+	Runbooks fs.FS           // GET /docs/runbooks/, where the alerts' annotations lead
 }
+
+// View is made for each request. What it cannot show there is not: fs.ErrNotExist.
+type View struct {
+	ContentType string
+	Write       func(*http.Request, io.Writer) error
+}
+
+// Content types of views.
+const (
+	HTML = "text/html; charset=utf-8"
+	JSON = "application/json"
+)
 
 // policy lets a browser load nothing but the page's own style, script and icon, and run nothing that stands in the page.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,31 +55,32 @@ func guard(w http.ResponseWriter) {
 }
 
 // page registers what the page consists of.
-func (h *Handler) page(at func(string) string) {
+func (h *Handler) page(at func(string) string, api func(http.HandlerFunc) http.HandlerFunc) {
 	root := strings.TrimSuffix(at("/"), "/") + "/"
-	h.mux.HandleFunc("GET "+root+"{$}", h.made("text/html; charset=utf-8", h.Page.HTML))
+	for pattern, v := range h.Page.Views {
+		h.mux.HandleFunc("GET "+root+pattern, api(v.serve))
+	}
 	if root != "/" {
 		h.mux.Handle("GET /{$}", http.RedirectHandler(root, http.StatusFound))
 	}
-	h.mux.HandleFunc("GET "+at("/api/v1/node"), h.made("application/json", h.Page.Node))
-	h.mux.HandleFunc("GET "+at("/api/v1/topology"), h.made("application/json", h.Page.Topology))
 	h.mux.HandleFunc("GET "+at("/static")+"/{name}", h.file(h.Page.Static))
 	h.mux.HandleFunc("GET "+at("/docs/runbooks")+"/{name}", h.file(h.Page.Runbooks))
 }
 
-// made serves what is made for each request.
-func (h *Handler) made(contentType string, write func(context.Context, io.Writer) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var b bytes.Buffer
-		guard(w)
-		if err := write(r.Context(), &b); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", contentType)
-		w.Header().Set("Cache-Control", "no-store")
-		compressed(w, r, b.Bytes())
+func (v View) serve(w http.ResponseWriter, r *http.Request) {
+	var b bytes.Buffer
+	guard(w)
+	switch err := v.Write(r, &b); {
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
 	}
+	w.Header().Set("Content-Type", v.ContentType)
+	w.Header().Set("Cache-Control", "no-store")
+	compressed(w, r, b.Bytes())
 }
 
 // file serves a file of the program. A browser asks each time whether it has changed, since another version may have been started.

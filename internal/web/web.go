@@ -39,7 +39,7 @@ type Options struct {
 	Process     prometheus.Gatherer
 	MetricsPath string // below RoutePrefix
 	RoutePrefix string // "/" or "/prefix"
-	MaxRequests int    // scrapes at a time, and as many requests to the API; more are answered 503
+	MaxRequests int    // scrapes at a time, and as many requests to the API and the page; more are answered 503
 	Pprof       bool
 	Page        *Page // nil: there is none
 	Logger      *slog.Logger
@@ -88,7 +88,7 @@ func New(o Options) (*Handler, error) {
 		h.mux.HandleFunc("GET "+at("/debug/pprof/trace"), pprof.Trace)
 	}
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
-		h.page(at)
+		h.page(at, api)
 	}
 	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil

@@ -4,7 +4,11 @@ package dashboards
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
 
@@ -39,5 +43,28 @@ func between(since time.Time) string {
 	line("rdma_gpu_pcie_transmit_bytes_total", gpu, n*1e9)
 	line("rdma_gpu_pcie_receive_bytes_total", gpu, n*1e9)
 	line("rdma_exporter_build_info", `version="1",revision="1",goversion="go1",goarch="amd64"`, 1)
+	return b.String()
+}
+
+// subnet is what an exporter in fabric mode tells of the fabric of its own tests, which has a fault of each kind. Its counters rise.
+func subnet(t *testing.T, since time.Time) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(repository, "internal/fabric/testdata/fabric.prom"))
+	must(t, err)
+	n := time.Since(since).Seconds()
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch v, err := strconv.ParseFloat(value, 64); {
+		case err != nil: // a comment
+			b.WriteString(line)
+		case name == "rdma_fabric_sweep_timestamp_seconds":
+			fmt.Fprintf(&b, "%s %d\n", name, time.Now().Unix())
+		case strings.Contains(name, "_total{"):
+			fmt.Fprintf(&b, "%s %f\n", name, v+n)
+		default:
+			b.WriteString(line)
+		}
+	}
 	return b.String()
 }

@@ -60,6 +60,7 @@ func TestQueriesHaveData(t *testing.T) {
 	targets := startFleet(t, program(t, "RDMA_EXPORTER", filepath.Join(repository, "bin/rdma_exporter")))
 	targets = append(targets, target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
 	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
+	targets = append(targets, target{serveText(t, func() string { return subnet(t, began) }), "subnet", "rdma_exporter", "east"})
 	targets = append(targets, target{freeAddress(t), "gone", "rdma_exporter", ""})
 	p := prometheus{t, startPrometheus(t, program(t, "PROMETHEUS", "/usr/bin/prometheus"), targets)}
 	p.await("/-/ready")
@@ -196,7 +197,7 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 		hosts = hosts[:1]
 	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
-		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$instance", host, "$device", ".*",
+		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$instance", host, "$device", ".*", "$switch", ".*",
 			"$__rate_interval", "15s", "$__range", "10s").Replace(q.expr)
 		now := time.Now()
 		if q.instant {

@@ -218,6 +218,12 @@ func TestLarge(t *testing.T) {
 	t.Logf("%d nodes, %d links: %.2f s, of which the simulator %.2f s of CPU and the exporter %.2f s with a scrape; %v requests; %d MiB at most; %d samples; ready after %s",
 		s.nodes(), s.links(), took, cpu(t, s.sim)-before, cpu(t, e.pid), m["rdma_fabric_requests_total"], peak, len(m), ready.Round(time.Millisecond))
 	m.healthy(t, s.tree)
+	start = time.Now()
+	page := get(t, "http://"+e.address+"/")
+	t.Logf("the page: %d bytes in %s", len(page), time.Since(start).Round(time.Millisecond))
+	if len(page) > 100<<10 || !strings.Contains(page, "96 switches, 2048 adapters, 0 routers, 4096 links") {
+		t.Errorf("the page has %d bytes, or is of another fabric", len(page))
+	}
 	if took > 5 {
 		t.Errorf("%.2f s", took)
 	}

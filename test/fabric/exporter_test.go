@@ -61,9 +61,15 @@ func (e *exporter) scrape(t *testing.T) samples {
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
 	must(t, err)
+	return parse(t, string(b), "rdma_fabric_", "process_resident")
+}
+
+// parse takes those samples that begin so.
+func parse(t *testing.T, text string, prefixes ...string) samples {
+	t.Helper()
 	m := samples{}
-	for line := range strings.Lines(string(b)) {
-		if strings.HasPrefix(line, "rdma_fabric_") || strings.HasPrefix(line, "process_resident") {
+	for line := range strings.Lines(text) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(line, p) }) {
 			at := strings.LastIndexByte(strings.TrimSpace(line), ' ')
 			v, err := strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
 			must(t, err)

@@ -5,6 +5,7 @@ package fabric
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -198,7 +199,16 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestMemory: a link that went while nobody looked is told at once, with its names, and a killed exporter keeps what it knew.
+// accept tells the running exporter that a link was taken away on purpose.
+func (s *subnet) accept(link string) (string, error) {
+	cmd := exec.Command("/proc/self/exe", "fabric-accept", "--state.dir="+s.dir+"/state", link)
+	cmd.Env = append(os.Environ(), program+"=1")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestMemory: a link that went while nobody looked is told at once, with its names, and a killed exporter keeps what it knew. What is accepted
+// is forgotten at once.
 func TestMemory(t *testing.T) {
 	s := simulate(t, tree{2, 2, 4})
 	s.manage(t)
@@ -207,9 +217,21 @@ func TestMemory(t *testing.T) {
 	must(t, exec.Command("kill", "-KILL", fmt.Sprint(e.pid)).Run())
 	s.do(t, "Unlink %q[2]", leafName(1))
 	s.active(t, 2*s.links()-2)
-	m := s.export(t, "--fabric.interval=1s").next(t)
+	e = s.export(t, "--fabric.interval=1s")
+	m := e.next(t)
 	want(t, "gone", m.ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
 	want(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
+
+	if out, err := s.accept("leaf001/3"); err == nil || out != "rdma_exporter: leaf001/3: no link of that port is gone\n" {
+		t.Errorf("accepts a link that is there: %v, %s", err, out)
+	}
+	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1: no longer expected") {
+		t.Errorf("%v, %s", err, out)
+	}
+	want(t, "gone at once", e.scrape(t).ends("rdma_fabric_link_missing", positive))
+	m = e.next(t)
+	want(t, "gone", m.ends("rdma_fabric_link_missing", positive))
+	want(t, "unreachable", m.unreachable())
 }
 
 // TestNoPort: a fabric that cannot be looked at is told as such, and a fabric that comes back is.
@@ -232,4 +254,26 @@ func TestNoPort(t *testing.T) {
 	s.do(t, "ReLink %q", hostName(3))
 	s.active(t, 2*s.links())
 	e.next(t).healthy(t, s.tree)
+}
+
+// TestFDR10: links that iblinkinfo calls FDR10 are told as such.
+func TestFDR10(t *testing.T) {
+	f := tree{spines: 1, leaves: 2, hosts: 2}
+	file := "devid=0xc738\n" + strings.ReplaceAll(f.netFile(), link, "\tw=3 s=7 e=0 # \"far\" lid 0 4xFDR10\n")
+	s := simulateFile(t, f, file)
+	s.manage(t)
+	out, err := s.tool("iblinkinfo", "-l")
+	must(t, err)
+	if n := strings.Count(out, "FDR10"); n != 2*f.links() {
+		t.Fatalf("iblinkinfo knows %d ends at FDR10, want %d:\n%s", n, 2*f.links(), out)
+	}
+	e := s.export(t, "--fabric.interval=1s")
+	m := e.next(t)
+	if n := len(m.ends("rdma_fabric_port_fdr10", positive)); n != f.leaves*(f.hosts+2*f.spines) {
+		t.Errorf("%d ends at FDR10", n)
+	}
+	want(t, "slow", m.ends("rdma_fabric_port_rate_bytes_per_second", func(v float64) bool { return v != 40e9/8 }))
+	if text := get(t, "http://"+e.address+"/"); !strings.Contains(text, "40 Gb/s 4X FDR10") {
+		t.Errorf("the page does not say so: %s", text)
+	}
 }

@@ -26,7 +26,7 @@ const program = "RDMA_EXPORTER_TEST_FABRIC"
 func TestMain(m *testing.M) {
 	if os.Getenv(program) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		code := app.RunOn(ctx, simulated, os.Args[1:], os.Stdout, os.Stderr)
+		code := app.RunOn(ctx, app.Outside{MAD: simulated}, os.Args[1:], os.Stdout, os.Stderr)
 		stop()
 		os.Exit(code)
 	}

@@ -15,7 +15,7 @@ import (
 // ends asks each host about its link and writes down what both ends say.
 func (s *subnet) ends(t *testing.T) (out []string) {
 	t.Helper()
-	asker := host.NewSubnet(func(device string, _ int) (mad.Transport, error) { return ibsim.Dial(s.socket, device) })
+	asker := host.NewSubnet(func(device string, _ int, _ ...uint8) (mad.Transport, error) { return ibsim.Dial(s.socket, device) })
 	for i := range s.leaves * s.hosts {
 		l, err := asker.Ends(t.Context(), hostName(i), 1)
 		must(t, err)

@@ -68,9 +68,15 @@ type subnet struct {
 // simulate starts the simulator and waits until it answers.
 func simulate(t *testing.T, f tree) *subnet {
 	t.Helper()
+	return simulateFile(t, f, f.netFile())
+}
+
+// simulateFile simulates a fabric whose file was changed.
+func simulateFile(t *testing.T, f tree, file string) *subnet {
+	t.Helper()
 	s := &subnet{tree: f, dir: t.TempDir(), socket: "rdma_exporter-" + strings.ReplaceAll(t.Name(), "/", "-") + fmt.Sprint(os.Getpid())}
 	net := filepath.Join(s.dir, "net")
-	must(t, os.WriteFile(net, []byte(f.netFile()), 0o644))
+	must(t, os.WriteFile(net, []byte(file), 0o644))
 	cmd := exec.Command("ibsim", "-s", "-N", "4096", "-S", "256", "-P", "20000", "-L", "4096", net)
 	cmd.Env = s.environment()
 	console, err := cmd.StdinPipe()

@@ -6,8 +6,8 @@ PATH=$PATH:/usr/sbin:/sbin
 kernelroot=$1 release=$2 driver=$3 out=$4
 here=$(cd "$(dirname "$0")" && pwd)
 # What the guest loads at its start. crc32_generic: rxe asks the crypto core for it by name.
-modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm"
-programs="rdma ip ibv_rc_pingpong kmod"
+modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm aer_inject veth"
+programs="rdma ip dcb ibv_rc_pingpong kmod"
 provider=rxe
 
 root=$(mktemp -d)

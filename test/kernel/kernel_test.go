@@ -7,8 +7,6 @@ package kernel
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -34,12 +32,13 @@ var (
 )
 
 func TestKernel(t *testing.T) {
+	t.Parallel()
 	exporter := exporterBinary(t)
-	tool(t, "./packages.sh")
-	g := boot(t, tool(t, "./build.sh"))
+	g := boot(t, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
-	g.startExporter(t, exporter)
+	// With a reading for each scrape, more of them meet a device that goes.
+	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collect.min-interval=0s", "--transceiver.interval=0s")
 	g.expect(t, samples{rxeState: 4, ibState: 4})
 	w := watch(t, g.url, rxeState)
 
@@ -54,9 +53,13 @@ func TestKernel(t *testing.T) {
 		{"counters", testCounters},
 		{"rate and width", testRate},
 		{"priority flow control", testPFC},
+		{"bridging", testBridging},
+		{"PCIe", testPCIe},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
 		{"without privileges", testUnprivileged},
+		{"in another network namespace", testOtherNetwork},
 		{"ports down and up", testDownAndUp},
+		{"why the link is down", testDownReason},
 		{"losses between scrapes", testLosses},
 		{"ethtool call that holds rtnl", testEthtoolStall},
 		{"reads that do not return", testStuckReads},
@@ -84,14 +87,16 @@ func TestKernel(t *testing.T) {
 		})
 	}
 
-	t.Run("logs", func(t *testing.T) {
-		noMatch(t, "kernel log", g.must(t, "dmesg"), kernelFaults)
-		log, err := os.ReadFile(filepath.Join(g.share, "exporter.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		noMatch(t, "exporter's log", string(log), panics)
-	})
+	t.Run("logs", func(t *testing.T) { testLogs(t, g) })
+}
+
+func testLogs(t *testing.T, g *guest) {
+	noMatch(t, "kernel log", g.must(t, "dmesg"), kernelFaults)
+	log, err := os.ReadFile(filepath.Join(g.share, "exporter.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	noMatch(t, "exporter's log", string(log), panics)
 }
 
 // testHolders has RDMA netlink tell of a process that waits for its peer.
@@ -278,8 +283,7 @@ func testPFC(t *testing.T, g *guest) {
 	configure := func(values map[string]int) {
 		t.Helper()
 		g.set(t, "mlx5_1", values)
-		g.set(t, "mlx5_1", map[string]int{"carrier": 0})
-		g.set(t, "mlx5_1", map[string]int{"carrier": 1})
+		g.flap(t)
 	}
 	on := func(priority int) string {
 		return fmt.Sprintf(`rdma_port_pfc_enabled{device="mlx5_1",netdev="ens0f0np0",port="1",priority="%d"}`, priority)
@@ -310,33 +314,6 @@ func testPFC(t *testing.T, g *guest) {
 	configure(map[string]int{"pfc_en": 1 << 3, "pfc_requests5": 0, "pfc_indications5": 0, "pfc_requests0": 0})
 	g.expect(t, samples{enabled: 1, on(3): 1})
 	g.expectGone(t, `rdma_port_pfc_enabled_priorities{device="mlx5_0",netdev="ens0f0np0",port="1"}`)
-}
-
-// testCapture takes a capture in the guest, with a saturated counter in it, and reads it here.
-func testCapture(t *testing.T, g *guest, exporter string) {
-	g.must(t, "/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
-	capture := filepath.Join(g.share, "guest.txtar")
-	original, err := os.ReadFile(capture)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	again := tool(t, exporter, "--replay", capture, "capture", "-o", "-")
-	if again != strings.TrimSpace(string(original)) {
-		t.Error("the capture of the replayed capture differs")
-	}
-
-	out, err := exec.CommandContext(t.Context(), exporter, "--replay", capture, "check", "--json").Output()
-	var exit *exec.ExitError
-	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
-		t.Fatalf("check: %v\n%s", err, out)
-	}
-	if !json.Valid(out) {
-		t.Errorf("check --json: %s", out)
-	}
-	if !bytes.Contains(out, []byte("RDMACounterSaturated")) || !bytes.Contains(out, []byte("mlx5_0")) {
-		t.Errorf("check does not name the saturated counter of mlx5_0: %s", out)
-	}
 }
 
 func testDownAndUp(t *testing.T, g *guest) {
@@ -469,7 +446,7 @@ func (g *guest) loadDriver(t *testing.T) {
 	g.must(t, "modprobe fakerdma ll=ie && ip link set ens0f0np0 up")
 }
 
-func (g *guest) startExporter(t *testing.T, binary string) {
+func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 	t.Helper()
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -485,8 +462,7 @@ func (g *guest) startExporter(t *testing.T, binary string) {
 	})
 	// A program cannot be run from every 9p mount.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
-	// With a reading for each scrape, more of them meet a device that goes.
-	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.no-budget --collect.min-interval=0s --transceiver.interval=0s --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
+	g.must(t, "/tmp/rdma_exporter "+strings.Join(flags, " ")+" --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 }
 
 // number is what a file of the guest holds.

@@ -15,8 +15,8 @@ import (
 // eepromPages are those of the test driver: the upper halves of pages 0 to 11h behind the lower one.
 const eepromPages = 0x12
 
-// plug puts a module of internal/transceiver/testdata into the cage of mlx5_1.
-func (g *guest) plug(t *testing.T, name string) {
+// plug puts a module of internal/transceiver/testdata into the cage of a device.
+func (g *guest) plug(t *testing.T, device, name string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "internal/transceiver/testdata", name+".txt"))
 	if err != nil {
@@ -41,7 +41,7 @@ func (g *guest) plug(t *testing.T, name string) {
 	if err := os.WriteFile(filepath.Join(g.share, "module"), flat, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/mlx5_1/eeprom")
+	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/"+device+"/eeprom")
 }
 
 // shareHostTest gives the guest the tests of internal/host.
@@ -69,13 +69,8 @@ func testModule(t *testing.T, g *guest) {
 		return "rdma_transceiver_" + metric + "{" + fmt.Sprintf(at, before, after)
 	}
 	state := func(s string) string { return name("state", "", fmt.Sprintf(",state=%q", s)) }
-	carrier := func() {
-		t.Helper()
-		g.set(t, "mlx5_1", map[string]int{"carrier": 0})
-		g.set(t, "mlx5_1", map[string]int{"carrier": 1})
-	}
-	g.plug(t, "osfp-2xdr4")
-	carrier()
+	g.plug(t, "mlx5_1", "osfp-2xdr4")
+	g.flap(t)
 	modules.expectWithin(t, 3*patience, samples{
 		state("present"): 1, state("ready"): 1, name("temperature_celsius", "", ""): 60, name("voltage_volts", "", ""): 3.2652,
 		name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="5",`, ""): -40,
@@ -84,9 +79,13 @@ func testModule(t *testing.T, g *guest) {
 	if out := g.must(t, "/tmp/rdma_exporter optics"); !strings.Contains(out, "OSFP, NVIDIA MMS4X00-NM, serial MT2238FT00123") || !strings.Contains(out, "60.0 °C") {
 		t.Errorf("optics:\n%s", out)
 	}
-	g.plug(t, "qsfp28-sr4")
-	carrier()
-	modules.expectWithin(t, 3*patience, samples{state("present"): 1, name("receive_power_dbm", `lane="2",`, ""): -40})
+	g.plug(t, "mlx5_1", "qsfp28-sr4")
+	g.flap(t)
+	modules.expectWithin(t, 3*patience, samples{
+		state("present"): 1, name("receive_power_dbm", `lane="1",`, ""): 0, name("receive_power_dbm", `lane="2",`, ""): -40,
+		name("temperature_celsius", "", ""): 34.25, name("voltage_volts", "", ""): 3.3099, name("bias_amperes", `lane="1",`, ""): 0.007,
+		name("temperature_threshold_celsius", `level="high_alarm",`, ""): 80, name("voltage_threshold_volts", `level="low_alarm",`, ""): 2.97,
+	})
 	modules.expectGone(t, name("receive_power_dbm", `lane="5",`, ""))
 
 	g.shareHostTest(t)
@@ -98,6 +97,6 @@ func testModule(t *testing.T, g *guest) {
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": io})
 	modules.expectWithin(t, 3*patience, samples{state("unreadable"): 1, `rdma_scrape_quarantined_items{collector="transceiver",device="mlx5_1"}`: 1})
 	g.set(t, "mlx5_1", map[string]int{"eeprom_errno": 0})
-	carrier()
+	g.flap(t)
 	modules.expectWithin(t, 3*patience, samples{state("present"): 1})
 }

@@ -3,8 +3,10 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,10 +29,11 @@ const (
 // samples are the values of one scrape by series, written as the exporter writes them.
 type samples map[string]float64
 
-func scrape(ctx context.Context, url string) (samples, error) {
+// get asks as Prometheus does.
+func get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -41,10 +44,23 @@ func scrape(ctx context.Context, url string) (samples, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("scrape: %s", resp.Status)
+		return nil, fmt.Errorf("%s: %s", url, resp.Status)
 	}
+	return io.ReadAll(resp.Body)
+}
+
+func scrape(ctx context.Context, url string) (samples, error) {
+	text, err := get(ctx, url+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	return parse(text)
+}
+
+// parse reads the text format.
+func parse(text []byte) (samples, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(resp.Body)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("scrape: %w", err)
 	}
@@ -181,19 +197,18 @@ func watch(t *testing.T, url, key string) *watcher {
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() {
-		tick := time.NewTicker(pollInterval)
-		defer tick.Stop()
 		for ctx.Err() == nil {
 			start := time.Now()
 			s, err := scrape(ctx, url)
 			if _, ok := s[key]; err == nil && !ok {
 				err = fmt.Errorf("no %s", key)
 			}
+			took := time.Since(start)
 			if ctx.Err() == nil {
-				w.add(time.Since(start), err)
+				w.add(took, err)
 			}
 			select {
-			case <-tick.C:
+			case <-time.After(max(pollInterval, took)): // half of the time is left to the test
 			case <-ctx.Done():
 			}
 		}

@@ -19,10 +19,6 @@ func testUnprivileged(t *testing.T, g *guest) {
 	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --web.listen-address=:"+modulesPort+
 		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
 	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
-	own := func(key string) bool { // of the exporter itself, or of its process
-		return !strings.HasPrefix(key, "rdma_") || strings.HasPrefix(key, "rdma_scrape_") || strings.HasPrefix(key, "rdma_exporter_") || strings.HasPrefix(key, "rdma_state_") ||
-			strings.HasPrefix(key, "rdma_detection_unavailable{") // says what needs one, in other words
-	}
 	eventually(t, func() error {
 		root, err := scrape(t.Context(), g.url)
 		if err != nil {
@@ -33,7 +29,7 @@ func testUnprivileged(t *testing.T, g *guest) {
 			return err
 		}
 		for key := range root {
-			if _, there := nobody[key]; !there && !own(key) && !slices.ContainsFunc(needsPrivileges, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			if _, there := nobody[key]; !there && !isOwn(key) && !slices.ContainsFunc(needsPrivileges, func(p string) bool { return strings.HasPrefix(key, p) }) {
 				return fmt.Errorf("nobody has no %s", key)
 			}
 		}

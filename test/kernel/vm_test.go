@@ -5,21 +5,23 @@ package kernel
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
 const (
-	bootTime    = 90 * time.Second // software emulation: 5 s on an idle machine
+	bootTime    = 4 * time.Minute  // software emulation: 5 s on an idle machine
+	beginTime   = 30 * time.Second // for a command to arrive
 	commandTime = 4 * time.Minute
 	offTime     = 20 * time.Second
 	shareMount  = "/mnt"
@@ -35,9 +37,28 @@ type guest struct {
 	lastID  int
 }
 
-// boot starts the virtual machine with the kernel and initramfs in folder images and waits until it takes commands.
-func boot(t *testing.T, images string) *guest {
+// images is the folder with the kernel and initramfs, made once for all tests.
+var images = sync.OnceValues(func() (dir string, err error) {
+	for _, script := range []string{"./packages.sh", "./build.sh"} {
+		var stderr bytes.Buffer
+		cmd := exec.Command(script)
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w\n%s%s", script, err, out, stderr.Bytes())
+		}
+		dir = strings.TrimSpace(string(out))
+	}
+	return dir, nil
+})
+
+// boot starts a virtual machine with functions for the test driver, and waits until it takes commands.
+func boot(t *testing.T, functions int) *guest {
 	t.Helper()
+	images, err := images()
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket's name
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +79,7 @@ func boot(t *testing.T, images string) *guest {
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine does not outlive a test that is killed.
-	qemu := exec.Command("timeout", append([]string{"1100", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share)...)...)
+	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
@@ -87,7 +108,7 @@ func boot(t *testing.T, images string) *guest {
 		t.Fatalf("no guest after %v: %v", bootTime, err)
 	}
 	t.Cleanup(func() {
-		io.WriteString(conn, "0 poweroff -f\n")
+		_ = g.begin("0", "poweroff -f") // a guest that is off has nothing to say
 		select {
 		case <-exited:
 		case <-time.After(offTime):
@@ -97,7 +118,7 @@ func boot(t *testing.T, images string) *guest {
 	return g
 }
 
-func qemuArgs(images, console, control, address, modules, share string) []string {
+func qemuArgs(images, console, control, address, modules, share string, functions int) []string {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -110,7 +131,8 @@ func qemuArgs(images, console, control, address, modules, share string) []string
 		"-virtfs", "local,path=" + share + ",mount_tag=share,security_model=none",
 	}
 	// Each behind a port of its own, for the test driver.
-	for _, n := range []string{"1", "2"} {
+	for i := range functions {
+		n := strconv.Itoa(i + 1)
 		args = append(args,
 			"-device", "pcie-root-port,id=port"+n+",chassis="+n+",x-speed=16,x-width=16",
 			"-device", "e1000e,bus=port"+n+",romfile=")
@@ -122,10 +144,40 @@ func qemuArgs(images, console, control, address, modules, share string) []string
 func (g *guest) run(command string) (string, error) {
 	g.lastID++
 	id := strconv.Itoa(g.lastID)
-	if _, err := io.WriteString(g.conn, id+" "+command+"\n"); err != nil {
+	if err := g.begin(id, strings.TrimSpace(command)); err != nil {
 		return "", err
 	}
 	return g.reply(id, commandTime)
+}
+
+// begin sends a command until the guest has all of it: on a busy host the emulated serial port loses bytes. The guest runs none twice.
+func (g *guest) begin(id, command string) error {
+	var line string
+	for range 8 {
+		if _, err := fmt.Fprintf(g.conn, "\n%s %d %s\n", id, len(command), command); err != nil {
+			return err
+		}
+		if err := g.conn.SetReadDeadline(time.Now().Add(beginTime)); err != nil {
+			return err
+		}
+		for {
+			part, err := g.replies.ReadString('\n')
+			if line += part; errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil {
+				return fmt.Errorf("the guest does not begin command %s: %w", id, err)
+			}
+			if strings.Contains(line, "@@begun "+id+"\n") {
+				return nil
+			}
+			again := strings.Contains(line, "@@again")
+			if line = ""; again {
+				break
+			}
+		}
+	}
+	return fmt.Errorf("the guest does not begin command %s", id)
 }
 
 func (g *guest) reply(id string, limit time.Duration) (string, error) {

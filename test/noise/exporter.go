@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/test/machine"
+	"rdma_exporter/test/process"
 )
 
 const address = "127.0.0.1:10899"
@@ -24,37 +23,11 @@ func unpack(file string) (root string, remove func(), err error) {
 	if file == "" {
 		return "/", func() {}, nil
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return "", nil, err
-	}
-	a, err := capture.Parse(text)
-	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", file, err)
-	}
 	if root, err = os.MkdirTemp("", "noise"); err != nil {
 		return "", nil, err
 	}
 	remove = func() { _ = os.RemoveAll(root) }
-	for _, e := range a.Rounds[0].Entries {
-		path := filepath.Join(root, e.Path)
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			break
-		}
-		switch e.Kind {
-		case capture.Link:
-			err = os.Symlink(e.Target, path)
-		case capture.Dir:
-			err = os.MkdirAll(path, 0o755)
-		case capture.File, capture.Unread:
-			err = os.WriteFile(path, e.Data, 0o644)
-		case capture.Error: // a tree has none
-		}
-		if err != nil {
-			break
-		}
-	}
-	if err != nil {
+	if err := machine.Unpack(file, root); err != nil {
 		remove()
 		return "", nil, err
 	}
@@ -144,16 +117,9 @@ func scrape(path string) error {
 	return nil
 }
 
-// spent is the processor time of all threads (schedstat: nanoseconds run, waited, slices).
-func (x *exporter) spent() (sum time.Duration) {
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", x.cmd.Process.Pid))
-	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil {
-			ran, _, _ := strings.Cut(string(b), " ")
-			n, _ := strconv.ParseInt(ran, 10, 64)
-			sum += time.Duration(n)
-		}
-	}
+// spent is the processor time of all threads.
+func (x *exporter) spent() time.Duration {
+	sum, _ := process.CPU(x.cmd.Process.Pid) // one that has ended spends nothing
 	return sum
 }
 

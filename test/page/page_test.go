@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/browser"
 )
 
 func must(t *testing.T, err error) {
@@ -44,7 +46,7 @@ func serve(t *testing.T, replay string, args ...string) string {
 		must(t, cmd.Wait())
 	})
 	url := "http://" + address + "/"
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(browser.Patience); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := http.Get(url + "api/v1/findings")
 		if err == nil {
 			must(t, resp.Body.Close())
@@ -101,14 +103,14 @@ func TestPages(t *testing.T) {
 			t.Parallel()
 			url := serve(t, c.machine, c.args...)
 			for _, script := range []bool{true, false} {
-				b := browse(t)
-				b.ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
-				b.size(1280, 900, false)
-				b.open(url)
-				if got := b.eval("document.querySelector('.word').textContent"); got != c.verdict {
+				b := browser.Start(t)
+				b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
+				b.Size(1280, 900, false)
+				b.Open(url)
+				if got := b.Eval("document.querySelector('.word').textContent"); got != c.verdict {
 					t.Errorf("verdict %q, want %q", got, c.verdict)
 				}
-				text := b.eval("document.body.textContent")
+				text := b.Eval("document.body.textContent")
 				for _, want := range c.has {
 					if !strings.Contains(text, want) {
 						t.Errorf("without %q", want)
@@ -120,48 +122,13 @@ func TestPages(t *testing.T) {
 					}
 				}
 				for selector, want := range c.counts {
-					if got := b.eval("document.querySelectorAll(%q).length", selector); got != want {
+					if got := b.Eval("document.querySelectorAll(%q).length", selector); got != want {
 						t.Errorf("%s: %s, want %s", selector, got, want)
 					}
 				}
-				b.wellMade(url)
+				b.WellMade(url)
 			}
 		})
-	}
-}
-
-// wellMade holds what is so of each page.
-func (b *tab) wellMade(url string) {
-	b.t.Helper()
-	for name, expression := range map[string]string{
-		"a language":             "document.documentElement.lang === 'en'",
-		"one main heading":       "document.querySelectorAll('h1').length === 1",
-		"landmarks":              "['header', 'main', 'footer nav'].every(s => document.querySelectorAll(s).length === 1)",
-		"named sections":         "[...document.querySelectorAll('section')].every(s => document.getElementById(s.getAttribute('aria-labelledby')))",
-		"captions":               "[...document.querySelectorAll('table')].every(t => t.caption && t.querySelector('th[scope=col]'))",
-		"names of plots":         "[...document.querySelectorAll('svg[role=img], svg[role=group]')].every(s => s.getAttribute('aria-label'))",
-		"unique ids":             "(ids => new Set(ids).size === ids.length)([...document.querySelectorAll('[id]')].map(e => e.id))",
-		"the style":              "getComputedStyle(document.querySelector('.verdict')).display === 'flex'",
-		"no style in the page":   "document.querySelectorAll('style, [style]').length === 0",
-		"no overflow":            "document.documentElement.scrollWidth <= innerWidth",
-		"texts within their box": "[...document.querySelectorAll('.switch > text, .gpu > text, .nic > text')].every(t => { const r = t.parentNode.querySelector('rect').getBoundingClientRect(), b = t.getBoundingClientRect(); return b.right <= r.right + 1 && b.left >= r.left - 1; })",
-		"lines in one row apart": "[...document.querySelectorAll('.piece .gpu, .piece .nic')].every(g => g.querySelector('.name').getBoundingClientRect().right < g.querySelector('.side').getBoundingClientRect().left)",
-	} {
-		if got := b.eval("%s", expression); got != "true" {
-			b.t.Errorf("%s: %s", name, got)
-		}
-	}
-	b.size(360, 740, true)
-	if got := b.eval("document.documentElement.scrollWidth <= 360"); got != "true" {
-		b.t.Errorf("wider than a phone: %s", b.eval("document.documentElement.scrollWidth"))
-	}
-	for _, r := range b.requests() {
-		if r != "about:blank" && !strings.HasPrefix(r, url) {
-			b.t.Errorf("asks %s", r)
-		}
-	}
-	if f := b.faults(); len(f) > 0 {
-		b.t.Errorf("faults: %s", f)
 	}
 }
 
@@ -175,9 +142,9 @@ func TestHostileHost(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "evil.txtar")
 	must(t, os.WriteFile(file, []byte(capture), 0o600))
 	url := serve(t, file)
-	page := browse(t)
-	page.size(1280, 900, false)
-	page.open(url)
+	page := browser.Start(t)
+	page.Size(1280, 900, false)
+	page.Open(url)
 	for expression, want := range map[string]string{
 		"document.querySelector('.host').textContent": "<script>alert(1)</script>",
 		"document.title": "OK: <script>alert(1)</script>",
@@ -185,28 +152,28 @@ func TestHostileHost(t *testing.T) {
 		"document.querySelector('#d-paths tbody th').textContent":                            "0 " + evil,
 		"document.querySelector('.gpu title').textContent.startsWith('GPU 0 <script>docum')": "true",
 	} {
-		if got := page.eval("%s", expression); got != want {
+		if got := page.Eval("%s", expression); got != want {
 			t.Errorf("%s: %q, want %q", expression, got, want)
 		}
 	}
-	page.wellMade(url)
+	page.WellMade(url)
 }
 
 // TestStormFires: an alert comes up while somebody looks, without a touch of the page.
 func TestStormFires(t *testing.T) {
 	t.Parallel()
-	b := browse(t)
-	b.open(serve(t, "hgx-h200-roce-storm"))
-	if !b.await(patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
-		t.Errorf("what holds is not told: %s", b.eval("document.querySelector('#findings').textContent"))
+	b := browser.Start(t)
+	b.Open(serve(t, "hgx-h200-roce-storm"))
+	if !b.Await(browser.Patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
+		t.Errorf("what holds is not told: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
-	if !b.await(2*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
+	if !b.Await(2*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
 		t.Fatal("does not fire")
 	}
-	if got := b.eval("document.querySelector('tr.critical th').textContent"); !strings.HasPrefix(got, "mlx5_3/1") {
+	if got := b.Eval("document.querySelector('tr.critical th').textContent"); !strings.HasPrefix(got, "mlx5_3/1") {
 		t.Errorf("port %s", got)
 	}
-	if got := b.eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
+	if got := b.Eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
 		t.Errorf("told %q", got)
 	}
 }
@@ -214,24 +181,24 @@ func TestStormFires(t *testing.T) {
 // TestRefresh: the page keeps what somebody opened, rests while nobody sees it, and says when the exporter is gone.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
-	b := browse(t)
-	b.open(serve(t, "downshift-one"))
-	b.eval("document.getElementById('d-collectors').open = true; document.querySelector('#d-collectors summary').focus(); document.getElementById('live').dataset.old = 'yes'")
-	if !b.await(25*time.Second, "!document.getElementById('live').dataset.old") {
+	b := browser.Start(t)
+	b.Open(serve(t, "downshift-one"))
+	b.Eval("document.getElementById('d-collectors').open = true; document.querySelector('#d-collectors summary').focus(); document.getElementById('live').dataset.old = 'yes'")
+	if !b.Await(25*time.Second, "!document.getElementById('live').dataset.old") {
 		t.Fatal("is not refreshed")
 	}
-	if got := b.eval("document.getElementById('d-collectors').open && document.activeElement === document.querySelector('#d-collectors summary')"); got != "true" {
+	if got := b.Eval("document.getElementById('d-collectors').open && document.activeElement === document.querySelector('#d-collectors summary')"); got != "true" {
 		t.Error("what was open or had the focus is not")
 	}
-	b.eval("Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
-	before := len(b.requests())
+	b.Eval("Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
+	before := len(b.Requests())
 	time.Sleep(17 * time.Second)
-	if after := len(b.requests()); after != before {
+	if after := len(b.Requests()); after != before {
 		t.Errorf("%d requests while hidden", after-before)
 	}
-	b.ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
-	b.eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
-	if !b.await(5*time.Second, "document.getElementById('news').textContent.startsWith('Not refreshed')") {
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	b.Eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
+	if !b.Await(5*time.Second, "document.getElementById('news').textContent.startsWith('Not refreshed')") {
 		t.Error("does not say that it is old")
 	}
 }
@@ -239,26 +206,26 @@ func TestRefresh(t *testing.T) {
 // TestKeyboard: the first key leads past the head, and all that can be used has a visible focus.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
-	b := browse(t)
-	b.open(serve(t, "downshift-one"))
+	b := browser.Start(t)
+	b.Open(serve(t, "downshift-one"))
 	key := func(name string, code int) {
 		for _, kind := range []string{"keyDown", "keyUp"} {
-			b.ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]}, nil)
+			b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": name, "code": name, "windowsVirtualKeyCode": code, "text": map[string]string{"Enter": "\r"}[name]}, nil)
 		}
 	}
 	key("Tab", 9)
-	if got := b.eval("document.activeElement.className"); got != "skip" {
+	if got := b.Eval("document.activeElement.className"); got != "skip" {
 		t.Errorf("first is %q", got)
 	}
 	key("Enter", 13)
-	if !b.await(5*time.Second, "document.activeElement.id === 'findings'") {
-		t.Errorf("leads to %q", b.eval("document.activeElement.outerHTML.slice(0, 80)"))
+	if !b.Await(5*time.Second, "document.activeElement.id === 'findings'") {
+		t.Errorf("leads to %q", b.Eval("document.activeElement.outerHTML.slice(0, 80)"))
 	}
 	key("Tab", 9)
-	if got := b.eval("document.activeElement.textContent"); got != "Runbook" {
+	if got := b.Eval("document.activeElement.textContent"); got != "Runbook" {
 		t.Errorf("next is %q", got)
 	}
-	if got := b.eval("getComputedStyle(document.activeElement).outlineWidth"); got != "3px" {
+	if got := b.Eval("getComputedStyle(document.activeElement).outlineWidth"); got != "3px" {
 		t.Errorf("outline %s", got)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"rdma_exporter/test/browser"
 )
 
 var shots = flag.String("shots", "", "folder to write the screenshots of the README to")
@@ -34,11 +36,11 @@ func TestScreenshots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := browse(t)
-			b.size(c.width, c.height, c.phone)
-			b.scheme(c.scheme)
-			b.open(serve(t, c.machine))
-			picture := small(t, b.shot(c.width, c.height))
+			b := browser.Start(t)
+			b.Size(c.width, c.height, c.phone)
+			b.Scheme(c.scheme)
+			b.Open(serve(t, c.machine))
+			picture := small(t, b.Shot(c.width, c.height))
 			if len(picture) > maxShot {
 				t.Errorf("%d bytes", len(picture))
 			}

@@ -9,11 +9,15 @@
 
 #include "fakerdma.h"
 
-#define MAX_DEVICES 16
-
 static char *ll = "ie";
 module_param(ll, charp, 0444);
 MODULE_PARM_DESC(ll, "link layer of each device in PCI order: i InfiniBand, e Ethernet; i where the string ends");
+
+static uint link_speed, link_width;
+module_param(link_speed, uint, 0444);
+module_param(link_width, uint, 0444);
+MODULE_PARM_DESC(link_speed, "of the PCIe links, as they run and at most, by its code in the registers; 0: what the machine has");
+MODULE_PARM_DESC(link_width, "lanes of the PCIe links, as they run and at most");
 
 static DEFINE_IDA(indexes);
 static struct dentry *debugfs;
@@ -38,31 +42,41 @@ static int fake_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		kfree(f);
 		return err;
 	}
+	f->pdev = pdev;
+	fake_pcie_add(f, link_speed, link_width);
 	f->eth = f->index < strlen(ll) && ll[f->index] == 'e';
 
 	if (f->eth) {
 		err = fake_netdev_add(f, &pdev->dev);
 		if (err)
-			goto free;
+			goto pcie;
 	}
 	err = fake_ib_add(f, &pdev->dev);
 	if (err)
 		goto netdev;
+	err = fake_health_add(f);
+	if (err)
+		goto ib;
 
 	f->debugfs = debugfs_create_dir(dev_name(&f->ib->ib.dev), debugfs);
 	debugfs_create_bool("stuck", 0644, f->debugfs, &f->stuck);
 	debugfs_create_u32("query_errno", 0644, f->debugfs, &f->query_errno);
 	debugfs_create_u32("queries", 0444, f->debugfs, &f->queries);
 	fake_ib_debugfs(f);
+	fake_pcie_debugfs(f);
+	fake_health_debugfs(f);
 	if (f->eth)
 		fake_netdev_debugfs(f);
 	pci_set_drvdata(pdev, f);
 	return 0;
 
+ib:
+	fake_ib_remove(f);
 netdev:
 	if (f->eth)
 		fake_netdev_remove(f);
-free:
+pcie:
+	fake_pcie_remove(f);
 	fake_free(f);
 	return err;
 }
@@ -73,9 +87,11 @@ static void fake_remove(struct pci_dev *pdev)
 
 	debugfs_remove_recursive(f->debugfs);
 	WRITE_ONCE(f->stuck, false);	/* the core waits for readers */
+	fake_health_remove(f);
 	fake_ib_remove(f);
 	if (f->eth)
 		fake_netdev_remove(f);
+	fake_pcie_remove(f);
 	fake_free(f);
 }
 

@@ -10,6 +10,7 @@
 
 #define PRIORITIES 8
 #define LOSSLESS 3
+#define SFF8024_QSFP28 0x11
 
 static const char * const priority_stats[] = {
 	"rx_prio%d_pause", "tx_prio%d_pause", "rx_prio%d_pause_duration", "tx_prio%d_pause_duration", "rx_prio%d_discards",
@@ -68,7 +69,7 @@ static int set_pfc(struct net_device *netdev, struct ieee_pfc *pfc)
 	return 0;
 }
 
-static int get_ets(struct net_device *netdev, struct ieee_ets *ets)
+static void default_ets(struct ieee_ets *ets)
 {
 	int i;
 
@@ -78,6 +79,17 @@ static int get_ets(struct net_device *netdev, struct ieee_ets *ets)
 		ets->tc_tsa[i] = IEEE_8021QAZ_TSA_ETS;
 		ets->tc_tx_bw[i] = i < 4 ? 13 : 12;
 	}
+}
+
+static int get_ets(struct net_device *netdev, struct ieee_ets *ets)
+{
+	*ets = to_fake(netdev)->ets;
+	return 0;
+}
+
+static int set_ets(struct net_device *netdev, struct ieee_ets *ets)
+{
+	to_fake(netdev)->ets = *ets;
 	return 0;
 }
 
@@ -95,12 +107,25 @@ static u8 get_dcbx(struct net_device *netdev)
 	return DCB_CAP_DCBX_HOST | DCB_CAP_DCBX_VER_IEEE;
 }
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+static int get_app_trust(struct net_device *netdev, u8 *selectors, int *n)
+{
+	selectors[0] = to_fake(netdev)->trust;
+	*n = 1;
+	return 0;
+}
+#endif
+
 static const struct dcbnl_rtnl_ops fake_dcb_ops = {
 	.ieee_getpfc = get_pfc,
 	.ieee_setpfc = set_pfc,
 	.ieee_getets = get_ets,
+	.ieee_setets = set_ets,
 	.getdcbx = get_dcbx,
 	.dcbnl_getbuffer = get_buffer,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	.dcbnl_getapptrust = get_app_trust,
+#endif
 };
 
 static void get_drvinfo(struct net_device *netdev, struct ethtool_drvinfo *info)
@@ -131,6 +156,18 @@ static void get_link_ext_stats(struct net_device *netdev, struct ethtool_link_ex
 	stats->link_down_events = to_fake(netdev)->link_down_events;
 }
 #endif
+
+/* Asked whether the link is up or not; it says why while it is down. */
+static int get_link_ext_state(struct net_device *netdev, struct ethtool_link_ext_state_info *info)
+{
+	struct fake *f = to_fake(netdev);
+
+	if (!f->ext_state || netif_carrier_ok(netdev))
+		return -ENODATA;
+	info->link_ext_state = f->ext_state - 1;
+	info->__link_ext_substate = f->ext_substate;
+	return 0;
+}
 
 static void get_pause(struct net_device *netdev, struct ethtool_pauseparam *pause)
 {
@@ -195,6 +232,9 @@ static int get_module_info(struct net_device *netdev, struct ethtool_modinfo *in
 
 	if (f->eeprom_errno)
 		return -(int)f->eeprom_errno;
+	/* As mlx5 has it, which knows nothing of CMIS here. */
+	if (f->eeprom[0] != SFF8024_QSFP28)
+		return -EINVAL;
 	info->type = ETH_MODULE_SFF_8636;
 	info->eeprom_len = ETH_MODULE_SFF_8636_MAX_LEN;
 	return 0;
@@ -231,6 +271,7 @@ static const struct ethtool_ops fake_ethtool_ops = {
 	.get_drvinfo = get_drvinfo,
 	.get_link = ethtool_op_get_link,
 	.get_link_ksettings = get_link_ksettings,
+	.get_link_ext_state = get_link_ext_state,
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 	.get_link_ext_stats = get_link_ext_stats,
 #endif
@@ -261,6 +302,8 @@ int fake_netdev_add(struct fake *f, struct device *parent)
 
 	f->mbps = 400000;
 	f->pfc_enabled = BIT(LOSSLESS);
+	f->trust = 255;	/* DCB_APP_SEL_PCP, which 6.1 has not */
+	default_ets(&f->ets);
 	f->ethtool = kcalloc(NUM_STATS, sizeof(*f->ethtool), GFP_KERNEL);
 	f->netdev = alloc_netdev(sizeof(f), "ens%df0np0", NET_NAME_ENUM, fake_netdev_setup);
 	if (!f->ethtool || !f->netdev)
@@ -331,6 +374,7 @@ static const struct file_operations eeprom_fops = {
 	.owner = THIS_MODULE,
 	.open = simple_open,
 	.write = eeprom_write,
+	.llseek = default_llseek,
 };
 
 void fake_netdev_debugfs(struct fake *f)
@@ -347,7 +391,10 @@ void fake_netdev_debugfs(struct fake *f)
 	debugfs_create_u32("speed_mbps", 0644, f->debugfs, &f->mbps);
 	debugfs_create_u32("ethtool_stall", 0644, f->debugfs, &f->ethtool_stall);
 	debugfs_create_u32("ethtool_calls", 0444, f->debugfs, &f->ethtool_calls);
+	debugfs_create_u32("ext_state", 0644, f->debugfs, &f->ext_state);
+	debugfs_create_u32("ext_substate", 0644, f->debugfs, &f->ext_substate);
 	debugfs_create_u64("link_down_events", 0644, f->debugfs, &f->link_down_events);
+	debugfs_create_u8("trust", 0644, f->debugfs, &f->trust);
 	debugfs_create_file("pfc_en", 0644, f->debugfs, f, &pfc_en_fops);
 	debugfs_create_u64("rx_pause_frames", 0644, f->debugfs, &f->pause[0]);
 	debugfs_create_u64("tx_pause_frames", 0644, f->debugfs, &f->pause[1]);

@@ -1,6 +1,7 @@
 //go:build e2e
 
-package page
+// Package browser looks at pages with a headless Chromium, for tests.
+package browser
 
 import (
 	"bufio"
@@ -15,11 +16,11 @@ import (
 	"time"
 )
 
-// patience is how long the browser may take for anything but what the page itself waits for.
-const patience = 30 * time.Second
+// Patience is how long the browser may take for anything but what the page itself waits for.
+const Patience = 30 * time.Second
 
-// tab is a page of a headless Chromium, driven by the DevTools protocol over a pipe: JSON messages that end with a zero byte.
-type tab struct {
+// Tab is a page of a headless Chromium, driven by the DevTools protocol over a pipe: JSON messages that end with a zero byte.
+type Tab struct {
 	t       *testing.T
 	to      io.Writer
 	session string
@@ -43,8 +44,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// browse starts a browser with an empty tab.
-func browse(t *testing.T) *tab {
+// Start starts a browser with an empty tab.
+func Start(t *testing.T) *Tab {
 	t.Helper()
 	in, to, err := os.Pipe()
 	must(t, err)
@@ -55,32 +56,39 @@ func browse(t *testing.T) *tab {
 	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
 	must(t, cmd.Start())
 	must(t, errors.Join(in.Close(), out.Close()))
-	b := &tab{t: t, to: to, answers: map[int]chan message{}, loaded: make(chan struct{}, 100)}
+	b := &Tab{t: t, to: to, answers: map[int]chan message{}, loaded: make(chan struct{}, 100)}
 	ended := make(chan struct{})
 	go b.listen(from, ended)
 	t.Cleanup(func() {
 		b.session = ""
-		b.ask("Browser.close", nil, nil)
+		b.Ask("Browser.close", nil, nil)
 		must(t, cmd.Wait())
 		must(t, to.Close())
 		<-ended
 	})
 	var target struct{ TargetID string }
-	b.ask("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
+	b.Ask("Target.createTarget", map[string]any{"url": "about:blank"}, &target)
 	var attached struct{ SessionID string }
-	b.ask("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
+	b.Ask("Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &attached)
 	b.session = attached.SessionID
 	for _, domain := range []string{"Page", "Network", "Runtime", "Log", "Audits"} {
-		b.ask(domain+".enable", nil, nil)
+		b.Ask(domain+".enable", nil, nil)
 	}
 	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // discard says that an error of what is thrown away anyway is of no interest.
 func discard(error) {}
 
 // listen takes answers and events until the browser ends.
-func (b *tab) listen(from *os.File, ended chan struct{}) {
+func (b *Tab) listen(from *os.File, ended chan struct{}) {
 	defer close(ended)
 	defer from.Close()
 	r := bufio.NewReader(from)
@@ -105,7 +113,7 @@ func (b *tab) listen(from *os.File, ended chan struct{}) {
 }
 
 // event notes what the page asks for, and what goes wrong in it. b.mu is held.
-func (b *tab) event(m message) {
+func (b *Tab) event(m message) {
 	switch m.Method {
 	case "Network.requestWillBeSent":
 		var p struct{ Request struct{ URL string } }
@@ -118,8 +126,8 @@ func (b *tab) event(m message) {
 	}
 }
 
-// ask sends a command and waits for its answer.
-func (b *tab) ask(method string, params, result any) {
+// Ask sends a command and waits for its answer.
+func (b *Tab) Ask(method string, params, result any) {
 	b.t.Helper()
 	raw, err := json.Marshal(params)
 	must(b.t, err)
@@ -135,7 +143,7 @@ func (b *tab) ask(method string, params, result any) {
 	must(b.t, err)
 	select {
 	case m = <-answer:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		b.t.Fatalf("%s: no answer", method)
 	}
 	if m.Error != nil {
@@ -146,71 +154,75 @@ func (b *tab) ask(method string, params, result any) {
 	}
 }
 
-// open loads a page.
-func (b *tab) open(url string) {
+// Open loads a page.
+func (b *Tab) Open(url string) {
 	b.t.Helper()
-	b.ask("Page.navigate", map[string]any{"url": url}, nil)
+	for len(b.loaded) > 0 { // of what was there before
+		<-b.loaded
+	}
+	b.Ask("Page.navigate", map[string]any{"url": url}, nil)
 	select {
 	case <-b.loaded:
-	case <-time.After(patience):
+	case <-time.After(Patience):
 		b.t.Fatalf("%s does not load", url)
 	}
 }
 
-// size makes the window that of a screen.
-func (b *tab) size(width, height int, phone bool) {
+// Size makes the window that of a screen.
+func (b *Tab) Size(width, height int, phone bool) {
 	b.t.Helper()
-	b.ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
+	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
 }
 
-// scheme is light or dark.
-func (b *tab) scheme(name string) {
+// Scheme is light or dark.
+func (b *Tab) Scheme(name string) {
 	b.t.Helper()
-	b.ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}}, nil)
+	b.Ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}}, nil)
 }
 
-// eval gives the value of an expression as text.
-func (b *tab) eval(format string, args ...any) string {
+// Eval gives the value of an expression as text.
+func (b *Tab) Eval(format string, args ...any) string {
 	b.t.Helper()
 	var r struct {
 		Result           struct{ Value any }
 		ExceptionDetails *struct{ Text string }
 	}
-	b.ask("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(format, args...), "returnByValue": true, "awaitPromise": true}, &r)
+	b.Ask("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(format, args...), "returnByValue": true, "awaitPromise": true}, &r)
 	if r.ExceptionDetails != nil {
 		b.t.Fatalf("%s: %s", fmt.Sprintf(format, args...), r.ExceptionDetails.Text)
 	}
 	return fmt.Sprint(r.Result.Value)
 }
 
-// await waits until an expression is true.
-func (b *tab) await(within time.Duration, expression string) bool {
+// Await waits until an expression is true.
+func (b *Tab) Await(within time.Duration, expression string) bool {
 	b.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if b.eval("%s", expression) == "true" {
+		if b.Eval("%s", expression) == "true" {
 			return true
 		}
 	}
 	return false
 }
 
-// requests are the URLs that were asked for so far.
-func (b *tab) requests() []string {
+// Requests are the URLs that were asked for so far.
+func (b *Tab) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.asked...)
 }
 
-func (b *tab) faults() []string {
+// Faults are errors and warnings of the console, and violations of the policy, so far.
+func (b *Tab) Faults() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.wrong...)
 }
 
-// shot is a picture of a part of the page, PNG.
-func (b *tab) shot(width, height int) []byte {
+// Shot is a picture of a part of the page, PNG.
+func (b *Tab) Shot(width, height int) []byte {
 	b.t.Helper()
 	var r struct{ Data []byte }
-	b.ask("Page.captureScreenshot", map[string]any{"format": "png", "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}, &r)
+	b.Ask("Page.captureScreenshot", map[string]any{"format": "png", "clip": map[string]any{"x": 0, "y": 0, "width": width, "height": height, "scale": 1}}, &r)
 	return r.Data
 }

@@ -1,0 +1,81 @@
+package collector
+
+import (
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// ofSubnet describes what is asked for over an InfiniBand port.
+func ofSubnet(name string, kind exposition.Type, source, help string, labels ...string) *Desc {
+	return &Desc{
+		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(), Type: kind, Scope: scopePort,
+		Help: help, Labels: append([]string{"device", "port"}, labels...), Source: source,
+	}
+}
+
+const (
+	sourceFar     = "PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11"
+	sourceManager = "SMInfo, IBA 14.2.5.13"
+)
+
+var (
+	farErrors = ofSubnet("rdma_port_neighbour_errors_total", counter, sourceFar,
+		"Errors that the port at the far end of an InfiniBand link counts, with --collector.neighbour.subnet, each minute. symbol_errors, link_error_recoveries and receive_errors there are of what this port sends; transmit_discards are of what does not come here. Where the switch has no counters of 64 bits they stop at 65535, recoveries and link_downed at 255.", "error")
+	farWait = ofSubnet("rdma_port_neighbour_transmit_wait_ticks_total", counter, sourceFar,
+		"Ticks during which the port at the far end of an InfiniBand link had data for this port and no credit: this host takes slowly. The length of a tick is up to the switch.")
+	managerInfo = ofSubnet("rdma_port_subnet_manager_info", gauge, sourceManager,
+		"The master subnet manager of an InfiniBand port's subnet, always 1, with --collector.neighbour.subnet. port_guid: of the port that it runs on. Absent while none answers.", "port_guid")
+	managerState = ofSubnet("rdma_port_subnet_manager_state_id", gauge, sourceManager,
+		"State of the subnet manager that set an InfiniBand port up: 0 not active, 1 discovering, 2 standby, 3 master.")
+	managerPriority = ofSubnet("rdma_port_subnet_manager_priority", gauge, sourceManager,
+		"Priority of the subnet manager that set an InfiniBand port up, 0 to 15: the highest becomes the master, of equals that of the lowest GUID.")
+	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
+		"Activity count (ActCount) of the subnet manager that set an InfiniBand port up, which rises while it works.")
+
+	subnetDescs = []*Desc{farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
+)
+
+// farCounters are the values of label error, by the names of sysfs.
+var farCounters = []struct{ file, label string }{
+	{"symbol_error", "symbol_errors"},
+	{"link_error_recovery", "link_error_recoveries"},
+	{"link_downed", "link_downed"},
+	{"port_rcv_errors", "receive_errors"},
+	{"port_xmit_discards", "transmit_discards"},
+}
+
+// subnets are the answers of a device's ports.
+func (r *neighbourReading) subnets() (out []snapshot.PortSubnet) {
+	for i := range r.device.Ports {
+		number := r.device.Ports[i].Number
+		if a := r.ends[number]; a.counters != nil || a.manager != nil {
+			out = append(out, snapshot.PortSubnet{Device: r.device.Name, Port: number, Counters: a.counters, Manager: a.manager})
+		}
+	}
+	return slices.Clip(out)
+}
+
+func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
+	for i := range subnets {
+		p := &subnets[i]
+		port := strconv.Itoa(p.Port)
+		for _, c := range farCounters {
+			if v, ok := statOf(p.Counters, c.file); ok {
+				s.Emit(farErrors, float64(v), p.Device, port, c.label)
+			}
+		}
+		if v, ok := statOf(p.Counters, "port_xmit_wait"); ok {
+			s.Emit(farWait, float64(v), p.Device, port)
+		}
+		if m := p.Manager; m != nil {
+			s.Emit(managerInfo, 1, p.Device, port, m.GUID)
+			emitUint(s, managerState, m.State, p.Device, port)
+			emitUint(s, managerPriority, m.Priority, p.Device, port)
+			emitUint(s, managerActivity, m.Activity, p.Device, port)
+		}
+	}
+}

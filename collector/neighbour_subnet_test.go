@@ -1,0 +1,132 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/host"
+)
+
+// infinibandPort is an RDMA device with one InfiniBand port, and what was answered over it.
+func infinibandPort(answers ...string) string {
+	return strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1) + strings.Join(answers, "")
+}
+
+const (
+	farLink = "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\nfar_widths: 0x13\nfar_speeds: 0x7f\nfar_type: 2\nfar_port: 31\nfar_lid: 5\n" +
+		"far_guid: b83f:d203:00a1:c0de\nfar_description: MF0;ib-leaf-1:MQM9700/U1\n"
+	farAgent = "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 70000\nlink_error_recovery: 2\nlink_downed: 3\nport_rcv_errors: 4\nport_xmit_discards: 5\nport_xmit_wait: 6\nport_xmit_data: 7\nVL15_dropped: 8\n"
+	master   = "-- subnet/mlx5_0/1/manager/1 --\nstate: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:0001\n"
+)
+
+// TestAskedOverTheSubnet: what the far end counts and who manages the subnet is told, each without the others.
+func TestAskedOverTheSubnet(t *testing.T) {
+	const (
+		neighbour = `rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`
+		at        = `{device="mlx5_0",port="1"} `
+	)
+	far := func(values ...string) (out []string) {
+		for i := 0; i < len(values); i += 2 {
+			out = append(out, `rdma_port_neighbour_errors_total{device="mlx5_0",error="`+values[i]+`",port="1"} `+values[i+1])
+		}
+		return out
+	}
+	counted := append(far("symbol_errors", "70000", "link_error_recoveries", "2", "link_downed", "3", "receive_errors", "4", "transmit_discards", "5"), "rdma_port_neighbour_transmit_wait_ticks_total"+at+"6")
+	managed := []string{
+		`rdma_port_subnet_manager_info{device="mlx5_0",port="1",port_guid="b83f:d203:00a1:0001"} 1`, "rdma_port_subnet_manager_state_id" + at + "3",
+		"rdma_port_subnet_manager_priority" + at + "14", "rdma_port_subnet_manager_activity_total" + at + "4711",
+	}
+	for _, c := range []struct {
+		name, files string
+		off         bool
+		want        []string
+	}{
+		{name: "all", files: infinibandPort(farLink, farAgent, master), want: slices.Concat([]string{neighbour}, counted, managed)},
+		{name: "not permitted by the operator", files: infinibandPort(farLink, farAgent, master), off: true},
+		{name: "a switch that does not have all", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 9\n"), want: append([]string{neighbour}, far("symbol_errors", "9")...)},
+		{name: "an agent that does not answer", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 !ETIMEDOUT --\n", master), want: slices.Concat([]string{neighbour}, managed, []string{"subnet io"})},
+		{name: "a subnet manager that does not answer", files: infinibandPort(farLink, farAgent, "-- subnet/mlx5_0/1/manager/1 !ETIMEDOUT --\n"), want: slices.Concat([]string{neighbour}, counted, []string{"subnet io"})},
+		{name: "no subnet manager", files: infinibandPort(strings.Replace(farLink, "sm_lid: 1", "sm_lid: 0", 1), farAgent, master), want: slices.Concat([]string{neighbour}, counted)},
+		{name: "a switch without a LID", files: infinibandPort(strings.Replace(farLink, "far_lid: 5", "far_lid: 65535", 1), farAgent, master), want: slices.Concat([]string{neighbour}, managed)},
+		{name: "the far end does not answer", files: infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n", farAgent, master), want: []string{"subnet io"}},
+		{name: "a link that is down", files: infinibandPort("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\n", farAgent)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := neighboursOf(Options{AskSubnet: !c.off})
+			got := farSorted(t, n, machine(t, c.files))
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+func farSorted(t *testing.T, n *Collector, h *host.Host) []string {
+	t.Helper()
+	got := far(t, n, h)
+	slices.Sort(got)
+	return got
+}
+
+// TestSubnetIsAskedEachMinute, and what an agent has once: it is kept while the same switch is there.
+func TestSubnetIsAskedEachMinute(t *testing.T) {
+	h := machine(t, infinibandPort(farLink, master))
+	now := time.Now()
+	h.Now, h.Budget = func() time.Time { return now }, nil
+	answers := &agents{Subnet: h.Subnet}
+	h.Subnet = answers
+	var known []bool // of each question, whether it is the first
+	first := new(host.Agent)
+	answers.answer(func(_ string, a *host.Agent) (host.IBCounters, error) {
+		known = append(known, a.TransmitWait)
+		a.TransmitWait = true // stands for what is kept
+		first = a
+		return host.IBCounters{}, nil
+	})
+	c := neighboursOf(Options{AskSubnet: true})
+	for range 9 { // each 20 s
+		far(t, c, h)
+		now = now.Add(20 * time.Second)
+	}
+	if want := []bool{false, true, true}; !slices.Equal(known, want) || first.LID != 5 || first.Port != 31 {
+		t.Errorf("%v, %+v; want %v", known, first, want)
+	}
+}
+
+// hanging is a fabric of which one port never answers.
+type hanging struct {
+	host.Subnet
+	device string
+}
+
+func (s hanging) Ends(ctx context.Context, device string, port int) (host.IBLink, error) {
+	if device == s.device {
+		select {}
+	}
+	return s.Subnet.Ends(ctx, device, port)
+}
+
+// TestSubnetHangs: a umad that hangs costs what is asked over it, and the others wait for it once, for a moment.
+func TestSubnetHangs(t *testing.T) {
+	h := machine(t, infinibandPort(farLink, farAgent, master)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(6, says("leaf-9", "swp1", 120, bridge)))
+	h.Subnet = hanging{h.Subnet, "mlx5_0"}
+	c := neighboursOf(Options{AskSubnet: true})
+	for range 2 {
+		start := time.Now()
+		got := farSorted(t, c, h)
+		want := []string{
+			`rdma_port_lldp_neighbours{device="mlx5_1",netdev="eth1",port="1"} 1`,
+			`rdma_port_neighbour_info{device="mlx5_1",netdev="eth1",port="1",port_id="swp1",source="lldp",system="leaf-9"} 1`, "subnet stuck",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if took := time.Since(start); took > 10*subnetPatience {
+			t.Error(took)
+		}
+	}
+}

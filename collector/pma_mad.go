@@ -1,0 +1,206 @@
+package collector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// MADCounters says whether the counters of InfiniBand ports come by management datagrams.
+type MADCounters int
+
+// The values.
+const (
+	CountersOfFiles  MADCounters = iota // ports/N/counters alone
+	CountersByMAD                       // the ports' own agents are asked
+	CountersRecorded                    // as recorded: where nobody has asked, the files tell
+)
+
+const (
+	// agentPatience is for all answers of an agent. An own port's comes within a millisecond.
+	agentPatience = 300 * time.Millisecond
+	// agentRest is how long the files are read instead where an agent has failed, unless the link changes.
+	agentRest = 5 * time.Minute
+
+	// LIDs of ports (IBA 4.1.3); those above are multicast.
+	firstLID, lastLID = 1, 0xbfff
+)
+
+// ownAgent is the performance management agent of a local port, which is asked in place of the files of ports/N/counters: a datagram or two
+// for what is a datagram each there. The driver answers both alike. It is asked over the port's own link layer, so that there has to be a link.
+type ownAgent struct {
+	by       MADCounters
+	agent    host.Agent
+	verified bool  // it counts as the files do
+	wide     bool  // it has 64 bits where the files have fewer
+	err      error // of the last question, and when it was
+	failed   time.Time
+}
+
+// counters fills the counters of a port.
+func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
+	var files []snapshot.Stat
+	if a.mayAsk(r, d, p) {
+		if !a.verified && a.by != CountersRecorded {
+			files = r.pma(portDir)
+		}
+		got, err := a.ask(r, d.Name, p.Number)
+		if err == nil && files != nil {
+			r.begin(host.SourcePMA)
+			err = differ(portDir, got.Stats, files, r.stats(portDir+"/counters", namesOf(files)))
+		}
+		if a.note(r, err); err == nil {
+			a.verified, a.wide = true, got.Wide
+			p.Counters, p.WideCounters = append(got.Stats, r.pmaBut(portDir, got.Stats)...), got.Wide
+			return
+		}
+	}
+	if files == nil {
+		files = r.pma(portDir)
+	}
+	a.verified = false
+	if a.wide { // what stands at its end there has gone on: the end would look like a reset
+		files = slices.DeleteFunc(files, atEnd)
+	}
+	p.Counters = files
+}
+
+// mayAsk says whether the agent is asked in this round. What failed is told until it is asked again. A virtual function has the LID of its
+// physical one, whose agent would answer.
+func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool {
+	if a.by == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
+		return false
+	}
+	if p.Unread || !isActive(p) || p.LID == nil || !isLID(*p.LID) {
+		a.err = nil // the link has gone: what failed may answer when it is back
+		return false
+	}
+	if lid := uint16(*p.LID); lid != a.agent.LID {
+		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: countsWaiting(d.Driver)}
+		a.err, a.verified = nil, false
+	}
+	if a.err != nil && r.now().Sub(a.failed) < agentRest {
+		a.tell(r)
+		return false
+	}
+	return true
+}
+
+// countsWaiting says whether a driver fills PortXmitWait without a word of it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
+// pma_cnt_assign).
+func countsWaiting(driver string) bool { return driver == "mlx5_core" }
+
+// note keeps what came of a question. That nobody has asked is no failure.
+func (a *ownAgent) note(r *reader, err error) {
+	a.err = err
+	if err == nil || a.by == CountersRecorded && host.IsAbsent(err) {
+		a.err = nil
+		return
+	}
+	a.failed = r.now()
+	a.tell(r)
+}
+
+func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
+	r.begin(host.SourceSubnet)
+	if a.by == CountersByMAD {
+		r.asked += a.agent.Requests()
+	}
+	agent, subnet := a.agent, r.h.Subnet
+	told, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentPatience, func(ctx context.Context) (agentAnswer, error) {
+		return askAgent(ctx, subnet, device, port, agent)
+	})
+	if err == nil {
+		a.agent = told.agent
+	}
+	return told.IBCounters, err
+}
+
+// agentAnswer is what an agent has told, and what is known of it by that.
+type agentAnswer struct {
+	host.IBCounters
+	agent host.Agent
+}
+
+func askAgent(ctx context.Context, s host.Subnet, device string, port int, a host.Agent) (out agentAnswer, err error) {
+	out.IBCounters, err = s.Counters(ctx, device, port, &a)
+	out.agent = a
+	return out, err
+}
+
+// bounded asks in a lane of its own for a time: the call of a driver that hangs costs what was asked for and nothing else. What ask uses may be
+// used after that time.
+func bounded[T any](r *reader, lane string, patience time.Duration, ask func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	var got, none T
+	var err error
+	if late := r.h.Lanes.Do(ctx, lane, func() { got, err = ask(ctx) }); late != nil {
+		return none, late // got may still be written to
+	}
+	return got, err
+}
+
+func (a *ownAgent) tell(r *reader) {
+	r.begin(host.SourceSubnet)
+	r.issue(a.err)
+}
+
+// pmaBut reads those files of ports/N/counters that are not known.
+func (r *reader) pmaBut(portDir string, known []snapshot.Stat) []snapshot.Stat {
+	dir := portDir + "/counters"
+	r.begin(host.SourcePMA)
+	names, err := r.h.Files.Attributes(dir)
+	if err != nil {
+		r.issue(err)
+		return nil
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := statOf(known, name); return ok })
+	if len(names) == 0 {
+		return nil
+	}
+	return r.stats(dir, names)
+}
+
+// differ holds what an agent has told against the files before and after: nil where it counts the same. A file that stands at its end may
+// be behind.
+func differ(portDir string, got, before, after []snapshot.Stat) error {
+	for _, s := range got {
+		low, there := statOf(before, s.Name)
+		high, still := statOf(after, s.Name)
+		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
+			continue
+		}
+		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: %d by MAD, %d before it and %d after it in the file", errCountsOtherwise, s.Value, low, high)}
+	}
+	return nil
+}
+
+// errCountsOtherwise: an agent of the firmware may count the port, and the driver its function.
+var errCountsOtherwise = errors.New("the agent counts otherwise than the driver")
+
+func namesOf(stats []snapshot.Stat) (names []string) {
+	for _, s := range stats {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func statOf(stats []snapshot.Stat, name string) (uint64, bool) {
+	i := slices.IndexFunc(stats, func(s snapshot.Stat) bool { return s.Name == name })
+	if i < 0 {
+		return 0, false
+	}
+	return stats[i].Value, true
+}
+
+// atEnd says whether a counter of the files stands at its end.
+func atEnd(s snapshot.Stat) bool {
+	c := pmaIndex[s.Name]
+	return c != nil && c.bits < 64 && s.Value >= 1<<c.bits-1
+}

@@ -1,0 +1,278 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+// agents answers for all agents and subnet managers what a test says.
+type agents struct {
+	host.Subnet
+	mu       sync.Mutex
+	counters func(device string, a *host.Agent) (host.IBCounters, error)
+	asked    int
+}
+
+func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent) (host.IBCounters, error) {
+	s.mu.Lock()
+	s.asked++
+	answer := s.counters
+	s.mu.Unlock()
+	return answer(device, a)
+}
+
+// answer takes the place of what was answered.
+func (s *agents) answer(counters func(device string, a *host.Agent) (host.IBCounters, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counters = counters
+}
+
+func (s *agents) times() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+// tells is an agent with these counters.
+func tells(wide bool, stats ...snapshot.Stat) func(string, *host.Agent) (host.IBCounters, error) {
+	return func(string, *host.Agent) (host.IBCounters, error) {
+		return host.IBCounters{Stats: slices.Clone(stats), Wide: wide}, nil
+	}
+}
+
+func fails(errno syscall.Errno) func(string, *host.Agent) (host.IBCounters, error) {
+	return func(string, *host.Agent) (host.IBCounters, error) {
+		return host.IBCounters{}, &host.Error{Op: "ask", Path: "LID 17", Err: errno}
+	}
+}
+
+// agentPort is an InfiniBand port with three counters, and its agent.
+type agentPort struct {
+	*ownAgent
+	h       *host.Host
+	answers *agents
+	d       snapshot.Device
+	p       snapshot.Port
+	took    time.Duration // of the last reading
+}
+
+const agentDir = classDir + "/mlx5_0/ports/1"
+
+func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
+	n := func(v uint64) *uint64 { return &v }
+	a := &agentPort{
+		ownAgent: &ownAgent{by: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
+		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
+		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
+	}
+	a.h.Subnet, a.h.Now, a.h.Lanes, a.h.Meter = a.answers, time.Now, host.NewLanes(), &host.Meter{}
+	return a
+}
+
+// read reads a round: what is emitted, what failed, and how often files and agents were asked.
+func (a *agentPort) read(t *testing.T) string {
+	t.Helper()
+	requests := func(s host.Source) (n uint64) {
+		for _, c := range a.h.Meter.Costs() {
+			if c.Source == s {
+				n = c.Requests
+			}
+		}
+		return n
+	}
+	files, asked := requests(host.SourcePMA), a.answers.times()
+	r := &reader{ctx: t.Context(), h: a.h, device: "mlx5_0"}
+	p, start := a.p, time.Now()
+	a.counters(r, &a.d, &p, agentDir)
+	r.end()
+	a.took = time.Since(start)
+	var out []string
+	for _, l := range samples(pmaDescs(), func(s Sink) { emitPMA(s, &a.d, &p, "1") }) {
+		l = strings.NewReplacer("rdma_port_", "", `{device="mlx5_0",port="1"}`, "", `{counter="symbol_error",device="mlx5_0",port="1"}`, "").Replace(l)
+		out = append(out, l)
+	}
+	slices.Sort(out)
+	for _, i := range r.issues {
+		out = append(out, i.Source+" "+i.Reason)
+	}
+	return fmt.Sprintf("%s; %d files, asked %d", strings.Join(out, ", "), requests(host.SourcePMA)-files, a.answers.times()-asked)
+}
+
+func (a *agentPort) is(t *testing.T, when, want string) {
+	t.Helper()
+	if got := a.read(t); got != want {
+		t.Errorf("%s:\n%s\nwant\n%s", when, got, want)
+	}
+}
+
+func stat(name string, v uint64) snapshot.Stat { return snapshot.Stat{Name: name, Value: v} }
+
+// TestOwnAgent: an agent that counts as the files do takes their place, and what it does not have is read from them.
+func TestOwnAgent(t *testing.T) {
+	for _, tt := range []struct {
+		name, first, then string
+		symbolErrors      int
+		answer            func(string, *host.Agent) (host.IBCounters, error)
+	}{
+		{
+			name: "all", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+		},
+		{
+			name: "no waiting", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_data", 1000)),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 7 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 1 files, asked 1",
+		},
+		{
+			name: "beyond the end of the file", symbolErrors: 65535, answer: tells(true, stat("symbol_error", 70000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first: "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:  "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+		},
+		{
+			name: "at the end of both", symbolErrors: 65535, answer: tells(false, stat("symbol_error", 65535), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)),
+			first: "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1",
+			then:  "counter_saturated 1, symbol_errors_total 65535, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1",
+		},
+		{
+			name: "counts the port, the driver its function", symbolErrors: 5, answer: tells(false, stat("symbol_error", 5), stat("port_xmit_data", 1001)),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 6 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 3 files, asked 0",
+		},
+		{
+			name: "behind the files", symbolErrors: 5, answer: tells(false, stat("symbol_error", 4)),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 6 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 3 files, asked 0",
+		},
+		{
+			name: "not permitted", symbolErrors: 5, answer: fails(syscall.EACCES),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet permission; 3 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet permission; 3 files, asked 0",
+		},
+		{
+			name: "no umad", symbolErrors: 5, answer: fails(syscall.ENOENT),
+			first: "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet absent; 3 files, asked 1",
+			then:  "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet absent; 3 files, asked 0",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAgentPort(t, tt.symbolErrors)
+			a.answers.answer(tt.answer)
+			a.is(t, "first", tt.first)
+			a.is(t, "then", tt.then)
+		})
+	}
+}
+
+// TestOwnAgentFails: files take the place of an agent in the round in which it fails, without a step of a counter, and it is asked again
+// after its rest, or when the link was away.
+func TestOwnAgentFails(t *testing.T) {
+	a := newAgentPort(t, 65535)
+	now := time.Now()
+	a.h.Now = func() time.Time { return now }
+	good := tells(true, stat("symbol_error", 70000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000))
+	const (
+		byMAD  = "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1"
+		anew   = "symbol_errors_total 70000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1"
+		failed = "transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet io; 3 files, asked "
+	)
+	a.answers.answer(good)
+	a.is(t, "first", anew)
+	a.is(t, "then", byMAD)
+	a.answers.answer(fails(syscall.ETIMEDOUT))
+	a.is(t, "no answer", failed+"1")
+	a.answers.answer(good)
+	now = now.Add(agentRest - time.Second)
+	a.is(t, "rests", failed+"0")
+	now = now.Add(time.Second)
+	a.is(t, "after its rest", anew)
+	a.answers.answer(fails(syscall.ETIMEDOUT))
+	a.is(t, "no answer", failed+"1")
+	a.answers.answer(good)
+	*a.p.State = 1
+	a.is(t, "no link", "transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")
+	*a.p.State = stateActive
+	a.is(t, "the link is back", anew)
+	a.is(t, "then", byMAD)
+}
+
+// TestOwnAgentHangs: a call that does not return costs the round its patience, once, and the counters come from the files.
+func TestOwnAgentHangs(t *testing.T) {
+	a := newAgentPort(t, 5)
+	synctest.Test(t, func(t *testing.T) {
+		a.h.Lanes = host.NewLanes()
+		free := make(chan struct{})
+		good := tells(false, stat("symbol_error", 5), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000))
+		a.answers.answer(func(device string, agent *host.Agent) (host.IBCounters, error) {
+			<-free
+			return good(device, agent)
+		})
+		const byFiles = "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet stuck; "
+		if got := a.read(t); got != byFiles+"3 files, asked 1" || a.took > agentPatience {
+			t.Errorf("%s: %s", a.took, got)
+		}
+		for range 3 {
+			time.Sleep(agentRest)
+			if a.is(t, "still in there", byFiles+"3 files, asked 0"); a.took > 0 {
+				t.Errorf("waits %s", a.took)
+			}
+		}
+		close(free)
+		time.Sleep(agentRest)
+		a.answers.answer(good)
+		a.is(t, "it is back", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
+	})
+}
+
+// TestNotAsked: ports without a way to their own agent, and all where it is not permitted.
+func TestNotAsked(t *testing.T) {
+	n := func(v uint64) *uint64 { return &v }
+	for name, change := range map[string]func(*agentPort){
+		"not permitted":    func(a *agentPort) { a.by = CountersOfFiles },
+		"a tree of files":  func(a *agentPort) { a.h.Subnet = nil },
+		"Ethernet":         func(a *agentPort) { a.p.LinkLayer = "Ethernet" },
+		"virtual function": func(a *agentPort) { a.d.FunctionType = snapshot.Virtual },
+		"no link":          func(a *agentPort) { a.p.State = n(2) },
+		"state unknown":    func(a *agentPort) { a.p.State = nil },
+		"state of before":  func(a *agentPort) { a.p.Unread = true },
+		"no LID":           func(a *agentPort) { a.p.LID = nil },
+		"LID 0":            func(a *agentPort) { a.p.LID = n(0) },
+		"LID of nobody":    func(a *agentPort) { a.p.LID = n(0xffff) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAgentPort(t, 5)
+			a.answers.answer(fails(syscall.EIO))
+			change(a)
+			for range 2 {
+				got := a.read(t)
+				if got, _, _ := strings.Cut(got, "transmit_wait"); name != "Ethernet" && !strings.HasPrefix(got, "symbol_errors_total 5, transmit_bytes_total 4000") {
+					t.Error(got)
+				}
+				if !strings.HasSuffix(got, " 7; 3 files, asked 0") {
+					t.Error(got)
+				}
+			}
+		})
+	}
+}
+
+// TestRecordedAgent: a replay has what was recorded, and files where nobody has asked.
+func TestRecordedAgent(t *testing.T) {
+	a := newAgentPort(t, 5)
+	a.h.Subnet = machine(t, "-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
+	a.by = CountersRecorded
+	a.is(t, "recorded", "symbol_errors_total 4, transmit_bytes_total 3600, transmit_wait_ticks_total 6; 0 files, asked 0")
+	*a.p.LID = 18
+	a.is(t, "not recorded", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")
+}

@@ -1,0 +1,59 @@
+package app
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestServeFabric: what fabric mode serves on a host that has no fabric, with a prefix; what may be accepted is said to the one that runs.
+func TestServeFabric(t *testing.T) {
+	dir := t.TempDir()
+	s := serve(t, "fabric", "--path.rootfs="+t.TempDir(), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
+	s.await(t, "/ib/", "Unseen")
+	for _, c := range []struct {
+		path   string
+		status int
+		want   string
+	}{
+		{"/ib/", 200, "RDMAFabricUnseen"},
+		{"/ib/", 200, `href="debug/pprof/"`},
+		{"/ib/links", 200, "0 links"},
+		{"/ib/switches/0002:c903:0000:0001", 404, "switch 0002:c903:0000:0001: none of that GUID is known"},
+		{"/ib/switches/..%2f..%2fetc", 404, "none of that GUID"},
+		{"/ib/api/v1/fabric", 200, `"failed":"`},
+		{"/ib/api/v1/node", 404, "not found"},
+		{"/ib/static/page.css", 200, "prefers-color-scheme"},
+		{"/ib/docs/runbooks/RDMAFabricUnseen.md", 200, "## Meaning"},
+		{"/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
+		{"/ib/-/ready", 200, "ready"},
+	} {
+		status, body, h := s.get(t, c.path)
+		if status != c.status || !strings.Contains(body, c.want) {
+			t.Errorf("%s: %d, want %d, %q in %.200s", c.path, status, c.status, c.want, body)
+		}
+		if strings.Contains(h.Get("Content-Type"), "html") && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
+			t.Errorf("%s: %v", c.path, h)
+		}
+	}
+	for _, path := range []string{"/ib/", "/ib/links", "/ib/switches/x", "/ib/api/v1/fabric"} {
+		if status, _, _ := s.ask(t, once(), http.MethodPost, path, nil); status != http.StatusMethodNotAllowed {
+			t.Errorf("POST %s: %d", path, status)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"leaf1/1"}, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
+		{nil, "rdma_exporter: accept: name links or nodes, or say --all\n"},
+		{[]string{"--all", "leaf1/1"}, "rdma_exporter: accept: name links or nodes, or say --all\n"},
+	} {
+		if code, _, errs := command(t, append([]string{"fabric-accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {
+			t.Errorf("%q: %d %s", c.args, code, errs)
+		}
+	}
+	if code, _, errs := command(t, "fabric-accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no rdma_exporter answers for --state.dir=") {
+		t.Errorf("without an exporter: %d %s", code, errs)
+	}
+}

@@ -1,0 +1,71 @@
+package capture
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/host"
+)
+
+// TestAgentsArePlayedAndRecorded: what agents and subnet managers have answered comes back and goes on, and is recorded as it was.
+func TestAgentsArePlayedAndRecorded(t *testing.T) {
+	a := parse(t, `-- capture.json --
+{"version":1,"rounds":["0s","15s"]}
+-- subnet/mlx5_0/1/agent/17-1 --
+symbol_error: 70000
+port_xmit_data: 1000
+wide: 1
+-- subnet/mlx5_0/1/manager/1 --
+state: 3
+priority: 14
+activity: 10
+guid: b83f:d203:00a1:c0de
+-- subnet/mlx5_0/1/manager/2 !ETIMEDOUT --
+-- +15s/subnet/mlx5_0/1/agent/17-1 --
+symbol_error: 70000
+port_xmit_data: 1500
+wide: 1
+-- +15s/subnet/mlx5_0/1/manager/1 --
+state: 3
+priority: 14
+activity: 13
+guid: b83f:d203:00a1:c0de
+`)
+	p := play(t, a)
+	h := p.Host()
+	recorder := NewRecorder(h)
+	asked := recorder.Host().Subnet
+	own := &host.Agent{LID: 17, Port: 1}
+	for _, c := range []struct {
+		after    time.Duration
+		data     uint64
+		activity uint64
+	}{{0, 1000, 10}, {15 * time.Second, 1500, 13}, {45 * time.Second, 2500, 19}} {
+		if err := p.Seek(base.Add(c.after)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := asked.Counters(t.Context(), "mlx5_0", 1, own)
+		if want := []host.Stat{{Name: "symbol_error", Value: 70000}, {Name: "port_xmit_data", Value: c.data}}; err != nil || !got.Wide || !slices.Equal(got.Stats, want) {
+			t.Errorf("%s: %+v %v, want %v", c.after, got, err, want)
+		}
+		m, err := asked.Manager(t.Context(), "mlx5_0", 1, 1)
+		if err != nil || *m.Activity != c.activity || *m.State != 3 || *m.Priority != 14 || m.GUID != "b83f:d203:00a1:c0de" {
+			t.Errorf("%s: %+v %v", c.after, m, err)
+		}
+		if _, err := asked.Manager(t.Context(), "mlx5_0", 1, 2); !errors.Is(err, syscall.ETIMEDOUT) {
+			t.Error(err)
+		}
+		if c.after <= 15*time.Second {
+			recorder.EndRound(c.after)
+		}
+	}
+	if _, err := asked.Counters(t.Context(), "mlx5_0", 1, &host.Agent{LID: 18, Port: 1}); !host.IsAbsent(err) {
+		t.Error(err)
+	}
+	if got, want := format(t, recorder.Archive(a.Meta)), format(t, a); got != want {
+		t.Errorf("recorded:\n%s\nwant:\n%s", got, want)
+	}
+}

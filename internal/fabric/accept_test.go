@@ -1,0 +1,76 @@
+package fabric
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAccept: what is gone is forgotten when it is named, and nothing where a name is wrong.
+func TestAccept(t *testing.T) {
+	for _, tt := range []struct {
+		names     []string
+		all       bool
+		forgotten []string
+		err       string
+		left      int // ends that are missing afterwards
+	}{
+		{names: []string{"leaf1/1"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"}, left: 4},
+		{names: []string{"0000:0000:0000:0001/1"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"}, left: 4},
+		{names: []string{"leaf1 0000:0000:0000:0001/1"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"}, left: 4},
+		{names: []string{"gpu-11/1", "leaf2/4"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1", "leaf2/4 to spine2/2"}, left: 2},
+		{names: []string{"gpu-11"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"}, left: 4},
+		{names: []string{"spine2"}, forgotten: []string{"leaf1/4 to spine2/1", "leaf2/4 to spine2/2", "switch spine2"}, left: 1},
+		{all: true, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1", "leaf1/4 to spine2/1", "leaf2/4 to spine2/2", "switch spine2"}},
+		{names: []string{"leaf1/2"}, err: "leaf1/2: no link of that port is gone", left: 5},
+		{names: []string{"leaf1"}, err: "leaf1: the node answers: name a port of it whose link is gone, leaf1/PORT", left: 5},
+		{names: []string{"leaf1/1", "leaf9/1"}, err: "leaf9/1: no node of the name or GUID leaf9 is remembered: say NODE/PORT as the page has it", left: 5},
+		{names: []string{"leaf1/x"}, err: `leaf1/x: "x" is no number of a port: say NODE/PORT`, left: 5},
+		{names: []string{"nobody"}, err: "nobody: no node of that name or GUID is remembered: say NODE or NODE/PORT as the page has them", left: 5},
+		{names: []string{"twin/1"}, err: "twin/1: 2 nodes are called twin: say the GUID, GUID/PORT", left: 5},
+		{names: []string{"twin"}, err: "twin: 2 nodes are called so: say the GUID", left: 5},
+	} {
+		t.Run(strings.Join(tt.names, " "), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				s.nodes[21].name, s.nodes[22].name = "twin", "twin"
+				m := s.monitor()
+				if _, err := m.Accept(nil, true); err == nil {
+					t.Error("accepts before a sweep")
+				}
+				saved := 0
+				m.Save = func(Data) error { saved++; return nil }
+				start(t, m)
+				s.mu.Lock()
+				s.unplug(End{1, 1})
+				for _, port := range []int{1, 2} {
+					s.unplug(End{4, port})
+				}
+				s.mu.Unlock()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				before := saved
+				got, err := m.Accept(tt.names, tt.all)
+				if err != nil && err.Error() != tt.err || err == nil && tt.err != "" {
+					t.Fatalf("%v, want %q", err, tt.err)
+				}
+				for i, text := range got { // GUIDs aside
+					got[i], _, _ = strings.Cut(text, " (")
+				}
+				if !slices.Equal(got, tt.forgotten) {
+					t.Errorf("forgotten %q, want %q", got, tt.forgotten)
+				}
+				if err == nil && saved == before {
+					t.Error("is not kept")
+				}
+				time.Sleep(2 * time.Minute)
+				synctest.Wait()
+				if n := strings.Count(m.text(), "\nrdma_fabric_link_missing{"); n != tt.left {
+					t.Errorf("%d ends are missing after the next sweep, want %d", n, tt.left)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,72 @@
+package fabric
+
+import (
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/mad"
+)
+
+// Picture is what there is to see of a fabric after a sweep. It does not change.
+type Picture struct {
+	Fabric  *Fabric // of the last sweep that did not fail; nil: none has ended
+	Failed  error   // why the sweep after that has failed; nil: it has not
+	Known   Data    // nodes and links that are remembered, those of Fabric among them
+	Missing []End   // ends of links that are gone
+	// Risen are the counters that rose since a sweep of up to an hour ago, of ports whose link was there at both times.
+	Risen map[End]mad.Counters
+	Since time.Time // of that sweep
+	Stats mad.Stats // of all sweeps
+}
+
+// CounterName is that of a counter without rdma_fabric_port_ and _total; empty where there is no such metric.
+func CounterName(k mad.Counter) string {
+	if countedBy[k].desc == nil {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(countedBy[k].desc.Name, "rdma_fabric_port_"), "_total")
+}
+
+// window is how far back rises of counters are told: from one of it to two.
+const window = 30 * time.Minute
+
+// reading are the counters of the ports of a sweep that had a link.
+type reading struct {
+	at       time.Time
+	counters map[End]*mad.Counters
+}
+
+func readingOf(f *Fabric) reading {
+	r := reading{f.At, map[End]*mad.Counters{}}
+	for guid, n := range f.Nodes {
+		for number, p := range n.Ports {
+			if p.Counters != nil && p.Info.State == mad.PortActive {
+				r.counters[End{guid, number}] = p.Counters
+			}
+		}
+	}
+	return r
+}
+
+// readings are those that rises are told against.
+type readings struct{ older, newer reading }
+
+// note takes a sweep, and says what rose, and since when.
+func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
+	now := readingOf(f)
+	switch {
+	case r.older.counters == nil:
+		r.older, r.newer = now, now
+	case now.at.Sub(r.newer.at) >= window:
+		r.older, r.newer = r.newer, now
+	}
+	risen := map[End]mad.Counters{}
+	for e, c := range now.counters {
+		if before := r.older.counters[e]; before != nil {
+			if rise := c.Since(before); !rise.Empty() {
+				risen[e] = rise
+			}
+		}
+	}
+	return risen, r.older.at
+}

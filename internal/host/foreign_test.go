@@ -1,0 +1,114 @@
+package host
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const devHeading = "Inter-|   Receive\n face |bytes\n"
+
+// TestNetwork: the interfaces of this process are those that the sys tree shows, or the kernel would tell of others.
+func TestNetwork(t *testing.T) {
+	for _, c := range []struct{ name, own, hardware, software, foreign string }{
+		{"the host", "    lo: 0\n  eth0: 0\n", "eth0", "lo", ""},
+		{"a container", "    lo: 0\n  eth0: 0\n", "eth0 ens0f0np0", "lo cni0", "ens0f0np0"},
+		{"a network without interfaces", "    lo: 0\n", "eth0", "lo", "eth0"},
+		{"an interface of software that has just come", "    lo: 0\n  eth0: 0\n", "eth0", "lo veth7", ""},
+		{"one that has just gone", "    lo: 0\n  eth0: 0\n veth7: 0\n", "eth0", "lo", ""},
+		{"a tree without interfaces", "    lo: 0\n", "", "", ""},
+	} {
+		root := t.TempDir()
+		put := func(path, content string) {
+			t.Helper()
+			path = filepath.Join(root, path)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put("own", devHeading+c.own)
+		put("proc/version", "Linux\n")
+		for _, name := range strings.Fields(c.hardware) {
+			put("sys/class/net/"+name+"/device/vendor", "0x15b3\n")
+		}
+		for _, name := range strings.Fields(c.software) {
+			put("sys/class/net/"+name+"/address", "\n")
+		}
+		if err := os.MkdirAll(filepath.Join(root, "sys/class/net"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		tree, err := openTree(Paths{RootFS: root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := &network{files: tree, own: filepath.Join(root, "own")}
+		err = n.same()
+		if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) || err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		asked := false
+		_, refused := ask(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
+		if err != nil && (ReasonOf(refused) != Permission || SourceDCB.NeedsAfter(refused) != hostNetwork) {
+			t.Errorf("%s: %v", c.name, refused)
+		}
+		if asked != (err == nil) || !errors.Is(refused, err) {
+			t.Errorf("%s: asked %v, %v", c.name, asked, refused)
+		}
+		if err := tree.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestNetworkAgain: it looks again after a second where it found another network, and after a minute where not.
+func TestNetworkAgain(t *testing.T) {
+	root := t.TempDir()
+	for path, content := range map[string]string{"own": devHeading + "    lo: 0\n", "sys/class/net/eth0/device/vendor": "0x15b3\n", "proc/version": "Linux\n"} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree, err := openTree(Paths{RootFS: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.close()
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{files: tree, own: filepath.Join(root, "own")}
+		if err := n.same(); !errors.Is(err, ErrOtherNetwork) {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(n.own, []byte(devHeading+"    lo: 0\n  eth0: 0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.same(); err == nil {
+			t.Error("it looks all the time")
+		}
+		time.Sleep(doubtInterval)
+		if err := n.same(); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(n.own, []byte(devHeading+"    lo: 0\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(networkInterval / 2)
+		if err := n.same(); err != nil {
+			t.Error("it looks all the time")
+		}
+		time.Sleep(networkInterval)
+		if err := n.same(); !errors.Is(err, ErrOtherNetwork) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package host
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestGuard(t *testing.T) {
+	if err := Guard(func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if err := Guard(func() error { return ErrStuck }); !errors.Is(err, ErrStuck) || errors.Is(err, ErrPanic) {
+		t.Error(err)
+	}
+	var none []int
+	err := Guard(func() error { none[len(none)]++; return nil })
+	if !errors.Is(err, ErrPanic) || ReasonOf(err) != Panic || !strings.Contains(err.Error(), "guard_test.go") {
+		t.Error(err)
+	}
+}
+
+// TestPanicInALane: what is asked in a goroutine of its own is guarded, and its lane is free again.
+func TestPanicInALane(t *testing.T) {
+	lanes := NewLanes()
+	for range 2 {
+		if err := lanes.Do(t.Context(), "rtnl", func() { panic("odd answer") }); !errors.Is(err, ErrPanic) {
+			t.Error(err)
+		}
+	}
+	if err := lanes.Do(t.Context(), "rtnl", func() {}); err != nil {
+		t.Error(err)
+	}
+}

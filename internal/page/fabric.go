@@ -1,0 +1,181 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/mad"
+)
+
+// FabricInput is what is known of a fabric at a moment.
+type FabricInput struct {
+	Exporter string // version of the program
+	Host     string // that looks at it
+	Port     string // that it looks from: "mlx5_0/1"
+	Now      time.Time
+	Interval time.Duration // between sweeps
+	Picture  *fabric.Picture
+}
+
+// Fabric is what the pages of a fabric show, and what GET /api/v1/fabric answers: docs/api.md.
+type Fabric struct {
+	Version     int             `json:"version"`
+	Exporter    string          `json:"exporter"`
+	Host        string          `json:"host"` // that looks at it
+	Port        string          `json:"port"` // that it looks from
+	Time        time.Time       `json:"time"` // of the last sweep that has not failed
+	Took        float64         `json:"sweep_duration_seconds"`
+	Failed      string          `json:"failed,omitempty"`  // why the sweep after that has
+	Reached     map[string]int  `json:"nodes"`             // by type
+	Unanswered  map[string]int  `json:"unanswered"`        // by what was asked for
+	Managers    []SubnetManager `json:"subnet_managers"`   // that answer, the master first
+	Unreachable []FabricNode    `json:"unreachable_nodes"` // that are remembered
+	Switches    []Switch        `json:"switches"`
+	Links       []FabricLink    `json:"links"`
+	Since       time.Time       `json:"counters_since"`
+	Requests    uint64          `json:"requests_total"`
+	Timeouts    uint64          `json:"request_timeouts_total"`
+
+	picture *fabric.Picture
+	names   map[fabric.GUID]string
+}
+
+// SubnetManager is one that answers.
+type SubnetManager struct {
+	State    string `json:"state"`
+	GUID     string `json:"node_guid,omitempty"`
+	Node     string `json:"node,omitempty"`
+	PortGUID string `json:"port_guid"`
+	Priority int    `json:"priority"`
+}
+
+// FabricNode is a switch, an adapter or a router.
+type FabricNode struct {
+	GUID string    `json:"node_guid"`
+	Node string    `json:"node"`
+	Type string    `json:"node_type"`
+	Seen time.Time `json:"last_seen"`
+}
+
+// Switch sums up the ports of a switch that have a link, or had one.
+type Switch struct {
+	GUID      string         `json:"node_guid"`
+	Node      string         `json:"node"`
+	Reachable bool           `json:"reachable"`
+	Ports     int            `json:"ports"`
+	Active    int            `json:"ports_active"`
+	Problems  map[string]int `json:"problems,omitempty"` // links that have it
+	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
+}
+
+// smStates are states of subnet managers in words, by the number that SMInfo has.
+var smStates = []string{mad.SMNotActive: "not active", mad.SMDiscovering: "discovering", mad.SMStandby: "standby", mad.SMMaster: "master"}
+
+// NewFabric makes the picture. Before the first sweep there is what is remembered.
+func NewFabric(in FabricInput) *Fabric {
+	p := in.Picture
+	f := &Fabric{
+		Version: Version, Exporter: in.Exporter, Host: exposition.ValidLabel(in.Host), Port: exposition.ValidLabel(in.Port), Since: p.Since.UTC(),
+		Reached: map[string]int{}, Unanswered: map[string]int{}, Managers: []SubnetManager{}, Unreachable: []FabricNode{}, Switches: []Switch{}, Links: []FabricLink{},
+		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, picture: p, names: names(p.Known.Nodes),
+	}
+	if p.Failed != nil {
+		f.Failed = short(p.Failed.Error(), maxText)
+	}
+	if p.Fabric != nil {
+		f.Time, f.Took = p.Fabric.At.UTC(), p.Fabric.Took.Seconds()
+		for q, n := range p.Fabric.Unanswered {
+			f.Unanswered[string(q)] = n
+		}
+		for _, n := range p.Fabric.Nodes {
+			f.Reached[n.Type.String()]++
+		}
+		f.managers()
+	}
+	f.nodes()
+	f.links()
+	f.switches()
+	return f
+}
+
+// maxName is how long a name may be, in letters: NodeDescription has 64 bytes (IBA 14.2.5.2).
+const maxName = 64
+
+// names are those of nodes. What has none of its own has its GUID too.
+func names(nodes []fabric.KnownNode) map[fabric.GUID]string {
+	of := map[string]int{}
+	for _, n := range nodes {
+		of[n.Description]++
+	}
+	out := map[fabric.GUID]string{}
+	for _, n := range nodes {
+		name := short(exposition.ValidLabel(n.Description), maxName)
+		if name == "" || of[n.Description] > 1 {
+			name = joined(" ", name, n.GUID.String())
+		}
+		out[n.GUID] = name
+	}
+	return out
+}
+
+// nodes lists those that are remembered and were not reached.
+func (f *Fabric) nodes() {
+	for _, n := range f.picture.Known.Nodes {
+		if !f.reached(n.GUID) {
+			f.Unreachable = append(f.Unreachable, FabricNode{n.GUID.String(), f.names[n.GUID], n.Type.String(), n.Seen.UTC()})
+		}
+	}
+	slices.SortFunc(f.Unreachable, func(a, b FabricNode) int { // switches are the last of the types
+		return cmp.Or(cmp.Compare(b.Type, a.Type), byNumber(a.Node, b.Node))
+	})
+}
+
+// reached says whether the last sweep has reached a node; so it is of all while there was none.
+func (f *Fabric) reached(guid fabric.GUID) bool {
+	return f.picture.Fabric == nil || f.picture.Fabric.Nodes[guid] != nil
+}
+
+func (f *Fabric) managers() {
+	for _, m := range f.picture.Fabric.Managers {
+		state := uint64(m.Info.State)
+		x := SubnetManager{State: name(smStates, &state), PortGUID: fabric.GUID(m.Info.GUID).String(), Priority: m.Info.Priority}
+		if m.Node != 0 {
+			x.GUID, x.Node = m.Node.String(), f.names[m.Node]
+		}
+		f.Managers = append(f.Managers, x)
+	}
+	slices.SortStableFunc(f.Managers, func(a, b SubnetManager) int {
+		return cmp.Or(slices.Index(smStates, b.State)-slices.Index(smStates, a.State), b.Priority-a.Priority)
+	})
+}
+
+func (f *Fabric) switches() {
+	at := map[fabric.GUID]*Switch{}
+	for _, n := range f.picture.Known.Nodes {
+		if n.Type == mad.Switch {
+			at[n.GUID] = &Switch{GUID: n.GUID.String(), Node: f.names[n.GUID], Reachable: f.reached(n.GUID), Ports: n.Ports, Problems: map[string]int{}}
+		}
+	}
+	for _, l := range f.Links {
+		for _, e := range l.Ends {
+			s := at[e.end.GUID]
+			if s == nil {
+				continue
+			}
+			if e.State == portStates[portActive] {
+				s.Active++
+			}
+			if l.Problem != "" {
+				s.Problems[l.Problem]++
+			}
+			s.Errors += e.linkErrors()
+		}
+	}
+	for _, s := range at {
+		f.Switches = append(f.Switches, *s)
+	}
+	slices.SortFunc(f.Switches, func(a, b Switch) int { return cmp.Or(byNumber(a.Node, b.Node), cmp.Compare(a.GUID, b.GUID)) })
+}

@@ -1,0 +1,156 @@
+package page
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/mad"
+)
+
+// linkTable is a table of links.
+type linkTable struct {
+	Name, Caption string
+	Rows          []linkRow
+	More          int // that are not shown
+}
+
+type linkRow struct {
+	Health    Health
+	What      string // the problem
+	Near, Far endText
+	Does      string
+	Both      string // where it is not what the link does
+	Errors    string
+}
+
+// endText is a port at the end of a link.
+type endText struct{ Text, Href, State string }
+
+// row is of a link; base is the way from the page to the prefix of all paths.
+func (f *Fabric) row(l *FabricLink, base string) linkRow {
+	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.Does.text(), Errors: errorText(l.Ends[0].Risen, l.Ends[1].Risen)}
+	if p := problemNamed(l.Problem); p != nil {
+		out.Health, out.What = p.health, strings.ReplaceAll(p.name, "_", " ")
+	}
+	if l.Both != nil && (l.Does == nil || *l.Both != *l.Does) {
+		out.Both = l.Both.text()
+	}
+	if l.Problem == "settings_differ" && l.Ends[0].Enabled != nil && l.Ends[1].Enabled != nil {
+		out.Both = l.Ends[0].Enabled.text() + " and " + l.Ends[1].Enabled.text()
+	}
+	return out
+}
+
+func (e *LinkEnd) text(base string) endText {
+	out := endText{Text: fmt.Sprintf("%s/%d", e.Node, e.Port)}
+	if e.Type == mad.Switch.String() {
+		out.Href = base + switchHref(e.GUID)
+	}
+	if e.State != "" && (e.State != portStates[portActive] || e.Physical != physicalStates[mad.PhysicalLinkUp]) {
+		out.State = joined(", ", e.State, e.Physical)
+	}
+	return out
+}
+
+// errorText lists counters of both ends, those of the second with an arrow.
+func errorText(near, far map[string]uint64) string {
+	var out []string
+	for i, risen := range []map[string]uint64{near, far} {
+		for _, name := range slices.Sorted(maps.Keys(risen)) {
+			text := large(float64(risen[name])) + " " + strings.ReplaceAll(name, "_", " ")
+			if i == 1 {
+				text += " at the far end"
+			}
+			out = append(out, text)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// count4X writes lanes as the field does.
+func count4X(lanes int) string { return fmt.Sprintf("%dX", lanes) }
+
+// fabricPort is a row of the table of a switch's ports.
+type fabricPort struct {
+	Number  int
+	Health  Health
+	What    string
+	State   string
+	Far     endText
+	Does    string
+	Both    string
+	Traffic string
+	Errors  string
+}
+
+// portsOf are all ports of a switch that answers, else those that had links.
+func (f *Fabric) portsOf(guid, base string) (out []fabricPort) {
+	links := map[fabric.End]*FabricLink{}
+	most, id := 0, fabric.GUID(0)
+	for i := range f.Links {
+		for _, e := range f.Links[i].Ends {
+			if e.GUID == guid {
+				links[e.end], id, most = &f.Links[i], e.end.GUID, max(most, e.Port)
+			}
+		}
+	}
+	for _, n := range f.picture.Known.Nodes {
+		if n.GUID.String() == guid {
+			id, most = n.GUID, max(most, n.Ports)
+		}
+	}
+	for number := 1; number <= most; number++ {
+		e := fabric.End{GUID: id, Port: number}
+		if p, l := f.port(e), links[e]; p != nil || l != nil {
+			out = append(out, f.portRow(e, p, l, base))
+		}
+	}
+	return out
+}
+
+func (f *Fabric) port(e fabric.End) *fabric.Port {
+	if f.picture.Fabric == nil {
+		return nil
+	}
+	return f.picture.Fabric.Port(e)
+}
+
+func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base string) fabricPort {
+	out := fabricPort{Number: e.Port, Health: Inactive, State: "not known", Errors: errorText(risen(f.picture, e), nil)}
+	if p != nil {
+		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
+		out.State = joined(", ", name(portStates, &state), name(physicalStates, &physical))
+	}
+	if l != nil {
+		near, far := &l.Ends[0], &l.Ends[1]
+		if far.end == e {
+			near, far = far, near
+		}
+		r := f.row(l, base)
+		out.Far, out.Does, out.Both, out.What, out.Health = far.text(base), r.Does, r.Both, r.What, r.Health
+		if far.Risen != nil {
+			out.Errors = errorText(near.Risen, far.Risen)
+		}
+	}
+	out.Traffic = f.traffic(e)
+	return out
+}
+
+// traffic is what a port sent and received on average since the counters are compared.
+func (f *Fabric) traffic(e fabric.End) string {
+	c, ok := f.picture.Risen[e]
+	seconds := f.Time.Sub(f.Since).Seconds()
+	if !ok || seconds <= 0 {
+		return ""
+	}
+	sent, told := c.Get(mad.TransmitData)
+	received, also := c.Get(mad.ReceiveData)
+	if !told && !also {
+		return ""
+	}
+	rate := func(words uint64) string { return bits(float64(words) * 32 / seconds) }
+	return both(rate(sent), rate(received))
+}

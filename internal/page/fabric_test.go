@@ -1,0 +1,316 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/rules"
+)
+
+// edr is 4X EDR.
+var edr = mad.Link{Widths: 2, Speeds: 1 << 4}
+
+// tree is a fabric of leaves with hosts, each with a link to each spine, as a monitor shows it. GUIDs are 0x1000 on for hosts, 0x2000… for
+// leaves, 0x3000… for spines; ports of a leaf are those of its hosts, then those to the spines.
+func tree(spines, leaves, hosts int) *fabric.Picture {
+	f := &fabric.Fabric{At: now(), Took: 2 * time.Second, Nodes: map[fabric.GUID]*fabric.Node{}, Links: map[fabric.End]fabric.End{}, Unanswered: map[fabric.Question]int{}}
+	p := &fabric.Picture{Fabric: f, Since: now().Add(-40 * time.Minute), Risen: map[fabric.End]mad.Counters{}}
+	node := func(guid int, kind mad.NodeType, name string, ports int) {
+		n := &fabric.Node{GUID: fabric.GUID(guid), Type: kind, Description: name, NumPorts: ports, Ports: map[int]*fabric.Port{}}
+		for number := 1; number <= ports; number++ {
+			n.Ports[number] = &fabric.Port{Info: mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: edr, Enabled: edr, Active: edr}}
+		}
+		f.Nodes[n.GUID] = n
+		p.Known.Nodes = append(p.Known.Nodes, fabric.KnownNode{GUID: n.GUID, Type: kind, Description: name, Ports: ports, Seen: now()})
+	}
+	link := func(a, an, b, bn int) {
+		x, y := fabric.End{GUID: fabric.GUID(a), Port: an}, fabric.End{GUID: fabric.GUID(b), Port: bn}
+		f.Links[x], f.Links[y] = y, x
+		p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: x, B: y, Seen: now()})
+	}
+	for s := range spines {
+		node(0x3000+s, mad.Switch, fmt.Sprintf("spine%03d", s), leaves)
+	}
+	for l := range leaves {
+		node(0x2000+l, mad.Switch, fmt.Sprintf("leaf%03d", l), hosts+spines)
+		for h := range hosts {
+			n := l*hosts + h
+			node(0x10000+n, mad.ChannelAdapter, fmt.Sprintf("gpu-%04d mlx5_%d", n/8, n%8), 1)
+			link(0x10000+n, 1, 0x2000+l, h+1)
+		}
+		for s := range spines {
+			link(0x2000+l, hosts+s+1, 0x3000+s, l+1)
+		}
+	}
+	f.Managers = []fabric.Manager{
+		{Node: 0x10001, Info: mad.SMInfo{GUID: 0x10001, Priority: 14, State: mad.SMStandby}}, {Node: 0x10000, Info: mad.SMInfo{GUID: 0x10000, Priority: 15, State: mad.SMMaster}},
+	}
+	return p
+}
+
+// unplug makes the link of a port of a leaf gone, as the leaf tells it.
+func unplug(p *fabric.Picture, leaf, port int) {
+	e := fabric.End{GUID: fabric.GUID(0x2000 + leaf), Port: port}
+	to := p.Fabric.Links[e]
+	delete(p.Fabric.Links, e)
+	delete(p.Fabric.Links, to)
+	p.Fabric.Port(e).Info = mad.PortInfo{State: mad.PortDown, PhysicalState: 2}
+	if p.Fabric.Nodes[to.GUID].Type == mad.ChannelAdapter {
+		delete(p.Fabric.Nodes, to.GUID)
+	}
+	p.Missing = append(p.Missing, e, to)
+}
+
+func looked(p *fabric.Picture) FabricInput {
+	return FabricInput{Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Now: p.Fabric.At.Add(5 * time.Second), Interval: time.Minute, Picture: p}
+}
+
+// views are the pages of a fabric.
+func views(guid string) map[string]func(*Page, io.Writer, FabricInput) error {
+	return map[string]func(*Page, io.Writer, FabricInput) error{
+		"first": (*Page).RenderFabric,
+		"links": (*Page).RenderLinks,
+		"switch": func(p *Page, w io.Writer, in FabricInput) error {
+			return p.RenderSwitch(w, in, guid)
+		},
+	}
+}
+
+func shown(t testing.TB, view func(*Page, io.Writer, FabricInput) error, in FabricInput) string {
+	t.Helper()
+	p, err := NewPage([]Link{{Href: "metrics", Text: "Metrics"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := view(p, &b, in); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestFabricPage: each fault is told on the first page with both ends of its link, on that of the switch, and in the list of all links.
+func TestFabricPage(t *testing.T) {
+	const leaf0 = "0000:0000:0000:2000"
+	port := func(p *fabric.Picture, number int) *mad.PortInfo {
+		return &p.Fabric.Port(fabric.End{GUID: 0x2000, Port: number}).Info
+	}
+	for name, c := range map[string]struct {
+		change func(*fabric.Picture)
+		word   string
+		first  []string
+		others []string // on the other pages
+	}{
+		"well": {func(*fabric.Picture) {}, "OK", []string{"Nothing is wrong with the fabric", "The last sweep began 5s ago and took 2 s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td>12<", "master</th><td>gpu-0000 mlx5_0<"}, []string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"}},
+		"gone": {
+			func(p *fabric.Picture) { unplug(p, 0, 2) }, "Warning",
+			[]string{"RDMAFabricLinkGone", "1 link is gone.", "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Nodes that are not reached", "channel adapter gpu-0000 mlx5_1"},
+			[]string{"gone", "DOWN, Polling"},
+		},
+		"narrow": {
+			func(p *fabric.Picture) { port(p, 1).Active.Widths = 1 }, "Warning",
+			[]string{"RDMAFabricLinkDegraded", "1 link is slower or narrower than both ends allow.", "<td>25 Gb/s 1X EDR</td><td>100 Gb/s 4X EDR</td>"},
+			[]string{"degraded"},
+		},
+		"set apart": {
+			func(p *fabric.Picture) {
+				for _, e := range []fabric.End{{GUID: 0x2000, Port: 1}, {GUID: 0x10000, Port: 1}} {
+					p.Fabric.Port(e).Info.Supported.Widths, p.Fabric.Port(e).Info.Enabled.Widths, p.Fabric.Port(e).Info.Active.Widths = 3, 3, 1
+				}
+				port(p, 1).Enabled.Widths = 1
+			}, "Info",
+			[]string{"RDMAFabricLinkSettingsDiffer", "set lower at one end", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR"},
+			[]string{"settings differ"},
+		},
+		"a switch": {
+			func(p *fabric.Picture) {
+				delete(p.Fabric.Nodes, 0x3000)
+				p.Missing = append(p.Missing, fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1})
+			}, "Critical",
+			[]string{"RDMAFabricSwitchUnreachable", "1 switch does not answer.", "switch spine000, last seen", `<a href="switches/0000:0000:0000:3000">spine000</a>`},
+			[]string{"switch unreachable"},
+		},
+		"no manager": {func(p *fabric.Picture) { p.Fabric.Managers = p.Fabric.Managers[:1] }, "Critical", []string{"RDMAFabricNoSubnetManager", "standby"}, nil},
+		"silent": {
+			func(p *fabric.Picture) {
+				p.Fabric.Unanswered[fabric.AskCounters], p.Fabric.Unanswered[fabric.AskManager] = 3, 1
+			}, "Warning", []string{"RDMAFabricPartlySeen", "3 parts of the fabric", "3 of counters, 1 of subnet manager"}, nil,
+		},
+		"errors": {
+			func(p *fabric.Picture) {
+				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12})
+			}, "OK", []string{"1\u202f234 symbol errors", "2 link error recoveries", "in the last 40m"}, []string{"1\u202f234 symbol errors"},
+		},
+		"a sweep failed": {
+			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>Old:</strong> The last sweep is 5s old."}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := tree(2, 2, 4)
+			c.change(p)
+			in := looked(p)
+			pages := views(leaf0)
+			html := shown(t, pages["first"], in)
+			if !strings.Contains(html, `<span class="word">`+c.word+"<") {
+				t.Errorf("verdict is not %s", c.word)
+			}
+			holds(t, "first", html, c.first)
+			for _, other := range []string{"links", "switch"} {
+				holds(t, other, shown(t, pages[other], in), c.others)
+			}
+		})
+	}
+	err := (*Page).RenderSwitch(nil, io.Discard, looked(tree(1, 1, 1)), "0000:0000:0000:9999")
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "0000:0000:0000:9999") {
+		t.Error(err)
+	}
+}
+
+func holds(t *testing.T, page, html string, want []string) {
+	t.Helper()
+	for _, w := range want {
+		if !strings.Contains(html, w) {
+			t.Errorf("%s page: without %q", page, w)
+		}
+	}
+}
+
+// rose are counters that were 0.
+func rose(values map[mad.Counter]uint64) (out mad.Counters) {
+	zero := mad.Counters{}
+	for k, v := range values {
+		zero.Set(k, 0)
+		out.Set(k, v)
+	}
+	return out.Since(&zero)
+}
+
+// TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.
+func TestFabricStarting(t *testing.T) {
+	known := tree(1, 1, 2).Known
+	for name, c := range map[string]struct {
+		picture fabric.Picture
+		want    []string
+	}{
+		"starting": {fabric.Picture{Known: known}, []string{"Starting", "The first sweep has not ended.", "Remembered: 4 nodes and 3 links."}},
+		"unseen":   {fabric.Picture{Known: known, Failed: errors.New("no port")}, []string{"Unseen", "cannot be looked at: no port"}},
+		"nothing":  {fabric.Picture{}, []string{"Starting", "No switch."}},
+	} {
+		in := FabricInput{Host: "mgmt", Now: now(), Interval: time.Minute, Picture: &c.picture}
+		html := shown(t, (*Page).RenderFabric, in)
+		holds(t, name, html, c.want)
+		if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">What is wrong</h2>\n<p>Nothing`) {
+			t.Errorf("%s: %s", name, html)
+		}
+		shown(t, (*Page).RenderLinks, in)
+	}
+}
+
+// TestFabricHostile: whatever nodes call themselves stays text, and short.
+func TestFabricHostile(t *testing.T) {
+	for i, evil := range hostile() {
+		p := tree(1, 2, 2)
+		for j := range p.Known.Nodes {
+			p.Known.Nodes[j].Description = evil
+		}
+		unplug(p, 0, 1)
+		p.Failed = errors.New(evil)
+		in := looked(p)
+		in.Host, in.Port = evil, evil
+		for name, view := range views("0000:0000:0000:2000") {
+			html := shown(t, view, in)
+			if tags := foreign(html); tags != nil {
+				t.Errorf("text %d, %s: %q", i, name, tags)
+			}
+			if at := strings.IndexFunc(html, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); at >= 0 {
+				t.Errorf("text %d, %s: has %q", i, name, html[at:at+8])
+			}
+			if len(html) > 60<<10 {
+				t.Errorf("text %d, %s: %d bytes", i, name, len(html))
+			}
+		}
+		if _, err := json.Marshal(NewFabric(in)); err != nil {
+			t.Errorf("text %d: %v", i, err)
+		}
+	}
+}
+
+// large2048 has 2,048 hosts, 96 switches and 4,096 links, all of them degraded and with errors; a spine is gone.
+func large2048() *fabric.Picture {
+	p := tree(32, 64, 32)
+	for e := range p.Fabric.Links {
+		if p.Fabric.Nodes[e.GUID].Type == mad.Switch {
+			p.Fabric.Port(e).Info.Active.Widths = 1
+			p.Risen[e] = rose(map[mad.Counter]uint64{mad.SymbolErrors: 65535, mad.LinkErrorRecoveries: 255, mad.ReceiveErrors: 65535, mad.TransmitData: 1 << 40})
+		}
+	}
+	delete(p.Fabric.Nodes, 0x3000)
+	return p
+}
+
+// TestFabricLarge: the page of 2,048 hosts of which all is wrong is bounded, and so is that of a switch.
+func TestFabricLarge(t *testing.T) {
+	in := looked(large2048())
+	for name, limit := range map[string]int{"first": 200 << 10, "switch": 100 << 10, "links": 4 << 20} {
+		if html := shown(t, views("0000:0000:0000:2000")[name], in); len(html) > limit {
+			t.Errorf("%s: %d bytes", name, len(html))
+		} else {
+			t.Logf("%s: %d bytes", name, len(html))
+		}
+	}
+	b, err := json.Marshal(NewFabric(in))
+	t.Logf("JSON: %d bytes, %v", len(b), err)
+	html := shown(t, (*Page).RenderFabric, in)
+	holds(t, "first", html, []string{`<a href="links">4046 more links are wrong</a>`, "4076 more links have fewer"})
+}
+
+func BenchmarkFabric(b *testing.B) {
+	in := looked(large2048())
+	for name, view := range views("0000:0000:0000:2000") {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				shown(b, view, in)
+			}
+		})
+	}
+}
+
+// TestFabricAlerts: what the page names are alerts that there are, of the severity that it shows.
+func TestFabricAlerts(t *testing.T) {
+	files, _, err := rules.Central()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := fs.ReadFile(files, "central/fabric.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := large2048()
+	unplug(p, 1, 1)
+	e := fabric.End{GUID: 0x2002, Port: 1}
+	to := &p.Fabric.Port(p.Fabric.Links[e]).Info
+	p.Fabric.Port(e).Info.Supported.Widths, p.Fabric.Port(e).Info.Enabled.Widths, to.Supported.Widths, to.Enabled.Widths = 3, 1, 3, 3
+	p.Fabric.Managers, p.Failed, p.Fabric.Unanswered[fabric.AskNode] = nil, errors.New("no port"), 1
+	v := fabricView{Fabric: NewFabric(looked(p))}
+	v.facts()
+	if len(v.Facts) != 7 {
+		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
+	}
+	for _, x := range v.Facts {
+		_, rule, ok := strings.Cut(string(text), "alert: "+x.Alert+"\n")
+		_, severity, _ := strings.Cut(rule, "severity: ")
+		if !ok || !strings.HasPrefix(severity, string(x.Health)+"\n") {
+			t.Errorf("%s: %v, %.10s", x.Alert, ok, severity)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+//go:build bench
+
+package bench
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// budgets are what the program may cost, in the order of the table.
+type budgets []budget
+
+type budget struct {
+	what   string
+	most   float64 // what it may be; 0: at least least, and without that it is told only
+	least  float64
+	figure float64
+	unit   string
+	known  string // why it is missed: it fails nothing, and the table says it
+	where  string // the test that holds it, where that is another one
+}
+
+func (b budget) met() bool {
+	return b.where != "" || b.figure >= b.least && (b.most == 0 || b.figure <= b.most)
+}
+
+func (b *budgets) add(x budget) { *b = append(*b, x) }
+
+// cost is the one beside node_exporter's infiniband collector, with one processor as that has by default. Two cost both more, us the larger part:
+// threads are woken that find little to do.
+func (b *budgets) cost(one, two []figures) {
+	for i, f := range [][]figures{one, two} {
+		procs, least := []string{"one processor", "two"}[i], []float64{5, 0}[i]
+		ours, theirs := f[oursCounters], f[theirsCounters]
+		b.add(budget{what: "CPU of node_exporter's infiniband collector against ours for the same files, 8 InfiniBand ports, " + procs, least: least, figure: ratio(theirs.cpu, ours.cpu), unit: " times"})
+		b.add(budget{what: "the same, wall time", least: least, figure: ratio(theirs.wall, ours.wall), unit: " times"})
+	}
+	ours := two[oursCounters]
+	b.add(budget{what: "system calls for each file read, all of the process counted", most: 1.5, figure: ours.calls / float64(len(ours.files))})
+}
+
+// growth is linear in ports where 256 cost no more than 32 times what 8 do; memory, branches and files miss the caches of a processor then.
+func (b *budgets) growth(small, large []figures) {
+	for _, i := range []int{oursCounters, oursAll} {
+		b.add(budget{what: "CPU of 256 ports against 32 times that of 8, " + small[i].name, most: 1.3, figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times"})
+	}
+}
+
+// series are those of recorded machines with all that they answer.
+func (b *budgets) series(t *testing.T) {
+	for _, m := range []struct {
+		name string
+		most float64
+	}{{"hgx-h200-roce", 2500}, {"dgx-h100-ib", 1500}} {
+		t.Run(m.name, func(t *testing.T) {
+			p := command{name: m.name, argv: []string{
+				file("bin/rdma_exporter"), "serve", "--log.level=error", "--replay=" + file("fixtures/sysfs", m.name+".txtar"), "--no-alerting", "--no-web.exporter-metrics",
+			}}.start(t)
+			body, _ := p.get(t, "/metrics")
+			b.add(budget{what: "series of the recorded machine " + m.name, most: m.most, figure: float64(series(body))})
+		})
+	}
+}
+
+func (b *budgets) memory(f []figures) {
+	const why = "the program file, of which the kernel maps what it has in its cache: [below](#memory)"
+	for _, i := range []int{oursCounters, oursAll} {
+		own, all := float64(f[i].memory.Anon)/(1<<20), float64(f[i].memory.All)/(1<<20)
+		b.add(budget{what: "memory of its own, " + f[i].name + ", 8 ports", most: 30, figure: own, unit: " MiB"})
+		b.add(budget{what: "the same with the program file", most: 30, figure: all, unit: " MiB", known: why})
+	}
+}
+
+// rules are those of 3,000 series for two hours at 15 s, in one go.
+func (b *budgets) rules(t *testing.T) {
+	f := benchmarks(t, "bench-alerting.test", "internal/alerting", "TwoHours")
+	b.add(budget{what: "CPU of a round of the rules, 3,000 series", most: 50, figure: f["TwoHours ms-CPU/round"], unit: " ms"})
+	b.add(budget{what: "memory of its own after two hours of them", most: 64, figure: f["TwoHours MiB-own"], unit: " MiB"})
+	b.add(budget{what: "the same with the program file", most: 64, figure: f["TwoHours MiB-resident"], unit: " MiB"})
+	b.add(budget{what: "opening the store of two hours, all samples read", figure: f["TwoHours ms/open"], unit: " ms"})
+}
+
+// page is that of 8 GPUs and 8 NICs with two hours of history.
+func (b *budgets) page(t *testing.T) {
+	f := benchmarks(t, "bench-app.test", "internal/app", "Page$|History$")
+	b.add(budget{what: "making the HTML of the page, 8 GPUs and 8 NICs", most: 50, figure: f["Page ns/op"] / 1e6, unit: " ms"})
+	b.add(budget{what: "queries of its history, once in 2 s at most", figure: f["History ns/op"] / 1e6, unit: " ms"})
+}
+
+// elsewhere are budgets that other tests hold.
+func (b *budgets) elsewhere() {
+	b.add(budget{what: "a scrape answers by its deadline, with the rest of the data, whatever the kernel does", where: "`make test`: internal/app/isolation_test.go"})
+	b.add(budget{what: "flat in time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#a-day-and-half-an-hour)"})
+}
+
+func (b budgets) table() string {
+	x := newTable("budget", "", "measured", "met")
+	for _, y := range b {
+		limit, figure, met := "at most "+number(y.most)+y.unit, number(y.figure)+y.unit, "yes"
+		switch {
+		case y.where != "":
+			limit, figure, met = "", y.where, "yes"
+		case y.least > 0:
+			limit = "at least " + number(y.least) + y.unit
+		case y.most == 0:
+			limit, met = "", ""
+		}
+		if !y.met() {
+			met = "**no**"
+			if y.known != "" {
+				met += ": " + y.known
+			}
+		}
+		x.row(y.what, limit, figure, met)
+	}
+	return x.String()
+}
+
+// hold fails for each budget that is missed and has no reason.
+func (b budgets) hold(t *testing.T) {
+	t.Helper()
+	for _, x := range b {
+		if !x.met() && x.known == "" {
+			t.Errorf("%s: %s%s", x.what, number(x.figure), x.unit)
+		}
+	}
+}
+
+// sample is the value of a series without labels; false where there is none.
+func sample(body []byte, name string) (v float64, ok bool) {
+	_, rest, found := bytes.Cut(body, []byte("\n"+name+" "))
+	text, _, _ := bytes.Cut(rest, []byte("\n"))
+	v, err := strconv.ParseFloat(string(text), 64)
+	return v, found && err == nil
+}
+
+func absolute(t *testing.T, name string) string {
+	t.Helper()
+	a, err := filepath.Abs(name)
+	must(t, err)
+	return a
+}

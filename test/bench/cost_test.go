@@ -1,0 +1,138 @@
+//go:build bench
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/test/machine"
+)
+
+// sizes are the ports of the trees.
+var sizes = []int{1, 8, 32, 256}
+
+// The programs that are compared on each tree, by their rows.
+const (
+	floorCounters = iota // of what ours reads in each scrape; most of the others' files are read each half minute or more rarely
+	oursCounters
+	theirsCounters
+	oursFour
+	theirsFour
+	oursAll
+	oursRules
+)
+
+// commandsOn are the programs of a tree, in the order of the rows, with as many processors each. What the floor reads is what ours reads.
+func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
+	t.Helper()
+	p := "--runtime.gomaxprocs=" + procs
+	quiet := []string{"--no-alerting", p}
+	some := append(quiet, "--collector.disable-defaults", "--collector.infiniband", "--collector.hwcounters")
+	c := []command{
+		oursCounters:   exporter("rdma_exporter: infiniband, hwcounters", x, some...),
+		theirsCounters: nodeExporter("node_exporter: infiniband", x, p, "--collector.infiniband"),
+		oursFour:       exporter("rdma_exporter: these, ethernet, pcie, sensors", x, append(slices.Clone(some), "--collector.ethernet", "--collector.pcie", "--collector.sensors")...),
+		theirsFour:     nodeExporter("node_exporter: infiniband, ethtool, netclass, hwmon", x, p, "--collector.infiniband", "--collector.ethtool", "--collector.netclass", "--collector.hwmon"),
+		oursAll:        exporter("rdma_exporter: all collectors", x, quiet...),
+		oursRules:      exporter("rdma_exporter: all collectors, rules judged", x, p, "--alerting.interval=2m"),
+	}
+	counted := make([]figures, len(c))
+	for i := range c {
+		if c[i].argv != nil {
+			counted[i].count(t, c[i])
+		}
+	}
+	c[floorCounters] = floorOf(t, "floor: the files of the next line", counted[oursCounters].files)
+	counted[floorCounters].count(t, c[floorCounters])
+	return c, counted
+}
+
+// measured are the figures of all programs on a tree.
+func measured(t *testing.T, hca machine.Model, ports int, procs string) (out []figures) {
+	t.Helper()
+	x := newTree(t, hca, ports)
+	commands, counted := commandsOn(t, x, procs)
+	out = compare(t, x, commands)
+	for i := range out {
+		out[i].calls, out[i].files = counted[i].calls, counted[i].files
+	}
+	return out
+}
+
+// TestCost measures everything, writes it into the page, and holds the budgets.
+func TestCost(t *testing.T) {
+	r := report{"machine": machineText(t)}
+	var b budgets
+
+	scrapes := newTable("ports", "", "wall, ms", "CPU, ms", "system calls", "files read", "allocations", "bytes", "series", "memory of its own, MiB", "all resident, MiB")
+	rounds := newTable("ports", "CPU a round, ms", "memory of its own, MiB", "all resident, MiB")
+	bySize := map[int][]figures{}
+	for _, ports := range sizes {
+		t.Run(fmt.Sprintf("%d ports", ports), func(t *testing.T) { // its programs end with it
+			bySize[ports] = measured(t, roce(), ports, "2")
+		})
+		for _, f := range bySize[ports] {
+			t.Logf("%d ports: %s: %.3f ms CPU, %.3f ms, %.0f calls, %d files", ports, f.name, median(f.cpu), median(f.wall), f.calls, len(f.files))
+			scrapes.row(fmt.Sprint(ports), f.name, number(median(f.wall)), number(median(f.cpu)), number(f.calls), orNone(len(f.files)), orNone(int(f.allocations+0.5)),
+				fmt.Sprint(f.bytes), fmt.Sprint(f.series), mib(f.memory.Anon), mib(f.memory.All))
+		}
+	}
+	for _, ports := range sizes {
+		t.Run(fmt.Sprintf("rules of %d ports", ports), func(t *testing.T) {
+			cpu, memory := round(t, newTree(t, roce(), ports))
+			rounds.row(fmt.Sprint(ports), number(cpu), mib(memory.Anon), mib(memory.All))
+		})
+	}
+	r["scrapes"], r["rounds"] = scrapes.String(), rounds.String()
+
+	var one, two []figures
+	t.Run("one processor", func(t *testing.T) { one = measured(t, infiniBand(), 8, "1") })
+	t.Run("two processors", func(t *testing.T) { two = measured(t, infiniBand(), 8, "2") })
+	if t.Failed() {
+		t.FailNow()
+	}
+	b.cost(one, two)
+	b.growth(bySize[8], bySize[256])
+	b.series(t)
+	b.memory(bySize[8])
+	b.rules(t)
+	b.page(t)
+	b.elsewhere()
+	r["budgets"] = b.table()
+	r.put(t)
+	b.hold(t)
+}
+
+// benchmarks runs benchmarks of a package and returns their figures by unit.
+func benchmarks(t *testing.T, binary, dir, pattern string) map[string]float64 {
+	t.Helper()
+	c := exec.Command(absolute(t, file("bin", binary)), "-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")
+	if pattern != "TwoHours" {
+		c.Args = append(c.Args, "-test.benchtime=2s")
+	}
+	c.Dir, c.Stderr = file(dir), os.Stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s: %v: make bench builds it\n%s", binary, err, out)
+	}
+	found := map[string]float64{}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) < 4 || !strings.HasPrefix(f[0], "Benchmark") {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(f[0], "Benchmark"), "-")
+		for i := 2; i+1 < len(f); i += 2 {
+			var v float64
+			_, err := fmt.Sscan(f[i], &v)
+			must(t, err)
+			found[name+" "+f[i+1]] = v
+		}
+	}
+	return found
+}

@@ -1,0 +1,123 @@
+//go:build bench
+
+package bench
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"rdma_exporter/test/process"
+)
+
+// figures are those of a program on a tree; of a scrape, where nothing else is said.
+type figures struct {
+	name          string
+	wall, cpu     []float64 // milliseconds, the median of each block
+	calls         float64   // to the system; 0: not counted
+	files         []string  // that are read
+	allocations   float64
+	bytes, series int
+	memory        process.Memory // of the process, after all scrapes
+}
+
+func median(d []float64) float64 {
+	d = slices.Sorted(slices.Values(d))
+	return d[len(d)/2]
+}
+
+// ratio is how much more a costs than b: the median over the blocks, which lie beside each other in time.
+func ratio(a, b []float64) float64 {
+	var r []float64
+	for i := range a {
+		r = append(r, a[i]/b[i])
+	}
+	return median(r)
+}
+
+// scrapesOf is how many scrapes make a block: about as long for each size.
+func scrapesOf(ports int) int { return max(2, min(60, 480/ports)) }
+
+// compare starts programs on a tree and scrapes them in blocks that take turns, so that a machine that changes its speed changes it for
+// all. Data flows between the scrapes.
+func compare(t *testing.T, x *tree, commands []command) (out []figures) {
+	t.Helper()
+	var programs []*program
+	for _, c := range commands {
+		p := c.start(t)
+		programs = append(programs, p)
+		out = append(out, figures{name: c.name})
+		for range 20 { // what is read once is read, and the heap has its size
+			p.get(t, "/metrics")
+		}
+	}
+	scrapes := scrapesOf(x.ports)
+	made := make([]float64, len(programs))
+	for range *blocks {
+		for i, p := range programs {
+			f := &out[i]
+			began, err := process.CPU(p.cmd.Process.Pid)
+			must(t, err)
+			var walls []float64
+			for range scrapes {
+				must(t, x.traffic.Flow())
+				body, took := p.get(t, "/metrics")
+				f.bytes, f.series = len(body), series(body)
+				walls = append(walls, took.Seconds()*1e3)
+			}
+			ended, err := process.CPU(p.cmd.Process.Pid)
+			must(t, err)
+			f.wall, f.cpu = append(f.wall, median(walls)), append(f.cpu, float64(ended-began)/1e6/float64(scrapes))
+		}
+	}
+	for i, p := range programs {
+		f := &out[i]
+		var err error
+		f.memory, err = process.Resident(p.cmd.Process.Pid)
+		must(t, err)
+		if commands[i].env == nil { // the floor makes none
+			made[i] = p.allocations(t)
+			asking := p.allocations(t) - made[i]
+			for range scrapes {
+				p.get(t, "/metrics")
+			}
+			f.allocations = (p.allocations(t) - made[i] - 2*asking) / float64(scrapes)
+		}
+	}
+	return out
+}
+
+// count adds the system calls, which are counted in another process, since that makes them slow.
+func (f *figures) count(t *testing.T, c command) {
+	t.Helper()
+	p, stop := c.trace(t)
+	defer stop()
+	for range 2 {
+		p.get(t, "/metrics")
+	}
+	f.calls, f.files = p.during(2, func() { p.get(t, "/metrics") })
+}
+
+// round is the CPU of a round of the engine, with the collection that it judges, in milliseconds.
+func round(t *testing.T, x *tree) (cpu float64, m process.Memory) {
+	t.Helper()
+	p := exporter("rules", x, "--alerting.interval=1s").start(t)
+	after := func(n float64) (rounds float64, spent time.Duration) { // the CPU until n rounds have been judged
+		for range 600 {
+			body, _ := p.get(t, "/metrics?collect[]=modules")
+			if rounds, _ = sample(body, "rdma_alerting_rounds_total"); rounds >= n {
+				spent, err := process.CPU(p.cmd.Process.Pid)
+				must(t, err)
+				return rounds, spent
+			}
+			time.Sleep(200 * time.Millisecond)
+		}
+		t.Fatalf("%v rounds in two minutes, want %v", rounds, n)
+		return 0, 0
+	}
+	first, began := after(3)
+	last, ended := after(first + 10)
+	memory, err := process.Resident(p.cmd.Process.Pid)
+	must(t, err)
+	return float64(ended-began) / 1e6 / (last - first), memory
+}

@@ -1,0 +1,146 @@
+//go:build bench
+
+package bench
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// program is one that serves, and one connection to it.
+type program struct {
+	name    string
+	cmd     *exec.Cmd
+	address string
+	client  *http.Client
+}
+
+// command is how a program is started, less its address, which comes last.
+type command struct {
+	name string
+	argv []string
+	env  []string
+}
+
+// exporter is ours on a tree. No result serves twice, so that each scrape reads.
+func exporter(name string, x *tree, flags ...string) command {
+	return command{name: name, argv: append([]string{
+		file("bin/rdma_exporter"), "serve", "--log.level=error", "--path.rootfs=" + x.dir, "--state.dir=" + filepath.Join(x.dir, "state", strings.NewReplacer(" ", "_", ":", "").Replace(name)), "--collect.min-interval=0s",
+		"--no-web.exporter-metrics", "--web.pprof",
+	}, flags...)}
+}
+
+// nodeExporter is the other one. What it says of interfaces that the kernel does not have goes nowhere.
+func nodeExporter(name string, x *tree, flags ...string) command {
+	return command{name: name, argv: append([]string{
+		file("bin/node_exporter"), "--log.level=error", "--path.sysfs=" + filepath.Join(x.dir, "sys"), "--collector.disable-defaults", "--web.disable-exporter-metrics",
+	}, flags...)}
+}
+
+// floorOf reads files once each in a scrape.
+func floorOf(t *testing.T, name string, files []string) command {
+	t.Helper()
+	list := filepath.Join(t.TempDir(), "files")
+	must(t, os.WriteFile(list, []byte(strings.Join(files, "\n")+"\n"), 0o644))
+	return command{name: name, argv: []string{os.Args[0]}, env: []string{floorVariable + "=" + list}}
+}
+
+// with gives a command the address that it listens on.
+func (c command) with(address string) *exec.Cmd {
+	argv := append([]string{}, c.argv...)
+	if c.env != nil {
+		argv = append(argv, address)
+	} else {
+		argv = append(argv, "--web.listen-address="+address)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), c.env...)
+	return cmd
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// client asks for plain text: compression costs all programs the same again, and hides what collecting costs.
+func client() *http.Client {
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableCompression: true}}
+}
+
+// start starts a program and waits until it answers.
+func (c command) start(t *testing.T) *program {
+	t.Helper()
+	p := &program{name: c.name, address: freeAddress(t), client: client()}
+	p.cmd = c.with(p.address)
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("%v: make bench builds it", err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
+	})
+	p.await(t)
+	return p
+}
+
+func (p *program) await(t *testing.T) {
+	t.Helper()
+	for range 400 {
+		if c, err := net.DialTimeout("tcp", p.address, 50*time.Millisecond); err == nil {
+			_ = c.Close()
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatalf("%s does not listen on %s", p.name, p.address)
+}
+
+// get returns a body, and the time that its request took.
+func (p *program) get(t *testing.T, path string) ([]byte, time.Duration) {
+	t.Helper()
+	start := time.Now()
+	r, err := p.client.Get("http://" + p.address + path)
+	must(t, err)
+	b, err := io.ReadAll(r.Body)
+	took := time.Since(start)
+	_ = r.Body.Close()
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s, %v", p.name, path, r.Status, err)
+	}
+	return b, took
+}
+
+// series counts the samples of an exposition.
+func series(body []byte) (n int) {
+	for line := range bytes.Lines(body) {
+		if line[0] != '#' {
+			n++
+		}
+	}
+	return n
+}
+
+// allocations are the objects that a program has ever made, as net/http/pprof tells them.
+func (p *program) allocations(t *testing.T) (n float64) {
+	t.Helper()
+	b, _ := p.get(t, "/debug/pprof/allocs?debug=1")
+	_, rest, found := bytes.Cut(b, []byte("\n# Mallocs = "))
+	if _, err := fmt.Sscan(string(rest[:min(len(rest), 20)]), &n); !found || err != nil {
+		t.Fatalf("%s does not tell its allocations: %v", p.name, err)
+	}
+	return n
+}

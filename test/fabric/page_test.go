@@ -1,0 +1,99 @@
+//go:build e2e
+
+package fabric
+
+import (
+	"io"
+	"net/http"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"rdma_exporter/test/browser"
+)
+
+// TestPage: what a person sees of a fabric with faults in a browser, with JavaScript and without, on a wide screen and on a phone.
+func TestPage(t *testing.T) {
+	install := exec.Command("../page/packages.sh")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("packages.sh: %v\n%s", err, out)
+	}
+	s := simulate(t, tree{spines: 2, leaves: 4, hosts: 4})
+	s.manage(t)
+	e := s.export(t, "--fabric.interval=1s")
+	url := "http://" + e.address + "/"
+	s.do(t, "Unlink %q[2]", leafName(0))
+	s.active(t, 2*s.links()-2)
+	s.set(t, "leaf001", "5", "width", "1")
+	s.do(t, "PerformanceSet %q[1] PortCounters.SymbolErrorCounter=77", leafName(2))
+	eventually(t, "the faults", func() string {
+		body := get(t, url)
+		for _, want := range []string{"1 link is gone.", "1 link is set lower", "77 symbol errors"} {
+			if !strings.Contains(body, want) {
+				return "without " + want
+			}
+		}
+		return ""
+	})
+	leaf := regexp.MustCompile(`<a href="(switches/[0-9a-f:]+)">leaf001</a>`).FindStringSubmatch(get(t, url))
+	if leaf == nil {
+		t.Fatal("the first page does not lead to the switch")
+	}
+	for _, script := range []bool{true, false} {
+		b := browser.Start(t)
+		b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": !script}, nil)
+		for _, page := range []struct {
+			path, word string
+			has        []string
+			counts     map[string]string // selector: elements
+		}{
+			{
+				"", "Critical",
+				[]string{"No master subnet manager answers.", "leaf000/2", "node0001 mlx5_0/1", "leaf001/5", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR", "6 switches, 15 adapters", "77 symbol errors"},
+				map[string]string{".findings > li.warning": "1", ".findings > li.info": "1", ".findings > li.critical": "1", "tr.warning": "2", "tr.info": "3", "table": "4"},
+			},
+			{"links", "Links", []string{"24 links, 2 of them with a problem."}, map[string]string{"tbody tr": "24", "tr.warning": "1", "tr.info": "1"}},
+			{leaf[1], "Info", []string{"spine000/2", "settings differ"}, map[string]string{"tbody tr": "6", "tr.info": "1"}},
+		} {
+			b.Size(1280, 900, false)
+			b.Open(url + page.path)
+			if got := b.Eval("document.querySelector('.word').textContent"); got != page.word {
+				t.Errorf("%s: verdict %q, want %q", page.path, got, page.word)
+			}
+			text := b.Eval("document.body.textContent")
+			for _, want := range page.has {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: without %q", page.path, want)
+				}
+			}
+			for selector, want := range page.counts {
+				if got := b.Eval("document.querySelectorAll(%q).length", selector); got != want {
+					t.Errorf("%s: %s: %s, want %s", page.path, selector, got, want)
+				}
+			}
+			b.WellMade(url)
+			for _, href := range strings.Fields(b.Eval("[...document.querySelectorAll('main a')].map(a => a.href).join(' ')")) {
+				if status := get(t, href); status == "" {
+					t.Errorf("%s leads to nothing", href)
+				}
+			}
+		}
+	}
+	must(t, s.sm.Process.Signal(syscall.SIGCONT))
+}
+
+// get is the text of an answer; empty where it is none.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.Get(url)
+	must(t, err)
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	must(t, err)
+	if r.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,64 @@
+//go:build e2e
+
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// shorter is by how much time is cut in the rules: an hour is a minute, a minute a second.
+const shorter = 60
+
+var (
+	durations    = regexp.MustCompile(`\b(\d+)([smhd])\b`)
+	milliseconds = map[string]int{"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+	// uptimes compares the host's uptime with ten minutes, as seconds.
+	uptimes = regexp.MustCompile(`(<|>=) 600\b`)
+)
+
+// uncut is how far the rules of pauses look back: those are read each 14 s where they are not sampled, and a shorter time would fall between.
+const uncut = "90s"
+
+// quickRules gives the guest rules/node with all other times cut alike: `for`, `keep_firing_for`, ranges and offsets stand to each other as
+// they do in production, where an alert of ten minutes would be longer than the test. All else is untouched. It returns what matches them.
+func (g *guest) quickRules(t *testing.T) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository, "rules/node/*.yml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rules: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(g.share, "rules"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		quick := durations.ReplaceAllStringFunc(string(text), func(d string) string {
+			if d == uncut {
+				return d
+			}
+			n, err := strconv.Atoi(d[:len(d)-1])
+			if err != nil {
+				t.Fatalf("%s: %s", file, d)
+			}
+			return fmt.Sprintf("%dms", n*milliseconds[d[len(d)-1:]]/shorter)
+		})
+		compared += len(uptimes.FindAllString(quick, -1))
+		quick = uptimes.ReplaceAllString(quick, fmt.Sprintf("$1 %d", 600/shorter))
+		if err := os.WriteFile(filepath.Join(g.share, "rules", filepath.Base(file)), []byte(quick), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if compared != 2 {
+		t.Fatalf("%d comparisons with ten minutes in the rules, 2 are known", compared)
+	}
+	return "'" + shareMount + "/rules/*.yml'"
+}

@@ -1,0 +1,60 @@
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rdma_exporter/internal/capture"
+)
+
+// Model is a device of a recorded machine that others are made after: all that hangs on its root port.
+type Model struct {
+	File   string   // the capture
+	Root   string   // what paths and targets of links have, and nothing else: "pci0000:15/"
+	Except string   // what hangs on the same root port and is left out
+	Names  []string // that are each device's own, with a verb in the place of its number: "mlx5_0=mlx5_%d"
+}
+
+// Grow writes a machine with n such devices and no others below dir. Each has a PCI domain of its own.
+func (m Model) Grow(n int, dir string) error {
+	text, err := os.ReadFile(m.File)
+	if err != nil {
+		return err
+	}
+	a, err := capture.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.File, err)
+	}
+	for _, e := range a.Rounds[0].Entries {
+		where := e.Path + " " + filepath.Join(filepath.Dir(e.Path), e.Target) + "/"
+		switch {
+		case m.Except != "" && strings.Contains(where, m.Except):
+		case strings.Contains(where, m.Root):
+			for i := range n {
+				path, data := m.names(i, "0000:=%04x:"), m.names(i)
+				x := capture.Entry{Path: path.Replace(e.Path), Kind: e.Kind, Data: []byte(data.Replace(string(e.Data))), Target: path.Replace(e.Target)}
+				if err := write(x, filepath.Join(dir, x.Path)); err != nil {
+					return err
+				}
+			}
+		case strings.Contains(where, "/pci0000:"), strings.HasPrefix(e.Path, "dev/infiniband/"): // another device's
+		default:
+			if err := write(e, filepath.Join(dir, e.Path)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// names makes the texts of the model those of device i.
+func (m Model) names(i int, more ...string) *strings.Replacer {
+	var pairs []string
+	for _, n := range append(more, m.Names...) {
+		from, to, _ := strings.Cut(n, "=")
+		pairs = append(pairs, from, fmt.Sprintf(to, i))
+	}
+	return strings.NewReplacer(pairs...)
+}

@@ -1,0 +1,44 @@
+// Package machine makes a recorded machine a tree of regular files, as the exporter may read a copied one.
+package machine
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"rdma_exporter/internal/capture"
+)
+
+// Unpack writes the files of the first round of a capture below dir, links and all. What could not be read when it was recorded is left out.
+func Unpack(file, dir string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	a, err := capture.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, e := range a.Rounds[0].Entries {
+		if err := write(e, filepath.Join(dir, e.Path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(e capture.Entry, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	switch e.Kind {
+	case capture.Link:
+		return os.Symlink(e.Target, path)
+	case capture.Dir:
+		return os.MkdirAll(path, 0o755)
+	case capture.File, capture.Unread:
+		return os.WriteFile(path, e.Data, 0o644)
+	case capture.Error: // a tree has none
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+//go:build soak
+
+// Package soak asks whether the program stays as it is for as long as it runs: a day on a virtual clock, and half an hour of the real one.
+package soak
+
+import (
+	"flag"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	duration  = flag.Duration("for", 30*time.Minute, "how long the real program is scraped")
+	day       = flag.Duration("day", 24*time.Hour, "how long the program lives on a virtual clock")
+	program   = flag.String("exporter", "../../bin/rdma_exporter", "the program")
+	recording = flag.String("machine", "../../fixtures/sysfs/hgx-h200-roce.txtar", "the recorded machine whose files are read")
+	config    = flag.String("config", "../../packaging/rdma_exporter.yml", "what the operator says of the site, which is read again now and then")
+)
+
+// TestMain starts what the runtime has for signals: it must not begin within a test whose clock is virtual.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	os.Exit(m.Run())
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
