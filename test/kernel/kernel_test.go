@@ -32,7 +32,6 @@ var (
 )
 
 func TestKernel(t *testing.T) {
-	t.Parallel()
 	exporter := exporterBinary(t)
 	g := boot(t, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -150,7 +151,10 @@ func (g *guest) differs(t *testing.T, want samples) error {
 	return nil
 }
 
-// logOwn prints what the exporter says of its own reads, where a step has failed.
+// own are what the exporter says of its reads that fail and of its engine.
+var own = regexp.MustCompile(`^rdma_(scrape_(collector_(stuck|age)|errors)|alerting)_`)
+
+// logOwn prints what the exporter says of itself, where a step has failed.
 func (g *guest) logOwn(t *testing.T) {
 	t.Helper()
 	if !t.Failed() {
@@ -162,7 +166,7 @@ func (g *guest) logOwn(t *testing.T) {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(s)) {
-		if strings.HasPrefix(key, "rdma_scrape_") && s[key] != 0 {
+		if own.MatchString(key) && s[key] != 0 {
 			t.Logf("%s %v", key, s[key])
 		}
 	}

@@ -4,6 +4,7 @@ package kernel
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,9 +17,14 @@ var needsPrivileges = []string{
 
 // testUnprivileged has nobody run an exporter: what needs no capability is all there, and what needs one is said.
 func testUnprivileged(t *testing.T, g *guest) {
-	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --web.listen-address=:"+modulesPort+
+	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+modulesPort+
 		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
 	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
+	defer func() {
+		if t.Failed() {
+			logFile(t, filepath.Join(g.share, "nobody.log"))
+		}
+	}()
 	eventually(t, func() error {
 		root, err := scrape(t.Context(), g.url)
 		if err != nil {
