@@ -121,8 +121,7 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
-		done(nil)
-	})
+	}, done)
 }
 
 // readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of

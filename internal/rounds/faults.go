@@ -93,6 +93,21 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.logDevices(res)
 }
 
+// panicked counts what stopped add itself, which may have been the log.
+func (f *faults) panicked(collector string, err error) {
+	f.mu.Lock()
+	k := fault{collector: collector, reason: string(host.Panic)}
+	f.total[k]++
+	first := f.total[k] == 1
+	f.mu.Unlock()
+	if first {
+		_ = host.Guard(func() error {
+			f.log.Error("cannot account for a collection", "collector", collector, "err", err)
+			return nil
+		})
+	}
+}
+
 // deny notes what is not permitted. That is no fault of the device, and does not change by itself: it is counted when it
 // starts, and logged once a source.
 func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
