@@ -39,7 +39,7 @@ func (s *seenLast) input() check.Input {
 	defer s.mu.Unlock()
 	in := check.Input{Host: s.host, Replay: s.replay}
 	if s.picture != nil {
-		in.Blind = s.picture.Blind
+		in.Blind, in.Needs = s.picture.Blind, s.picture.Needs
 	}
 	return in
 }

@@ -91,7 +91,7 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	if p == nil {
 		return in, nil
 	}
-	in.Read, in.Node, in.Families = p.Read, &p.Node, p.Families
+	in.Read, in.Node, in.Families, in.Needs = p.Read, &p.Node, p.Families, p.Needs
 	if x.daemon == nil {
 		return in, nil
 	}

@@ -92,6 +92,7 @@ type Picture struct {
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
 	Blind    blind.Report        // of a picture of all collectors
+	Needs    map[string]string   // what would permit each source that this process may not read
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -283,7 +284,7 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 }
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
-	p := &Picture{At: s.Now()}
+	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
 	self := s.selfFamilies(runners, results)
 	n := len(self)
 	for _, res := range results {
