@@ -81,8 +81,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
 		c.samples.forget(h.Now())
 		c.wires.keep(names)
-		done(nil)
-	})
+	}, done)
 }
 
 func (c *ethernet) readDevice(r *reader, name string, st *ethState) []snapshot.NetdevCounters {

@@ -124,8 +124,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		n.GDR = c.judge(&machine, gpus, nics, devices)
 		c.use.judge(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
-		done(nil)
-	})
+	}, done)
 }
 
 // judgeGDR puts facts together, and returns them with what comes of them.

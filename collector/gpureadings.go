@@ -45,7 +45,7 @@ func (g *gpuReadings) run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, 1)
-	watch.Go(func() { failed <- h.GPUs.WatchGPUs(ctx) })
+	watch.Go(func() { failed <- host.Guard(func() error { return h.GPUs.WatchGPUs(ctx) }) })
 	tick := time.NewTicker(g.interval)
 	defer tick.Stop()
 	for {

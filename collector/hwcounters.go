@@ -73,8 +73,7 @@ func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.DeviceCounters) {
 		n.HWCounters = &snapshot.HWCounters{Devices: devices}
-		done(nil)
-	})
+	}, done)
 }
 
 func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.DeviceCounters, bool) {

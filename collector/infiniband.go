@@ -129,8 +129,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		devices, ages := c.withLast(n.Devices, devices, now)
 		c.fabric.tell(now, devices, gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
-		done(nil)
-	})
+	}, done)
 }
 
 // forget drops the state of devices that are gone; a device that comes back is read afresh.

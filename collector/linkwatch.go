@@ -230,7 +230,7 @@ func (c *infiniBand) run(ctx context.Context, h *host.Host) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	devices := make(chan error, 1)
-	go func() { devices <- c.registered.run(ctx, h.Events) }()
+	go func() { devices <- host.Guard(func() error { return c.registered.run(ctx, h.Events) }) }()
 	err := c.links.run(ctx, h.Events)
 	cancel()
 	return errors.Join(err, <-devices)

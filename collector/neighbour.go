@@ -115,14 +115,13 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			}
 		}
 		if err := c.heard.failure(); err != nil {
-			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 		}
 		if c.ListenLLDP && h.LLDP != nil && c.heard.early(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
-		done(nil)
-	})
+	}, done)
 }
 
 // readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of

@@ -29,10 +29,10 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 		return out
 	}
 	r.begin(host.SourceSubnet)
-	r.asked++
 	l, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBLink, error) {
 		return s.Ends(ctx, device, port)
 	})
+	r.asked += max(1, l.Requests) // one that has not returned has not said
 	if err == nil && l.SMLID != nil && isLID(*l.SMLID) {
 		out.manager = r.askManager(port, uint16(*l.SMLID))
 	}

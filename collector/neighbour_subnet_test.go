@@ -72,6 +72,33 @@ func farSorted(t *testing.T, n *Collector, h *host.Host) []string {
 	return got
 }
 
+// TestDatagramsAreCounted: each that is sent is a request: five to a switch, three to its agent that is new, one to a subnet manager.
+func TestDatagramsAreCounted(t *testing.T) {
+	down := "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 0\n"
+	for _, c := range []struct {
+		name, files string
+		want        uint64
+	}{
+		{"a switch, its agent and a subnet manager", infinibandPort(farLink, farAgent, master), 5 + 3 + 1},
+		{"an adapter without a LID", infinibandPort(strings.NewReplacer("far_type: 2", "far_type: 1", "far_lid: 5", "far_lid: 0", "sm_lid: 1", "sm_lid: 0").Replace(farLink)), 4},
+		{"a link that is down", infinibandPort(down), 1},
+		{"the far end does not answer", infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n"), 1},
+	} {
+		h := machine(t, c.files)
+		h.Meter = &host.Meter{}
+		far(t, neighboursOf(Options{AskSubnet: true}), h)
+		var got uint64
+		for _, cost := range h.Meter.Costs() {
+			if cost.Source == host.SourceSubnet {
+				got += cost.Requests
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %d requests, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // TestSubnetIsAskedEachMinute, and what an agent has once: it is kept while the same switch is there.
 func TestSubnetIsAskedEachMinute(t *testing.T) {
 	h := machine(t, infinibandPort(farLink, master))

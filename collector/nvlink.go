@@ -99,13 +99,16 @@ func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
 	return manages
 }
 
-// read has a lane of its own: a reading that hangs is not started twice.
 func (d *vpdRead) read(h *host.Host, name, function string) {
 	defer close(d.done)
+	d.err = host.Guard(func() error { return d.ask(h, name, function) })
+}
+
+// ask has a lane of its own: a reading that hangs is not started twice.
+func (d *vpdRead) ask(h *host.Host, name, function string) error {
 	leave, err := h.Lanes.Enter("vpd/" + name)
 	if err != nil {
-		d.err = err
-		return
+		return err
 	}
 	defer leave()
 	h.Meter.Begin(host.SourceVPD, host.LockDevice, 1)
@@ -115,11 +118,11 @@ func (d *vpdRead) read(h *host.Host, name, function string) {
 	h.Meter.Spend(host.SourceVPD, host.LockDevice, took)
 	h.Budget.Spend(name, took)
 	if err != nil {
-		d.err = err
-		return
+		return err
 	}
 	data, _ := pci.ParseVPD(b) // some makers end it badly; what is there tells
 	d.found = data.ManagesNVLink()
+	return nil
 }
 
 // result is what was read, if it is there by now. A failure is told by whoever has started the reading, once; that it is not

@@ -102,7 +102,13 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}
 	states := c.devices.of(h, names, func() *pciePath { return &pciePath{} })
 	gpus := make(chan gpuPaths, 1)
-	go func() { gpus <- c.gpuPaths(ctx, h) }() // a GPU that has fallen off its bus holds no device up
+	go func() { // a GPU that has fallen off its bus holds no device up
+		var out gpuPaths
+		if err := host.Guard(func() error { out = c.gpuPaths(ctx, h); return nil }); err != nil {
+			out = unreadGPUPaths(err)
+		}
+		gpus <- out
+	}()
 	eachDevice(ctx, h, n, "pcie", names, func(r *reader, name string) (snapshot.PCIePath, bool) {
 		st := states[name]
 		if r.due(st.at) {
@@ -114,8 +120,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 		g := <-gpus
 		n.PCIe = &snapshot.PCIe{Devices: devices, GPUs: g.paths}
 		n.Issues = append(n.Issues, g.issues...)
-		done(nil)
-	})
+	}, done)
 }
 
 // pciePath reads the way to a device. Virtual functions have no link of their own: the way is that of their physical one, which this

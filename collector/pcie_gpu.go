@@ -47,7 +47,7 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 		}
 	})
 	if err != nil {
-		return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
+		return unreadGPUPaths(err)
 	}
 	out = gpuPaths{slices.Clone(c.ways.found), r.issues}
 	if reading := c.gpus.latest(ctx, h); reading != nil {
@@ -56,6 +56,10 @@ func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
 		}
 	}
 	return out
+}
+
+func unreadGPUPaths(err error) gpuPaths {
+	return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
 }
 
 // gpuWays reads the ways to GPUs. Those to GPUs that are coupled to their processor are left out: data takes another.

@@ -69,8 +69,7 @@ func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 		return states[name].read(r, name)
 	}, func(readings []qosReading) {
 		n.QoS = c.section(readings)
-		done(nil)
-	})
+	}, done)
 }
 
 // section puts what was read beside what the operator says now.

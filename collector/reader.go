@@ -29,61 +29,66 @@ type reading[T any] struct {
 	err    error
 }
 
-// eachDevice reads devices in their lanes and calls done with what they gave: when all have returned, or when ctx ends. A
-// device that has not returned by then is reported, costs its own data only, and is not read again until it returns.
-func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool), done func([]T)) {
+// eachDevice reads devices in their lanes, gives all that they gave to use, and calls done: when all have returned, or when ctx
+// ends. A device that has not returned by then is reported, costs its own data only, and is not read again until it returns. Any of
+// this may happen in a goroutine that nobody else guards.
+func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool), use func([]T), done func(error)) {
 	var mu sync.Mutex
 	var buf []byte // of the reader that has ended, for the next one
 	readings := make([]*reading[T], len(names))
-	crew.Do(ctx, len(names), func(i int) {
-		res := &reading[T]{}
-		leave, err := h.Lanes.Enter(collector + "/" + names[i])
+	one := func(name string) (res reading[T]) {
+		leave, err := h.Lanes.Enter(collector + "/" + name)
 		if err != nil {
-			res.err = err
-		} else {
-			r := reader{ctx: ctx, h: h, device: names[i], since: time.Now()}
-			mu.Lock()
-			r.buf, buf = buf, nil
-			mu.Unlock()
-			err := host.Guard(func() error {
-				res.value, res.ok = read(&r, names[i])
-				return nil
-			})
-			r.end()
-			if r.used && h.Replaced(names[i]) { // what was read may be of two devices, and what failed is no fault
-				res.ok, r.issues = false, nil
-			}
-			if err != nil {
-				r.issue(err)
-			}
-			res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
-			leave()
-			mu.Lock()
-			buf = r.buf
-			mu.Unlock()
+			return reading[T]{err: err}
+		}
+		defer leave()
+		r := reader{ctx: ctx, h: h, device: name, since: time.Now()}
+		mu.Lock()
+		r.buf, buf = buf, nil
+		mu.Unlock()
+		func() {
+			defer r.end()
+			res.value, res.ok = read(&r, name)
+		}()
+		if r.used && h.Replaced(name) { // what was read may be of two devices, and what failed is no fault
+			res.ok, r.issues = false, nil
+		}
+		res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
+		mu.Lock()
+		defer mu.Unlock()
+		buf = r.buf
+		return res
+	}
+	crew.Do(ctx, len(names), func(i int) {
+		var res reading[T]
+		if err := host.Guard(func() error { res = one(names[i]); return nil }); err != nil {
+			res.issues = []snapshot.Issue{{Device: names[i], Reason: string(host.ReasonOf(err)), Err: err}}
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		readings[i] = res
+		readings[i] = &res
 	}, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		out := make([]T, 0, len(names))
-		for i, res := range readings {
-			if res == nil {
-				res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
+		done(host.Guard(func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			out := make([]T, 0, len(names))
+			for i, res := range readings {
+				if res == nil {
+					res = &reading[T]{err: fmt.Errorf("%s/%s: %w: no answer in time", collector, names[i], host.ErrStuck)}
+				}
+				n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil, Quarantined: res.held})
+				if res.err != nil {
+					n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
+					continue
+				}
+				n.Issues = append(n.Issues, res.issues...)
+				if res.ok {
+					out = append(out, res.value)
+				}
 			}
-			n.Devices = append(n.Devices, snapshot.DeviceRead{Device: names[i], Stuck: res.err != nil, Quarantined: res.held})
-			if res.err != nil {
-				n.Issues = append(n.Issues, snapshot.Issue{Device: names[i], Reason: string(host.Stuck), Err: res.err})
-				continue
-			}
-			n.Issues = append(n.Issues, res.issues...)
-			if res.ok {
-				out = append(out, res.value)
-			}
-		}
-		done(out)
+			use(out)
+			return nil
+		}))
 	})
 }
 

@@ -70,8 +70,7 @@ func (c *sensors) read(ctx context.Context, h *host.Host, n *snapshot.Node, done
 		return st.last, len(st.last.Sensors) > 0
 	}, func(devices []snapshot.DeviceSensors) {
 		n.Sensors = &snapshot.Sensors{Devices: devices}
-		done(nil)
-	})
+	}, done)
 }
 
 func (st *sensorState) read(r *reader, device string) {

@@ -75,8 +75,7 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 		if c.background() && slices.ContainsFunc(n.Optics.Cages, func(c snapshot.Cage) bool { return c.State == snapshot.CageUnread }) {
 			n.Pending = []string{host.SourceModuleEEPROM.Name()}
 		}
-		done(nil)
-	})
+	}, done)
 }
 
 func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []snapshot.Cage {

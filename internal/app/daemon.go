@@ -92,7 +92,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		d.engine.MoveTo(d.memory.samples(), d.memory.known)
 	}
 	p, err := judgeRound(ctx, d.rounds, d.engine, young)
-	d.seen.note(p)
+	d.seen.note(p, d.engine.Judgement(), d.engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {
 		collected = err

@@ -5,27 +5,31 @@ import (
 	"io"
 	"sync"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/rounds"
 )
 
-// seenLast is what findings need of the last round, besides the engine.
+// seenLast is what the last round came to. Whoever asks for it does not wait for the next one, which holds the engine while it judges: on a
+// busy machine that is longer than check has patience.
 type seenLast struct {
 	host   string // label instance
 	replay string // the capture that is judged; empty for a live host
 
-	mu      sync.Mutex
-	picture *rounds.Picture // nil: none has ended
+	mu        sync.Mutex
+	picture   *rounds.Picture // nil: none has ended
+	judgement alerting.Judgement
+	judged    bool // a round since the start
 }
 
-// note keeps what a round saw; nil: there was none.
-func (s *seenLast) note(p *rounds.Picture) {
+// note keeps what a round saw, nil if there was none, and what the engine says after it.
+func (s *seenLast) note(p *rounds.Picture, j alerting.Judgement, judged bool) {
 	if p == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.picture = p
+	s.picture, s.judgement, s.judged = p, j, judged
 }
 
 func (s *seenLast) last() *rounds.Picture {
@@ -34,14 +38,15 @@ func (s *seenLast) last() *rounds.Picture {
 	return s.picture
 }
 
-func (s *seenLast) input() check.Input {
+// input is not ok before a round has been judged.
+func (s *seenLast) input() (in check.Input, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in := check.Input{Host: s.host, Replay: s.replay}
+	in = check.Input{Host: s.host, Replay: s.replay, Judgement: s.judgement}
 	if s.picture != nil {
-		in.Blind = s.picture.Blind
+		in.Blind, in.Needs = s.picture.Blind, s.picture.Needs
 	}
-	return in
+	return in, s.judged
 }
 
 // findings gives what GET /api/v1/findings answers; nil where nothing is judged.
@@ -50,16 +55,17 @@ func (d *daemon) findings() func(io.Writer) error {
 		return nil
 	}
 	return func(w io.Writer) error {
-		if d.engine.Stats().Rounds == 0 {
+		in, ok := d.input()
+		if !ok {
 			return errors.New("no round has been judged since the start: ask again in a moment")
 		}
-		return check.JSON(w, d.report())
+		return check.JSON(w, check.New(in))
 	}
 }
 
-// report is what the engine says of the last round.
-func (d *daemon) report() check.Report {
-	in := d.seen.input()
-	in.Interval = d.config.interval
-	return reportOf(d.engine, in)
+// input is what the engine says of the last round.
+func (d *daemon) input() (check.Input, bool) {
+	in, ok := d.seen.input()
+	in.Exporter, in.History, in.Interval = build(), d.engine.History(), d.config.interval
+	return in, ok
 }

@@ -104,6 +104,7 @@ type judge struct {
 	engine *alerting.Engine
 	host   string
 	blind  blind.Report // of the last round
+	needs  map[string]string
 }
 
 func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
@@ -134,13 +135,13 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	}
 	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
 	if p != nil {
-		j.blind = p.Blind
+		j.blind, j.needs = p.Blind, p.Needs
 	}
 	return err
 }
 
 func (j *judge) report(replay string, err error) check.Report {
-	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Err: err})
+	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Needs: j.needs, Err: err})
 }
 
 // alerts lists the alerts that can be judged.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/docs/runbooks"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/web"
@@ -91,12 +92,13 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	if p == nil {
 		return in, nil
 	}
-	in.Read, in.Node, in.Families = p.Read, &p.Node, p.Families
+	in.Read, in.Node, in.Families, in.Needs = p.Read, &p.Node, p.Families, p.Needs
 	if x.daemon == nil {
 		return in, nil
 	}
-	report := x.daemon.report()
-	in.Report, in.Alerts, in.Interval = &report, x.daemon.engine.Alerts(), x.daemon.config.interval
+	judged, _ := x.daemon.input()
+	report := check.New(judged)
+	in.Report, in.Alerts, in.Interval = &report, judged.Alerts, judged.Interval
 	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
 	return in, ctx.Err()
 }

@@ -36,7 +36,7 @@ func looked(t testing.TB, name string) page.Input {
 		p, err = judgeRound(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
-	report := check.New(check.Input{Exporter: "test", Host: m.hostname() + ":10879", History: engine.History(), Judgement: engine.Judgement(), Blind: p.Blind})
+	report := check.New(check.Input{Exporter: "test", Host: m.hostname() + ":10879", History: engine.History(), Judgement: engine.Judgement(), Blind: p.Blind, Needs: p.Needs})
 	history, err := page.ReadHistory(t.Context(), engine)
 	must(t, err)
 	families := slices.DeleteFunc(slices.Clone(p.Families), func(f exposition.Family) bool {
@@ -44,7 +44,7 @@ func looked(t testing.TB, name string) page.Input {
 	})
 	return page.Input{
 		Exporter: "test", Machine: "a replay", Host: m.hostname(), Now: p.Read, Read: p.Read, Interval: 15 * time.Second,
-		Node: &p.Node, Families: families, Report: &report, Alerts: engine.Alerts(), History: history,
+		Node: &p.Node, Families: families, Needs: p.Needs, Report: &report, Alerts: engine.Alerts(), History: history,
 	}
 }
 
@@ -197,8 +197,8 @@ func TestPageReadsNothing(t *testing.T) {
 		t.Errorf("before the first round: %v, %v", p, err)
 	}
 	round := &rounds.Picture{}
-	d.seen.note(round)
-	d.seen.note(nil)
+	d.seen.note(round, alerting.Judgement{}, true)
+	d.seen.note(nil, alerting.Judgement{}, false)
 	if p, err := x.picture(t.Context()); p != round || err != nil {
 		t.Errorf("%v, %v", p, err)
 	}

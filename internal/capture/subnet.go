@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
 )
 
 // subnetPath is where the answers of both ends of a link are.
@@ -72,7 +73,20 @@ func (p *Player) Ends(_ context.Context, device string, port int) (host.IBLink, 
 	if err != nil {
 		return host.IBLink{}, err
 	}
-	return decodeLink(name, b)
+	l, err := decodeLink(name, b)
+	l.Requests = datagrams(&l)
+	return l, err
+}
+
+// datagrams is how many the answers take: one of the own port, three of a far end, and one more of a switch.
+func datagrams(l *host.IBLink) int {
+	switch {
+	case l.FarType == nil:
+		return 1
+	case *l.FarType == uint64(mad.Switch):
+		return 5
+	}
+	return 4
 }
 
 // link writes answers again, with a pseudonym for the system at the far end.

@@ -9,7 +9,6 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/blind"
-	"rdma_exporter/internal/host"
 )
 
 // Judged is an alert that could be judged.
@@ -76,7 +75,7 @@ func (r *Report) cover(in Input) (machine bool) {
 		switch {
 		case i >= 0:
 			gap = in.Blind.Gaps[i]
-			r.NotJudged = append(r.NotJudged, d.blind(gap))
+			r.NotJudged = append(r.NotJudged, d.blind(gap, in.Needs))
 		case slices.Contains(in.Blind.Idle, d.name) && !found:
 			r.NotApplicable = append(r.NotApplicable, d.name)
 			continue
@@ -127,8 +126,8 @@ func (d detection) judged() bool {
 	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Judged })
 }
 
-// blind tells of what is not there.
-func (d detection) blind(g blind.Gap) NotJudged {
+// blind tells of what is not there. needs is Input.Needs.
+func (d detection) blind(g blind.Gap, needs map[string]string) NotJudged {
 	n := NotJudged{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
 	what := "no " + strings.Join(g.Metrics, ", ")
 	switch g.Reason {
@@ -136,9 +135,7 @@ func (d detection) blind(g blind.Gap) NotJudged {
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is off", g.Collector)
 	case blind.Permission:
-		if source, ok := host.SourceNamed(g.Source); ok {
-			n.Needs = source.Needs()
-		}
+		n.Needs = needs[g.Source]
 		n.Detail = fmt.Sprintf("%s: this process may not read %s", what, g.Source)
 	case blind.Failed, blind.NotReadYet:
 		n.Detail = what

@@ -71,7 +71,8 @@ type Input struct {
 	History  time.Duration // the longest that can be observed
 	alerting.Judgement
 	Blind blind.Report
-	Err   error // why the look failed, when it did
+	Needs map[string]string // what would permit each source that may not be read
+	Err   error             // why the look failed, when it did
 }
 
 const (

@@ -111,6 +111,7 @@ func TestCoverage(t *testing.T) {
 	r := check.New(check.Input{
 		Judgement: alerting.Judgement{From: now().Add(-75 * time.Second), To: now(), Rules: rules, Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}},
 		History:   2 * time.Hour,
+		Needs:     map[string]string{"module_eeprom": "the network namespace of the host"},
 		Blind: blind.Report{
 			Gaps: []blind.Gap{
 				{Alert: "RDMAOff", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
@@ -121,7 +122,7 @@ func TestCoverage(t *testing.T) {
 		},
 	})
 	want := []check.NotJudged{
-		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "CAP_NET_ADMIN", Metrics: []string{"rdma_b", "rdma_c"}},
+		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
 		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
 		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
 		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "looks back 25h, observed 1m15s", Needs: "25h"},
@@ -197,6 +198,7 @@ func TestRender(t *testing.T) {
 	in := check.Input{
 		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
 		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
+		Needs:     map[string]string{"module_eeprom": "CAP_NET_ADMIN"},
 		Blind: blind.Report{
 			Gaps: []blind.Gap{
 				{Alert: "RDMAReadStuck", Reason: blind.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},

@@ -157,11 +157,15 @@ const (
 // which less than a quarter is in use, leaves it alone; and by one that goes, which leaves room for f.
 func onGrownStack(f func()) {
 	done := make(chan struct{})
+	var fault error
 	go func() {
 		defer close(done)
-		below(f)
+		fault = Guard(func() error { below(f); return nil })
 	}()
 	<-done
+	if fault != nil {
+		panic(fault) // where it is guarded
+	}
 }
 
 //go:noinline

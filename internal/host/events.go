@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -69,21 +67,23 @@ type DeviceEvent struct {
 const EventBuffer = 4 << 20
 
 type events struct {
-	files    Files
+	here     *network
 	rdma     *rdmaClient
 	buffer   int
 	overruns atomic.Uint64
 }
 
 // NewEvents listens to this kernel, with so many bytes of buffer in it. files is the machine whose interfaces are meant.
-func NewEvents(files Files, buffer int) Events {
-	return &events{files: files, rdma: newRDMAClient(), buffer: buffer}
+func NewEvents(files Files, buffer int) Events { return newEvents(newNetwork(files), buffer) }
+
+func newEvents(here *network, buffer int) Events {
+	return &events{here: here, rdma: newRDMAClient(), buffer: buffer}
 }
 
 func (e *events) Overruns() uint64 { return e.overruns.Load() }
 
 func (e *events) Links(ctx context.Context, listening func(), each func(LinkEvent)) error {
-	err := sameNetwork(e.files)
+	err := e.here.same()
 	if err == nil {
 		err = e.listen(ctx, unix.NETLINK_ROUTE, unix.RTNLGRP_LINK, listening, func(m *syscall.NetlinkMessage) {
 			if ev, ok := parseLinkEvent(m.Header.Type, m.Data); ok {
@@ -135,23 +135,6 @@ func (e *events) monitors() error {
 // ownNetdevs lists the interfaces of this process' network namespace; it takes no lock.
 const ownNetdevs = "/proc/self/net/dev"
 
-// sameNetwork compares the interfaces that the sys tree shows with those of which the kernel would tell this process: in a
-// container with a network of its own the same name is another interface. One that has just come or gone is no difference.
-func sameNetwork(files Files) error {
-	var differ []string
-	for range 3 {
-		own, shown, err := netdevsOf(files, ownNetdevs)
-		if err != nil {
-			return err
-		}
-		shown = slices.DeleteFunc(slices.Clone(shown), func(n string) bool { return n == "bonding_masters" })
-		if differ = differences(own, shown); len(differ) == 0 {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: %s is in one of %s and sys/class/net only: run the exporter in the network namespace of the host", syscall.EXDEV, differ[0], ownNetdevs)
-}
-
 // netdevsOf are the interfaces that the file own lists, and those that the sys tree shows.
 func netdevsOf(files Files, own string) (listed, shown []string, err error) {
 	text, err := os.ReadFile(own)
@@ -160,18 +143,6 @@ func netdevsOf(files Files, own string) (listed, shown []string, err error) {
 	}
 	shown, err = files.List("sys/class/net")
 	return parseNetdevs(text), shown, err
-}
-
-// differences are the names that are in one list only.
-func differences(a, b []string) (out []string) {
-	for _, pair := range [][2][]string{{a, b}, {b, a}} {
-		for _, n := range pair[0] {
-			if !slices.Contains(pair[1], n) {
-				out = append(out, n)
-			}
-		}
-	}
-	return out
 }
 
 // parseNetdevs reads the names of /proc/net/dev: after two lines of heading, each line begins with one and a colon.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -96,25 +97,16 @@ func TestNetdevsOfANetwork(t *testing.T) {
 	if !slices.Equal(got, []string{"lo", "eth0"}) {
 		t.Errorf("%q", got)
 	}
-	for _, c := range []struct{ own, shown, want []string }{
-		{got, []string{"eth0", "lo"}, nil},
-		{got, []string{"ens1np0", "eth0", "lo"}, []string{"ens1np0"}},
-		{got, []string{"lo"}, []string{"eth0"}},
-		{nil, nil, nil},
-	} {
-		if d := differences(c.own, c.shown); !slices.Equal(d, c.want) {
-			t.Errorf("%q, %q: %q", c.own, c.shown, d)
-		}
-	}
 }
 
 func FuzzNetdevs(f *testing.F) {
 	f.Add([]byte("Inter-|   Receive  |  Transmit\n face |bytes\n    lo: 1 2\n  eth0:3 4\n"), []byte(nil))
 	f.Add([]byte(":"), slices.Concat(attr(nldevAttrDevIndex, u32(3)), attr(nldevAttrDevName, str("mlx5_0"))))
 	f.Fuzz(func(t *testing.T, text, msg []byte) {
-		names := parseNetdevs(text)
-		if len(differences(names, names)) != 0 {
-			t.Errorf("%q differs from itself", names)
+		for _, name := range parseNetdevs(text) {
+			if strings.ContainsAny(name, ":\n") {
+				t.Errorf("%q", name)
+			}
 		}
 		if name, _, err := parseDevice(msg); (err == nil) != (name != "") {
 			t.Errorf("%q, %v", name, err)

@@ -36,6 +36,8 @@ type network struct {
 	err error
 }
 
+func newNetwork(files Files) *network { return &network{files: files, own: ownNetdevs} }
+
 // same is nil where it would. Interfaces of hardware decide, which seldom come and go.
 func (n *network) same() error {
 	n.mu.Lock()

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -60,6 +61,19 @@ func TestNetwork(t *testing.T) {
 		}
 		if asked != (err == nil) || !errors.Is(refused, err) {
 			t.Errorf("%s: asked %v, %v", c.name, asked, refused)
+		}
+		listening := map[string]func(context.Context) error{
+			"events": func(ctx context.Context) error { return newEvents(n, 0).Links(ctx, func() {}, nil) },
+			"LLDP": func(ctx context.Context) error {
+				return lldpSocket{n}.Hear(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
+			},
+		}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for what, listen := range listening {
+			if refused := listen(ended); errors.Is(refused, ErrOtherNetwork) != (err != nil) {
+				t.Errorf("%s: %s: %v", c.name, what, refused)
+			}
 		}
 		if err := tree.close(); err != nil {
 			t.Error(err)

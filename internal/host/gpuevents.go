@@ -66,7 +66,7 @@ func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) (err error) {
 	go func() {
 		runtime.LockOSThread() // and end with it: the thread is used for nothing else
 		defer close(heard)
-		err = n.hear(ctx, s)
+		err = Guard(func() error { return n.hear(ctx, s) })
 	}()
 	<-heard
 	return err

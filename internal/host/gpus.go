@@ -81,12 +81,16 @@ func (n *nvmlDoor) do(ctx context.Context, d time.Duration, what string, f func(
 	defer cancel()
 	err := n.lanes.Do(ctx, "NVML", func() {
 		done := make(chan struct{})
+		var fault error
 		n.jobs <- func() {
 			defer close(done)
 			n.inside.Store(what)
-			f()
+			fault = Guard(func() error { f(); return nil })
 		}
 		<-done
+		if fault != nil {
+			panic(fault) // in the lane, which is guarded
+		}
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", n.inside.Load(), err)

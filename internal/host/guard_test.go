@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestGuard(t *testing.T) {
@@ -29,6 +30,22 @@ func TestPanicInALane(t *testing.T) {
 		}
 	}
 	if err := lanes.Do(t.Context(), "rtnl", func() {}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPanicOnAnotherThread: what a library needs a thread or a stack of its own for comes out where somebody waits for it.
+func TestPanicOnAnotherThread(t *testing.T) {
+	n := newNVMLDoor(nil, "")
+	for range 2 {
+		if err := n.do(t.Context(), time.Minute, "call", func() { panic("odd GPU") }); !errors.Is(err, ErrPanic) {
+			t.Error(err)
+		}
+	}
+	if err := n.do(t.Context(), time.Minute, "call", func() {}); err != nil {
+		t.Error(err)
+	}
+	if err := Guard(func() error { onGrownStack(func() { panic("odd names") }); return nil }); !errors.Is(err, ErrPanic) {
 		t.Error(err)
 	}
 }

@@ -30,9 +30,9 @@ func OpenLive(p Paths) (*Live, error) {
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.rdma.leader = t.leader
-		here := &network{files: t, own: ownNetdevs}
+		here := newNetwork(t)
 		l.RDMA, l.Ethtool, l.Devlink, l.DCB = l.rdma, ethtoolHere{here, l.eth}, devlinkHere{here, &devlinkClient{}}, dcbHere{here, dcbClient{}}
-		l.Events, l.LLDP = NewEvents(t, EventBuffer), NewLLDP(t)
+		l.Events, l.LLDP = newEvents(here, EventBuffer), lldpSocket{here}
 		l.Subnet = NewSubnet(func(device string, port int, classes ...uint8) (mad.Transport, error) {
 			u, _, err := openMAD(t, device, port, classes...)
 			return u, err

@@ -47,13 +47,13 @@ const (
 	lldpBuffer = 1 << 18 // some hundred frames that wait to be taken
 )
 
-type lldpSocket struct{ files Files }
+type lldpSocket struct{ *network }
 
 // NewLLDP hears frames in this network namespace. files is the machine whose interfaces are meant.
-func NewLLDP(files Files) LLDP { return lldpSocket{files} }
+func NewLLDP(files Files) LLDP { return lldpSocket{newNetwork(files)} }
 
 func (l lldpSocket) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
-	err := sameNetwork(l.files)
+	err := l.same()
 	if err == nil {
 		err = l.hear(ctx, netdevs, under, listening, each)
 	}

@@ -34,6 +34,7 @@ type IBLink struct {
 	FarLID               *uint64 // PortInfo.LID, of a switch that of its port 0
 	FarGUID              string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
 	FarDescription       string  // NodeDescription
+	Requests             int     // datagrams that were sent for this, answered or not
 }
 
 // managed is how a switch of NVIDIA that has a management system describes itself: MF0;NAME:MODEL/UNIT.
@@ -83,13 +84,14 @@ func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink,
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout})
 	l, err := askLink(ctx, c, port)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return IBLink{}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}
+		return IBLink{Requests: l.Requests}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}
 	}
 	return l, nil
 }
 
 // askLink asks the own port, and if its link is up the far one.
 func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error) {
+	defer func() { l.Requests = int(c.Stats().Sent) }()
 	own, err := c.PortInfo(ctx, mad.Local(), port)
 	if err != nil {
 		return l, err

@@ -94,14 +94,14 @@ func TestAskLink(t *testing.T) {
 	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
 		t.Errorf("%d lanes of %s", c.Widths.Lanes(), c.Speeds.Name())
 	}
-	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) {
-		t.Errorf("%#04x, want %#04x", up.asked, want)
+	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) || l.Requests != len(want) {
+		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
 	down := &wire{physical: 2}
-	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.OwnSpeeds == nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 {
+	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.OwnSpeeds == nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
-	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil {
+	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
 		t.Errorf("silent: %+v, %v", l, err)
 	}
 }

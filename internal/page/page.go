@@ -10,7 +10,6 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/topo"
 )
@@ -28,7 +27,8 @@ type Input struct {
 	Interval time.Duration
 	Node     *snapshot.Node
 	Families []exposition.Family
-	Report   *check.Report // nil: nothing is judged
+	Needs    map[string]string // what would permit each source that may not be read
+	Report   *check.Report     // nil: nothing is judged
 	Alerts   []alerting.Alert
 	History  *History // nil: nothing is kept
 	// NoHistory says why the history cannot be read, where there ought to be one.
@@ -79,8 +79,7 @@ func New(in Input) Node {
 	f := families(in.Families)
 	f.each("rdma_scrape_permission_denied", func(labels []string, v float64) {
 		if v == 1 {
-			source, _ := host.SourceNamed(labels[0])
-			n.Denied = append(n.Denied, Denied{Source: labels[0], Needs: source.Needs()})
+			n.Denied = append(n.Denied, Denied{Source: labels[0], Needs: in.Needs[labels[0]]})
 		}
 	})
 	f.each("rdma_scrape_over_budget", func(labels []string, _ float64) {

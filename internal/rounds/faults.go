@@ -22,6 +22,7 @@ type faults struct {
 	lasting map[string]map[fault]bool // by collector: the faults of its last collection
 	denied  map[denial]time.Time      // when it was last seen
 	sources map[string]bool           // that were ever denied: whether they are
+	needs   map[string]string         // what would permit those, as it was told last
 	devices []string                  // as last logged
 }
 
@@ -42,7 +43,7 @@ func newFaults(log *slog.Logger) *faults {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}, denied: map[denial]time.Time{}, sources: map[string]bool{}}
+	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}, denied: map[denial]time.Time{}, sources: map[string]bool{}, needs: map[string]string{}}
 }
 
 func (f *faults) add(collector string, res *result, dropped map[string]int) {
@@ -93,12 +94,27 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.logDevices(res)
 }
 
+// panicked counts what stopped add itself, which may have been the log.
+func (f *faults) panicked(collector string, err error) {
+	f.mu.Lock()
+	k := fault{collector: collector, reason: string(host.Panic)}
+	f.total[k]++
+	first := f.total[k] == 1
+	f.mu.Unlock()
+	if first {
+		_ = host.Guard(func() error {
+			f.log.Error("cannot account for a collection", "collector", collector, "err", err)
+			return nil
+		})
+	}
+}
+
 // deny notes what is not permitted. That is no fault of the device, and does not change by itself: it is counted when it
 // starts, and logged once a source.
 func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	k := denial{collector, i.Device, i.Source}
 	_, before := f.denied[k]
-	f.denied[k] = at
+	f.denied[k], f.needs[i.Source] = at, i.Needs
 	if before {
 		return
 	}
@@ -138,6 +154,22 @@ func (f *faults) denials() map[string]bool {
 		return nil
 	}
 	return maps.Clone(f.sources)
+}
+
+// remedies says of each source that is denied what would permit it.
+func (f *faults) remedies() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out map[string]string
+	for source, denied := range f.sources {
+		if denied {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[source] = f.needs[source]
+		}
+	}
+	return out
 }
 
 // logDevices says which RDMA devices come and go.

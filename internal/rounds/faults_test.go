@@ -67,9 +67,12 @@ func TestDenialEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := "1"
+			want, needs := "1", "root"
 			if round > 16+20 { // 5 minutes after it was last seen
-				want = "0"
+				want, needs = "0", ""
+			}
+			if p.Needs["vpd"] != needs {
+				t.Errorf("round %d: needs %q, want %q", round, p.Needs["vpd"], needs)
 			}
 			if line := `rdma_scrape_permission_denied{source="vpd"} ` + want; !strings.Contains(text(p), line) {
 				t.Errorf("round %d lacks %s", round, line)

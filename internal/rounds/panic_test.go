@@ -3,6 +3,7 @@ package rounds
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,46 @@ func TestPanics(t *testing.T) {
 				t.Errorf("lacks %s\n%s", want, text(p))
 			}
 		}
+	}
+}
+
+// panicking is a log that cannot bear what it is told.
+type panicking struct{ slog.Handler }
+
+func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
+func (panicking) Handle(context.Context, slog.Record) error { panic("odd text") }
+
+// TestPanicOutsideTheCollector: what stops the end of a round fails that round, and the next one begins.
+func TestPanicOutsideTheCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := scheduler(t, 0, (&counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no such directory") }}).collector("c"))
+		s.faults.log = slog.New(panicking{slog.DiscardHandler})
+		for _, n := range []string{"1", "2"} {
+			p, err := s.Collect(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{`rdma_scrape_collector_success{collector="c"} 0`, `rdma_scrape_errors_total{collector="c",reason="panic"} ` + n} {
+				if !strings.Contains(text(p), want+"\n") {
+					t.Errorf("lacks %s\n%s", want, text(p))
+				}
+			}
+		}
+	})
+}
+
+// TestPanicOfThePicture: it is an error of the one who asked.
+func TestPanicOfThePicture(t *testing.T) {
+	s := scheduler(t, 0, (&counting{}).collector("c"))
+	s.State = func() (FileState, bool) { panic("odd file") }
+	for range 2 {
+		if _, err := s.Collect(t.Context(), nil); !errors.Is(err, host.ErrPanic) {
+			t.Errorf("error %v", err)
+		}
+	}
+	s.State = nil
+	if p, err := s.Collect(t.Context(), nil); err != nil || !strings.Contains(text(p), `rdma_scrape_collector_success{collector="c"} 1`) {
+		t.Error(err)
 	}
 }
 

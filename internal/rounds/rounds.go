@@ -92,6 +92,7 @@ type Picture struct {
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
 	Blind    blind.Report        // of a picture of all collectors
+	Needs    map[string]string   // what would permit each source that this process may not read
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -137,7 +138,12 @@ func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, erro
 }
 
 // CollectWithin is Collect for whom results will do that are younger than young.
-func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (*Picture, error) {
+func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (p *Picture, err error) {
+	err = host.Guard(func() (err error) { p, err = s.collectWithin(ctx, names, young); return err })
+	return p, err
+}
+
+func (s *Scheduler) collectWithin(ctx context.Context, names []string, young time.Duration) (*Picture, error) {
 	if err := s.Check(names); err != nil {
 		return nil, err
 	}
@@ -265,7 +271,10 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	})
 	res.err = errors.Join(res.err, err)
 	res.duration = time.Since(start)
-	s.faults.add(r.c.Name, res, r.sink.Dropped())
+	if err := host.Guard(func() error { s.faults.add(r.c.Name, res, r.sink.Dropped()); return nil }); err != nil {
+		res.err = errors.Join(res.err, err)
+		s.faults.panicked(r.c.Name, err)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.timer.Stop()
@@ -275,7 +284,7 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 }
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
-	p := &Picture{At: s.Now()}
+	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
 	self := s.selfFamilies(runners, results)
 	n := len(self)
 	for _, res := range results {

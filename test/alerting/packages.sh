@@ -1,30 +1,4 @@
 #!/bin/bash
-# Installs Debian's Prometheus and Alertmanager where they are missing, without starting them. `packages.sh --list` only names the packages.
+# Installs Debian's Prometheus and Alertmanager, where they are missing.
 set -eu
-
-packages=(prometheus prometheus-alertmanager)
-if [ "${1:-}" = --list ]; then
-  printf '%s\n' "${packages[@]}"
-  exit
-fi
-
-missing=()
-for p in "${packages[@]}"; do
-  [ "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" = installed ] || missing+=("$p")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
-
-install=(apt-get install -y --no-install-recommends "${missing[@]}")
-if [ "$(id -u)" != 0 ]; then
-  echo "missing packages, as root: ${install[*]}" >&2
-  exit 1
-fi
-export DEBIAN_FRONTEND=noninteractive
-policy=/usr/sbin/policy-rc.d # 101: no service is started
-if [ ! -e $policy ]; then
-  trap 'rm -f $policy' EXIT
-  printf '#!/bin/sh\nexit 101\n' >$policy
-  chmod +x $policy
-fi
-apt-get update
-"${install[@]}"
+exec "$(dirname "$0")/../install.sh" prometheus prometheus-alertmanager

@@ -1,4 +1,4 @@
 #!/bin/bash
 # Installs what builds images without an engine, where it is missing.
 set -eu
-exec "$(dirname "$0")/../kernel/packages.sh" buildah debootstrap util-linux
+exec "$(dirname "$0")/../install.sh" buildah debootstrap util-linux

@@ -1,4 +1,4 @@
 #!/bin/bash
 # Installs the browser and a font, where they are missing.
 set -eu
-exec "$(dirname "$0")/../kernel/packages.sh" chromium fonts-dejavu-core
+exec "$(dirname "$0")/../install.sh" chromium fonts-dejavu-core
