@@ -3,10 +3,15 @@ package host
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"rdma_exporter/internal/transceiver"
 )
@@ -28,15 +33,18 @@ const (
 // network knows whether the kernel, asked for an interface by name, would tell this process of those that the sys tree shows: in a container
 // with a network of its own the same name is another interface, and devlink knows no device.
 type network struct {
-	files Files
-	own   string // the interfaces of this process' network namespace
+	files   Files
+	own     string                                        // the interfaces of this process' network namespace
+	address func(netdev string) (net.HardwareAddr, error) // that of one of them
 
 	mu  sync.Mutex
 	at  time.Time
 	err error
 }
 
-func newNetwork(files Files) *network { return &network{files: files, own: ownNetdevs} }
+func newNetwork(files Files) *network {
+	return &network{files: files, own: ownNetdevs, address: hardwareAddress}
+}
 
 // same is nil where it would. Interfaces of hardware decide, which seldom come and go.
 func (n *network) same() error {
@@ -58,26 +66,56 @@ func (n *network) look() (err error) {
 		if foreign, err = n.foreign(); err != nil || foreign == "" {
 			return nil // what cannot be told is not held against it
 		}
-		err = fmt.Errorf("%w: %s is in sys/class/net and not in %s", ErrOtherNetwork, foreign, n.own)
+		err = fmt.Errorf("%w: %s is in sys/class/net and not in %s, or is another one there", ErrOtherNetwork, foreign, n.own)
 	}
 	return err
 }
 
-// foreign names an interface of hardware that the sys tree shows and this process has not.
+// foreign names an interface of hardware that the sys tree shows and this process has not, or has one of another address by that name.
 func (n *network) foreign() (string, error) {
 	own, shown, err := netdevsOf(n.files, n.own)
 	if err != nil {
 		return "", err
 	}
 	for _, name := range shown {
-		if slices.Contains(own, name) {
-			continue
-		}
-		if _, err := n.files.Resolve("sys/class/net/" + name + "/device"); err == nil {
+		dir := "sys/class/net/" + name
+		if _, err := n.files.Resolve(dir + "/device"); err == nil && !(slices.Contains(own, name) && n.alike(dir, name)) {
 			return name, nil
 		}
 	}
 	return "", nil
+}
+
+// alike says whether what the sys tree shows in dir is the interface that this process knows by that name, as far as can be told.
+func (n *network) alike(dir, name string) bool {
+	shown, err := readText(n.files, dir, "address")
+	if err != nil {
+		return true
+	}
+	own, err := n.address(name)
+	return err != nil || strings.HasPrefix(shown, own.String())
+}
+
+// hardwareAddress asks the kernel, which takes no lock of its configuration for it: SIOCGIFHWADDR, net/core/dev_ioctl.c. Of one longer
+// than that of Ethernet, as InfiniBand's, it is the beginning.
+func hardwareAddress(netdev string) (net.HardwareAddr, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var request struct { // struct ifreq
+		name    [unix.IFNAMSIZ]byte
+		family  uint16
+		address [22]byte
+	}
+	if copy(request.name[:], netdev) == len(request.name) {
+		return nil, unix.ENAMETOOLONG
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCGIFHWADDR, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		return nil, errno
+	}
+	return request.address[:6], nil
 }
 
 // ask is asked in the network namespace of the sys tree only.

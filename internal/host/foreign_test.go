@@ -3,9 +3,11 @@ package host
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,8 @@ func TestNetwork(t *testing.T) {
 		{"an interface of software that has just come", "    lo: 0\n  eth0: 0\n", "eth0", "lo veth7", ""},
 		{"one that has just gone", "    lo: 0\n  eth0: 0\n veth7: 0\n", "eth0", "lo", ""},
 		{"a tree without interfaces", "    lo: 0\n", "", "", ""},
+		{"a container whose interface has the name of the host's only one", "    lo: 0\n  eth1: 0\n", "eth1", "lo", "eth1"},
+		{"an interface that goes at this moment", "    lo: 0\n  eth2: 0\n", "eth2", "lo", ""},
 	} {
 		root := t.TempDir()
 		put := func(path, content string) {
@@ -38,6 +42,7 @@ func TestNetwork(t *testing.T) {
 		put("proc/version", "Linux\n")
 		for _, name := range strings.Fields(c.hardware) {
 			put("sys/class/net/"+name+"/device/vendor", "0x15b3\n")
+			put("sys/class/net/"+name+"/address", "b8:3f:d2:00:00:01:ff:ff\n")
 		}
 		for _, name := range strings.Fields(c.software) {
 			put("sys/class/net/"+name+"/address", "\n")
@@ -49,7 +54,15 @@ func TestNetwork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &network{files: tree, own: filepath.Join(root, "own")}
+		n := &network{files: tree, own: filepath.Join(root, "own"), address: func(netdev string) (net.HardwareAddr, error) {
+			switch netdev {
+			case "eth1":
+				return net.HardwareAddr{2, 0x42, 0xac, 0x11, 0, 2}, nil
+			case "eth2":
+				return nil, syscall.ENODEV
+			}
+			return net.HardwareAddr{0xb8, 0x3f, 0xd2, 0, 0, 1}, nil
+		}}
 		err = n.same()
 		if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) || err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
 			t.Errorf("%s: %v", c.name, err)
@@ -125,4 +138,28 @@ func TestNetworkAgain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestHardwareAddress asks the kernel of this machine.
+func TestHardwareAddress(t *testing.T) {
+	if a, err := hardwareAddress("lo"); err != nil || a.String() != "00:00:00:00:00:00" {
+		t.Errorf("lo: %v, %v", a, err)
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if len(i.HardwareAddr) != 6 {
+			continue
+		}
+		if a, err := hardwareAddress(i.Name); err != nil || a.String() != i.HardwareAddr.String() {
+			t.Errorf("%s: %v, %v, net says %v", i.Name, a, err, i.HardwareAddr)
+		}
+	}
+	for _, name := range []string{"none", strings.Repeat("n", 16)} {
+		if a, err := hardwareAddress(name); err == nil {
+			t.Errorf("%s: %v", name, a)
+		}
+	}
 }
