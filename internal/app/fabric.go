@@ -108,6 +108,10 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err != nil {
 		return usage(err)
 	}
+	h, err := f.handler(web.Options{Rounds: fabricRounds{m}, Page: pages, Logger: log})
+	if err != nil {
+		return usage(err)
+	}
 	m.Open = func() (mad.Transport, error) {
 		t, port, err := f.open(c.paths, f.device, f.port)
 		if err == nil {
@@ -128,13 +132,6 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 		} else {
 			defer func() { discard(log, "cannot close the control socket", control.Close()) }()
 		}
-	}
-	h, err := web.New(web.Options{
-		Rounds: fabricRounds{m}, Process: f.processMetrics(), MetricsPath: f.metricsPath, RoutePrefix: f.routePrefix,
-		MaxRequests: f.maxRequests, Pprof: f.pprof, Page: pages, Logger: log,
-	})
-	if err != nil {
-		return usage(err)
 	}
 	log.Info("rdma_exporter looks at an InfiniBand fabric", "version", version.Version, "revision", version.GetRevision())
 	ctx, cancel := context.WithCancel(ctx)

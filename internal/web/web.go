@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -60,12 +61,11 @@ type Handler struct {
 	ready atomic.Bool
 }
 
-// New makes a handler. It answers at once; Ready says when /-/ready does.
+// New makes a handler. It answers at once; Ready says when /-/ready does. The error is for a MetricsPath at which something else is served.
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests)}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
 	api := limited(o.MaxRequests)
-	h.mux.HandleFunc("GET "+at(o.MetricsPath), h.metrics)
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
 	if o.Reload != nil {
@@ -90,6 +90,13 @@ func New(o Options) (*Handler, error) {
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
 		h.page(at, api)
 	}
+	metrics := at(o.MetricsPath) // the last: what has the path already is known
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, taken := h.mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: metrics}}); taken != "" {
+			return nil, fmt.Errorf("the exporter serves %s there", taken)
+		}
+	}
+	h.mux.HandleFunc("GET "+metrics, h.metrics)
 	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil
 }
