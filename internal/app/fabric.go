@@ -138,17 +138,22 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	var sweeps sync.WaitGroup
 	defer sweeps.Wait()
 	defer cancel()
-	sweeps.Go(func() { m.Run(ctx, f.beat(ctx, h.Ready)) })
+	sweeps.Go(func() {
+		m.Run(ctx, f.beat(ctx, func() {
+			shown.forget()
+			h.Ready()
+		}))
+	})
 	return serveUntil(ctx, h, f.toolkit, log)
 }
 
-// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls ready after each.
-func (f *fabricConfig) beat(ctx context.Context, ready func()) func(sweep func()) {
+// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls done after each.
+func (f *fabricConfig) beat(ctx context.Context, done func()) func(sweep func()) {
 	own := phase(cmp.Or(hostname(), f.device), f.interval)
 	return func(sweep func()) {
 		beat(ctx, f.interval, own, func() {
 			sweep()
-			ready()
+			done()
 		})
 	}
 }

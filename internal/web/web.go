@@ -248,14 +248,25 @@ var gzipWriters = sync.Pool{New: func() any {
 // compressed writes an answer at once, with gzip if the client takes it.
 func compressed(w http.ResponseWriter, r *http.Request, b []byte) {
 	if acceptsGzip(r) {
-		var z bytes.Buffer
-		g := gzipWriters.Get().(*gzip.Writer)
-		defer gzipWriters.Put(g)
-		g.Reset(&z)
-		if _, err := g.Write(b); err == nil && g.Close() == nil {
-			w.Header().Set("Content-Encoding", "gzip")
-			b = z.Bytes()
-		}
+		send(w, pack(b), "gzip")
+		return
+	}
+	send(w, b, "")
+}
+
+func pack(b []byte) []byte {
+	var z bytes.Buffer
+	g := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(g)
+	g.Reset(&z)
+	_, _ = g.Write(b) // a bytes.Buffer takes all
+	_ = g.Close()
+	return z.Bytes()
+}
+
+func send(w http.ResponseWriter, b []byte, encoding string) {
+	if encoding != "" {
+		w.Header().Set("Content-Encoding", encoding)
 	}
 	w.Header().Add("Vary", "Accept-Encoding")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
