@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -39,7 +40,7 @@ func TestAccept(t *testing.T) {
 				s := leaves()
 				s.nodes[21].name, s.nodes[22].name = "twin", "twin"
 				m := s.monitor()
-				if _, err := m.Accept(nil, true); err == nil {
+				if _, err := m.Accept(t.Context(), nil, true); err == nil {
 					t.Error("accepts before a sweep")
 				}
 				saved := 0
@@ -54,7 +55,7 @@ func TestAccept(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				before := saved
-				got, err := m.Accept(tt.names, tt.all)
+				got, err := m.Accept(t.Context(), tt.names, tt.all)
 				if err != nil && err.Error() != tt.err || err == nil && tt.err != "" {
 					t.Fatalf("%v, want %q", err, tt.err)
 				}
@@ -132,7 +133,12 @@ func TestAcceptBehind(t *testing.T) {
 				s.mu.Unlock()
 				time.Sleep(90 * time.Second) // between two sweeps
 				synctest.Wait()
-				got, err := m.Accept(tt.names, tt.all)
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				if got, err := m.Accept(gone, tt.names, tt.all); !errors.Is(err, context.Canceled) {
+					t.Errorf("for nobody: %q, %v", got, err)
+				}
+				got, err := m.Accept(t.Context(), tt.names, tt.all)
 				if !errors.Is(err, tt.err) {
 					t.Fatal(err)
 				}
