@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -58,10 +57,7 @@ func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) 
 	s := &f.Switches[i]
 	v := switchView{frame: f.frame(now, p.links, "../", s.Node), Switch: s, Rows: f.portsOf(guid, "../")}
 	r := s.row()
-	v.Health, v.Word = r.Health, strings.ToUpper(string(r.Health[:1]))+string(r.Health[1:])
-	if r.Health == OK {
-		v.Word = "OK"
-	}
+	v.Health, v.Word = r.Health, r.Health.Heading()
 	v.Lead = fmt.Sprintf("Switch %s: %d ports, %d ACTIVE; links gone %d, degraded %d, set lower at one end %d.", s.GUID, s.Ports, r.Up, r.Gone, r.Slow, r.Set)
 	if !s.Reachable {
 		v.Lead = "Switch " + s.GUID + " does not answer. Its links were:"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -197,6 +198,24 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 		out.Set(k, v)
 	}
 	return out.Since(&zero)
+}
+
+// TestFabricWords: healths are told in words, on each page.
+func TestFabricWords(t *testing.T) {
+	p := tree(2, 2, 4)
+	delete(p.Fabric.Nodes, 0x3000)
+	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not judged", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
+		for name, view := range views(guid) {
+			html := shown(t, view, looked(p))
+			if name == "switch" {
+				holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
+			}
+			if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
+				t.Errorf("%s page: %s", name, text)
+			}
+		}
+	}
+	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not judged</span>`})
 }
 
 // TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.

@@ -158,14 +158,14 @@ func (v *fabricView) verdict() {
 	for _, x := range v.Facts {
 		v.Health = worst(v.Health, x.Health)
 	}
-	v.Word, v.Coverage = strings.ToUpper(string(v.Health[:1]))+string(v.Health[1:]), "Alerts are judged by the Prometheus that scrapes this, and wait some minutes."
+	v.Word, v.Coverage = v.Health.Heading(), "Alerts are judged by the Prometheus that scrapes this, and wait some minutes."
 	switch {
 	case v.Time.IsZero() && v.Failed != "":
 		v.Health, v.Word, v.Lead = NotJudged, "Unseen", v.Facts[0].Summary
 	case v.Time.IsZero():
 		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first sweep has not ended."
 	case v.Health == OK:
-		v.Word, v.Lead = "OK", "Nothing is wrong with the fabric, as far as a sweep sees."
+		v.Lead = "Nothing is wrong with the fabric, as far as a sweep sees."
 	default:
 		var parts []string
 		for _, x := range v.Facts {
