@@ -34,7 +34,7 @@ var (
 	managerPriority = ofSubnet("rdma_port_subnet_manager_priority", gauge, sourceManager,
 		"Priority of the subnet manager that set an InfiniBand port up, 0 to 15: the highest becomes the master, of equals that of the lowest GUID.")
 	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
-		"Activity count (ActCount) of the subnet manager that set an InfiniBand port up, which rises while it works.")
+		"Activity count (ActCount) of the subnet manager that set an InfiniBand port up. opensm counts the datagrams that it sends, its answers too, so that asking for the count raises it.")
 
 	subnetDescs = []*Desc{farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
 )

@@ -25,7 +25,9 @@ import (
 const (
 	controlSocket = "control.sock"
 	controlMode   = 0o660
-	controlTime   = time.Minute // a sweep of a fabric whose nodes do not answer takes long
+	controlTime   = time.Minute                    // a sweep of a fabric whose nodes do not answer takes long
+	controlAnswer = controlTime + 10*time.Second   // until the answer, that it took longer, is written
+	controlWait   = controlAnswer + 10*time.Second // of who asks, so that the answer is what it sees
 
 	acceptLinks   = "/links/accept"
 	acceptDevices = "/devices/accept"
@@ -59,13 +61,26 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 	if err := os.Chmod(name, controlMode); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	s := &http.Server{Handler: h, ReadTimeout: controlTime, WriteTimeout: controlTime, IdleTimeout: controlTime}
+	s := controlServer(h)
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			discard(log, "control socket", err)
 		}
 	}()
 	return s, nil
+}
+
+// controlServer answers in time, whatever a handler waits for.
+func controlServer(h http.Handler) *http.Server {
+	late := fmt.Sprintf("not done within %s: a sweep of the fabric, or a write to the state directory, takes longer: try again", controlTime)
+	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
+}
+
+// controlClient asks a controlServer.
+func controlClient(dial func(context.Context) (net.Conn, error)) *http.Client {
+	return &http.Client{Timeout: controlWait, Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}}
 }
 
 // asks says whether a request names one of the names, or all.
@@ -89,12 +104,10 @@ func answerJSON(w http.ResponseWriter, v any) {
 
 // accept asks the running exporter to forget what it remembers of devices, or of links of a fabric, and returns what that was.
 func accept[T any](ctx context.Context, dir, path string, devices []string, all bool) (out []T, err error) {
-	client := http.Client{Timeout: controlTime, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
-		},
-	}}
+	client := controlClient(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
+	})
 	q := url.Values{"device": devices}
 	if all {
 		q.Set("all", "true")

@@ -108,6 +108,10 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err != nil {
 		return usage(err)
 	}
+	h, err := f.handler(web.Options{Rounds: fabricRounds{m}, Page: pages, Logger: log})
+	if err != nil {
+		return usage(err)
+	}
 	m.Open = func() (mad.Transport, error) {
 		t, port, err := f.open(c.paths, f.device, f.port)
 		if err == nil {
@@ -129,29 +133,27 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 			defer func() { discard(log, "cannot close the control socket", control.Close()) }()
 		}
 	}
-	h, err := web.New(web.Options{
-		Rounds: fabricRounds{m}, Process: f.processMetrics(), MetricsPath: f.metricsPath, RoutePrefix: f.routePrefix,
-		MaxRequests: f.maxRequests, Pprof: f.pprof, Page: pages, Logger: log,
-	})
-	if err != nil {
-		return usage(err)
-	}
 	log.Info("rdma_exporter looks at an InfiniBand fabric", "version", version.Version, "revision", version.GetRevision())
 	ctx, cancel := context.WithCancel(ctx)
 	var sweeps sync.WaitGroup
 	defer sweeps.Wait()
 	defer cancel()
-	sweeps.Go(func() { m.Run(ctx, f.beat(ctx, h.Ready)) })
+	sweeps.Go(func() {
+		m.Run(ctx, f.beat(ctx, func() {
+			shown.forget()
+			h.Ready()
+		}))
+	})
 	return serveUntil(ctx, h, f.toolkit, log)
 }
 
-// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls ready after each.
-func (f *fabricConfig) beat(ctx context.Context, ready func()) func(sweep func()) {
+// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls done after each.
+func (f *fabricConfig) beat(ctx context.Context, done func()) func(sweep func()) {
 	own := phase(cmp.Or(hostname(), f.device), f.interval)
 	return func(sweep func()) {
 		beat(ctx, f.interval, own, func() {
 			sweep()
-			ready()
+			done()
 		})
 	}
 }

@@ -18,7 +18,7 @@ func fabricControl(dir string, m *fabric.Monitor, log *slog.Logger) (*http.Serve
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+acceptFabric, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
-		forgotten, err := m.Accept(q["device"], q.Get("all") == "true")
+		forgotten, err := m.Accept(r.Context(), q["device"], q.Get("all") == "true")
 		switch {
 		case errors.Is(err, fabric.ErrNotKept):
 			http.Error(w, err.Error(), http.StatusInternalServerError)

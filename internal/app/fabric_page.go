@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/prometheus/common/version"
 
@@ -21,10 +23,13 @@ import (
 // fabricShown makes what a person looks at in fabric mode: the last sweep. Looking at it asks the fabric for nothing.
 type fabricShown struct {
 	monitor  *fabric.Monitor
-	page     *page.Page
 	host     string
 	interval time.Duration
 	port     atomic.Pointer[host.MADPort] // that is looked from; nil: none was opened
+
+	mu   sync.Mutex // one makes it for all
+	kept *page.Fabric
+	of   page.FabricInput // that it was made from
 }
 
 // page wires the pages of a fabric.
@@ -33,17 +38,48 @@ func (f *fabricConfig) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	x := &fabricShown{monitor: m, page: p, host: hostname(), interval: f.interval}
+	x := &fabricShown{monitor: m, host: hostname(), interval: f.interval}
 	return x, &web.Page{Views: map[string]web.View{
-		"{$}":             {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.input()) }},
-		"links":           {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderLinks(w, x.input()) }},
-		"switches/{guid}": {ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error { return p.RenderSwitch(w, x.input(), r.PathValue("guid")) }},
-		"api/v1/fabric":   {ContentType: web.JSON, Write: func(_ *http.Request, w io.Writer) error { return json.NewEncoder(w).Encode(page.NewFabric(x.input())) }},
+		"{$}":   {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
+		"links": {ContentType: web.HTML, Of: x.moment, Write: func(_ *http.Request, w io.Writer) error { return p.RenderLinks(w, x.fabric(), time.Now()) }},
+		"switches/{guid}": {ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error {
+			return p.RenderSwitch(w, x.fabric(), time.Now(), r.PathValue("guid"))
+		}},
+		"api/v1/fabric": {ContentType: web.JSON, Of: x.moment, Write: func(_ *http.Request, w io.Writer) error { return json.NewEncoder(w).Encode(x.fabric()) }},
 	}, Static: page.Static(), Runbooks: runbooks.Files}, nil
 }
 
+// fabric is what is known of the fabric. What is made of a sweep serves all who look.
+func (x *fabricShown) fabric() *page.Fabric {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	in := x.input()
+	if in != x.of {
+		x.kept, x.of = page.NewFabric(in), in
+	}
+	return x.kept
+}
+
+// moment is what large pages show, without keeping it.
+func (x *fabricShown) moment() any {
+	f := x.fabric()
+	return struct {
+		of    weak.Pointer[page.Fabric]
+		stale string
+	}{weak.Make(f), f.Stale(time.Now())}
+}
+
+// forget lets go of a sweep that is not the last any more.
+func (x *fabricShown) forget() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.of.Picture != x.monitor.Picture() {
+		x.kept, x.of = nil, page.FabricInput{}
+	}
+}
+
 func (x *fabricShown) input() page.FabricInput {
-	in := page.FabricInput{Exporter: version.Version, Host: x.host, Port: "no port", Now: time.Now(), Interval: x.interval, Picture: x.monitor.Picture()}
+	in := page.FabricInput{Exporter: version.Version, Host: x.host, Port: "no port", Interval: x.interval, Picture: x.monitor.Picture()}
 	if p := x.port.Load(); p != nil {
 		in.Port = fmt.Sprintf("%s/%d", p.Device, p.Port)
 	}

@@ -1,9 +1,15 @@
 package app
 
 import (
+	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/mad"
 )
 
 // TestServeFabric: what fabric mode serves on a host that has no fabric, with a prefix; what may be accepted is said to the one that runs.
@@ -56,4 +62,36 @@ func TestServeFabric(t *testing.T) {
 	if code, _, errs := command(t, "fabric-accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no rdma_exporter answers for --state.dir=") {
 		t.Errorf("without an exporter: %d %s", code, errs)
 	}
+}
+
+// TestFabricShown: what is shown is made once of each sweep, and kept no longer than it is the last.
+func TestFabricShown(t *testing.T) {
+	m := &fabric.Monitor{
+		Open:   func() (mad.Transport, error) { return nil, errors.New("no device") },
+		Memory: fabric.NewMemory(fabric.Data{}), Logger: slog.New(slog.DiscardHandler),
+	}
+	c := fabricConfig{interval: time.Minute}
+	x, pages, err := c.page(m)
+	must(t, err)
+	m.Run(t.Context(), func(sweep func()) {
+		for range 2 {
+			shown, links, whole := x.fabric(), pages.Views["links"].Of(), pages.Views["api/v1/fabric"].Of()
+			if x.fabric() != shown || pages.Views["links"].Of() != links || pages.Views["api/v1/fabric"].Of() != whole {
+				t.Error("is made again without a sweep")
+			}
+			x.forget()
+			if x.kept == nil {
+				t.Error("the last sweep is forgotten")
+			}
+			sweep()
+			if x.fabric() == shown || pages.Views["links"].Of() == links || pages.Views["api/v1/fabric"].Of() == whole {
+				t.Error("shows the sweep before")
+			}
+			sweep()
+			x.forget()
+			if x.kept != nil || x.of.Picture != nil {
+				t.Error("keeps a sweep that is not the last")
+			}
+		}
+	})
 }

@@ -145,8 +145,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		return usage(err)
 	}
 	o := web.Options{
-		Rounds: sched, Process: s.processMetrics(), MetricsPath: s.metricsPath, RoutePrefix: s.routePrefix,
-		MaxRequests: s.maxRequests, Pprof: s.pprof, Page: shown, Logger: log,
+		Rounds: sched, Page: shown, Logger: log,
 		Reload:      reload.reload,
 		ReleaseGPUs: m.GPUs.ReleaseGPUs,
 		Findings:    d.findings(),
@@ -154,7 +153,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		o.Alerting = d.engine
 	}
-	h, err := web.New(o)
+	h, err := s.handler(o)
 	if err != nil {
 		return usage(err)
 	}

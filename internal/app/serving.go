@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
 
 	"rdma_exporter/internal/page"
+	"rdma_exporter/internal/web"
 )
 
 // webConfig is how a command that stays serves.
@@ -48,6 +49,9 @@ func (w *webConfig) check() error {
 	if !strings.HasPrefix(w.metricsPath, "/") {
 		return errors.New("--web.telemetry-path: has to begin with /")
 	}
+	if strings.ContainsAny(w.metricsPath, notInPath) {
+		return fmt.Errorf("--web.telemetry-path=%s: has to be a path without any of %s", w.metricsPath, notInPath)
+	}
 	if w.externalURL != "" {
 		u, err := url.Parse(w.externalURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -57,8 +61,24 @@ func (w *webConfig) check() error {
 			w.routePrefix = u.Path
 		}
 	}
+	if strings.ContainsAny(w.routePrefix, notInPath) {
+		return fmt.Errorf("--web.route-prefix=%s: has to be a path without any of %s", w.routePrefix, notInPath)
+	}
 	w.routePrefix = "/" + strings.Trim(w.routePrefix, "/")
 	return nil
+}
+
+// notInPath are characters by which a path is another one, or a pattern.
+const notInPath = "{}%?#"
+
+// handler serves what o says as the flags say.
+func (w *webConfig) handler(o web.Options) (*web.Handler, error) {
+	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.processMetrics(), w.metricsPath, w.routePrefix, w.maxRequests, w.pprof
+	h, err := web.New(o)
+	if err != nil {
+		return nil, fmt.Errorf("--web.telemetry-path=%s: %w: choose another path, such as /metrics", w.metricsPath, err)
+	}
+	return h, nil
 }
 
 // checkFile finds what is wrong with the file of TLS and authentication.

@@ -3,6 +3,7 @@ package fabric
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,20 +11,23 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-var errNotSeen = errors.New("the fabric is not seen at present: what is gone is not known")
+var (
+	errNotSeen = errors.New("the fabric is not seen at present: what is gone is not known")
+	errAlone   = errors.New("the own port has no link: what is gone is not known")
+)
 
 // accept forgets what was taken away on purpose, and says what that was: links that are gone, by one of their ends, NODE/PORT, or all; and nodes
-// that are not reached, by name or GUID, with all their links. With its last link goes a node that is not reached. A name that is none of
-// these forgets nothing at all.
+// that are not reached, by name or GUID, with all their links. With them goes what no link that is left leads to. A name that is none of these
+// forgets nothing at all.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
-	if f == nil {
+	switch {
+	case f == nil:
 		return nil, errNotSeen
+	case f.alone():
+		return nil, errAlone
 	}
 	var ends []End
 	var nodes []GUID
-	if all {
-		ends = m.missing(f)
-	}
 	for _, name := range names {
 		n, e, wrong := m.named(f, name)
 		nodes, ends, err = append(nodes, n...), append(ends, e...), errors.Join(err, wrong)
@@ -31,12 +35,14 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 	if err != nil {
 		return nil, err
 	}
-	for e := range m.links {
-		if slices.Contains(nodes, e.GUID) {
-			ends = append(ends, e)
-		}
+	of := m.endsOf()
+	for _, guid := range nodes {
+		ends = append(ends, of[guid]...)
 	}
-	for _, e := range ends {
+	if all {
+		ends, nodes = append(ends, m.missing(f)...), sortedNodes(m.nodes)
+	}
+	forget := func(e End) {
 		if l, ok := m.links[e]; ok {
 			a, b := l.A, l.B
 			if m.nodes[b.GUID].Type == mad.Switch && m.nodes[a.GUID].Type != mad.Switch {
@@ -48,28 +54,62 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 			nodes = append(nodes, l.A.GUID, l.B.GUID)
 		}
 	}
-	slices.Sort(nodes)
-	for _, guid := range slices.Compact(nodes) {
-		if n, ok := m.nodes[guid]; ok && f.Nodes[guid] == nil && !m.linked(guid) {
-			forgotten = append(forgotten, fmt.Sprintf("%s %s (%s)", strings.ReplaceAll(n.Type.String(), "_", " "), n.Description, guid))
-			delete(m.nodes, guid)
+	for _, e := range ends {
+		forget(e)
+	}
+	held := m.held(f, of)
+	for i := 0; i < len(nodes); i++ { // it grows
+		guid := nodes[i]
+		n, ok := m.nodes[guid]
+		if !ok || held[guid] {
+			continue
 		}
+		for _, e := range of[guid] {
+			forget(e)
+		}
+		forgotten = append(forgotten, fmt.Sprintf("%s %s (%s)", strings.ReplaceAll(n.Type.String(), "_", " "), n.Description, guid))
+		delete(m.nodes, guid)
 	}
 	slices.Sort(forgotten)
 	return forgotten, nil
 }
 
+// alone says whether nothing can be seen but the own node.
+func (f *Fabric) alone() bool {
+	p := f.Port(f.start)
+	return p != nil && !p.Info.Up() && f.Nodes[f.start.GUID].Type != mad.Switch
+}
+
+// held are the nodes that are reached, and those that links may still lead to, through switches. A port of an adapter that has not answered
+// holds nothing: it is asked from the other end only.
+func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
+	held := map[GUID]bool{}
+	queue := slices.Collect(maps.Keys(f.Nodes))
+	for i := 0; i < len(queue); i++ { // it grows
+		guid := queue[i]
+		if held[guid] {
+			continue
+		}
+		held[guid] = true
+		for _, e := range of[guid] {
+			if to, ok := m.other(e); ok && (m.nodes[guid].Type == mad.Switch || f.Port(e) != nil) {
+				queue = append(queue, to.GUID)
+			}
+		}
+	}
+	return held
+}
+
 // name of a port as one types it.
 func (m *Memory) name(e End) string { return fmt.Sprintf("%s/%d", m.nodes[e.GUID].Description, e.Port) }
 
-// linked says whether a node has links that are remembered.
-func (m *Memory) linked(guid GUID) bool {
+// endsOf are the ports of nodes that have a link, or had one.
+func (m *Memory) endsOf() map[GUID][]End {
+	out := map[GUID][]End{}
 	for e := range m.links {
-		if e.GUID == guid {
-			return true
-		}
+		out[e.GUID] = append(out[e.GUID], e)
 	}
-	return false
+	return out
 }
 
 // called are the nodes of a name, a GUID, or both, as the page has nodes that share a name.

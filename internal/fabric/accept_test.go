@@ -1,6 +1,9 @@
 package fabric
 
 import (
+	"context"
+	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +40,7 @@ func TestAccept(t *testing.T) {
 				s := leaves()
 				s.nodes[21].name, s.nodes[22].name = "twin", "twin"
 				m := s.monitor()
-				if _, err := m.Accept(nil, true); err == nil {
+				if _, err := m.Accept(t.Context(), nil, true); err == nil {
 					t.Error("accepts before a sweep")
 				}
 				saved := 0
@@ -52,7 +55,7 @@ func TestAccept(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				before := saved
-				got, err := m.Accept(tt.names, tt.all)
+				got, err := m.Accept(t.Context(), tt.names, tt.all)
 				if err != nil && err.Error() != tt.err || err == nil && tt.err != "" {
 					t.Fatalf("%v, want %q", err, tt.err)
 				}
@@ -69,6 +72,86 @@ func TestAccept(t *testing.T) {
 				synctest.Wait()
 				if n := strings.Count(m.text(), "\nrdma_fabric_link_missing{"); n != tt.left {
 					t.Errorf("%d ends are missing after the next sweep, want %d", n, tt.left)
+				}
+			})
+		})
+	}
+}
+
+// TestAcceptBehind: with what was taken away goes what was behind it alone, and nothing to which a link that may be there leads.
+func TestAcceptBehind(t *testing.T) {
+	hosts := []string{"channel adapter gpu-21", "channel adapter gpu-22", "leaf2/1 to gpu-21/1", "leaf2/2 to gpu-22/1"}
+	whole := append(slices.Clone(hosts), "leaf2/3 to spine1/2", "leaf2/4 to spine2/2", "switch leaf2")
+	taken := func(s *subnet) {
+		s.unplug(End{2, 3})
+		s.unplug(End{2, 4})
+	}
+	for name, tt := range map[string]struct {
+		change    func(*subnet)
+		names     []string
+		all       bool
+		forgotten []string
+		err       error
+		left      int // nodes that are not reached afterwards
+	}{
+		"all":                   {change: taken, all: true, forgotten: whole},
+		"the leaf":              {change: taken, names: []string{"leaf2"}, forgotten: whole},
+		"its links":             {change: taken, names: []string{"spine1/2", "spine2/2"}, forgotten: whole},
+		"one of its links":      {change: taken, names: []string{"spine1/2"}, forgotten: []string{"leaf2/3 to spine1/2"}, left: 3},
+		"a host":                {change: taken, names: []string{"gpu-21"}, forgotten: []string{"channel adapter gpu-21", "leaf2/1 to gpu-21/1"}, left: 2},
+		"one that hangs":        {change: func(s *subnet) { s.nodes[2].silent = true }, all: true, left: 3},
+		"one that hangs, named": {change: func(s *subnet) { s.nodes[2].silent = true }, names: []string{"leaf2"}, forgotten: whole},
+		"a host of two leaves": {
+			change: func(s *subnet) {
+				taken(s)
+				s.nodes[2].ports[5].to = End{} // the host does not answer by this port: nobody asks it
+			},
+			all: true, forgotten: append([]string{"leaf2/5 to gpu-12/2"}, whole...),
+		},
+		"a host of two leaves, both lost": {
+			change: func(s *subnet) {
+				taken(s)
+				s.unplug(End{1, 3})
+				s.unplug(End{1, 4})
+				s.nodes[1].ports[2].to = End{}
+			},
+			all: true, left: 0,
+			forgotten: append([]string{"leaf2/5 to gpu-12/2", "leaf1/2 to gpu-12/1", "channel adapter gpu-12", "leaf1/3 to spine1/1", "leaf1/4 to spine2/1", "switch spine1", "switch spine2"}, whole...),
+		},
+		"the own port": {change: func(s *subnet) { s.unplug(End{9, 1}) }, all: true, err: errAlone, left: 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				if strings.HasPrefix(name, "a host of two leaves") {
+					s.connect(End{12, 2}, End{2, 5})
+				}
+				m := s.monitor()
+				start(t, m)
+				s.mu.Lock()
+				tt.change(s)
+				s.mu.Unlock()
+				time.Sleep(90 * time.Second) // between two sweeps
+				synctest.Wait()
+				gone, cancel := context.WithCancel(t.Context())
+				cancel()
+				if got, err := m.Accept(gone, tt.names, tt.all); !errors.Is(err, context.Canceled) {
+					t.Errorf("for nobody: %q, %v", got, err)
+				}
+				got, err := m.Accept(t.Context(), tt.names, tt.all)
+				if !errors.Is(err, tt.err) {
+					t.Fatal(err)
+				}
+				for i, text := range got { // GUIDs aside
+					got[i], _, _ = strings.Cut(text, " (")
+				}
+				slices.Sort(tt.forgotten)
+				if !slices.Equal(got, tt.forgotten) {
+					t.Errorf("forgotten %q, want %q", got, tt.forgotten)
+				}
+				time.Sleep(time.Minute)
+				if n := len(regexp.MustCompile(`(?m)^rdma_fabric_node_reachable\{.* 0$`).FindAllString(m.text(), -1)); n != tt.left {
+					t.Errorf("%d nodes are not reached, want %d", n, tt.left)
 				}
 			})
 		})

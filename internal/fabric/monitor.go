@@ -105,10 +105,14 @@ func (m *Monitor) sweep(ctx context.Context) error {
 // ErrNotKept is the error of what was accepted and cannot be kept for the next run.
 var ErrNotKept = errors.New("forgotten until the exporter ends only")
 
-// Accept forgets links and nodes that are gone, by their names, or all, and says what that was. It waits for the sweep in progress.
-func (m *Monitor) Accept(names []string, all bool) ([]string, error) {
+// Accept forgets links and nodes that are gone, by their names, or all, and says what that was. It waits for the sweep in progress, and does
+// nothing where ctx has ended by then.
+func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]string, error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	forgotten, err := m.Memory.accept(m.last, names, all)
 	if err != nil {
 		return nil, err

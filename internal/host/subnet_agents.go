@@ -102,7 +102,7 @@ type IBManager struct {
 	GUID     string  // of its port, xxxx:xxxx:xxxx:xxxx
 	State    *uint64 // 0 not active, 1 discovering, 2 standby, 3 master
 	Priority *uint64 // of 15: the highest becomes the master
-	Activity *uint64 // rises while it works
+	Activity *uint64 // rises with what it sends, its answers too
 }
 
 // Manager asks a subnet manager.

@@ -183,7 +183,7 @@ const (
 // SMInfo is the attribute of that name (IBA 14.2.5.13), without its key.
 type SMInfo struct {
 	GUID     uint64 // of its port
-	Activity uint32 // rises while it works
+	Activity uint32 // rises with what it sends, its answers too
 	Priority int
 	State    SMState
 }

@@ -12,15 +12,14 @@ import (
 
 // FabricInput is what is known of a fabric at a moment.
 type FabricInput struct {
-	Exporter string // version of the program
-	Host     string // that looks at it
-	Port     string // that it looks from: "mlx5_0/1"
-	Now      time.Time
+	Exporter string        // version of the program
+	Host     string        // that looks at it
+	Port     string        // that it looks from: "mlx5_0/1"
 	Interval time.Duration // between sweeps
 	Picture  *fabric.Picture
 }
 
-// Fabric is what the pages of a fabric show, and what GET /api/v1/fabric answers: docs/api.md.
+// Fabric is what the pages of a fabric show, and what GET /api/v1/fabric answers: docs/api.md. It does not change.
 type Fabric struct {
 	Version     int             `json:"version"`
 	Exporter    string          `json:"exporter"`
@@ -39,8 +38,9 @@ type Fabric struct {
 	Requests    uint64          `json:"requests_total"`
 	Timeouts    uint64          `json:"request_timeouts_total"`
 
-	picture *fabric.Picture
-	names   map[fabric.GUID]string
+	interval time.Duration // between sweeps
+	picture  *fabric.Picture
+	names    map[fabric.GUID]string
 }
 
 // SubnetManager is one that answers.
@@ -80,7 +80,7 @@ func NewFabric(in FabricInput) *Fabric {
 	f := &Fabric{
 		Version: Version, Exporter: in.Exporter, Host: exposition.ValidLabel(in.Host), Port: exposition.ValidLabel(in.Port), Since: p.Since.UTC(),
 		Reached: map[string]int{}, Unanswered: map[string]int{}, Managers: []SubnetManager{}, Unreachable: []FabricNode{}, Switches: []Switch{}, Links: []FabricLink{},
-		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, picture: p, names: names(p.Known.Nodes),
+		Requests: p.Stats.Sent, Timeouts: p.Stats.Timeouts, interval: in.Interval, picture: p, names: names(p.Known.Nodes),
 	}
 	if p.Failed != nil {
 		f.Failed = short(p.Failed.Error(), maxText)

@@ -5,7 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
+	"time"
 )
 
 type linksView struct {
@@ -21,9 +21,8 @@ type switchView struct {
 }
 
 // RenderLinks writes the page of all links, those with problems first.
-func (p *Page) RenderLinks(w io.Writer, in FabricInput) error {
-	f := NewFabric(in)
-	v := linksView{frame: f.frame(in, p.links, "", "All links of "+f.Port+" on "+f.Host)}
+func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time) error {
+	v := linksView{frame: f.frame(now, p.links, "", "All links of "+f.Port+" on "+f.Host)}
 	all := make([]*FabricLink, len(f.Links))
 	wrong := 0
 	for i := range f.Links {
@@ -50,19 +49,15 @@ func (e unknownSwitchError) Error() string {
 func (e unknownSwitchError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // RenderSwitch writes the page of a switch; fs.ErrNotExist where there is none of that GUID.
-func (p *Page) RenderSwitch(w io.Writer, in FabricInput, guid string) error {
-	f := NewFabric(in)
+func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) error {
 	i := slices.IndexFunc(f.Switches, func(s Switch) bool { return s.GUID == guid })
 	if i < 0 {
 		return unknownSwitchError(short(guid, maxName))
 	}
 	s := &f.Switches[i]
-	v := switchView{frame: f.frame(in, p.links, "../", s.Node), Switch: s, Rows: f.portsOf(guid, "../")}
+	v := switchView{frame: f.frame(now, p.links, "../", s.Node), Switch: s, Rows: f.portsOf(guid, "../")}
 	r := s.row()
-	v.Health, v.Word = r.Health, strings.ToUpper(string(r.Health[:1]))+string(r.Health[1:])
-	if r.Health == OK {
-		v.Word = "OK"
-	}
+	v.Health, v.Word = r.Health, r.Health.Heading()
 	v.Lead = fmt.Sprintf("Switch %s: %d ports, %d ACTIVE; links gone %d, degraded %d, set lower at one end %d.", s.GUID, s.Ports, r.Up, r.Gone, r.Slow, r.Set)
 	if !s.Reachable {
 		v.Lead = "Switch " + s.GUID + " does not answer. Its links were:"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -72,16 +73,20 @@ func unplug(p *fabric.Picture, leaf, port int) {
 }
 
 func looked(p *fabric.Picture) FabricInput {
-	return FabricInput{Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Now: p.Fabric.At.Add(5 * time.Second), Interval: time.Minute, Picture: p}
+	return FabricInput{Exporter: "test", Host: "mgmt", Port: "mlx5_0/1", Interval: time.Minute, Picture: p}
 }
 
 // views are the pages of a fabric.
 func views(guid string) map[string]func(*Page, io.Writer, FabricInput) error {
 	return map[string]func(*Page, io.Writer, FabricInput) error{
-		"first": (*Page).RenderFabric,
-		"links": (*Page).RenderLinks,
+		"first": func(p *Page, w io.Writer, in FabricInput) error {
+			return p.RenderFabric(w, NewFabric(in), now().Add(5*time.Second))
+		},
+		"links": func(p *Page, w io.Writer, in FabricInput) error {
+			return p.RenderLinks(w, NewFabric(in), now().Add(5*time.Second))
+		},
 		"switch": func(p *Page, w io.Writer, in FabricInput) error {
-			return p.RenderSwitch(w, in, guid)
+			return p.RenderSwitch(w, NewFabric(in), now().Add(5*time.Second), guid)
 		},
 	}
 }
@@ -170,7 +175,7 @@ func TestFabricPage(t *testing.T) {
 			}
 		})
 	}
-	err := (*Page).RenderSwitch(nil, io.Discard, looked(tree(1, 1, 1)), "0000:0000:0000:9999")
+	err := views("0000:0000:0000:9999")["switch"](nil, io.Discard, looked(tree(1, 1, 1)))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "0000:0000:0000:9999") {
 		t.Error(err)
 	}
@@ -195,6 +200,24 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 	return out.Since(&zero)
 }
 
+// TestFabricWords: healths are told in words, on each page.
+func TestFabricWords(t *testing.T) {
+	p := tree(2, 2, 4)
+	delete(p.Fabric.Nodes, 0x3000)
+	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not judged", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
+		for name, view := range views(guid) {
+			html := shown(t, view, looked(p))
+			if name == "switch" {
+				holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
+			}
+			if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
+				t.Errorf("%s page: %s", name, text)
+			}
+		}
+	}
+	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not judged</span>`})
+}
+
 // TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.
 func TestFabricStarting(t *testing.T) {
 	known := tree(1, 1, 2).Known
@@ -206,13 +229,13 @@ func TestFabricStarting(t *testing.T) {
 		"unseen":   {fabric.Picture{Known: known, Failed: errors.New("no port")}, []string{"Unseen", "cannot be looked at: no port"}},
 		"nothing":  {fabric.Picture{}, []string{"Starting", "No switch."}},
 	} {
-		in := FabricInput{Host: "mgmt", Now: now(), Interval: time.Minute, Picture: &c.picture}
-		html := shown(t, (*Page).RenderFabric, in)
+		in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
+		html := shown(t, views("")["first"], in)
 		holds(t, name, html, c.want)
 		if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">What is wrong</h2>\n<p>Nothing`) {
 			t.Errorf("%s: %s", name, html)
 		}
-		shown(t, (*Page).RenderLinks, in)
+		shown(t, views("")["links"], in)
 	}
 }
 
@@ -270,7 +293,7 @@ func TestFabricLarge(t *testing.T) {
 	}
 	b, err := json.Marshal(NewFabric(in))
 	t.Logf("JSON: %d bytes, %v", len(b), err)
-	html := shown(t, (*Page).RenderFabric, in)
+	html := shown(t, views("")["first"], in)
 	holds(t, "first", html, []string{`<a href="links">4046 more links are wrong</a>`, "4076 more links have fewer"})
 }
 

@@ -60,27 +60,33 @@ type switchRow struct {
 }
 
 // RenderFabric writes the first page of a fabric.
-func (p *Page) RenderFabric(w io.Writer, in FabricInput) error {
-	f := NewFabric(in)
-	v := fabricView{Fabric: f, frame: f.frame(in, p.links, "", "Fabric of "+f.Port+" on "+f.Host)}
+func (p *Page) RenderFabric(w io.Writer, f *Fabric, now time.Time) error {
+	v := fabricView{Fabric: f, frame: f.frame(now, p.links, "", "Fabric of "+f.Port+" on "+f.Host)}
 	v.facts()
 	v.verdict()
 	v.wrong()
 	v.lost()
-	v.head(in.Now)
+	v.head(now)
 	v.switches()
 	v.errors()
 	return p.write(w, "fabric.html", v)
 }
 
 // frame is what is around the pages of a fabric.
-func (f *Fabric) frame(in FabricInput, links []Link, base, name string) frame {
+func (f *Fabric) frame(now time.Time, links []Link, base, name string) frame {
 	out := frame{Base: base, Name: name, Footer: links, From: "Looks from " + f.Port + " on " + f.Host + "."}
 	out.when(f.Time)
-	if age := in.Now.Sub(f.Time); !f.Time.IsZero() && (f.Failed != "" || tooOld(age, in.Interval)) {
-		out.Stale = joined(" ", fmt.Sprintf("The last sweep is %s old. What is shown is of then.", ago(age)), f.Failed)
-	}
+	out.Stale = f.Stale(now)
 	return out
+}
+
+// Stale says why what is shown is not of now; empty where it is.
+func (f *Fabric) Stale(now time.Time) string {
+	age := now.Sub(f.Time)
+	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.interval) {
+		return ""
+	}
+	return joined(" ", fmt.Sprintf("The last sweep is %s old. What is shown is of then.", ago(age)), f.Failed)
 }
 
 // facts are what is wrong, the worst first.
@@ -152,14 +158,14 @@ func (v *fabricView) verdict() {
 	for _, x := range v.Facts {
 		v.Health = worst(v.Health, x.Health)
 	}
-	v.Word, v.Coverage = strings.ToUpper(string(v.Health[:1]))+string(v.Health[1:]), "Alerts are judged by the Prometheus that scrapes this, and wait some minutes."
+	v.Word, v.Coverage = v.Health.Heading(), "Alerts are judged by the Prometheus that scrapes this, and wait some minutes."
 	switch {
 	case v.Time.IsZero() && v.Failed != "":
 		v.Health, v.Word, v.Lead = NotJudged, "Unseen", v.Facts[0].Summary
 	case v.Time.IsZero():
 		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first sweep has not ended."
 	case v.Health == OK:
-		v.Word, v.Lead = "OK", "Nothing is wrong with the fabric, as far as a sweep sees."
+		v.Lead = "Nothing is wrong with the fabric, as far as a sweep sees."
 	default:
 		var parts []string
 		for _, x := range v.Facts {

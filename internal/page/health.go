@@ -3,6 +3,7 @@ package page
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/snapshot"
@@ -30,6 +31,14 @@ func (h Health) Word() string {
 		return "not judged"
 	}
 	return string(h)
+}
+
+// Heading is the health for people, as the first word.
+func (h Health) Heading() string {
+	if h == OK {
+		return "OK"
+	}
+	return strings.ToUpper(string(h[:1])) + h.Word()[1:]
 }
 
 func worst(all ...Health) Health {

@@ -135,16 +135,13 @@ func (v *view) verdict(in Input) {
 	case in.Read.IsZero():
 		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first round of readings has not ended."
 	case r == nil:
-		v.Health, v.Word = NotJudged, "Not judged"
+		v.Health, v.Word = NotJudged, NotJudged.Heading()
 		v.Lead = "The rules are off (--no-alerting): this is the state as it was read, without a verdict and without a history."
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
 		v.Health, v.Word, v.Lead = NotJudged, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
 	default:
-		v.Health, v.Word = Health(r.Verdict), strings.ToUpper(r.Verdict[:1])+r.Verdict[1:]
-		v.Lead = "Nothing is wrong with RDMA on this node, as far as was looked."
-		if v.Health == OK {
-			v.Word = "OK"
-		}
+		v.Health = Health(r.Verdict)
+		v.Word, v.Lead = v.Health.Heading(), "Nothing is wrong with RDMA on this node, as far as was looked."
 		switch {
 		case len(r.Findings) > 0:
 			v.Lead = tally(r)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -26,6 +27,8 @@ type Page struct {
 type View struct {
 	ContentType string
 	Write       func(*http.Request, io.Writer) error
+	// Of is what is shown, where that is large: while it is equal to what it was, what was written then serves all.
+	Of func() any
 }
 
 // Content types of views.
@@ -58,7 +61,11 @@ func guard(w http.ResponseWriter) {
 func (h *Handler) page(at func(string) string, api func(http.HandlerFunc) http.HandlerFunc) {
 	root := strings.TrimSuffix(at("/"), "/") + "/"
 	for pattern, v := range h.Page.Views {
-		h.mux.HandleFunc("GET "+root+pattern, api(v.serve))
+		serve := v.serve
+		if v.Of != nil {
+			serve = (&kept{View: v}).serve
+		}
+		h.mux.HandleFunc("GET "+root+pattern, api(serve))
 	}
 	if root != "/" {
 		h.mux.Handle("GET /{$}", http.RedirectHandler(root, http.StatusFound))
@@ -69,18 +76,56 @@ func (h *Handler) page(at func(string) string, api func(http.HandlerFunc) http.H
 
 func (v View) serve(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
+	if v.begin(w, v.Write(r, &b)) {
+		compressed(w, r, b.Bytes())
+	}
+}
+
+// begin writes the headers, or what is wrong, and says whether there is something to show.
+func (v View) begin(w http.ResponseWriter, err error) bool {
 	guard(w)
-	switch err := v.Write(r, &b); {
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		http.Error(w, err.Error(), http.StatusNotFound)
-		return
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	default:
+		w.Header().Set("Content-Type", v.ContentType)
+		w.Header().Set("Cache-Control", "no-store")
 	}
-	w.Header().Set("Content-Type", v.ContentType)
-	w.Header().Set("Cache-Control", "no-store")
-	compressed(w, r, b.Bytes())
+	return err == nil
+}
+
+// kept is a view that is written by one request for all.
+type kept struct {
+	View
+	mu            sync.Mutex
+	of            any
+	plain, packed []byte
+}
+
+func (k *kept) serve(w http.ResponseWriter, r *http.Request) {
+	plain, packed, err := k.written(r)
+	switch {
+	case !k.begin(w, err):
+	case acceptsGzip(r):
+		send(w, packed, "gzip")
+	default:
+		send(w, plain, "")
+	}
+}
+
+func (k *kept) written(r *http.Request) (plain, packed []byte, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if of := k.Of(); k.plain == nil || of != k.of {
+		var b bytes.Buffer
+		if err := k.Write(r, &b); err != nil {
+			return nil, nil, err
+		}
+		k.of, k.plain, k.packed = of, bytes.Clone(b.Bytes()), pack(b.Bytes())
+	}
+	return k.plain, k.packed, nil
 }
 
 // file serves a file of the program. A browser asks each time whether it has changed, since another version may have been started.

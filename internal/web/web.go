@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -60,12 +61,11 @@ type Handler struct {
 	ready atomic.Bool
 }
 
-// New makes a handler. It answers at once; Ready says when /-/ready does.
+// New makes a handler. It answers at once; Ready says when /-/ready does. The error is for a MetricsPath at which something else is served.
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests)}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
 	api := limited(o.MaxRequests)
-	h.mux.HandleFunc("GET "+at(o.MetricsPath), h.metrics)
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
 	if o.Reload != nil {
@@ -90,6 +90,13 @@ func New(o Options) (*Handler, error) {
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
 		h.page(at, api)
 	}
+	metrics := at(o.MetricsPath) // the last: what has the path already is known
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, taken := h.mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: metrics}}); taken != "" {
+			return nil, fmt.Errorf("the exporter serves %s there", taken)
+		}
+	}
+	h.mux.HandleFunc("GET "+metrics, h.metrics)
 	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil
 }
@@ -241,14 +248,25 @@ var gzipWriters = sync.Pool{New: func() any {
 // compressed writes an answer at once, with gzip if the client takes it.
 func compressed(w http.ResponseWriter, r *http.Request, b []byte) {
 	if acceptsGzip(r) {
-		var z bytes.Buffer
-		g := gzipWriters.Get().(*gzip.Writer)
-		defer gzipWriters.Put(g)
-		g.Reset(&z)
-		if _, err := g.Write(b); err == nil && g.Close() == nil {
-			w.Header().Set("Content-Encoding", "gzip")
-			b = z.Bytes()
-		}
+		send(w, pack(b), "gzip")
+		return
+	}
+	send(w, b, "")
+}
+
+func pack(b []byte) []byte {
+	var z bytes.Buffer
+	g := gzipWriters.Get().(*gzip.Writer)
+	defer gzipWriters.Put(g)
+	g.Reset(&z)
+	_, _ = g.Write(b) // a bytes.Buffer takes all
+	_ = g.Close()
+	return z.Bytes()
+}
+
+func send(w http.ResponseWriter, b []byte, encoding string) {
+	if encoding != "" {
+		w.Header().Set("Content-Encoding", encoding)
 	}
 	w.Header().Add("Vary", "Accept-Encoding")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+)
+
+// TestKept: many who look at the same are written for once, and what could not be written is tried again.
+func TestKept(t *testing.T) {
+	var of, writes atomic.Int64
+	var fails atomic.Bool
+	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50, Page: &Page{
+		Static: fstest.MapFS{}, Runbooks: fstest.MapFS{},
+		Views: map[string]View{"links": {ContentType: HTML, Of: func() any { return of.Load() }, Write: func(_ *http.Request, w io.Writer) error {
+			writes.Add(1)
+			fmt.Fprintf(w, "sweep %d", of.Load())
+			if fails.Load() {
+				return fs.ErrNotExist
+			}
+			return nil
+		}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(encoding string, status int, want string) {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/links", nil)
+		r.Header.Set("Accept-Encoding", encoding)
+		h.ServeHTTP(w, r)
+		body := io.Reader(w.Body)
+		if w.Header().Get("Content-Encoding") == "gzip" {
+			z, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			body = z
+		}
+		b, err := io.ReadAll(body)
+		if packed := w.Header().Get("Content-Encoding") == "gzip"; err != nil || w.Code != status || string(b) != want || packed != (encoding == "gzip" && status == http.StatusOK) {
+			t.Errorf("%d %q %v %v, want %d %q", w.Code, b, w.Header(), err, status, want)
+		}
+	}
+	for sweep, want := range []string{"sweep 0", "sweep 1"} {
+		of.Store(int64(sweep))
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() { look([]string{"gzip", ""}[i%2], http.StatusOK, want) })
+		}
+		all.Wait()
+		if n := writes.Load(); n != int64(sweep)+1 {
+			t.Errorf("written %d times for %d sweeps", n, sweep+1)
+		}
+	}
+	of.Store(2)
+	fails.Store(true)
+	look("gzip", http.StatusNotFound, "file does not exist\n")
+	fails.Store(false)
+	look("gzip", http.StatusOK, "sweep 2")
+}
