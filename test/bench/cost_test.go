@@ -60,6 +60,9 @@ func measured(t *testing.T, hca machine.Model, ports int, procs string) (out []f
 	out = compare(t, x, commands)
 	for i := range out {
 		out[i].calls, out[i].files = counted[i].calls, counted[i].files
+		if n := counted[i].series; n < out[i].series*99/100 {
+			t.Errorf("%s answers %d series while its system calls are counted, %d otherwise", out[i].name, n, out[i].series)
+		}
 	}
 	return out
 }

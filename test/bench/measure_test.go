@@ -95,7 +95,10 @@ func (f *figures) count(t *testing.T, c command) {
 	for range 2 {
 		p.get(t, "/metrics")
 	}
-	f.calls, f.files = p.during(2, func() { p.get(t, "/metrics") })
+	f.calls, f.files = p.during(2, func() {
+		body, _ := p.get(t, "/metrics")
+		f.series = series(body)
+	})
 }
 
 // round is the CPU of a round of the engine, with the collection that it judges, in milliseconds.

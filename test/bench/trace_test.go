@@ -45,6 +45,7 @@ const ptraceGetSyscallInfo = 0x420e
 // trace starts a program that is traced until stop is called. One thread has to make all requests, and be the parent.
 func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	t.Helper()
+	c.argv = slices.Concat(c.argv, c.slow)
 	x = &traced{program: &program{name: c.name, address: freeAddress(t), client: client()}, calls: calls{files: map[string]int{}}}
 	x.cmd = c.with(x.address)
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
