@@ -13,10 +13,11 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/test/alone"
 )
 
 // noFileBeyond makes writes beyond a size fail for this process, as they do on a disk that is full, until the function that it
-// returns is called.
+// returns is called: for tests that run alone.
 func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -45,6 +46,9 @@ func wide(state float64) []*family {
 // TestFullDisk: the log of samples, or the chunks, cannot be written any more. The engine goes on in another place, with the alerts that
 // it has, and says so once.
 func TestFullDisk(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	for _, c := range []struct {
 		name  string
 		round []*family
@@ -87,6 +91,9 @@ func TestFullDisk(t *testing.T) {
 
 // TestNoSpaceAnywhere: nothing can be written; later it can.
 func TestNoSpaceAnywhere(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	parent, scratch := filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "scratch")
 	e, err := alerting.New(alerting.Options{
 		Dir: filepath.Join(parent, "store"), Scratch: scratch, Instance: instance,

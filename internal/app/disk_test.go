@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/state"
+	"rdma_exporter/test/alone"
 )
 
 // diskFaults make writes below a directory fail, until what they return is called.
@@ -31,7 +31,8 @@ var diskFaults = map[string]func(t *testing.T, dir string) (mend func()){
 	},
 }
 
-// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC).
+// noFiles makes each write to a file of this process fail, as on a disk that is full (EFBIG in the place of ENOSPC): for tests that run
+// alone.
 func noFiles(t *testing.T) (mend func()) {
 	var limit syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit))
@@ -41,6 +42,9 @@ func noFiles(t *testing.T) (mend func()) {
 
 // TestStateThatCannotBeWritten: it is told while it lasts, logged when it starts and when it ends, and written once it can be.
 func TestStateThatCannotBeWritten(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	for name, fault := range diskFaults {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
@@ -82,6 +86,9 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 
 // TestAlertsThatCannotBeWritten: the same of the file of alerts.
 func TestAlertsThatCannotBeWritten(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
 	for name, fault := range diskFaults {
 		t.Run(name, func(t *testing.T) {
 			dir, log := filepath.Join(t.TempDir(), "alerting"), &lockedBuffer{}
@@ -112,16 +119,9 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-const fullVariable = "RDMA_EXPORTER_APP_TEST_FULL"
-
 // TestServeOnAFullDisk: the program that can write nothing any more, anywhere, serves and says so.
 func TestServeOnAFullDisk(t *testing.T) {
-	if os.Getenv(fullVariable) == "" {
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServeOnAFullDisk$", "-test.v")
-		c.Env = append(os.Environ(), fullVariable+"=1")
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestServeOnAFullDisk") {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !alone.Test(t) {
 		return
 	}
 	s := serve(t, "--path.rootfs="+tree(t, "dgx-h100-ib"), "--collect.min-interval=0s", "--alerting.interval=1s")

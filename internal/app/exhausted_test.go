@@ -4,25 +4,18 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"regexp"
 	"strings"
 	"syscall"
 	"testing"
-)
 
-// exhaustedVariable makes this binary the process that has no file to open left: a limit is of a whole process.
-const exhaustedVariable = "RDMA_EXPORTER_APP_TEST_EXHAUSTED"
+	"rdma_exporter/test/alone"
+)
 
 // TestOutOfFiles: without a descriptor left the program answers who is connected, counts what it could not read, and reads all again
 // when there are some.
 func TestOutOfFiles(t *testing.T) {
-	if os.Getenv(exhaustedVariable) == "" {
-		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOutOfFiles$", "-test.v")
-		c.Env = append(os.Environ(), exhaustedVariable+"=1")
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestOutOfFiles") {
-			t.Errorf("%v\n%s", err, out)
-		}
+	if !alone.Test(t) {
 		return
 	}
 	s := serve(t, "--path.rootfs="+tree(t, "dgx-h100-ib"), "--collect.min-interval=0s", "--alerting.interval=1s")
