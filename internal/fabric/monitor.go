@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 )
 
@@ -56,7 +57,7 @@ func (m *Monitor) Run(ctx context.Context, beat func(sweep func())) {
 func (m *Monitor) round(ctx context.Context) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
-	err := m.sweep(ctx)
+	err := host.Guard(func() error { return m.sweep(ctx) })
 	if ctx.Err() != nil {
 		return
 	}

@@ -165,3 +165,41 @@ func TestMonitor(t *testing.T) {
 		}
 	})
 }
+
+// faulty is a transport by which the program itself fails in all but the first request of a sweep, once it is told to.
+type faulty struct {
+	mad.Transport
+	on   *atomic.Bool
+	sent atomic.Int64
+}
+
+func (f *faulty) Send(d *mad.Datagram, timeout time.Duration) error {
+	if f.on.Load() && f.sent.Add(1) > 1 {
+		panic("out of range")
+	}
+	return f.Transport.Send(d, timeout)
+}
+
+// TestFaultOfTheProgram: it costs the sweep, in whatever goroutine it is, and not the process.
+func TestFaultOfTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		var on atomic.Bool
+		var log bytes.Buffer
+		m := s.monitor()
+		m.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		m.Open = func() (mad.Transport, error) { return &faulty{Transport: s.open(), on: &on}, nil }
+		start(t, m)
+		for _, state := range []string{"0", "1", "0"} {
+			on.Store(state == "1")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if !strings.Contains(m.text(), "rdma_fabric_sweep_failed "+state) {
+				t.Errorf("not %s:\n%s", state, m.text())
+			}
+		}
+		if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "please report it: panic: out of range") || !strings.Contains(l, "faulty).Send") {
+			t.Errorf("log:\n%s", l)
+		}
+	})
+}

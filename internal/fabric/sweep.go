@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 )
 
@@ -91,18 +92,28 @@ func (s *sweep) run(ctx context.Context) error {
 	return s.confirm(ctx)
 }
 
-// parallel calls f for 0 … n-1.
+// parallel calls f for 0 … n-1. The panic of one of them is the caller's.
 func parallel(n int, f func(int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
+	var fault atomic.Pointer[error]
 	for range min(n, workers) {
 		all.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
+			err := host.Guard(func() error {
+				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+					f(i)
+				}
+				return nil
+			})
+			if err != nil {
+				fault.Store(&err)
 			}
 		})
 	}
 	all.Wait()
+	if err := fault.Load(); err != nil {
+		panic(*err)
+	}
 }
 
 // read asks the nodes of a level for themselves and their ports.
