@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -17,8 +18,8 @@ import (
 // in one system call; where the kernel (before 5.6) or a seccomp filter refuses it, os.Root walks component by component.
 type root struct {
 	dir  *os.Root
-	file *os.File // the directory, for openat2
-	fd   int      // of file
+	fd   int          // the directory, for openat2
+	shut func() error // closes fd, whoever calls it first
 	uses atomic.Int64
 	slow atomic.Bool // openat2 is refused here
 }
@@ -35,7 +36,7 @@ func newRoot(path string) (*root, error) {
 	if _, err := file.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.Join(err, file.Close(), dir.Close())
 	}
-	return &root{dir: dir, file: file, fd: int(file.Fd())}, nil
+	return &root{dir: dir, fd: int(file.Fd()), shut: sync.OnceValue(file.Close)}, nil
 }
 
 // use gives the directory's descriptor to f. Until f returns its number is not given to another file.
@@ -52,14 +53,14 @@ const closing = math.MinInt64 / 2
 
 func (r *root) leave() {
 	if r.uses.Add(-1) == closing {
-		_ = r.file.Close()
+		_ = r.shut()
 	}
 }
 
 // close does not wait for a use that does not return.
 func (r *root) close() error {
 	if r.uses.Add(closing) == closing {
-		return errors.Join(r.file.Close(), r.dir.Close())
+		return errors.Join(r.shut(), r.dir.Close())
 	}
 	return r.dir.Close()
 }
