@@ -58,9 +58,10 @@ func (c *config) trusted() error {
 		return err
 	}
 	defer live.Close()
-	uid, ok := host.ListenerUID(live.Files, defaultPort)
-	if ok && uid != os.Geteuid() && firstUser <= uid && uid <= lastUser {
-		return fmt.Errorf("a program of user %d listens on port %s: give --daemon if that is the exporter", uid, defaultPort)
+	for _, uid := range host.ListenerUIDs(live.Files, defaultPort) { // one that holds another address may not be the one that answers
+		if uid != os.Geteuid() && firstUser <= uid && uid <= lastUser {
+			return fmt.Errorf("a program of user %d listens on port %s: give --daemon if that is the exporter", uid, defaultPort)
+		}
 	}
 	return nil
 }

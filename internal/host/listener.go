@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ListenerUID is the user that a program listens as on a TCP port of this network namespace: /proc/net/tcp and tcp6, columns
-// local_address, st (0A: LISTEN) and uid. False: none listens, or it cannot be told.
-func ListenerUID(f Files, port string) (uid int, ok bool) {
+// ListenerUIDs are the users that programs listen as on a TCP port of this network namespace, at whatever address: /proc/net/tcp and tcp6,
+// columns local_address, st (0A: LISTEN) and uid. None: nobody listens, or it cannot be told.
+func ListenerUIDs(f Files, port string) (uids []int) {
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return 0, false
+		return nil
 	}
 	at := fmt.Sprintf(":%04X", n)
 	for _, name := range []string{"proc/net/tcp", "proc/net/tcp6"} {
@@ -26,9 +26,9 @@ func ListenerUID(f Files, port string) (uid int, ok bool) {
 				continue
 			}
 			if n, err := strconv.Atoi(field[7]); err == nil {
-				return n, true
+				uids = append(uids, n)
 			}
 		}
 	}
-	return 0, false
+	return uids
 }

@@ -1,14 +1,16 @@
 package host
 
 import (
+	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 )
 
-// TestListenerUID asks this kernel about listeners of this process.
-func TestListenerUID(t *testing.T) {
+// TestListenerUIDs asks this kernel about listeners of this process.
+func TestListenerUIDs(t *testing.T) {
 	live, err := OpenLive(Paths{RootFS: "/"})
 	if err != nil {
 		t.Fatal(err)
@@ -20,15 +22,28 @@ func TestListenerUID(t *testing.T) {
 			t.Logf("%s: %v", network, err) // a host may have no IPv6
 			continue
 		}
+		defer l.Close()
 		port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-		if uid, ok := ListenerUID(live.Files, port); !ok || uid != os.Geteuid() {
-			t.Errorf("%s: %d, %v", network, uid, ok)
+		if uids := ListenerUIDs(live.Files, port); !slices.Equal(uids, []int{os.Geteuid()}) {
+			t.Errorf("%s: %d", network, uids)
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if uid, ok := ListenerUID(live.Files, port); ok {
-			t.Errorf("%s: nothing listens, and user %d is told", network, uid)
-		}
+	}
+}
+
+// TestListenersOfOnePort: who listens at another address of the port is told too.
+func TestListenersOfOnePort(t *testing.T) {
+	const line = "   %d: %s:2A7F 00000000:0000 %s 00000000:00000000 00:00000000 00000000 %5d        0 1 1 0 100 0 0 10 0\n"
+	dir := t.TempDir()
+	put(t, dir, "proc/net/tcp", "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"+
+		fmt.Sprintf(line, 0, "0100000A", "0A", 0)+fmt.Sprintf(line, 1, "0100007F", "0A", 1001)+fmt.Sprintf(line, 2, "0100007F", "01", 1002))
+	put(t, dir, "proc/net/tcp6", "")
+	put(t, dir, "sys/x", "")
+	l := open(t, dir)
+	defer l.Close()
+	if uids := ListenerUIDs(l.Files, "10879"); !slices.Equal(uids, []int{0, 1001}) {
+		t.Errorf("%d", uids)
+	}
+	if uids := ListenerUIDs(l.Files, "10880"); len(uids) > 0 {
+		t.Errorf("nothing listens, and %d are told", uids)
 	}
 }
