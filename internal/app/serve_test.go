@@ -179,7 +179,7 @@ func TestFormats(t *testing.T) {
 
 func TestRoutePrefix(t *testing.T) {
 	s := serve(t, "--replay="+fixture("no-rdma"), "--web.external-url=http://example.org/rdma/", "--web.telemetry-path=/m", "--web.pprof", "--no-web.exporter-metrics")
-	for path, want := range map[string]int{"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/metrics": 404, "/m": 404} {
+	for path, want := range map[string]int{"/rdma/m": 200, "/rdma/": 200, "/rdma/-/healthy": 200, "/rdma/debug/pprof/": 200, "/rdma/debug/pprof/nothing": 404, "/metrics": 404, "/m": 404} {
 		if status, _, _ := s.get(t, path); status != want {
 			t.Errorf("%s: status %d, want %d", path, status, want)
 		}

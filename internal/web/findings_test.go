@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/rounds"
 )
 
 // TestFindings: as they are written, or why there are none; no such path where nothing is judged.
@@ -38,7 +40,7 @@ func TestFindings(t *testing.T) {
 // TestBusy: while so many requests as are allowed wait for the engine, others are refused, whatever they ask for, and scrapes are not.
 func TestBusy(t *testing.T) {
 	in, out := make(chan struct{}), make(chan struct{})
-	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 2, Alerting: none{}, Findings: func(io.Writer) error {
+	h, err := New(Options{Rounds: unread{}, MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 2, Alerting: none{}, Findings: func(io.Writer) error {
 		in <- struct{}{}
 		<-out
 		return nil
@@ -61,8 +63,8 @@ func TestBusy(t *testing.T) {
 			t.Errorf("%s: %d", path, code)
 		}
 	}
-	if len(h.slots) != 0 {
-		t.Error("a place of a scrape is taken")
+	if code := ask("/metrics"); code != http.StatusInternalServerError { // none of its places is taken
+		t.Errorf("/metrics: %d", code)
 	}
 	close(out)
 	waiting.Wait()
@@ -76,3 +78,10 @@ type none struct{}
 
 func (none) Alerts() []alerting.Alert { return nil }
 func (none) Groups() []alerting.Group { return nil }
+
+// unread is a machine that cannot be read.
+type unread struct{}
+
+func (unread) Collect(context.Context, []string) (*rounds.Picture, error) {
+	return nil, errors.New("not read")
+}

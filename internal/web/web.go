@@ -57,15 +57,15 @@ type Handler struct {
 	Options
 	mux   *http.ServeMux
 	all   http.Handler // mux, behind what keeps other sites' pages from posting
-	slots chan struct{}
 	ready atomic.Bool
 }
 
 // New makes a handler. It answers at once; Ready says when /-/ready does. The error is for a MetricsPath at which something else is served.
 func New(o Options) (*Handler, error) {
-	h := &Handler{Options: o, mux: http.NewServeMux(), slots: make(chan struct{}, o.MaxRequests)}
+	h := &Handler{Options: o, mux: http.NewServeMux()}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
-	api := limited(o.MaxRequests)
+	// What is asked of the engine waits while it judges, and a client that goes away does not end that: it takes no scrape's place.
+	api := newLimit(o.MaxRequests, "requests").handle
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
 	if o.Reload != nil {
@@ -82,7 +82,7 @@ func New(o Options) (*Handler, error) {
 		h.mux.HandleFunc("GET "+at("/api/v1/findings"), api(h.findings))
 	}
 	if o.Pprof {
-		h.mux.HandleFunc("GET "+at("/debug/pprof")+"/", pprof.Index)
+		h.mux.Handle("GET "+at("/debug/pprof")+"/", http.StripPrefix(strings.TrimSuffix(at("/"), "/"), http.HandlerFunc(pprof.Index)))
 		h.mux.HandleFunc("GET "+at("/debug/pprof/profile"), pprof.Profile)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/symbol"), pprof.Symbol)
 		h.mux.HandleFunc("GET "+at("/debug/pprof/trace"), pprof.Trace)
@@ -96,26 +96,9 @@ func New(o Options) (*Handler, error) {
 			return nil, fmt.Errorf("the exporter serves %s there", taken)
 		}
 	}
-	h.mux.HandleFunc("GET "+metrics, h.metrics)
+	h.mux.HandleFunc("GET "+metrics, newLimit(o.MaxRequests, "scrapes").handle(h.metrics))
 	h.all = http.NewCrossOriginProtection().Handler(h.mux)
 	return h, nil
-}
-
-// limited makes handlers answer 503 while so many requests to them are in progress: what is asked of the engine waits while it judges, and
-// a client that goes away does not end that. They take no scrape's place.
-func limited(n int) func(http.HandlerFunc) http.HandlerFunc {
-	slots := make(chan struct{}, n)
-	return func(next http.HandlerFunc) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case slots <- struct{}{}:
-				defer func() { <-slots }()
-				next(w, r)
-			default:
-				http.Error(w, fmt.Sprintf("%d requests are in progress, try again later", n), http.StatusServiceUnavailable)
-			}
-		}
-	}
 }
 
 // Ready makes /-/ready answer 200.
@@ -175,13 +158,6 @@ func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 
 // metrics serves a picture of the collectors named by collect[], of all when none is.
 func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	default:
-		http.Error(w, fmt.Sprintf("%d scrapes are in progress, try again later", cap(h.slots)), http.StatusServiceUnavailable)
-		return
-	}
 	names := r.URL.Query()["collect[]"]
 	ctx, cancel := deadline(r)
 	defer cancel()
