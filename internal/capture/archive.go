@@ -26,6 +26,9 @@ const Version = 1
 // maxEntry bounds one entry's content.
 const maxEntry = 1 << 20
 
+// maxPaths bounds the files and directories that a replay makes, a page of memory each; a machine with 256 ports has 50,000.
+const maxPaths = 1 << 18
+
 const metaName = "capture.json"
 
 // Meta describes a capture: its first entry, capture.json.
@@ -116,20 +119,29 @@ func Parse(data []byte) (*Archive, error) {
 		at   time.Duration
 		path string
 	}
-	seen := map[place]bool{}
+	seen, paths, rounds := map[place]bool{}, map[string]bool{}, map[time.Duration]int{}
+	for i, r := range a.Rounds {
+		rounds[r.At] = i
+	}
 	for _, f := range t.Files[1:] {
 		at, e, err := parseEntry(f.Name, f.Data)
 		if err != nil {
 			return nil, fmt.Errorf("entry %q: %w", f.Name, err)
 		}
-		i := slices.IndexFunc(a.Rounds, func(r Round) bool { return r.At == at })
-		if i < 0 {
+		i, ok := rounds[at]
+		if !ok {
 			return nil, fmt.Errorf("entry %q: %s is not one of the rounds in %s", f.Name, at, metaName)
 		}
 		if seen[place{at, e.Path}] {
 			return nil, fmt.Errorf("entry %q: its path is there twice", f.Name)
 		}
 		seen[place{at, e.Path}] = true
+		for p := e.Path; p != "." && !paths[p]; p = path.Dir(p) {
+			paths[p] = true
+		}
+		if len(paths) > maxPaths {
+			return nil, fmt.Errorf("entry %q: more than %d files and directories: no machine has so many", f.Name, maxPaths)
+		}
 		a.Rounds[i].Entries = append(a.Rounds[i].Entries, e)
 	}
 	for _, r := range a.Rounds {
@@ -197,6 +209,9 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 	}
 	if !host.Clean(e.Path) {
 		return 0, e, errors.New("the path has to be relative and stay inside")
+	}
+	if len(e.Path) > unix.PathMax {
+		return 0, e, fmt.Errorf("the path is longer than %d bytes, which no kernel takes", unix.PathMax)
 	}
 	if e.Kind == Link {
 		if leadsOutside(e.Path, e.Target) {

@@ -2,9 +2,19 @@ package capture
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 )
+
+// files are so many empty ones.
+func files(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "-- %d --\n", i)
+	}
+	return b.String()
+}
 
 func TestBadArchivesAreRefused(t *testing.T) {
 	const (
@@ -56,6 +66,8 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		{header + "-- a --\n-- +30s/a/c --\n", `entry "a/c": lies below "a", ` + below},
 		{header + "-- a --\n-- +15s/a !ENOENT --\n-- +15s/a/b --\n-- +30s/a/b/c --\n", `entry "a/b/c": lies below "a/b", ` + below},
 
+		{header + files(maxPaths) + "-- b --\n", `entry "b": more than 262144 files and directories: no machine has so many`},
+		{header + "-- " + strings.Repeat("x", 5000) + " --\n", `entry "` + strings.Repeat("x", 5000) + `": the path is longer than 4096 bytes, which no kernel takes`},
 		{header + "-- a --\n-- a --\n", `entry "a": its path is there twice`},
 		{header + "-- a --\n-- a !EIO --\n", `entry "a !EIO": its path is there twice`},
 		{header + "-- a -> b --\n-- a -> c --\n", `entry "a -> c": its path is there twice`},
