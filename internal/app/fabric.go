@@ -103,7 +103,7 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fabricGC)
 	}
-	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Full: f.full, Forget: f.forget, Logger: log}
+	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log}
 	shown, pages, err := f.page(m)
 	if err != nil {
 		return usage(err)

@@ -55,6 +55,7 @@ var (
 	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep has found.")
 	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "When the sweep began that these metrics are of.")
 	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "How long it took.")
+	every    = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "How often the fabric is looked at: --fabric.interval.")
 	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the sweep after that has failed: the own port does not answer, or cannot be opened.")
 	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, repeated ones too.")
 	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Of them without an answer.")
@@ -86,7 +87,7 @@ var countedBy = [mad.NumCounters]struct {
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
-		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, failed, sent, timeouts,
+		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts,
 	}
 	for _, c := range countedBy {
 		if c.desc != nil {
