@@ -57,8 +57,8 @@ func metricsPage() []byte {
 	d.metrics(rounds.Descs, declared)
 
 	d.line("## Fabric mode\n")
-	d.line("Of `rdma_exporter fabric` alone: [fabric.md](fabric.md). A port is one of a switch, with `--fabric.adapter-counters` for its counters also one of an")
-	d.line("adapter; `rdma_fabric_link_info` has the names. Ports that never had a link are left out.\n")
+	d.line("Of `rdma_exporter fabric` alone: [fabric.md](fabric.md). A port is one of a switch, with `--fabric.adapter-counters` for its counters and its state")
+	d.line("also one of an adapter; `rdma_fabric_link_info` has the names. Ports that never had a link are left out.\n")
 	d.metrics(fabric.Descs(), declared)
 
 	d.WriteString(driverHead)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -52,7 +53,7 @@ type fabricConfig struct {
 
 func (f *fabricConfig) flags(a *kingpin.CmdClause) {
 	f.webConfig.flags(a, fabricPort)
-	a.Flag("fabric.device", "InfiniBand device to look from; the first with an ACTIVE port if empty.").PlaceHolder("DEVICE").StringVar(&f.device)
+	a.Flag("fabric.device", "InfiniBand device to look from; if empty the one that the fabric was seen from before, at first one with an ACTIVE port.").PlaceHolder("DEVICE").StringVar(&f.device)
 	a.Flag("fabric.port", "Port of the device; 0 for any.").Default("0").IntVar(&f.port)
 	a.Flag("fabric.interval", "How often the fabric is looked at; at least 1s.").Default("1m").DurationVar(&f.interval)
 	a.Flag("fabric.full-interval", "How often all nodes are asked again who they are, not only those whose links have changed.").Default("10m").DurationVar(&f.full)
@@ -91,6 +92,27 @@ func (f *fabricConfig) check(c *config) error {
 	return f.webConfig.check()
 }
 
+// fabricKept is what is kept of a fabric across restarts.
+type fabricKept struct {
+	fabric.Data
+	From host.MADPort `json:"from,omitzero"` // the port that it was seen from
+}
+
+// openPort opens the port to look from. Without --fabric.device that is the one that the fabric was seen from before, and no other: another one may
+// lead into another fabric, and all that is remembered of this one would be gone.
+func (f *fabricConfig) openPort(p host.Paths, before host.MADPort) (mad.Transport, host.MADPort, error) {
+	device, port := f.device, f.port
+	if device == "" && before.Device != "" {
+		before.Port = cmp.Or(f.port, before.Port)
+		found, err := host.FindMAD(p, before)
+		if err != nil {
+			return nil, host.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: name the one to look from with --fabric.device", err)
+		}
+		device, port = found.Device, found.Port
+	}
+	return f.open(p, device, port)
+}
+
 func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger) (int, error) {
 	if err := f.check(c); err != nil {
 		return usage(err)
@@ -103,7 +125,7 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fabricGC)
 	}
-	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Full: f.full, Forget: f.forget, Logger: log}
+	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log}
 	shown, pages, err := f.page(m)
 	if err != nil {
 		return usage(err)
@@ -112,20 +134,28 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err != nil {
 		return usage(err)
 	}
+	dir := filepath.Join(c.stateDir, fabricState)
+	store, known := fabricMemory(dir, log)
+	from := known.From
 	m.Open = func() (mad.Transport, error) {
-		t, port, err := f.open(c.paths, f.device, f.port)
+		t, port, err := f.openPort(c.paths, from)
 		if err == nil {
 			log.Info("looks at the fabric", "device", port.Device, "port", port.Port)
 			shown.port.Store(&port)
 		}
 		return t, err
 	}
-	dir := filepath.Join(c.stateDir, fabricState)
-	store, known := fabricMemory(dir, log)
-	m.Memory = fabric.NewMemory(known)
+	// Open and Save are called in turn, Save after each first sweep through a port that has not failed.
+	m.Save = func(d fabric.Data) error {
+		from = *shown.port.Load()
+		if store == nil {
+			return nil
+		}
+		return store.Write(fabricKept{d, from})
+	}
+	m.Memory = fabric.NewMemory(known.Data)
 	if store != nil {
 		defer func() { discard(log, "cannot close the state directory", store.Close()) }()
-		m.Save = func(d fabric.Data) error { return store.Write(d) }
 		control, err := fabricControl(dir, m, log)
 		if err != nil {
 			log.Warn("fabric-accept does not reach this exporter", "err", err)
@@ -168,8 +198,8 @@ func hostname() string {
 }
 
 // fabricMemory begins with what earlier runs have kept. Without the directory the fabric is remembered for this run.
-func fabricMemory(dir string, log *slog.Logger) (*state.Store, fabric.Data) {
-	var known fabric.Data
+func fabricMemory(dir string, log *slog.Logger) (*state.Store, fabricKept) {
+	var known fabricKept
 	store, err := state.Open(dir)
 	if err != nil {
 		log.Warn("the fabric is remembered until the program ends only", "err", err)
@@ -183,7 +213,7 @@ func fabricMemory(dir string, log *slog.Logger) (*state.Store, fabric.Data) {
 		return store, known
 	}
 	log.Warn("the fabric is remembered until the program ends only", "err", errors.Join(err, store.Close()))
-	return nil, fabric.Data{}
+	return nil, fabricKept{}
 }
 
 // fabricRounds serves what the last sweep has found.

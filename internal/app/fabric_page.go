@@ -3,7 +3,6 @@ package app
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -81,7 +80,7 @@ func (x *fabricShown) forget() {
 func (x *fabricShown) input() page.FabricInput {
 	in := page.FabricInput{Exporter: version.Version, Host: x.host, Port: "no port", Interval: x.interval, Picture: x.monitor.Picture()}
 	if p := x.port.Load(); p != nil {
-		in.Port = fmt.Sprintf("%s/%d", p.Device, p.Port)
+		in.Port = p.String()
 	}
 	in.Host = cmp.Or(in.Host, "this host")
 	return in

@@ -32,6 +32,7 @@ func TestServeFabric(t *testing.T) {
 		{"/ib/static/page.css", 200, "prefers-color-scheme"},
 		{"/ib/docs/runbooks/RDMAFabricUnseen.md", 200, "## Meaning"},
 		{"/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
+		{"/ib/metrics", 200, "rdma_fabric_sweep_interval_seconds 60"},
 		{"/ib/-/ready", 200, "ready"},
 	} {
 		status, body, h := s.get(t, c.path)

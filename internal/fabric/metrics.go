@@ -30,7 +30,7 @@ const fromPort = "PortInfo, IBA 14.2.5.6"
 var (
 	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answers, or is remembered, with its name.", "node_guid", "node", "node_type")
 	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep has reached; 0 for one that is remembered and was not.", "node_guid")
-	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each port of a switch that has a link, or had one, with the names of both ends; of a link without a switch, for each port. A link is counted once by those with end=\"1\".",
+	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each port of a switch that has a link, or had one, with the names of both ends; of a link without a switch, for each port; of adapters whose counters are asked for, for their ports too. A link is counted once by those with end=\"1\".",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
 	missing = ofLink("missing", "", "PortInfo, and what is remembered", "1 for a port whose link is gone; absent for links that are there, and where no port of the link has answered.")
 
@@ -55,6 +55,7 @@ var (
 	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep has found.")
 	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "When the sweep began that these metrics are of.")
 	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "How long it took.")
+	every    = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "How often the fabric is looked at: --fabric.interval.")
 	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the sweep after that has failed: the own port does not answer, or cannot be opened.")
 	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, repeated ones too.")
 	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Of them without an answer.")
@@ -86,7 +87,7 @@ var countedBy = [mad.NumCounters]struct {
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
-		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, failed, sent, timeouts,
+		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts,
 	}
 	for _, c := range countedBy {
 		if c.desc != nil {
@@ -168,14 +169,24 @@ func (s *emitter) told(e End) bool {
 	return s.m.nodes[e.GUID].Type == mad.Switch || linked && s.m.nodes[to.GUID].Type != mad.Switch
 }
 
+// counts says whether counters of a port are told.
+func (s *emitter) counts(e End) bool {
+	if s.f == nil {
+		return false
+	}
+	p := s.f.Port(e)
+	return p != nil && p.Counters != nil
+}
+
 // link tells the names of both ends, of links that are gone too.
 func (s *emitter) link(e End) {
-	if !s.told(e) {
+	told := s.told(e)
+	if !told && !s.counts(e) {
 		return
 	}
 	to, _ := s.m.other(e)
 	end := "1"
-	if s.told(to) && to.compare(e) < 0 {
+	if !told || s.told(to) && to.compare(e) < 0 {
 		end = "2"
 	}
 	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(), strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
@@ -189,10 +200,13 @@ func (s *emitter) port(n *Node, e End) {
 	}
 	guid, number := e.GUID.String(), strconv.Itoa(e.Port)
 	s.counters(p, guid, number)
-	if !s.told(e) {
+	told := s.told(e)
+	if told || s.counts(e) {
+		s.Emit(state, float64(p.Info.State), guid, number)
+	}
+	if !told {
 		return
 	}
-	s.Emit(state, float64(p.Info.State), guid, number)
 	s.Emit(physical, float64(p.Info.PhysicalState), guid, number)
 	if !p.Info.Up() {
 		return

@@ -18,6 +18,7 @@ type Monitor struct {
 	Open     func() (mad.Transport, error)
 	Client   mad.Options
 	Adapters bool          // Options.Adapters
+	Interval time.Duration // between sweeps, as it is told; beat keeps it
 	Full     time.Duration // between those that take nothing from the one before
 	Forget   time.Duration // after which a node or a link that is gone is forgotten
 	Memory   *Memory
@@ -172,6 +173,7 @@ func (m *Monitor) publish() {
 	}
 	m.sink.Emit(sent, float64(stats.Sent))
 	m.sink.Emit(timeouts, float64(stats.Timeouts))
+	m.sink.Emit(every, m.Interval.Seconds())
 	if !m.began.IsZero() {
 		m.sink.Emit(began, float64(m.began.UnixMilli())/1000)
 	}

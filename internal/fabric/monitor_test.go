@@ -46,7 +46,7 @@ func start(t *testing.T, m *Monitor) {
 
 func (s *subnet) monitor() *Monitor {
 	return &Monitor{
-		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Full: 10 * time.Minute,
+		Open: func() (mad.Transport, error) { return s.open(), nil }, Client: mad.Options{Timeout: time.Second}, Interval: time.Minute, Full: 10 * time.Minute,
 		Forget: time.Hour, Memory: NewMemory(Data{}), Logger: slog.New(slog.DiscardHandler),
 	}
 }

@@ -55,10 +55,13 @@ func newUMAD(fd int, name string) *umad {
 
 // MADPort is a local port through which datagrams can go.
 type MADPort struct {
-	Device string
-	Port   int
+	Device string `json:"device"`
+	Port   int    `json:"port"`
+	GUID   string `json:"guid"` // of the node, as sysfs writes it: names of devices change
 	file   string
 }
+
+func (p MADPort) String() string { return fmt.Sprintf("%s/%d", p.Device, p.Port) }
 
 // OpenMAD opens a port for management datagrams. An empty device, or port 0, is the first that is ACTIVE, or has a link at least.
 func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
@@ -68,6 +71,34 @@ func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 	}
 	defer t.close()
 	return openMAD(t, device, port, mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance)
+}
+
+// FindMAD finds a port again that was opened before. That it has no link is an error, as that it is not there.
+func FindMAD(p Paths, was MADPort) (MADPort, error) {
+	t, err := openTree(p)
+	if err != nil {
+		return MADPort{}, err
+	}
+	defer t.close()
+	ports, err := madPorts(t)
+	if err != nil {
+		return MADPort{}, err
+	}
+	found := MADPort{}
+	for _, p := range ports {
+		p.GUID = nodeGUID(t, p)
+		named := p.Device == was.Device
+		if p.Port == was.Port && p.GUID == was.GUID && (named || p.GUID != "" && found.Device == "") {
+			found = p
+		}
+	}
+	switch {
+	case found.Device == "":
+		return MADPort{}, fmt.Errorf("%v of node %s, which the fabric was seen from, is not there: there are %v", was, was.GUID, ports)
+	case madRank(t, found) == 1:
+		return MADPort{}, fmt.Errorf("%v of node %s, which the fabric was seen from, has no link", found, was.GUID)
+	}
+	return found, nil
 }
 
 // openMAD is OpenMAD in a tree that is open, for datagrams of some classes.
@@ -96,17 +127,16 @@ func madError(err error) error {
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// chooseMAD finds the file of a port. Only ports that may be chosen are asked how good they are: each state is a query of the port.
-func chooseMAD(files Files, device string, port int) (MADPort, error) {
+// madPorts are the InfiniBand ports that have a file.
+func madPorts(files Files) ([]MADPort, error) {
 	names, err := files.List(umadClass)
 	if err != nil {
-		return MADPort{}, madError(err)
+		return nil, madError(err)
 	}
 	if abi, err := readText(files, umadClass, "abi_version"); err != nil || abi != strconv.Itoa(umadABI) {
-		return MADPort{}, fmt.Errorf("%s/abi_version is %q: this program speaks %d", umadClass, abi, umadABI)
+		return nil, fmt.Errorf("%s/abi_version is %q: this program speaks %d", umadClass, abi, umadABI)
 	}
-	best, rank := MADPort{}, 0
-	var there []string
+	var ports []MADPort
 	for _, name := range names {
 		if !strings.HasPrefix(name, "umad") {
 			continue
@@ -121,10 +151,22 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 		if layer, err := readText(files, portDir(p), "link_layer"); err != nil || layer != "InfiniBand" {
 			continue
 		}
-		there = append(there, fmt.Sprintf("%s/%d", p.Device, p.Port))
+		ports = append(ports, p)
+	}
+	return ports, nil
+}
+
+// chooseMAD finds the file of a port. Only ports that may be chosen are asked how good they are: each state is a query of the port.
+func chooseMAD(files Files, device string, port int) (MADPort, error) {
+	ports, err := madPorts(files)
+	if err != nil {
+		return MADPort{}, err
+	}
+	best, rank := MADPort{}, 0
+	for _, p := range ports {
 		switch {
 		case device == p.Device && port == p.Port:
-			return p, nil
+			best, rank = p, 3 // whatever its state
 		case (device == "" || device == p.Device) && (port == 0 || port == p.Port):
 			if r := madRank(files, p); r > rank {
 				best, rank = p, r
@@ -132,9 +174,19 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 		}
 	}
 	if rank == 0 {
-		return MADPort{}, fmt.Errorf("no InfiniBand port for management datagrams is device %q, port %d (empty and 0 being any): there are %v", device, port, there)
+		return MADPort{}, fmt.Errorf("no InfiniBand port for management datagrams is device %q, port %d (empty and 0 being any): there are %v", device, port, ports)
 	}
+	best.GUID = nodeGUID(files, best)
 	return best, nil
+}
+
+// nodeGUID is empty where it cannot be read.
+func nodeGUID(files Files, p MADPort) string {
+	guid, err := readText(files, classDir+"/"+p.Device, "node_guid")
+	if err != nil {
+		return ""
+	}
+	return guid
 }
 
 // portDir has the attributes of a port.

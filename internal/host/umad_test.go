@@ -26,6 +26,7 @@ func madMachine(t *testing.T, ports ...string) (string, *Live) {
 		device, port, _ := strings.Cut(f[0], "/")
 		put(t, dir, fmt.Sprintf("sys/class/infiniband_mad/umad%d/ibdev", i), device+"\n")
 		put(t, dir, fmt.Sprintf("sys/class/infiniband_mad/umad%d/port", i), port+"\n")
+		put(t, dir, "sys/class/infiniband/"+device+"/node_guid", "0:"+device+"\n")
 		put(t, dir, "sys/class/infiniband/"+device+"/ports/"+port+"/link_layer", f[1]+"\n")
 		put(t, dir, "sys/class/infiniband/"+device+"/ports/"+port+"/state", f[2]+"\n")
 	}
@@ -59,6 +60,54 @@ func TestChooseMAD(t *testing.T) {
 		if !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%s/%d of %d: %s, want %s", tt.device, tt.port, len(tt.ports), got, tt.want)
 		}
+		if want := map[bool]string{true: "0:" + p.Device}[err == nil]; p.GUID != want {
+			t.Errorf("%s/%d: GUID %q, want %q", tt.device, tt.port, p.GUID, want)
+		}
+	}
+}
+
+// TestFindMAD: a port is found again by its node, under whatever name, and where it cannot be looked from the error says why.
+func TestFindMAD(t *testing.T) {
+	was := MADPort{Device: "mlx5_1", Port: 1, GUID: "0:b"}
+	for _, tt := range []struct {
+		name  string
+		ports []string // and the GUID of the device
+		was   MADPort
+		want  string // or of the error
+	}{
+		{"as it was", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 InfiniBand 4: ACTIVE", "0:b"}, was, "mlx5_1/1"},
+		{"before the subnet manager", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 InfiniBand 2: INIT", "0:b"}, was, "mlx5_1/1"},
+		{"another name", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_2/1 InfiniBand 4: ACTIVE", "0:b"}, was, "mlx5_2/1"},
+		{"another port of it", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:b", "mlx5_1/2 InfiniBand 4: ACTIVE", "0:b"}, MADPort{Device: "mlx5_1", Port: 2, GUID: "0:b"}, "mlx5_1/2"},
+		{"two of one GUID", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:b", "mlx5_1/1 InfiniBand 4: ACTIVE", "0:b"}, was, "mlx5_1/1"},
+		{"no GUID", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "", "mlx5_1/1 InfiniBand 4: ACTIVE", ""}, MADPort{Device: "mlx5_1", Port: 1}, "mlx5_1/1"},
+		{"down", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 InfiniBand 1: DOWN", "0:b"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, has no link"},
+		{"not there", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 Ethernet 4: ACTIVE", "0:b"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_0/1]"},
+		{"another in its place", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:c"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_1/1]"},
+	} {
+		var ports []string
+		for i := 0; i < len(tt.ports); i += 2 {
+			ports = append(ports, tt.ports[i])
+		}
+		dir, _ := madMachine(t, ports...)
+		for i := 0; i < len(tt.ports); i += 2 {
+			device, _, _ := strings.Cut(tt.ports[i], "/")
+			put(t, dir, "sys/class/infiniband/"+device+"/node_guid", tt.ports[i+1]+"\n")
+		}
+		p, err := FindMAD(Paths{RootFS: dir}, tt.was)
+		got := fmt.Sprintf("%s/%d", p.Device, p.Port)
+		if err != nil {
+			got = err.Error()
+		} else if p.GUID != tt.was.GUID {
+			t.Errorf("%s: GUID %q", tt.name, p.GUID)
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+	}
+	dir, _ := machine(t)
+	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil || !strings.Contains(err.Error(), "is the kernel's module ib_umad loaded") {
+		t.Error(err)
 	}
 }
 

@@ -58,6 +58,9 @@ func (m samples) linkLines() (lines []string) {
 			continue
 		}
 		l := labels(sample)
+		if strings.Contains(l["node"], " mlx5_") { // as above
+			continue
+		}
 		port := fmt.Sprintf("{node_guid=%q,port=%q}", l["node_guid"], l["port"])
 		guid := strings.ReplaceAll(l["node_guid"], ":", "")
 		state := states[m["rdma_fabric_port_state_id"+port]] + "/" + physical[m["rdma_fabric_port_physical_state_id"+port]]

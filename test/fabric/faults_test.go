@@ -215,6 +215,11 @@ func TestMemory(t *testing.T) {
 	e := s.export(t, "--fabric.interval=1s")
 	e.next(t).healthy(t, s.tree)
 	must(t, exec.Command("kill", "-KILL", fmt.Sprint(e.pid)).Run())
+	kept, err := os.ReadFile(s.dir + "/state/fabric/state.v1.json")
+	must(t, err)
+	if want := fmt.Sprintf("\"from\":{\"device\":%q,\"port\":1,", hostName(s.leaves*s.hosts-1)); !strings.Contains(string(kept), want) {
+		t.Errorf("the port that it looked from is not kept: %.1000s", kept)
+	}
 	s.do(t, "Unlink %q[2]", leafName(1))
 	s.active(t, 2*s.links()-2)
 	e = s.export(t, "--fabric.interval=1s")

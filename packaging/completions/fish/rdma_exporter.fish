@@ -92,7 +92,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l web.max-req
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l web.pprof -d 'Serve profiles at /debug/pprof'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l no-web.exporter-metrics -d 'Not: Serve the exporter\'s own process_* and go_* metrics'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l web.exporter-metrics -d 'Serve the exporter\'s own process_* and go_* metrics'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.device -x -d 'InfiniBand device to look from; the first with an ACTIVE port if empty'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.device -x -d 'InfiniBand device to look from; if empty the one that the fabric was seen from before, at first one with an ACTIVE port'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.port -x -d 'Port of the device; 0 for any'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.interval -x -d 'How often the fabric is looked at; at least 1s'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from fabric' -l fabric.full-interval -x -d 'How often all nodes are asked again who they are, not only those whose links have changed'
