@@ -55,7 +55,7 @@ var (
 	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep has found.")
 	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "When the sweep began that these metrics are of.")
 	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "How long it took.")
-	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the sweep after that has failed: the own port does not answer, or cannot be opened.")
+	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the sweep after that has failed: the own port cannot be opened, does not answer, or leads to nobody who does.")
 	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, repeated ones too.")
 	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Of them without an answer.")
 )

@@ -23,7 +23,7 @@ var errRewired = errors.New("a cable was moved")
 
 // Sweep looks at the whole fabric. With what the sweep before has found, nodes behind links that have not changed are not asked again who
 // they are; nil asks for everything. Ways are laid afresh in each sweep, so that a link that is gone takes none with it that can be reached
-// otherwise. The error is for no fabric at all.
+// otherwise. The error is for no fabric at all, and for an own port that does not lead into it.
 func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabric, error) {
 	start := time.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
@@ -89,7 +89,24 @@ func (s *sweep) run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.confirm(ctx)
+	if err := s.confirm(ctx); err != nil {
+		return err
+	}
+	return s.sighted(ctx)
+}
+
+// sighted is an error where the own port, at the end, does not answer or leads nowhere: that is its fault, not that of all it does not reach.
+func (s *sweep) sighted(ctx context.Context) error {
+	own, err := s.client.PortInfo(ctx, mad.Local(), s.f.start.Port)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the own port does not answer: %w", err)
+	case s.f.start.Port != 0 && !own.Up(): // port 0 of a switch has no link
+		return errors.New("the own port has no link")
+	case len(s.f.Nodes) < 2:
+		return errors.New("the node behind the own port does not answer")
+	}
+	return nil
 }
 
 // parallel calls f for 0 … n-1. The panic of one of them is the caller's.
