@@ -104,6 +104,7 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 		debug.SetGCPercent(fabricGC)
 	}
 	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Full: f.full, Forget: f.forget, Logger: log}
+	m.Interval = f.interval
 	shown, pages, err := f.page(m)
 	if err != nil {
 		return usage(err)

@@ -45,6 +45,8 @@ type Options struct {
 	Adapters bool
 	// Also are ports whose counters are wanted though they have no link: they had one.
 	Also func(End) bool
+	// Within bounds a sweep: after that no counters are asked for any more. 0: they all are.
+	Within time.Duration
 }
 
 type sweep struct {
@@ -83,9 +85,9 @@ func (s *sweep) run(ctx context.Context) error {
 		level = s.explore(ctx, level)
 	}
 	s.prune()
+	s.managers(ctx)
 	s.speeds(ctx)
 	s.counters(ctx)
-	s.managers(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -179,6 +179,66 @@ func TestSweepFails(t *testing.T) {
 	}
 }
 
+// TestSweepOfDeadAgents: agents that do not answer cost a sweep seconds, however many ports they have, and what is asked of others is told.
+func TestSweepOfDeadAgents(t *testing.T) {
+	const ends = 9*9 + 4*9 // ports of switches that have a link
+	dead := func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() != mad.ClassSubnetDirected }
+	for _, tt := range []struct {
+		name     string
+		lost     func(*mad.Datagram, *device, End) bool
+		o        Options
+		most     time.Duration
+		counters int // unanswered
+		managers int
+	}{
+		{"none", nil, Options{}, 0, 0, 1},
+		{"all that is reached by LID", dead, Options{}, 9 * time.Second, ends, 0},
+		{"all, for no longer than that", dead, Options{Within: 2 * time.Second}, 2 * time.Second, ends, 0},
+		{"counters", func(d *mad.Datagram, n *device, at End) bool {
+			return dead(d, n, at) && d.Class() == mad.ClassPerformance
+		}, Options{Within: time.Second}, time.Second, ends, 1},
+		{"counters of two ports of a leaf", func(d *mad.Datagram, n *device, _ End) bool {
+			return d.Class() == mad.ClassPerformance && n.lid == 12 && (d.MAD[65] == 3 || d.MAD[65] == 5)
+		}, Options{}, 3 * time.Second, 2 + 4, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := tree(4, 9, 5)
+				c := mad.NewClient(s.open(), mad.Options{Retries: 2})
+				defer c.Close()
+				before, err := Sweep(t.Context(), c, nil, tt.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.lost = tt.lost
+				for _, known := range []*Fabric{before, nil} {
+					f, err := Sweep(t.Context(), c, known, tt.o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if f.Took > tt.most || f.Unanswered[AskCounters] != tt.counters || len(f.Managers) != tt.managers || f.Unanswered[AskManager] != 1-tt.managers || len(f.Links) != 2*81 {
+						t.Errorf("took %s; %d managers, %d links; unanswered %v", f.Took, len(f.Managers), len(f.Links)/2, f.Unanswered)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestCountersByLID: a port of an adapter that has no LID yet is not the way to its agent.
+func TestCountersByLID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		s.connect(End{22, 2}, End{1, 5})
+		s.nodes[22].ports[1].lid = 0
+		for range 20 { // the ports are in a map
+			if f := s.look(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil || f.Unanswered[AskCounters] != 0 {
+				t.Fatal(f.Unanswered)
+			}
+		}
+	})
+}
+
 func TestLink(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
