@@ -49,7 +49,7 @@ var (
 	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")
 	smRank    = desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node: the highest becomes the master, of equals that of the lowest GUID.", "node_guid")
 	smActs    = desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts the datagrams that it sends, its answers too, so that asking for the count raises it.", "node_guid")
-	unanswers = desc("unanswered", exposition.Gauge, "", "time-outs", "What the last sweep has asked for without an answer: node, behind a port with a link; port, of a node that answers; counters, of a port; subnet_manager, at a port that names one.", "request")
+	unanswers = desc("unanswered", exposition.Gauge, "", "time-outs", "What the last sweep has asked for without an answer: node, behind a port with a link, or its name; port, of a node that answers; counters, of a port; subnet_manager, at a port that names one.", "request")
 
 	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep has reached.", "node_type")
 	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep has found.")

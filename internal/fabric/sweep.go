@@ -149,6 +149,9 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 			continue
 		}
 		s.f.Nodes[v.node.GUID] = v.node
+		if !v.node.named {
+			s.f.Unanswered[AskNode]++
+		}
 		if v.node.Type == mad.Switch {
 			for p := range v.node.NumPorts + 1 {
 				nodes, ends = append(nodes, v.node), append(ends, p)
@@ -188,8 +191,9 @@ func (s *sweep) enter(ctx context.Context, v *visit) {
 			}
 			n.Ports[v.to.Port] = &Port{Info: info}
 		}
-		if v.info != nil {
-			if name, err := s.client.NodeDescription(ctx, r); err == nil {
+		if v.info != nil || !n.named {
+			name, err := s.client.NodeDescription(ctx, r)
+			if n.named = err == nil; n.named {
 				n.Description = name
 			}
 		}
@@ -203,7 +207,8 @@ func (s *sweep) acquaintance(v *visit) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.Description, n.NumPorts, n.performance, n.vendor = before.Type, before.Description, before.NumPorts, before.performance, before.vendor
+			n.Type, n.NumPorts, n.performance, n.vendor = before.Type, before.NumPorts, before.performance, before.vendor
+			n.Description, n.named = before.Description, before.named
 		}
 	}
 	if v.info != nil {
