@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -277,4 +278,26 @@ func (s *subnet) look(t *testing.T, known *Fabric, o Options) *Fabric {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// endless is a fabric of which each port leads to a switch that nobody has seen before.
+type endless struct {
+	*line
+	ports byte // of each
+	seen  atomic.Uint64
+}
+
+func (e *endless) Send(d *mad.Datagram, _ time.Duration) error {
+	a := *d
+	a.MAD[3] = 0x81
+	data := a.MAD[64:]
+	switch binary.BigEndian.Uint16(d.MAD[16:]) {
+	case 0x11:
+		data[2], data[3], data[36] = byte(mad.Switch), e.ports, 1
+		binary.BigEndian.PutUint64(data[12:], e.seen.Add(1))
+	case 0x15:
+		data[32], data[33] = 4, 0x50
+	}
+	e.back <- &a
+	return nil
 }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,15 @@ type Options struct {
 	Also func(End) bool
 	// Within bounds a sweep: after that no counters are asked for any more. 0: they all are.
 	Within time.Duration
+	// MaxPorts is how many ports of switches there may be: answers may be wrong. 0: 500,000; a subnet has 49,151 addresses (IBA 4.1.3), and three
+	// levels of switches for as many hosts have 250,000.
+	MaxPorts int
 }
+
+const (
+	defaultMaxPorts = 500_000
+	maxHops         = 50 // of the 63 that a directed route can have
+)
 
 type sweep struct {
 	client *mad.Client
@@ -55,6 +64,7 @@ type sweep struct {
 	o      Options
 	f      *Fabric
 	tries  map[End]int
+	ports  int // of switches
 }
 
 // visit is a node that the sweep has come to the door of.
@@ -80,8 +90,13 @@ func (s *sweep) run(ctx context.Context) error {
 	}
 	s.f.start = End{GUID(own.GUID), own.LocalPort}
 	level := []*visit{{to: s.f.start, info: &own, routes: []mad.Route{mad.Local()}}}
-	for len(level) > 0 && ctx.Err() == nil {
-		s.read(ctx, level)
+	for hops := 0; len(level) > 0 && ctx.Err() == nil; hops++ {
+		if hops > maxHops {
+			return fmt.Errorf("the fabric is deeper than %d hops", maxHops)
+		}
+		if err := s.read(ctx, level); err != nil {
+			return err
+		}
 		level = s.explore(ctx, level)
 	}
 	s.prune()
@@ -136,7 +151,7 @@ func parallel(n int, f func(int)) {
 }
 
 // read asks the nodes of a level for themselves and their ports.
-func (s *sweep) read(ctx context.Context, level []*visit) {
+func (s *sweep) read(ctx context.Context, level []*visit) error {
 	parallel(len(level), func(i int) { s.enter(ctx, level[i]) })
 	var nodes []*Node
 	var ends []int
@@ -158,6 +173,10 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 			}
 		}
 	}
+	most := cmp.Or(s.o.MaxPorts, defaultMaxPorts)
+	if s.ports += len(ends); s.ports > most {
+		return fmt.Errorf("the fabric has more than %d ports of switches", most)
+	}
 	infos := make([]*Port, len(nodes))
 	parallel(len(nodes), func(i int) {
 		if info, err := s.client.PortInfo(ctx, nodes[i].route, ends[i]); err == nil {
@@ -171,6 +190,7 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 		}
 		nodes[i].Ports[ends[i]] = p
 	}
+	return nil
 }
 
 // enter finds the way that works, and asks for what is not known of the node.

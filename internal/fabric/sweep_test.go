@@ -179,6 +179,23 @@ func TestSweepFails(t *testing.T) {
 	}
 }
 
+// TestSweepEnds: a fabric that is larger or deeper than any, as one of wrong answers is, is none.
+func TestSweepEnds(t *testing.T) {
+	for want, e := range map[string]*endless{
+		"the fabric has more than 5000 ports of switches": {ports: 36},
+		"the fabric is deeper than 50 hops":               {ports: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e.line = leaves().open()
+			c := mad.NewClient(e, mad.Options{})
+			defer c.Close()
+			if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want || e.seen.Load() > 5000 {
+				t.Errorf("%v after %d switches, want %s", err, e.seen.Load(), want)
+			}
+		})
+	}
+}
+
 // TestSweepOfDeadAgents: agents that do not answer cost a sweep seconds, however many ports they have, and what is asked of others is told.
 func TestSweepOfDeadAgents(t *testing.T) {
 	const ends = 9*9 + 4*9 // ports of switches that have a link
