@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,13 +303,18 @@ func (s *sweep) remembered(from End) (End, bool) {
 	return to, ok && before != nil && before.Info.Up() && s.known.Port(to) != nil
 }
 
-// prune leaves links out behind which nobody has answered: it is not known any more where they lead.
+// prune leaves links out behind which nobody has answered: it is not known any more where they lead. Ports of switches that do not answer are
+// counted where they are asked.
 func (s *sweep) prune() {
 	for from, to := range s.f.Links {
-		if s.f.Nodes[to.GUID] == nil {
+		n := s.f.Nodes[to.GUID]
+		switch {
+		case n == nil:
 			s.f.Unanswered[AskNode]++
 			delete(s.f.Links, from)
 			delete(s.f.Links, to)
+		case n.Type != mad.Switch && n.Ports[to.Port] == nil:
+			s.f.Unanswered[AskPort]++
 		}
 	}
 }
@@ -345,36 +351,44 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm looks again behind links that have been down between two sweeps and come back, and behind which another LID is.
+// confirm looks again behind links that have been down between two sweeps and come back, or may have, and behind which another LID is.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
 	}
+	var doors []door
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[from.GUID]
 		if n == nil || n.Type != mad.Switch || !s.wasDown(from) && !s.isOther(to) {
 			continue
 		}
-		r, ok := n.route.Hop(uint8(from.Port))
-		if !ok {
-			continue
+		if r, ok := n.route.Hop(uint8(from.Port)); ok {
+			doors = append(doors, door{from, r})
 		}
-		if info, err := s.client.NodeInfo(ctx, r); err == nil && (End{GUID(info.GUID), info.LocalPort}) != to {
-			return errRewired
+	}
+	var rewired atomic.Bool
+	parallel(len(doors), func(i int) {
+		info, err := s.client.NodeInfo(ctx, doors[i].route)
+		if err == nil && (End{GUID(info.GUID), info.LocalPort}) != s.f.Links[doors[i].from] {
+			rewired.Store(true)
 		}
+	})
+	if rewired.Load() {
+		return errRewired
 	}
 	return nil
 }
 
-// wasDown says whether LinkDownedCounter has moved since the sweep before.
+// wasDown says whether LinkDownedCounter has moved since the sweep before. One that is not known may have, and one of 8 bits that stands at
+// its end.
 func (s *sweep) wasDown(e End) bool {
 	a, b := s.known.Port(e), s.f.Port(e)
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {
-		return false
+		return true
 	}
 	before, _ := a.Counters.Get(mad.LinkDowned)
 	after, _ := b.Counters.Get(mad.LinkDowned)
-	return before != after
+	return before != after || after == math.MaxUint8
 }
 
 // isOther says whether a port has another LID than it had: it may be another one in its place.

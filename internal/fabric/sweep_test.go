@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -104,6 +105,26 @@ func TestSweepFaults(t *testing.T) {
 			s.connect(End{21, 1}, End{1, 1})
 			s.connect(End{11, 1}, End{2, 1})
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
+		{"two cables are exchanged, and the counters have stopped", func(s *subnet) {
+			s.unplug(End{1, 3})
+			s.unplug(End{1, 4})
+			s.connect(End{1, 3}, End{4, 1})
+			s.connect(End{1, 4}, End{3, 1})
+			s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks)},
+		{"two cables are exchanged, and the counters do not answer", func(s *subnet) {
+			s.unplug(End{1, 3})
+			s.unplug(End{1, 4})
+			s.connect(End{1, 3}, End{4, 1})
+			s.connect(End{1, 4}, End{3, 1})
+			s.nodes[1].ports[3].mute, s.nodes[1].ports[4].mute = true, true
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not asked
+		{"a second port of a host that does not answer", func(s *subnet) {
+			s.connect(End{22, 2}, End{1, 5})
+			s.lost = func(d *mad.Datagram, _ *device, at End) bool {
+				return at == End{22, 2} && binary.BigEndian.Uint16(d.MAD[16:]) == 0x15
+			}
+		}, allNodes + strings.Replace(allLinks, " 1/9-9/1", " 1/5-22/2 1/9-9/1", 1) + " port:1"},
 		{"a switch says that a port has changed", func(s *subnet) {
 			s.nodes[11].name = "gpu-eleven"
 			s.nodes[1].changed = true
@@ -112,6 +133,7 @@ func TestSweepFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
+				s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
 				before := s.look(t, nil, Options{})
 				tt.change(s)
 				if got := s.look(t, before, Options{}).text(); got != tt.want {
