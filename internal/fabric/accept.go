@@ -11,20 +11,14 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-var (
-	errNotSeen = errors.New("the fabric is not seen at present: what is gone is not known")
-	errAlone   = errors.New("the own port has no link: what is gone is not known")
-)
+var errNotSeen = errors.New("the fabric is not seen at present: what is gone is not known")
 
 // accept forgets what was taken away on purpose, and says what that was: links that are gone, by one of their ends, NODE/PORT, or all; and nodes
 // that are not reached, by name or GUID, with all their links. With them goes what no link that is left leads to. A name that is none of these
 // forgets nothing at all.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
-	switch {
-	case f == nil:
+	if f == nil {
 		return nil, errNotSeen
-	case f.alone():
-		return nil, errAlone
 	}
 	var ends []End
 	var nodes []GUID
@@ -72,12 +66,6 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 	}
 	slices.Sort(forgotten)
 	return forgotten, nil
-}
-
-// alone says whether nothing can be seen but the own node.
-func (f *Fabric) alone() bool {
-	p := f.Port(f.start)
-	return p != nil && !p.Info.Up() && f.Nodes[f.start.GUID].Type != mad.Switch
 }
 
 // held are the nodes that are reached, and those that links may still lead to, through switches. A port of an adapter that has not answered

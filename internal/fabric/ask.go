@@ -8,47 +8,60 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// counters asks for the counters of all ports that are told of.
+// maxSilent is how many requests of a node for counters have no answer before it is not asked any more: each costs all time-outs.
+const maxSilent = 2
+
+// counters asks for the counters of all ports that are told of, until the sweep has taken long enough.
 func (s *sweep) counters(ctx context.Context) {
-	var ends []End
-	var nodes []*Node
-	for _, guid := range sortedNodes(s.f.Nodes) {
-		n := s.f.Nodes[guid]
-		before := len(ends)
-		for number := 1; number <= n.NumPorts; number++ {
-			if e := (End{guid, number}); s.counted(n, e) {
-				ends = append(ends, e)
-			}
-		}
-		if len(ends) > before && n.performance == nil {
-			nodes = append(nodes, n)
-		}
+	if s.o.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, s.f.At.Add(s.o.Within))
+		defer cancel()
 	}
-	parallel(len(nodes), func(i int) {
-		for number := range nodes[i].Ports {
-			if info, err := s.client.PerformanceInfo(ctx, mad.ToLID(nodes[i].lid(number))); err == nil {
-				nodes[i].performance = &info
-			}
-			return // the node answers for all its ports
-		}
-	})
-	found := make([]*mad.Counters, len(ends))
-	parallel(len(ends), func(i int) {
-		n := s.f.Nodes[ends[i].GUID]
-		if n.performance == nil {
-			return
-		}
-		if c, err := s.client.Counters(ctx, mad.ToLID(n.lid(ends[i].Port)), ends[i].Port, *n.performance); err == nil {
-			found[i] = &c
-		}
-	})
-	for i, c := range found {
-		if c == nil {
-			s.f.Unanswered[AskCounters]++
+	nodes := sortedNodes(s.f.Nodes)
+	unanswered := make([]int, len(nodes))
+	parallel(len(nodes), func(i int) { unanswered[i] = s.countersOf(ctx, s.f.Nodes[nodes[i]]) })
+	for _, n := range unanswered {
+		s.f.Unanswered[AskCounters] += n
+	}
+}
+
+// countersOf asks a node for the counters of one port after the other, and returns of how many there are none.
+func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
+	silent := 0
+	for number := 1; number <= n.NumPorts; number++ {
+		if !s.counted(n, End{n.GUID, number}) {
 			continue
 		}
-		s.f.Port(ends[i]).Counters = c
+		if silent < maxSilent {
+			err := s.count(ctx, n, number)
+			if err == nil {
+				continue
+			}
+			if errors.Is(err, mad.ErrTimeout) {
+				silent++
+			}
+		}
+		unanswered++
 	}
+	return unanswered
+}
+
+// count asks for the counters of a port.
+func (s *sweep) count(ctx context.Context, n *Node, number int) error {
+	r := mad.ToLID(n.lid(number))
+	if n.performance == nil {
+		info, err := s.client.PerformanceInfo(ctx, r)
+		if err != nil {
+			return err
+		}
+		n.performance = &info
+	}
+	c, err := s.client.Counters(ctx, r, number, *n.performance)
+	if err == nil {
+		n.Ports[number].Counters = &c
+	}
+	return err
 }
 
 // counted says whether the counters of a port are asked for: it can be reached, and has a link or had one.

@@ -52,7 +52,7 @@ type Question string
 
 // The questions.
 const (
-	AskNode     Question = "node"           // behind a port that has a link
+	AskNode     Question = "node"           // behind a port that has a link, or its description
 	AskPort     Question = "port"           // of a node that answers
 	AskCounters Question = "counters"       // of a port
 	AskManager  Question = "subnet_manager" // at a port that names itself one, or that the own port has for one
@@ -69,6 +69,7 @@ type Node struct {
 	Ports       map[int]*Port // that have answered; of an adapter those that a link was found to
 
 	route       mad.Route
+	named       bool // it has told its description
 	changed     bool // SwitchInfo: a port has changed
 	vendor      bool // its ports may be asked for the vendor's attribute
 	performance *mad.PerformanceInfo

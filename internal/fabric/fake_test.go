@@ -2,8 +2,10 @@ package fabric
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +17,8 @@ type subnet struct {
 	mu    sync.Mutex
 	start End
 	nodes map[GUID]*device
-	asked map[uint16]int // by attribute
+	asked map[uint16]int                                 // by attribute
+	lost  func(d *mad.Datagram, to *device, at End) bool // on its way; nil: none is
 }
 
 // device is a node; its ports are those of the file's tests that have something.
@@ -83,6 +86,33 @@ func leaves() *subnet {
 	return s
 }
 
+// tree has leaf switches from 11 on, spines from 101 on and hosts from 201 on. The first host has the subnet manager, and is where one looks from.
+func tree(spines, leaves, hosts int) *subnet {
+	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{201, 1}}
+	add := func(guid int, kind mad.NodeType) GUID {
+		if s.nodes[GUID(guid)] == nil {
+			s.nodes[GUID(guid)] = &device{kind: kind, name: fmt.Sprint(guid), ports: map[int]*plug{}}
+		}
+		return GUID(guid)
+	}
+	for l := range leaves {
+		leaf := add(11+l, mad.Switch)
+		for h := range hosts {
+			s.connect(End{add(201+l*hosts+h, mad.ChannelAdapter), 1}, End{leaf, 1 + h})
+		}
+		for p := range spines {
+			s.connect(End{add(101+p, mad.Switch), 1 + l}, End{leaf, 1 + hosts + p})
+		}
+	}
+	for guid, n := range s.nodes {
+		if n.kind == mad.Switch {
+			n.lid = uint16(guid)
+		}
+	}
+	s.nodes[201].manager, s.nodes[201].ports[1].lid = byte(mad.SMMaster), smLID
+	return s
+}
+
 const switchPorts = 9
 
 // arrive finds where a datagram ends up: a node, and the port that it came in by.
@@ -90,7 +120,7 @@ func (s *subnet) arrive(d *mad.Datagram) (*device, End, bool) {
 	if d.Class() != mad.ClassSubnetDirected {
 		for guid, n := range s.nodes {
 			for number, p := range n.ports {
-				if n.lid == d.LID || n.kind != mad.Switch && p.lid == d.LID {
+				if d.LID != 0 && (n.lid == d.LID || n.kind != mad.Switch && p.lid == d.LID) {
 					return n, End{guid, number}, !n.silent
 				}
 			}
@@ -114,7 +144,7 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 	n, at, ok := s.arrive(d)
 	attribute, modifier := binary.BigEndian.Uint16(d.MAD[16:]), int(binary.BigEndian.Uint32(d.MAD[20:]))
 	s.asked[uint16(d.Class())<<8|attribute]++
-	if !ok {
+	if !ok || s.lost != nil && s.lost(d, n, at) {
 		return nil
 	}
 	a := *d
@@ -130,7 +160,7 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 	case 0x10:
 		copy(data, n.name)
 	case 0x11:
-		data[2], data[3], data[36] = byte(n.kind), 1, byte(at.Port)
+		data[2], data[3], data[36] = byte(n.kind), byte(len(n.ports)), byte(at.Port)
 		if n.kind == mad.Switch {
 			data[3] = switchPorts
 		}
@@ -248,4 +278,26 @@ func (s *subnet) look(t *testing.T, known *Fabric, o Options) *Fabric {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// endless is a fabric of which each port leads to a switch that nobody has seen before.
+type endless struct {
+	*line
+	ports byte // of each
+	seen  atomic.Uint64
+}
+
+func (e *endless) Send(d *mad.Datagram, _ time.Duration) error {
+	a := *d
+	a.MAD[3] = 0x81
+	data := a.MAD[64:]
+	switch binary.BigEndian.Uint16(d.MAD[16:]) {
+	case 0x11:
+		data[2], data[3], data[36] = byte(mad.Switch), e.ports, 1
+		binary.BigEndian.PutUint64(data[12:], e.seen.Add(1))
+	case 0x15:
+		data[32], data[33] = 4, 0x50
+	}
+	e.back <- &a
+	return nil
 }

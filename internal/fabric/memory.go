@@ -88,6 +88,9 @@ func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	for guid, n := range f.Nodes {
 		before := m.nodes[guid]
 		now := KnownNode{GUID: guid, Type: n.Type, Description: n.Description, Ports: n.NumPorts, Seen: f.At}
+		if !n.named {
+			now.Description = before.Description
+		}
 		m.nodes[guid] = now
 		now.Seen = before.Seen
 		changed = changed || now != before

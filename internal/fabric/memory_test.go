@@ -1,10 +1,12 @@
 package fabric
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -68,6 +70,43 @@ func TestMissing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNameUnanswered: a node that does not tell its name, in a sweep that takes nothing from the one before, is remembered by the one it had.
+func TestNameUnanswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := leaves()
+		m := s.monitor()
+		var kept Data
+		m.Save = func(d Data) error {
+			kept = d
+			return nil
+		}
+		start(t, m)
+		s.mu.Lock()
+		s.lost = func(d *mad.Datagram, _ *device, at End) bool {
+			return at.GUID == 3 && binary.BigEndian.Uint16(d.MAD[16:]) == 0x10
+		}
+		s.mu.Unlock()
+		time.Sleep(11 * time.Minute)
+		synctest.Wait()
+		for _, want := range []string{`node_info{node="spine1",`, `link_info{end="1",neighbour="spine1",`, `node_reachable{node_guid="0000:0000:0000:0003"} 1`, `unanswered{request="node"} 1`} {
+			if !strings.Contains(m.text(), "rdma_fabric_"+want) {
+				t.Errorf("not %s", want)
+			}
+		}
+		if n := kept.Nodes[2]; n.Description != "spine1" || !n.Seen.After(m.full.Add(-time.Minute)) {
+			t.Errorf("kept %+v", n)
+		}
+		s.mu.Lock()
+		s.lost, s.nodes[3].name = nil, "spine-a"
+		s.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if text := m.text(); !strings.Contains(text, `rdma_fabric_node_info{node="spine-a",`) || !strings.Contains(text, `rdma_fabric_unanswered{request="node"} 0`) {
+			t.Error("a new name is not taken")
+		}
+	})
 }
 
 func TestForget(t *testing.T) {

@@ -18,7 +18,7 @@ type Monitor struct {
 	Open     func() (mad.Transport, error)
 	Client   mad.Options
 	Adapters bool          // Options.Adapters
-	Interval time.Duration // between sweeps, as it is told; beat keeps it
+	Interval time.Duration // between sweeps, which beat keeps; Options.Within, from minWithin on
 	Full     time.Duration // between those that take nothing from the one before
 	Forget   time.Duration // after which a node or a link that is gone is forgotten
 	Memory   *Memory
@@ -43,6 +43,9 @@ type Monitor struct {
 	families []exposition.Family
 	shown    *Picture
 }
+
+// minWithin is for large fabrics that are looked at often.
+const minWithin = 30 * time.Second
 
 // Run sweeps whenever beat says, until that returns. beat belongs to whoever knows when others sweep.
 func (m *Monitor) Run(ctx context.Context, beat func(sweep func())) {
@@ -88,7 +91,7 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	if time.Since(m.full) >= m.Full {
 		known = nil
 	}
-	f, err := Sweep(ctx, m.client, known, Options{Adapters: m.Adapters, Also: m.Memory.Had})
+	f, err := Sweep(ctx, m.client, known, Options{Adapters: m.Adapters, Also: m.Memory.Had, Within: max(m.Interval, minWithin)})
 	if err != nil {
 		return err
 	}

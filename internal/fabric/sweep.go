@@ -1,9 +1,11 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,7 +25,7 @@ var errRewired = errors.New("a cable was moved")
 
 // Sweep looks at the whole fabric. With what the sweep before has found, nodes behind links that have not changed are not asked again who
 // they are; nil asks for everything. Ways are laid afresh in each sweep, so that a link that is gone takes none with it that can be reached
-// otherwise. The error is for no fabric at all.
+// otherwise. The error is for no fabric at all, and for an own port that does not lead into it.
 func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabric, error) {
 	start := time.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
@@ -45,7 +47,17 @@ type Options struct {
 	Adapters bool
 	// Also are ports whose counters are wanted though they have no link: they had one.
 	Also func(End) bool
+	// Within bounds a sweep: after that no counters are asked for any more. 0: they all are.
+	Within time.Duration
+	// MaxPorts is how many ports of switches there may be: answers may be wrong. 0: 500,000; a subnet has 49,151 addresses (IBA 4.1.3), and three
+	// levels of switches for as many hosts have 250,000.
+	MaxPorts int
 }
+
+const (
+	defaultMaxPorts = 500_000
+	maxHops         = 50 // of the 63 that a directed route can have
+)
 
 type sweep struct {
 	client *mad.Client
@@ -53,6 +65,7 @@ type sweep struct {
 	o      Options
 	f      *Fabric
 	tries  map[End]int
+	ports  int // of switches
 }
 
 // visit is a node that the sweep has come to the door of.
@@ -78,18 +91,40 @@ func (s *sweep) run(ctx context.Context) error {
 	}
 	s.f.start = End{GUID(own.GUID), own.LocalPort}
 	level := []*visit{{to: s.f.start, info: &own, routes: []mad.Route{mad.Local()}}}
-	for len(level) > 0 && ctx.Err() == nil {
-		s.read(ctx, level)
+	for hops := 0; len(level) > 0 && ctx.Err() == nil; hops++ {
+		if hops > maxHops {
+			return fmt.Errorf("the fabric is deeper than %d hops", maxHops)
+		}
+		if err := s.read(ctx, level); err != nil {
+			return err
+		}
 		level = s.explore(ctx, level)
 	}
 	s.prune()
+	s.managers(ctx)
 	s.speeds(ctx)
 	s.counters(ctx)
-	s.managers(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.confirm(ctx)
+	if err := s.confirm(ctx); err != nil {
+		return err
+	}
+	return s.sighted(ctx)
+}
+
+// sighted is an error where the own port, at the end, does not answer or leads nowhere: that is its fault, not that of all it does not reach.
+func (s *sweep) sighted(ctx context.Context) error {
+	own, err := s.client.PortInfo(ctx, mad.Local(), s.f.start.Port)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the own port does not answer: %w", err)
+	case s.f.start.Port != 0 && !own.Up(): // port 0 of a switch has no link
+		return errors.New("the own port has no link")
+	case len(s.f.Nodes) < 2:
+		return errors.New("the node behind the own port does not answer")
+	}
+	return nil
 }
 
 // parallel calls f for 0 … n-1. The panic of one of them is the caller's.
@@ -117,7 +152,7 @@ func parallel(n int, f func(int)) {
 }
 
 // read asks the nodes of a level for themselves and their ports.
-func (s *sweep) read(ctx context.Context, level []*visit) {
+func (s *sweep) read(ctx context.Context, level []*visit) error {
 	parallel(len(level), func(i int) { s.enter(ctx, level[i]) })
 	var nodes []*Node
 	var ends []int
@@ -130,11 +165,18 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 			continue
 		}
 		s.f.Nodes[v.node.GUID] = v.node
+		if !v.node.named {
+			s.f.Unanswered[AskNode]++
+		}
 		if v.node.Type == mad.Switch {
 			for p := range v.node.NumPorts + 1 {
 				nodes, ends = append(nodes, v.node), append(ends, p)
 			}
 		}
+	}
+	most := cmp.Or(s.o.MaxPorts, defaultMaxPorts)
+	if s.ports += len(ends); s.ports > most {
+		return fmt.Errorf("the fabric has more than %d ports of switches", most)
 	}
 	infos := make([]*Port, len(nodes))
 	parallel(len(nodes), func(i int) {
@@ -149,6 +191,7 @@ func (s *sweep) read(ctx context.Context, level []*visit) {
 		}
 		nodes[i].Ports[ends[i]] = p
 	}
+	return nil
 }
 
 // enter finds the way that works, and asks for what is not known of the node.
@@ -169,8 +212,9 @@ func (s *sweep) enter(ctx context.Context, v *visit) {
 			}
 			n.Ports[v.to.Port] = &Port{Info: info}
 		}
-		if v.info != nil {
-			if name, err := s.client.NodeDescription(ctx, r); err == nil {
+		if v.info != nil || !n.named {
+			name, err := s.client.NodeDescription(ctx, r)
+			if n.named = err == nil; n.named {
 				n.Description = name
 			}
 		}
@@ -184,7 +228,8 @@ func (s *sweep) acquaintance(v *visit) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.Description, n.NumPorts, n.performance, n.vendor = before.Type, before.Description, before.NumPorts, before.performance, before.vendor
+			n.Type, n.NumPorts, n.performance, n.vendor = before.Type, before.NumPorts, before.performance, before.vendor
+			n.Description, n.named = before.Description, before.named
 		}
 	}
 	if v.info != nil {
@@ -258,13 +303,18 @@ func (s *sweep) remembered(from End) (End, bool) {
 	return to, ok && before != nil && before.Info.Up() && s.known.Port(to) != nil
 }
 
-// prune leaves links out behind which nobody has answered: it is not known any more where they lead.
+// prune leaves links out behind which nobody has answered: it is not known any more where they lead. Ports of switches that do not answer are
+// counted where they are asked.
 func (s *sweep) prune() {
 	for from, to := range s.f.Links {
-		if s.f.Nodes[to.GUID] == nil {
+		n := s.f.Nodes[to.GUID]
+		switch {
+		case n == nil:
 			s.f.Unanswered[AskNode]++
 			delete(s.f.Links, from)
 			delete(s.f.Links, to)
+		case n.Type != mad.Switch && n.Ports[to.Port] == nil:
+			s.f.Unanswered[AskPort]++
 		}
 	}
 }
@@ -301,36 +351,44 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm looks again behind links that have been down between two sweeps and come back, and behind which another LID is.
+// confirm looks again behind links that have been down between two sweeps and come back, or may have, and behind which another LID is.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
 	}
+	var doors []door
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[from.GUID]
 		if n == nil || n.Type != mad.Switch || !s.wasDown(from) && !s.isOther(to) {
 			continue
 		}
-		r, ok := n.route.Hop(uint8(from.Port))
-		if !ok {
-			continue
+		if r, ok := n.route.Hop(uint8(from.Port)); ok {
+			doors = append(doors, door{from, r})
 		}
-		if info, err := s.client.NodeInfo(ctx, r); err == nil && (End{GUID(info.GUID), info.LocalPort}) != to {
-			return errRewired
+	}
+	var rewired atomic.Bool
+	parallel(len(doors), func(i int) {
+		info, err := s.client.NodeInfo(ctx, doors[i].route)
+		if err == nil && (End{GUID(info.GUID), info.LocalPort}) != s.f.Links[doors[i].from] {
+			rewired.Store(true)
 		}
+	})
+	if rewired.Load() {
+		return errRewired
 	}
 	return nil
 }
 
-// wasDown says whether LinkDownedCounter has moved since the sweep before.
+// wasDown says whether LinkDownedCounter has moved since the sweep before. One that is not known may have, and one of 8 bits that stands at
+// its end.
 func (s *sweep) wasDown(e End) bool {
 	a, b := s.known.Port(e), s.f.Port(e)
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {
-		return false
+		return true
 	}
 	before, _ := a.Counters.Get(mad.LinkDowned)
 	after, _ := b.Counters.Get(mad.LinkDowned)
-	return before != after
+	return before != after || after == math.MaxUint8
 }
 
 // isOther says whether a port has another LID than it had: it may be another one in its place.

@@ -1,10 +1,12 @@
 package fabric
 
 import (
-	"errors"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,8 +56,8 @@ func TestSweep(t *testing.T) {
 		if got := first.text(); got != allNodes+allLinks || !first.Full {
 			t.Error(got)
 		}
-		// Each link is gone through once, the own node asked for itself. Links of switches are counted at both ends.
-		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+5 || s.asked[askedCounters] != 4+9 {
+		// Each link is gone through once, the own node asked for itself, and its port again at the end. Links of switches are counted at both ends.
+		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+6 || s.asked[askedCounters] != 4+9 {
 			t.Errorf("asked %v", s.asked)
 		}
 		if len(first.Managers) != 1 || first.Managers[0].Node != 9 || first.Managers[0].Info.State != mad.SMMaster {
@@ -103,6 +105,26 @@ func TestSweepFaults(t *testing.T) {
 			s.connect(End{21, 1}, End{1, 1})
 			s.connect(End{11, 1}, End{2, 1})
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
+		{"two cables are exchanged, and the counters have stopped", func(s *subnet) {
+			s.unplug(End{1, 3})
+			s.unplug(End{1, 4})
+			s.connect(End{1, 3}, End{4, 1})
+			s.connect(End{1, 4}, End{3, 1})
+			s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks)},
+		{"two cables are exchanged, and the counters do not answer", func(s *subnet) {
+			s.unplug(End{1, 3})
+			s.unplug(End{1, 4})
+			s.connect(End{1, 3}, End{4, 1})
+			s.connect(End{1, 4}, End{3, 1})
+			s.nodes[1].ports[3].mute, s.nodes[1].ports[4].mute = true, true
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not asked
+		{"a second port of a host that does not answer", func(s *subnet) {
+			s.connect(End{22, 2}, End{1, 5})
+			s.lost = func(d *mad.Datagram, _ *device, at End) bool {
+				return at == End{22, 2} && binary.BigEndian.Uint16(d.MAD[16:]) == 0x15
+			}
+		}, allNodes + strings.Replace(allLinks, " 1/9-9/1", " 1/5-22/2 1/9-9/1", 1) + " port:1"},
 		{"a switch says that a port has changed", func(s *subnet) {
 			s.nodes[11].name = "gpu-eleven"
 			s.nodes[1].changed = true
@@ -111,6 +133,7 @@ func TestSweepFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
+				s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
 				before := s.look(t, nil, Options{})
 				tt.change(s)
 				if got := s.look(t, before, Options{}).text(); got != tt.want {
@@ -124,14 +147,133 @@ func TestSweepFaults(t *testing.T) {
 	}
 }
 
+// dying is a line that is cut after some datagrams: nothing can be received any more, or nothing can be sent.
+type dying struct {
+	*line
+	left  atomic.Int64
+	sends bool
+}
+
+func (d *dying) Send(m *mad.Datagram, timeout time.Duration) error {
+	switch {
+	case d.left.Add(-1) >= 0:
+		return d.line.Send(m, timeout)
+	case d.sends:
+		return io.ErrShortWrite
+	}
+	return d.Close()
+}
+
+// TestSweepFails: what is seen from a port that has no way into the fabric, or loses it in the sweep, is no fabric.
 func TestSweepFails(t *testing.T) {
+	const ever = 1 << 40
+	for _, tt := range []struct {
+		name   string
+		change func(*subnet)
+		left   int64
+		sends  bool
+		want   string
+	}{
+		{"the own port is silent", func(s *subnet) { s.nodes[9].silent = true }, ever, false, "the own port does not answer: ask direct 0 for NodeInfo: no answer"},
+		{"no link", func(s *subnet) { s.unplug(End{9, 1}) }, ever, false, "the own port has no link"},
+		{"the first switch hangs", func(s *subnet) { s.nodes[1].silent = true }, ever, false, "the node behind the own port does not answer"},
+		{"nothing comes any more", func(*subnet) {}, 40, false, "the own port does not answer: ask direct 0 for PortInfo: io: read/write on closed pipe"},
+		{"nothing goes any more", func(*subnet) {}, 40, true, "the own port does not answer: ask direct 0 for PortInfo: short write"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				before := s.look(t, nil, Options{})
+				tt.change(s)
+				for _, known := range []*Fabric{before, nil} {
+					d := &dying{line: s.open(), sends: tt.sends}
+					d.left.Store(tt.left)
+					c := mad.NewClient(d, mad.Options{Timeout: time.Second})
+					if f, err := Sweep(t.Context(), c, known, Options{}); f != nil || fmt.Sprint(err) != tt.want {
+						t.Error(f, err)
+					}
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSweepEnds: a fabric that is larger or deeper than any, as one of wrong answers is, is none.
+func TestSweepEnds(t *testing.T) {
+	for want, e := range map[string]*endless{
+		"the fabric has more than 5000 ports of switches": {ports: 36},
+		"the fabric is deeper than 50 hops":               {ports: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e.line = leaves().open()
+			c := mad.NewClient(e, mad.Options{})
+			defer c.Close()
+			if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want || e.seen.Load() > 5000 {
+				t.Errorf("%v after %d switches, want %s", err, e.seen.Load(), want)
+			}
+		})
+	}
+}
+
+// TestSweepOfDeadAgents: agents that do not answer cost a sweep seconds, however many ports they have, and what is asked of others is told.
+func TestSweepOfDeadAgents(t *testing.T) {
+	const ends = 9*9 + 4*9 // ports of switches that have a link
+	dead := func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() != mad.ClassSubnetDirected }
+	for _, tt := range []struct {
+		name     string
+		lost     func(*mad.Datagram, *device, End) bool
+		o        Options
+		most     time.Duration
+		counters int // unanswered
+		managers int
+	}{
+		{"none", nil, Options{}, 0, 0, 1},
+		{"all that is reached by LID", dead, Options{}, 9 * time.Second, ends, 0},
+		{"all, for no longer than that", dead, Options{Within: 2 * time.Second}, 2 * time.Second, ends, 0},
+		{"counters", func(d *mad.Datagram, n *device, at End) bool {
+			return dead(d, n, at) && d.Class() == mad.ClassPerformance
+		}, Options{Within: time.Second}, time.Second, ends, 1},
+		{"counters of two ports of a leaf", func(d *mad.Datagram, n *device, _ End) bool {
+			return d.Class() == mad.ClassPerformance && n.lid == 12 && (d.MAD[65] == 3 || d.MAD[65] == 5)
+		}, Options{}, 3 * time.Second, 2 + 4, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := tree(4, 9, 5)
+				c := mad.NewClient(s.open(), mad.Options{Retries: 2})
+				defer c.Close()
+				before, err := Sweep(t.Context(), c, nil, tt.o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.lost = tt.lost
+				for _, known := range []*Fabric{before, nil} {
+					f, err := Sweep(t.Context(), c, known, tt.o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if f.Took > tt.most || f.Unanswered[AskCounters] != tt.counters || len(f.Managers) != tt.managers || f.Unanswered[AskManager] != 1-tt.managers || len(f.Links) != 2*81 {
+						t.Errorf("took %s; %d managers, %d links; unanswered %v", f.Took, len(f.Managers), len(f.Links)/2, f.Unanswered)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestCountersByLID: a port of an adapter that has no LID yet is not the way to its agent.
+func TestCountersByLID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
-		s.nodes[9].silent = true
-		c := mad.NewClient(s.open(), mad.Options{Timeout: time.Second})
-		defer c.Close()
-		if f, err := Sweep(t.Context(), c, nil, Options{}); !errors.Is(err, mad.ErrTimeout) || f != nil || err.Error() != "the own port does not answer: ask direct 0 for NodeInfo: no answer" {
-			t.Error(f, err)
+		s.connect(End{22, 2}, End{1, 5})
+		s.nodes[22].ports[1].lid = 0
+		for range 20 { // the ports are in a map
+			if f := s.look(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil || f.Unanswered[AskCounters] != 0 {
+				t.Fatal(f.Unanswered)
+			}
 		}
 	})
 }

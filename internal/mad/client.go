@@ -115,7 +115,7 @@ func (c *Client) forget(tid uint32) {
 	delete(c.waiting, tid)
 }
 
-// ask makes a request, and again where there was no answer or the agent was busy.
+// ask makes a request, and again where there was no answer, or after a pause where the agent was busy.
 func (c *Client) ask(ctx context.Context, q *request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -126,9 +126,14 @@ func (c *Client) ask(ctx context.Context, q *request) ([]byte, error) {
 	for attempt := 0; ; attempt++ {
 		data, err := c.try(ctx, q)
 		var status StatusError
-		again := errors.Is(err, ErrTimeout) || errors.As(err, &status) && status&statusBusy != 0
-		if !again || attempt >= c.o.Retries {
+		busy := errors.As(err, &status) && status&statusBusy != 0
+		if !busy && !errors.Is(err, ErrTimeout) || attempt >= c.o.Retries {
 			return data, err
+		}
+		if busy {
+			if err := sleep(ctx, c.o.Timeout/4); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -193,10 +198,15 @@ func (p *pace) wait(ctx context.Context) error {
 	p.next = p.next.Add(p.every)
 	wait := p.next.Sub(now)
 	p.mu.Unlock()
-	if wait <= 0 {
+	return sleep(ctx, wait)
+}
+
+// sleep waits, for no longer than somebody waits for it.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -3,6 +3,7 @@ package mad
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -115,23 +116,40 @@ func TestClientLate(t *testing.T) {
 	})
 }
 
+// TestClientBusy: an agent that is busy is left alone for a while, and no longer than somebody waits.
 func TestClientBusy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := 0
-		c := NewClient(newWire(func(d *Datagram) *Datagram {
-			n++
-			if n == 1 {
-				return answerTo(d, statusBusy, nil)
-			}
-			return answerTo(d, 3<<2, nil)
-		}), Options{Retries: 5})
-		defer c.Close()
-		_, err := c.SwitchInfo(t.Context(), Local())
-		var status StatusError
-		if !errors.As(err, &status) || n != 2 {
-			t.Errorf("%v after %d", err, n)
-		}
-	})
+	for _, tt := range []struct {
+		name   string
+		busy   int // answers
+		within time.Duration
+		asked  int
+		took   time.Duration
+		want   string
+	}{
+		{"once", 1, time.Hour, 2, 250 * time.Millisecond, "attribute not supported"},
+		{"for ever", 100, time.Hour, 6, 5 * 250 * time.Millisecond, "agent is busy"},
+		{"for longer than one waits", 100, 600 * time.Millisecond, 3, 600 * time.Millisecond, "context deadline exceeded"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				c := NewClient(newWire(func(d *Datagram) *Datagram {
+					if n++; n <= tt.busy {
+						return answerTo(d, statusBusy, nil)
+					}
+					return answerTo(d, 3<<2, nil)
+				}), Options{Timeout: time.Second, Retries: 5})
+				defer c.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), tt.within)
+				defer cancel()
+				start := time.Now()
+				_, err := c.SwitchInfo(ctx, Local())
+				if took := time.Since(start); fmt.Sprint(err) != "ask direct 0 for SwitchInfo: "+tt.want || n != tt.asked || took != tt.took {
+					t.Errorf("%v after %d in %s", err, n, took)
+				}
+			})
+		})
+	}
 }
 
 func TestClientBounds(t *testing.T) {

@@ -246,9 +246,8 @@ func TestNoPort(t *testing.T) {
 	e := s.export(t, "--fabric.interval=1s", "--fabric.timeout=50ms")
 	e.next(t).healthy(t, s.tree)
 	s.do(t, "Unlink %q", hostName(3)) // the one that the exporter looks from
-	var m samples
 	eventually(t, "the own link", func() string {
-		if m = e.scrape(t); m["rdma_fabric_links"] != 0 {
+		if m := e.scrape(t); m["rdma_fabric_sweep_failed"] != 1 {
 			return fmt.Sprint(m["rdma_fabric_links"], " links")
 		}
 		return ""
