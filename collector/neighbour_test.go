@@ -263,13 +263,39 @@ func TestHeard(t *testing.T) {
 		is("old", 1)
 		for i := range 3 * mostNeighbours {
 			p.heard("eth0", says(fmt.Sprintf("flood-%d", i), "swp1", 60, bridge))
+			time.Sleep(time.Millisecond)
 		}
-		is("flood-0", mostNeighbours)
+		is("flood-383", mostNeighbours)
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFloodDoesNotSilence: forged frames that hold for 18 hours fill the table, and a switch is heard, as long as it speaks.
+func TestFloodDoesNotSilence(t *testing.T) {
+	frame := func(system string, seconds uint16) []byte {
+		return lldp.Frame([6]byte{2}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x07p")},
+			lldp.TLV{Type: lldp.TypeTTL, Value: binary.BigEndian.AppendUint16(nil, seconds)})
+	}
+	h, now := newHeard(), time.Unix(1e9, 0)
+	flood := func(from, n int) {
+		for i := range n {
+			h.note("eth0", frame(fmt.Sprint("forged-", from+i), 65535), now)
+		}
+	}
+	flood(0, mostNeighbours)
+	for minute := range 10 {
+		now = now.Add(30 * time.Second)
+		h.note("eth0", frame("leaf-1", 120), now)
+		now = now.Add(30 * time.Second)
+		flood((1+minute)*mostNeighbours, mostNeighbours-1) // all the places but one
+		ends := h.of("eth0", now)
+		if !slices.ContainsFunc(ends, func(e farEnd) bool { return e.System == "leaf-1" }) || len(ends) != mostNeighbours {
+			t.Fatalf("minute %d: the switch is not among the %d that are heard", minute, len(ends))
+		}
+	}
 }
 
 // TestNotHeardNeeds: another network namespace wants another remedy than a capability.
