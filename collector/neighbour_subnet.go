@@ -77,7 +77,7 @@ func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
 	return &snapshot.SubnetManager{GUID: m.GUID, State: m.State, Priority: m.Priority, Activity: m.Activity}
 }
 
-// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each.
+// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each, a lost one asked for again.
 const subnetPatience = time.Second
 
 // overSubnet asks over a port, and notes what fails, but that nobody is there.

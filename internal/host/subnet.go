@@ -63,6 +63,9 @@ func (l *IBLink) Common() mad.Link {
 // subnetTimeout is for one answer: a switch gives it in microseconds, one whose processor is busy in milliseconds.
 const subnetTimeout = 200 * time.Millisecond
 
+// subnetRetries are for datagrams that get lost: nobody repeats those of management. What somebody has not answered twice it does not answer.
+const subnetRetries = 1
+
 // subnetAsker asks through the ports that open opens.
 type subnetAsker struct {
 	open openSubnet
@@ -81,7 +84,7 @@ func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink,
 	if err != nil {
 		return IBLink{}, err
 	}
-	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout})
+	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout, Retries: subnetRetries})
 	l, err := askLink(ctx, c, port)
 	if err = errors.Join(err, c.Close()); err != nil {
 		return IBLink{Requests: l.Requests}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/mad"
@@ -82,6 +83,53 @@ func askWire(t *testing.T, w *wire) (IBLink, error) {
 		t.Error(err)
 	}
 	return l, err
+}
+
+// lossy loses one datagram.
+type lossy struct {
+	mad.Transport
+	loses int // which, from 0
+}
+
+func (l *lossy) Send(d *mad.Datagram, timeout time.Duration) error {
+	l.loses--
+	if l.loses == -1 {
+		return nil
+	}
+	return l.Transport.Send(d, timeout)
+}
+
+// TestLostDatagrams: whichever datagram is lost, the question is answered, by one datagram more.
+func TestLostDatagrams(t *testing.T) {
+	for loses := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			w := &wire{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
+			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{w, loses}, nil })
+			if l, err := s.Ends(t.Context(), "mlx5_0", 1); err != nil || l.FarLID == nil || l.Requests != 6 {
+				t.Errorf("link, %d lost: %+v, %v", loses, l, err)
+			}
+			if took := time.Since(start); took > subnetTimeout {
+				t.Errorf("%d lost: %s", loses, took)
+			}
+		})
+	}
+	for loses := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			a := &agent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
+			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, loses}, nil })
+			if c, err := s.Counters(t.Context(), "mlx5_0", 1, &Agent{LID: 17, Port: 1}); err != nil || c.Stats == nil {
+				t.Errorf("counters, %d lost: %+v, %v", loses, c, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{answers: make(chan *mad.Datagram, 4)}
+		s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, 0}, nil })
+		if m, err := s.Manager(t.Context(), "mlx5_0", 1, 1); err != nil || m.State == nil {
+			t.Errorf("manager: %+v, %v", m, err)
+		}
+	})
 }
 
 // TestAskLink: five questions at most, none of them beyond a link that is down.
