@@ -20,10 +20,11 @@ type subnetAnswer struct {
 	agent    host.Agent
 	counters []snapshot.Stat
 	manager  *snapshot.SubnetManager
+	settings []snapshot.LinkSetting
 }
 
-// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both have enabled, what the far one counts, and
-// who manages the subnet.
+// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both can and have enabled, what the far one counts,
+// and who manages the subnet.
 func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subnetAnswer) {
 	if !c.AskSubnet || r.h.Subnet == nil {
 		return out
@@ -33,6 +34,9 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 		return s.Ends(ctx, device, port)
 	})
 	r.asked += max(1, l.Requests) // one that has not returned has not said
+	if err == nil {
+		out.settings = settingsOf(&l)
+	}
 	if err == nil && l.SMLID != nil && isLID(*l.SMLID) {
 		out.manager = r.askManager(port, uint16(*l.SMLID))
 	}
@@ -99,6 +103,24 @@ func answeredEnd(l *host.IBLink) *farEnd {
 		End:     snapshot.End{System: l.System(), Port: number},
 		systems: []string{l.System(), l.FarDescription, l.FarGUID}, ports: []string{number},
 	}
+}
+
+// settingsOf lists what the ends have told.
+func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
+	for _, end := range []struct {
+		name string
+		host.IBEnd
+	}{{"own", l.Own}, {"neighbour", l.Far}} {
+		for _, s := range []struct {
+			name string
+			sets host.IBSets
+		}{{"supported", end.Supported}, {"enabled", end.Enabled}, {"active", end.Active}} {
+			if link := s.sets.Link(); link.Rate() > 0 {
+				out = append(out, snapshot.LinkSetting{End: end.name, Setting: s.name, Rate: link.Rate(), Lanes: link.Widths.Lanes()})
+			}
+		}
+	}
+	return out
 }
 
 // commonLinks is what both ends of InfiniBand links have enabled. The collector of neighbours asks, that of devices judges by it.

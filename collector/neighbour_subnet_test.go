@@ -22,12 +22,46 @@ const (
 	master   = "-- subnet/mlx5_0/1/manager/1 --\nstate: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:0001\n"
 )
 
+// enabled are the series of an end that has told nothing else, as older captures have it.
+func enabled(end, rate string) []string {
+	at := `{device="mlx5_0",end="` + end + `",port="1",setting="enabled"} `
+	return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + "4"}
+}
+
+// TestEnds: which of both ends is set low is told, and no active link while there is none.
+func TestEnds(t *testing.T) {
+	const own = "own_widths: 0x13\nown_speeds: 0x7f\nown_supported_widths: 0x13\nown_supported_speeds: 0x7f\n"
+	series := func(end, setting, rate, lanes string) []string {
+		at := `{device="mlx5_0",end="` + end + `",port="1",setting="` + setting + `"} `
+		return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + lanes}
+	}
+	ours := slices.Concat(series("own", "supported", "5e+10", "4"), series("own", "enabled", "5e+10", "4"))
+	for _, c := range []struct {
+		name, answers string
+		want          []string
+	}{
+		{"the link is down", own, ours},
+		{
+			"the switch is set to 2x and HDR",
+			own + "own_active_widths: 0x10\nown_active_speeds: 0x20\nfar_widths: 0x11\nfar_speeds: 0x3f\nfar_supported_widths: 0x13\nfar_supported_speeds: 0x7f\nfar_active_widths: 0x10\nfar_active_speeds: 0x20\n" +
+				"far_type: 2\nfar_port: 31\nfar_guid: b83f:d203:00a1:c0de\nfar_description: MF0;ib-leaf-1:MQM9700/U1\n",
+			slices.Concat(ours, series("own", "active", "1.25e+10", "2"), series("neighbour", "supported", "5e+10", "4"), series("neighbour", "enabled", "1.25e+10", "2"), series("neighbour", "active", "1.25e+10", "2"),
+				[]string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`}),
+		},
+	} {
+		got := farSorted(t, neighboursOf(Options{AskSubnet: true}), machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
+		slices.Sort(c.want)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
 // TestAskedOverTheSubnet: what the far end counts and who manages the subnet is told, each without the others.
 func TestAskedOverTheSubnet(t *testing.T) {
-	const (
-		neighbour = `rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`
-		at        = `{device="mlx5_0",port="1"} `
-	)
+	const at = `{device="mlx5_0",port="1"} `
+	ours := enabled("own", "5e+10")
+	neighbour := slices.Concat(ours, enabled("neighbour", "5e+10"), []string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`})
 	far := func(values ...string) (out []string) {
 		for i := 0; i < len(values); i += 2 {
 			out = append(out, `rdma_port_neighbour_errors_total{device="mlx5_0",error="`+values[i]+`",port="1"} `+values[i+1])
@@ -44,15 +78,15 @@ func TestAskedOverTheSubnet(t *testing.T) {
 		off         bool
 		want        []string
 	}{
-		{name: "all", files: infinibandPort(farLink, farAgent, master), want: slices.Concat([]string{neighbour}, counted, managed)},
+		{name: "all", files: infinibandPort(farLink, farAgent, master), want: slices.Concat(neighbour, counted, managed)},
 		{name: "not permitted by the operator", files: infinibandPort(farLink, farAgent, master), off: true},
-		{name: "a switch that does not have all", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 9\n"), want: append([]string{neighbour}, far("symbol_errors", "9")...)},
-		{name: "an agent that does not answer", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 !ETIMEDOUT --\n", master), want: slices.Concat([]string{neighbour}, managed, []string{"subnet io"})},
-		{name: "a subnet manager that does not answer", files: infinibandPort(farLink, farAgent, "-- subnet/mlx5_0/1/manager/1 !ETIMEDOUT --\n"), want: slices.Concat([]string{neighbour}, counted, []string{"subnet io"})},
-		{name: "no subnet manager", files: infinibandPort(strings.Replace(farLink, "sm_lid: 1", "sm_lid: 0", 1), farAgent, master), want: slices.Concat([]string{neighbour}, counted)},
-		{name: "a switch without a LID", files: infinibandPort(strings.Replace(farLink, "far_lid: 5", "far_lid: 65535", 1), farAgent, master), want: slices.Concat([]string{neighbour}, managed)},
+		{name: "a switch that does not have all", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 9\n"), want: slices.Concat(neighbour, far("symbol_errors", "9"))},
+		{name: "an agent that does not answer", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 !ETIMEDOUT --\n", master), want: slices.Concat(neighbour, managed, []string{"subnet io"})},
+		{name: "a subnet manager that does not answer", files: infinibandPort(farLink, farAgent, "-- subnet/mlx5_0/1/manager/1 !ETIMEDOUT --\n"), want: slices.Concat(neighbour, counted, []string{"subnet io"})},
+		{name: "no subnet manager", files: infinibandPort(strings.Replace(farLink, "sm_lid: 1", "sm_lid: 0", 1), farAgent, master), want: slices.Concat(neighbour, counted)},
+		{name: "a switch without a LID", files: infinibandPort(strings.Replace(farLink, "far_lid: 5", "far_lid: 65535", 1), farAgent, master), want: slices.Concat(neighbour, managed)},
 		{name: "the far end does not answer", files: infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n", farAgent, master), want: []string{"subnet io"}},
-		{name: "a link that is down", files: infinibandPort("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\n", farAgent)},
+		{name: "a link that is down", files: infinibandPort("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\n", farAgent), want: ours},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := neighboursOf(Options{AskSubnet: !c.off})

@@ -51,7 +51,9 @@ func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
 			break
 		}
 		data[32], data[33] = 4, w.physical<<4
-		data[29], data[35], data[63] = 0x13, 7, 0x8 // 1x, 2x, 4x; SDR to QDR; NDR
+		data[29], data[35], data[63] = 0x13, 7, 0x8             // 1x, 2x, 4x; SDR to QDR; NDR
+		data[30], data[32], data[62] = 0x13, 7<<4|4, 0x8<<4|0xf // supported: the same, and FDR to HDR
+		data[31] = 0x10                                         // 2x, of NDR
 		if hops > 0 {
 			data[29], data[63] = 0x11, 0xc // 1x, 2x; HDR and NDR
 		}
@@ -142,11 +144,24 @@ func TestAskLink(t *testing.T) {
 	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
 		t.Errorf("%d lanes of %s", c.Widths.Lanes(), c.Speeds.Name())
 	}
+	for _, x := range []struct {
+		what  string
+		sets  IBSets
+		lanes int
+		speed string
+	}{
+		{"own supported", l.Own.Supported, 4, "NDR"}, {"own enabled", l.Own.Enabled, 4, "NDR"}, {"own active", l.Own.Active, 2, "NDR"},
+		{"far supported", l.Far.Supported, 4, "NDR"}, {"far enabled", l.Far.Enabled, 2, "NDR"}, {"far active", l.Far.Active, 2, "NDR"},
+	} {
+		if got := x.sets.Link(); got.Widths.Lanes() != x.lanes || got.Speeds.Name() != x.speed {
+			t.Errorf("%s: %d lanes of %s", x.what, got.Widths.Lanes(), got.Speeds.Name())
+		}
+	}
 	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) || l.Requests != len(want) {
 		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
 	down := &wire{physical: 2}
-	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.OwnSpeeds == nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
+	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
 	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
