@@ -150,8 +150,12 @@ func TestAskLink(t *testing.T) {
 		lanes int
 		speed string
 	}{
-		{"own supported", l.Own.Supported, 4, "NDR"}, {"own enabled", l.Own.Enabled, 4, "NDR"}, {"own active", l.Own.Active, 2, "NDR"},
-		{"far supported", l.Far.Supported, 4, "NDR"}, {"far enabled", l.Far.Enabled, 2, "NDR"}, {"far active", l.Far.Active, 2, "NDR"},
+		{"own supported", l.Own.Supported, 4, "NDR"},
+		{"own enabled", l.Own.Enabled, 4, "NDR"},
+		{"own active", l.Own.Active, 2, "NDR"},
+		{"far supported", l.Far.Supported, 4, "NDR"},
+		{"far enabled", l.Far.Enabled, 2, "NDR"},
+		{"far active", l.Far.Active, 2, "NDR"},
 	} {
 		if got := x.sets.Link(); got.Widths.Lanes() != x.lanes || got.Speeds.Name() != x.speed {
 			t.Errorf("%s: %d lanes of %s", x.what, got.Widths.Lanes(), got.Speeds.Name())
