@@ -41,11 +41,11 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 		out.manager = r.askManager(port, uint16(*l.SMLID))
 	}
 	if err != nil || l.FarPort == nil {
-		c.common.set(r.device, port, mad.Link{})
+		c.common.set(r.device, port, commonLink{})
 		return out
 	}
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
-	c.common.set(r.device, port, l.Common())
+	c.common.set(r.device, port, commonOf(l.Common(), c.nvlink.limit(r.device)))
 	if l.FarLID != nil && isLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort)}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
@@ -123,19 +123,42 @@ func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
 	return out
 }
 
+// commonLink is what both ends of a link have enabled.
+type commonLink struct {
+	bits    float64 // per second; 0: it is not known
+	lanes   uint64
+	limited bool // by the card, which reaches bits with these lanes at the fastest speed, or with more at a slower one
+}
+
+// commonOf is l, or what a card reaches of it: one of HDR100 has four lanes and HDR enabled, and never runs at both. 0 is no limit.
+func commonOf(l mad.Link, limit float64) commonLink {
+	c := commonLink{bits: 8 * l.Rate(), lanes: uint64(l.Widths.Lanes())}
+	if limit == 0 || c.bits <= limit {
+		return c
+	}
+	for bit := range 8 {
+		one := mad.Link{Widths: l.Widths & (1 << bit), Speeds: l.Speeds}
+		if 8*one.Rate() >= limit {
+			c.lanes = min(c.lanes, uint64(one.Widths.Lanes()))
+		}
+	}
+	c.bits, c.limited = limit, true
+	return c
+}
+
 // commonLinks is what both ends of InfiniBand links have enabled. The collector of neighbours asks, that of devices judges by it.
 type commonLinks struct {
 	mu    sync.Mutex
-	links map[snapshot.PortID]mad.Link
+	links map[snapshot.PortID]commonLink
 }
 
-func newCommonLinks() *commonLinks { return &commonLinks{links: map[snapshot.PortID]mad.Link{}} }
+func newCommonLinks() *commonLinks { return &commonLinks{links: map[snapshot.PortID]commonLink{}} }
 
-func (c *commonLinks) set(device string, port int, l mad.Link) {
+func (c *commonLinks) set(device string, port int, l commonLink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := snapshot.PortID{Device: device, Number: port}
-	if l.Rate() == 0 {
+	if l.bits == 0 {
 		delete(c.links, id)
 		return
 	}
@@ -164,12 +187,13 @@ func (c *commonLinks) of(devices []snapshot.Device) {
 		for j := range devices[i].Ports {
 			p := &devices[i].Ports[j]
 			l, ok := c.links[snapshot.PortID{Device: devices[i].Name, Number: p.Number}]
-			if !ok {
-				p.CommonRate, p.CommonLanes = nil, nil
-				continue
+			p.CommonRate, p.CommonLanes = nil, nil
+			if ok {
+				p.CommonRate = &l.bits
 			}
-			bits, lanes := 8*l.Rate(), uint64(l.Widths.Lanes())
-			p.CommonRate, p.CommonLanes = &bits, &lanes
+			if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may have other lanes, and lacks none
+				p.CommonLanes = &l.lanes
+			}
 		}
 	}
 }

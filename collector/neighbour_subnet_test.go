@@ -2,12 +2,18 @@ package collector
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
 )
 
 // infinibandPort is an RDMA device with one InfiniBand port, and what was answered over it.
@@ -53,6 +59,56 @@ func TestEnds(t *testing.T) {
 		slices.Sort(c.want)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// TestHalfRateCards: of a card that does not reach its lanes and its speed together no more is expected than its name says.
+func TestHalfRateCards(t *testing.T) {
+	const (
+		hdr100 = "ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port QSFP56"
+		hdr    = "ConnectX-6 VPI adapter card, HDR IB (200Gb/s) and 200GbE, single-port QSFP56"
+		ndr200 = "NVIDIA ConnectX-7 HHHL adapter Card, 200GbE / NDR200 IB, Dual-port QSFP112"
+		upTo4X = 0x13
+		twoX   = 0x10
+		toHDR  = 0x3f
+		toNDR  = 0x7f
+		toEDR  = 0x1f
+	)
+	card := func(name string) string {
+		data := base64.StdEncoding.EncodeToString(pci.VPD{Identifier: name}.Bytes())
+		return "-- sys/devices/pci0000:00/0000:18:00.0/class --\n0x020700\n-- sys/devices/pci0000:00/0000:18:00.0/vpd @base64 --\n" + data + "\n"
+	}
+	const unread = "-- sys/devices/pci0000:00/0000:18:00.0/class --\n0x020700\n-- sys/devices/pci0000:00/0000:18:00.0/vpd !EACCES --\n"
+	for _, c := range []struct {
+		name, card     string
+		own            int // speeds of the card
+		widths, speeds int // of the far end
+		active         float64
+		rate           float64 // Gb/s
+		lanes          uint64  // 0: not expected
+	}{
+		{"HDR100 runs at 2x HDR", card(hdr100), toHDR, upTo4X, toHDR, 100, 100, 0},
+		{"HDR100 on half its lanes", card(hdr100), toHDR, upTo4X, toHDR, 50, 100, 2},
+		{"HDR100 of a switch of EDR", card(hdr100), toHDR, upTo4X, toEDR, 50, 100, 4},
+		{"HDR100 and a switch of NDR", card(hdr100), toHDR, upTo4X, toNDR, 50, 100, 2},
+		{"HDR100 on a port that is split", card(hdr100), toHDR, twoX, toHDR, 50, 100, 2},
+		{"HDR at half", card(hdr), toHDR, upTo4X, toHDR, 100, 200, 4},
+		{"NDR200 runs at 2x NDR", card(ndr200), toNDR, upTo4X, toNDR, 200, 200, 0},
+		{"NDR200 at half", card(ndr200), toNDR, upTo4X, toNDR, 100, 200, 2},
+		{"NDR200 of a switch of HDR", card(ndr200), toNDR, upTo4X, toHDR, 100, 200, 4},
+		{"a name that cannot be read", unread, toHDR, upTo4X, toHDR, 100, 200, 4},
+		{"a name that is not there", "", toHDR, upTo4X, toHDR, 100, 200, 4},
+	} {
+		answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
+		o := Options{AskSubnet: true, common: newCommonLinks(), nvlink: newNVLink(unsaid)}
+		far(t, newNeighbours(o), machine(t, infinibandPort(answers)+c.card))
+		bits := c.active * 1e9
+		d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
+		o.common.of([]snapshot.Device{*d})
+		e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
+		if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
+			t.Errorf("%s: %+v, want %v Gb/s over %d lanes", c.name, e, c.rate, c.lanes)
 		}
 	}
 }
