@@ -166,9 +166,19 @@ func (t *heard) note(netdev string, frame []byte, now time.Time) {
 	maps.DeleteFunc(ends, func(_ speaker, e heardEnd) bool { return !now.Before(e.until) })
 	who := speaker{n.ChassisID, n.PortID}
 	delete(ends, who)
-	if n.TTL > 0 && len(ends) < mostNeighbours {
-		ends[who] = heardEnd{announcedEnd(&n, now), now.Add(n.TTL)}
+	if n.TTL == 0 {
+		return
 	}
+	if len(ends) >= mostNeighbours {
+		delete(ends, leastRecent(ends))
+	}
+	ends[who] = heardEnd{announcedEnd(&n, now), now.Add(n.TTL)}
+}
+
+// leastRecent is who was heard longest ago. A switch speaks each 30 s, while forged frames may hold for 18 hours, so that by the time to live
+// the switch would have to go.
+func leastRecent(ends map[speaker]heardEnd) speaker {
+	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b speaker) int { return ends[a].at.Compare(ends[b].at) })
 }
 
 // of lists those that were heard on a netdev and still hold.

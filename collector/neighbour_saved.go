@@ -14,7 +14,7 @@ import (
 // answers by Varlink only.
 const savedDir = "run/systemd/netif/lldp/"
 
-// mostNeighbours bounds those of one netdev, as sd_lldp_rx does.
+// mostNeighbours bounds those of one netdev, at the number of sd_lldp_rx.
 const mostNeighbours = 128
 
 // savedNeighbours reads those of an interface. networkd takes out what has expired, while it runs.

@@ -20,10 +20,11 @@ type subnetAnswer struct {
 	agent    host.Agent
 	counters []snapshot.Stat
 	manager  *snapshot.SubnetManager
+	settings []snapshot.LinkSetting
 }
 
-// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both have enabled, what the far one counts, and
-// who manages the subnet.
+// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both can and have enabled, what the far one counts,
+// and who manages the subnet.
 func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subnetAnswer) {
 	if !c.AskSubnet || r.h.Subnet == nil {
 		return out
@@ -33,15 +34,18 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 		return s.Ends(ctx, device, port)
 	})
 	r.asked += max(1, l.Requests) // one that has not returned has not said
+	if err == nil {
+		out.settings = settingsOf(&l)
+	}
 	if err == nil && l.SMLID != nil && isLID(*l.SMLID) {
 		out.manager = r.askManager(port, uint16(*l.SMLID))
 	}
 	if err != nil || l.FarPort == nil {
-		c.common.set(r.device, port, mad.Link{})
+		c.common.set(r.device, port, commonLink{})
 		return out
 	}
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
-	c.common.set(r.device, port, l.Common())
+	c.common.set(r.device, port, commonOf(l.Common(), c.nvlink.limit(r.device)))
 	if l.FarLID != nil && isLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort)}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
@@ -77,7 +81,7 @@ func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
 	return &snapshot.SubnetManager{GUID: m.GUID, State: m.State, Priority: m.Priority, Activity: m.Activity}
 }
 
-// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each.
+// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each, a lost one asked for again.
 const subnetPatience = time.Second
 
 // overSubnet asks over a port, and notes what fails, but that nobody is there.
@@ -101,19 +105,60 @@ func answeredEnd(l *host.IBLink) *farEnd {
 	}
 }
 
+// settingsOf lists what the ends have told.
+func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
+	for _, end := range []struct {
+		name string
+		host.IBEnd
+	}{{"own", l.Own}, {"neighbour", l.Far}} {
+		for _, s := range []struct {
+			name string
+			sets host.IBSets
+		}{{"supported", end.Supported}, {"enabled", end.Enabled}, {"active", end.Active}} {
+			if link := s.sets.Link(); link.Rate() > 0 {
+				out = append(out, snapshot.LinkSetting{End: end.name, Setting: s.name, Rate: link.Rate(), Lanes: link.Widths.Lanes()})
+			}
+		}
+	}
+	return out
+}
+
+// commonLink is what both ends of a link have enabled.
+type commonLink struct {
+	bits    float64 // per second; 0: it is not known
+	lanes   uint64
+	limited bool // by the card, which reaches bits with these lanes at the fastest speed, or with more at a slower one
+}
+
+// commonOf is l, or what a card reaches of it: one of HDR100 has four lanes and HDR enabled, and never runs at both. 0 is no limit.
+func commonOf(l mad.Link, limit float64) commonLink {
+	c := commonLink{bits: 8 * l.Rate(), lanes: uint64(l.Widths.Lanes())}
+	if limit == 0 || c.bits <= limit {
+		return c
+	}
+	for bit := range 8 {
+		one := mad.Link{Widths: l.Widths & (1 << bit), Speeds: l.Speeds}
+		if 8*one.Rate() >= limit {
+			c.lanes = min(c.lanes, uint64(one.Widths.Lanes()))
+		}
+	}
+	c.bits, c.limited = limit, true
+	return c
+}
+
 // commonLinks is what both ends of InfiniBand links have enabled. The collector of neighbours asks, that of devices judges by it.
 type commonLinks struct {
 	mu    sync.Mutex
-	links map[snapshot.PortID]mad.Link
+	links map[snapshot.PortID]commonLink
 }
 
-func newCommonLinks() *commonLinks { return &commonLinks{links: map[snapshot.PortID]mad.Link{}} }
+func newCommonLinks() *commonLinks { return &commonLinks{links: map[snapshot.PortID]commonLink{}} }
 
-func (c *commonLinks) set(device string, port int, l mad.Link) {
+func (c *commonLinks) set(device string, port int, l commonLink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := snapshot.PortID{Device: device, Number: port}
-	if l.Rate() == 0 {
+	if l.bits == 0 {
 		delete(c.links, id)
 		return
 	}
@@ -142,12 +187,13 @@ func (c *commonLinks) of(devices []snapshot.Device) {
 		for j := range devices[i].Ports {
 			p := &devices[i].Ports[j]
 			l, ok := c.links[snapshot.PortID{Device: devices[i].Name, Number: p.Number}]
-			if !ok {
-				p.CommonRate, p.CommonLanes = nil, nil
-				continue
+			p.CommonRate, p.CommonLanes = nil, nil
+			if ok {
+				p.CommonRate = &l.bits
 			}
-			bits, lanes := 8*l.Rate(), uint64(l.Widths.Lanes())
-			p.CommonRate, p.CommonLanes = &bits, &lanes
+			if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may have other lanes, and lacks none
+				p.CommonLanes = &l.lanes
+			}
 		}
 	}
 }

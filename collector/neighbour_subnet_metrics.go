@@ -20,6 +20,7 @@ func ofSubnet(name string, kind exposition.Type, source, help string, labels ...
 const (
 	sourceFar     = "PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11"
 	sourceManager = "SMInfo, IBA 14.2.5.13"
+	sourceEnds    = "PortInfo, IBA 14.2.5.6"
 )
 
 var (
@@ -27,6 +28,10 @@ var (
 		"Errors that the port at the far end of an InfiniBand link counts, with --collector.neighbour.subnet, each minute. symbol_errors, link_error_recoveries and receive_errors there are of what this port sends; transmit_discards are of what does not come here. Where the switch has no counters of 64 bits they stop at 65535, recoveries and link_downed at 255.", "error")
 	farWait = ofSubnet("rdma_port_neighbour_transmit_wait_ticks_total", counter, sourceFar,
 		"Ticks during which the port at the far end of an InfiniBand link had data for this port and no credit: this host takes slowly. The length of a tick is up to the switch.")
+	endRate = ofSubnet("rdma_port_link_end_rate_bytes_per_second", gauge, sourceEnds,
+		"Highest data rate that one end of an InfiniBand link supports, has enabled, or runs at, with --collector.neighbour.subnet, each minute. end: own, or neighbour for the far one. An end whose enabled rate is below its supported one, and below that of the other end, is set low. A card that does not reach its widest and fastest together (HDR100, NDR200) does not say so here. Absent where an end does not answer, active while the link is down.", "end", "setting")
+	endWidth = ofSubnet("rdma_port_link_end_width_lanes", gauge, sourceEnds,
+		"Most lanes that one end of an InfiniBand link supports, has enabled, or uses, as rdma_port_link_end_rate_bytes_per_second.", "end", "setting")
 	managerInfo = ofSubnet("rdma_port_subnet_manager_info", gauge, sourceManager,
 		"The master subnet manager of an InfiniBand port's subnet, always 1, with --collector.neighbour.subnet. port_guid: of the port that it runs on. Absent while none answers.", "port_guid")
 	managerState = ofSubnet("rdma_port_subnet_manager_state_id", gauge, sourceManager,
@@ -36,7 +41,7 @@ var (
 	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
 		"Activity count (ActCount) of the subnet manager that set an InfiniBand port up. opensm counts the datagrams that it sends, its answers too, so that asking for the count raises it.")
 
-	subnetDescs = []*Desc{farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
+	subnetDescs = []*Desc{endRate, endWidth, farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
 )
 
 // farCounters are the values of label error, by the names of sysfs.
@@ -52,8 +57,8 @@ var farCounters = []struct{ file, label string }{
 func (r *neighbourReading) subnets() (out []snapshot.PortSubnet) {
 	for i := range r.device.Ports {
 		number := r.device.Ports[i].Number
-		if a := r.ends[number]; a.counters != nil || a.manager != nil {
-			out = append(out, snapshot.PortSubnet{Device: r.device.Name, Port: number, Counters: a.counters, Manager: a.manager})
+		if a := r.ends[number]; a.counters != nil || a.manager != nil || a.settings != nil {
+			out = append(out, snapshot.PortSubnet{Device: r.device.Name, Port: number, Counters: a.counters, Manager: a.manager, Settings: a.settings})
 		}
 	}
 	return slices.Clip(out)
@@ -63,6 +68,10 @@ func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
 	for i := range subnets {
 		p := &subnets[i]
 		port := strconv.Itoa(p.Port)
+		for _, l := range p.Settings {
+			s.Emit(endRate, l.Rate, p.Device, port, l.End, l.Setting)
+			s.Emit(endWidth, float64(l.Lanes), p.Device, port, l.End, l.Setting)
+		}
 		for _, c := range farCounters {
 			if v, ok := statOf(p.Counters, c.file); ok {
 				s.Emit(farErrors, float64(v), p.Device, port, c.label)

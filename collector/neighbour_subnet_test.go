@@ -2,12 +2,18 @@ package collector
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
 )
 
 // infinibandPort is an RDMA device with one InfiniBand port, and what was answered over it.
@@ -22,12 +28,96 @@ const (
 	master   = "-- subnet/mlx5_0/1/manager/1 --\nstate: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:0001\n"
 )
 
+// enabled are the series of an end that has told nothing else, as older captures have it.
+func enabled(end, rate string) []string {
+	at := `{device="mlx5_0",end="` + end + `",port="1",setting="enabled"} `
+	return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + "4"}
+}
+
+// TestEnds: which of both ends is set low is told, and no active link while there is none.
+func TestEnds(t *testing.T) {
+	const own = "own_widths: 0x13\nown_speeds: 0x7f\nown_supported_widths: 0x13\nown_supported_speeds: 0x7f\n"
+	series := func(end, setting, rate, lanes string) []string {
+		at := `{device="mlx5_0",end="` + end + `",port="1",setting="` + setting + `"} `
+		return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + lanes}
+	}
+	ours := slices.Concat(series("own", "supported", "5e+10", "4"), series("own", "enabled", "5e+10", "4"))
+	for _, c := range []struct {
+		name, answers string
+		want          []string
+	}{
+		{"the link is down", own, ours},
+		{
+			"the switch is set to 2x and HDR",
+			own + "own_active_widths: 0x10\nown_active_speeds: 0x20\nfar_widths: 0x11\nfar_speeds: 0x3f\nfar_supported_widths: 0x13\nfar_supported_speeds: 0x7f\nfar_active_widths: 0x10\nfar_active_speeds: 0x20\n" +
+				"far_type: 2\nfar_port: 31\nfar_guid: b83f:d203:00a1:c0de\nfar_description: MF0;ib-leaf-1:MQM9700/U1\n",
+			slices.Concat(ours, series("own", "active", "1.25e+10", "2"), series("neighbour", "supported", "5e+10", "4"), series("neighbour", "enabled", "1.25e+10", "2"), series("neighbour", "active", "1.25e+10", "2"),
+				[]string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`}),
+		},
+	} {
+		got := farSorted(t, neighboursOf(Options{AskSubnet: true}), machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
+		slices.Sort(c.want)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// TestHalfRateCards: of a card that does not reach its lanes and its speed together no more is expected than its name says.
+func TestHalfRateCards(t *testing.T) {
+	const (
+		hdr100 = "ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port QSFP56"
+		hdr    = "ConnectX-6 VPI adapter card, HDR IB (200Gb/s) and 200GbE, single-port QSFP56"
+		ndr200 = "NVIDIA ConnectX-7 HHHL adapter Card, 200GbE / NDR200 IB, Dual-port QSFP112"
+		upTo4X = 0x13
+		twoX   = 0x10
+		toHDR  = 0x3f
+		toNDR  = 0x7f
+		toEDR  = 0x1f
+	)
+	card := func(name string) string {
+		data := base64.StdEncoding.EncodeToString(pci.VPD{Identifier: name}.Bytes())
+		return "-- sys/devices/pci0000:00/0000:18:00.0/class --\n0x020700\n-- sys/devices/pci0000:00/0000:18:00.0/vpd @base64 --\n" + data + "\n"
+	}
+	const unread = "-- sys/devices/pci0000:00/0000:18:00.0/class --\n0x020700\n-- sys/devices/pci0000:00/0000:18:00.0/vpd !EACCES --\n"
+	for _, c := range []struct {
+		name, card     string
+		own            int // speeds of the card
+		widths, speeds int // of the far end
+		active         float64
+		rate           float64 // Gb/s
+		lanes          uint64  // 0: not expected
+	}{
+		{"HDR100 runs at 2x HDR", card(hdr100), toHDR, upTo4X, toHDR, 100, 100, 0},
+		{"HDR100 on half its lanes", card(hdr100), toHDR, upTo4X, toHDR, 50, 100, 2},
+		{"HDR100 of a switch of EDR", card(hdr100), toHDR, upTo4X, toEDR, 50, 100, 4},
+		{"HDR100 and a switch of NDR", card(hdr100), toHDR, upTo4X, toNDR, 50, 100, 2},
+		{"HDR100 on a port that is split", card(hdr100), toHDR, twoX, toHDR, 50, 100, 2},
+		{"HDR at half", card(hdr), toHDR, upTo4X, toHDR, 100, 200, 4},
+		{"NDR200 runs at 2x NDR", card(ndr200), toNDR, upTo4X, toNDR, 200, 200, 0},
+		{"NDR200 at half", card(ndr200), toNDR, upTo4X, toNDR, 100, 200, 2},
+		{"NDR200 of a switch of HDR", card(ndr200), toNDR, upTo4X, toHDR, 100, 200, 4},
+		{"a name that cannot be read", unread, toHDR, upTo4X, toHDR, 100, 200, 4},
+		{"a name that is not there", "", toHDR, upTo4X, toHDR, 100, 200, 4},
+	} {
+		answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
+		o := Options{AskSubnet: true, common: newCommonLinks(), nvlink: newNVLink(unsaid)}
+		far(t, newNeighbours(o), machine(t, infinibandPort(answers)+c.card))
+		bits := c.active * 1e9
+		d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
+		o.common.of([]snapshot.Device{*d})
+		e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
+		if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
+			t.Errorf("%s: %+v, want %v Gb/s over %d lanes", c.name, e, c.rate, c.lanes)
+		}
+	}
+}
+
 // TestAskedOverTheSubnet: what the far end counts and who manages the subnet is told, each without the others.
 func TestAskedOverTheSubnet(t *testing.T) {
-	const (
-		neighbour = `rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`
-		at        = `{device="mlx5_0",port="1"} `
-	)
+	const at = `{device="mlx5_0",port="1"} `
+	ours := enabled("own", "5e+10")
+	neighbour := slices.Concat(ours, enabled("neighbour", "5e+10"), []string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`})
 	far := func(values ...string) (out []string) {
 		for i := 0; i < len(values); i += 2 {
 			out = append(out, `rdma_port_neighbour_errors_total{device="mlx5_0",error="`+values[i]+`",port="1"} `+values[i+1])
@@ -44,15 +134,15 @@ func TestAskedOverTheSubnet(t *testing.T) {
 		off         bool
 		want        []string
 	}{
-		{name: "all", files: infinibandPort(farLink, farAgent, master), want: slices.Concat([]string{neighbour}, counted, managed)},
+		{name: "all", files: infinibandPort(farLink, farAgent, master), want: slices.Concat(neighbour, counted, managed)},
 		{name: "not permitted by the operator", files: infinibandPort(farLink, farAgent, master), off: true},
-		{name: "a switch that does not have all", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 9\n"), want: append([]string{neighbour}, far("symbol_errors", "9")...)},
-		{name: "an agent that does not answer", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 !ETIMEDOUT --\n", master), want: slices.Concat([]string{neighbour}, managed, []string{"subnet io"})},
-		{name: "a subnet manager that does not answer", files: infinibandPort(farLink, farAgent, "-- subnet/mlx5_0/1/manager/1 !ETIMEDOUT --\n"), want: slices.Concat([]string{neighbour}, counted, []string{"subnet io"})},
-		{name: "no subnet manager", files: infinibandPort(strings.Replace(farLink, "sm_lid: 1", "sm_lid: 0", 1), farAgent, master), want: slices.Concat([]string{neighbour}, counted)},
-		{name: "a switch without a LID", files: infinibandPort(strings.Replace(farLink, "far_lid: 5", "far_lid: 65535", 1), farAgent, master), want: slices.Concat([]string{neighbour}, managed)},
+		{name: "a switch that does not have all", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 --\nsymbol_error: 9\n"), want: slices.Concat(neighbour, far("symbol_errors", "9"))},
+		{name: "an agent that does not answer", files: infinibandPort(farLink, "-- subnet/mlx5_0/1/agent/5-31 !ETIMEDOUT --\n", master), want: slices.Concat(neighbour, managed, []string{"subnet io"})},
+		{name: "a subnet manager that does not answer", files: infinibandPort(farLink, farAgent, "-- subnet/mlx5_0/1/manager/1 !ETIMEDOUT --\n"), want: slices.Concat(neighbour, counted, []string{"subnet io"})},
+		{name: "no subnet manager", files: infinibandPort(strings.Replace(farLink, "sm_lid: 1", "sm_lid: 0", 1), farAgent, master), want: slices.Concat(neighbour, counted)},
+		{name: "a switch without a LID", files: infinibandPort(strings.Replace(farLink, "far_lid: 5", "far_lid: 65535", 1), farAgent, master), want: slices.Concat(neighbour, managed)},
 		{name: "the far end does not answer", files: infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n", farAgent, master), want: []string{"subnet io"}},
-		{name: "a link that is down", files: infinibandPort("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\n", farAgent)},
+		{name: "a link that is down", files: infinibandPort("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 1\n", farAgent), want: ours},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := neighboursOf(Options{AskSubnet: !c.off})

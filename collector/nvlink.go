@@ -16,7 +16,7 @@ import (
 // nvlink knows the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of
 // their own, and answer most questions with an error and a line in the kernel log, so that their identity is all that is read.
 // Only their vital product data tells them, unless the operator has pinned a role. Reading it takes a tenth of a second and more, so
-// it is read once for each registration of a device.
+// it is read once for each registration of a device. It limits the rate of other cards as well.
 type nvlink struct {
 	said func(site.Subject) site.Settings
 
@@ -30,6 +30,7 @@ type vpdRead struct {
 	began time.Time
 	done  chan struct{} // closed when the following is there
 	found bool          // it manages NVLink switches
+	limit float64       // of its ports' rates; 0: none is said
 	pin   bool          // the operator has said so
 	err   error
 }
@@ -121,7 +122,7 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 		return err
 	}
 	data, _ := pci.ParseVPD(b) // some makers end it badly; what is there tells
-	d.found = data.ManagesNVLink()
+	d.found, d.limit = data.ManagesNVLink(), data.InfiniBandLimit()
 	return nil
 }
 
@@ -141,20 +142,34 @@ func (d *vpdRead) result(r *reader, first bool) bool {
 
 // known is what manages has found, without asking.
 func (v *nvlink) known(name string) bool {
+	d := v.told(name)
+	return d != nil && d.found
+}
+
+// limit is the rate in bits per second that the ports of a device do not exceed, by what manages has read; 0 where that says nothing.
+func (v *nvlink) limit(name string) float64 {
+	if d := v.told(name); d != nil {
+		return d.limit
+	}
+	return 0
+}
+
+// told is nil until the reading of a device has ended.
+func (v *nvlink) told(name string) *vpdRead {
 	if v == nil {
-		return false
+		return nil
 	}
 	v.mu.Lock()
 	d := v.devices[name]
 	v.mu.Unlock()
 	if d == nil {
-		return false
+		return nil
 	}
 	select {
 	case <-d.done:
-		return d.found
+		return d
 	default:
-		return false
+		return nil
 	}
 }
 

@@ -62,10 +62,13 @@ func TestAnonymiseNeighbours(t *testing.T) {
 // TestLinkAnswers: what the far end calls itself is foreign text, and comes back as it was.
 func TestLinkAnswers(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
+	sets := func(widths, speeds uint64) host.IBSets { return host.IBSets{Widths: n(widths), Speeds: n(speeds)} }
+	enabled := host.IBEnd{Enabled: sets(0x13, 0x7f)} // all that older captures have
 	for _, l := range []host.IBLink{
 		{},
-		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), SMLID: n(1)},
-		{OwnWidths: n(0x13), OwnSpeeds: n(0x7f), FarWidths: n(2), FarSpeeds: n(0), FarType: n(2), FarPort: n(31), FarLID: n(5), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "MF0;ib-leaf-1:MQM9700/U1"},
+		{Own: enabled, SMLID: n(1)},
+		{Own: enabled, Far: host.IBEnd{Enabled: sets(2, 0)}, FarType: n(2), FarPort: n(31)},
+		{Own: host.IBEnd{Supported: sets(1, 2), Enabled: sets(3, 4), Active: sets(5, 6)}, Far: host.IBEnd{Supported: sets(7, 8), Enabled: sets(9, 10), Active: sets(11, 12)}, FarType: n(2), FarPort: n(31), FarLID: n(5), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "MF0;ib-leaf-1:MQM9700/U1"},
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de", FarDescription: "a: b%\n-- c --\x00\xff"},
 		{FarPort: n(1), FarGUID: "b83f:d203:00a1:c0de"},
 	} {

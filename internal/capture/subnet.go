@@ -22,11 +22,19 @@ func isSubnet(name string) bool {
 
 func linkFields(l *host.IBLink) []field {
 	return []field{
-		{"own_widths", &l.OwnWidths, true},
-		{"own_speeds", &l.OwnSpeeds, true},
+		{"own_widths", &l.Own.Enabled.Widths, true},
+		{"own_speeds", &l.Own.Enabled.Speeds, true},
+		{"own_supported_widths", &l.Own.Supported.Widths, true},
+		{"own_supported_speeds", &l.Own.Supported.Speeds, true},
+		{"own_active_widths", &l.Own.Active.Widths, true},
+		{"own_active_speeds", &l.Own.Active.Speeds, true},
 		{"sm_lid", &l.SMLID, false},
-		{"far_widths", &l.FarWidths, true},
-		{"far_speeds", &l.FarSpeeds, true},
+		{"far_widths", &l.Far.Enabled.Widths, true},
+		{"far_speeds", &l.Far.Enabled.Speeds, true},
+		{"far_supported_widths", &l.Far.Supported.Widths, true},
+		{"far_supported_speeds", &l.Far.Supported.Speeds, true},
+		{"far_active_widths", &l.Far.Active.Widths, true},
+		{"far_active_speeds", &l.Far.Active.Speeds, true},
 		{"far_type", &l.FarType, false},
 		{"far_port", &l.FarPort, false},
 		{"far_lid", &l.FarLID, false},

@@ -23,18 +23,33 @@ type Subnet interface {
 	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
 }
 
-// IBLink is what the ends of a link say; nil or empty where there is no far end. Widths and speeds are sets as mad.Widths and mad.Speeds
-// have them.
+// IBLink is what the ends of a link say; nil or empty where there is no far end.
 type IBLink struct {
-	OwnWidths, OwnSpeeds *uint64 // enabled: PortInfo of the own port
-	SMLID                *uint64 // of the master subnet manager, PortInfo of the own port
-	FarWidths, FarSpeeds *uint64 // enabled: PortInfo of the far one
-	FarType              *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
-	FarPort              *uint64 // NodeInfo.LocalPortNum
-	FarLID               *uint64 // PortInfo.LID, of a switch that of its port 0
-	FarGUID              string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
-	FarDescription       string  // NodeDescription
-	Requests             int     // datagrams that were sent for this, answered or not
+	Own, Far       IBEnd
+	SMLID          *uint64 // of the master subnet manager, PortInfo of the own port
+	FarType        *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
+	FarPort        *uint64 // NodeInfo.LocalPortNum
+	FarLID         *uint64 // PortInfo.LID, of a switch that of its port 0
+	FarGUID        string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
+	FarDescription string  // NodeDescription
+	Requests       int     // datagrams that were sent for this, answered or not
+}
+
+// IBEnd is what the PortInfo of one end says of its link.
+type IBEnd struct {
+	Supported, Enabled IBSets
+	Active             IBSets // nil of a link that is down
+}
+
+// IBSets are sets as mad.Widths and mad.Speeds have them; nil where they were not told.
+type IBSets struct{ Widths, Speeds *uint64 }
+
+// Link is none where one of them was not told.
+func (s IBSets) Link() mad.Link {
+	if s.Widths == nil || s.Speeds == nil {
+		return mad.Link{}
+	}
+	return mad.Link{Widths: mad.Widths(*s.Widths), Speeds: mad.Speeds(*s.Speeds)}
 }
 
 // managed is how a switch of NVIDIA that has a management system describes itself: MF0;NAME:MODEL/UNIT.
@@ -52,16 +67,13 @@ func (l *IBLink) System() string {
 }
 
 // Common is what both ends have enabled.
-func (l *IBLink) Common() mad.Link {
-	if l.OwnWidths == nil || l.OwnSpeeds == nil || l.FarWidths == nil || l.FarSpeeds == nil {
-		return mad.Link{}
-	}
-	own := mad.Link{Widths: mad.Widths(*l.OwnWidths), Speeds: mad.Speeds(*l.OwnSpeeds)}
-	return own.And(mad.Link{Widths: mad.Widths(*l.FarWidths), Speeds: mad.Speeds(*l.FarSpeeds)})
-}
+func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabled.Link()) }
 
 // subnetTimeout is for one answer: a switch gives it in microseconds, one whose processor is busy in milliseconds.
 const subnetTimeout = 200 * time.Millisecond
+
+// subnetRetries are for datagrams that get lost: nobody repeats those of management. What somebody has not answered twice it does not answer.
+const subnetRetries = 1
 
 // subnetAsker asks through the ports that open opens.
 type subnetAsker struct {
@@ -81,7 +93,7 @@ func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink,
 	if err != nil {
 		return IBLink{}, err
 	}
-	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout})
+	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout, Retries: subnetRetries})
 	l, err := askLink(ctx, c, port)
 	if err = errors.Join(err, c.Close()); err != nil {
 		return IBLink{Requests: l.Requests}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}
@@ -96,7 +108,7 @@ func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error)
 	if err != nil {
 		return l, err
 	}
-	l.OwnWidths, l.OwnSpeeds = sets(own.Enabled)
+	l.Own = endOf(&own)
 	manager := uint64(own.SMLID)
 	l.SMLID = &manager
 	far, ok := mad.Local().Hop(uint8(port))
@@ -121,14 +133,22 @@ func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error)
 		}
 		info.LID = whole.LID
 	}
-	l.FarWidths, l.FarSpeeds = sets(info.Enabled)
+	l.Far = endOf(&info)
 	kind, number, lid := uint64(node.Type), uint64(node.LocalPort), uint64(info.LID)
 	l.FarType, l.FarPort, l.FarLID = &kind, &number, &lid
 	l.FarGUID = guidText(node.GUID)
 	return l, nil
 }
 
-func sets(l mad.Link) (widths, speeds *uint64) {
-	w, s := uint64(l.Widths), uint64(l.Speeds)
-	return &w, &s
+func endOf(p *mad.PortInfo) IBEnd {
+	e := IBEnd{Supported: setsOf(p.Supported), Enabled: setsOf(p.Enabled)}
+	if p.Up() {
+		e.Active = setsOf(p.Active)
+	}
+	return e
+}
+
+func setsOf(l mad.Link) IBSets {
+	widths, speeds := uint64(l.Widths), uint64(l.Speeds)
+	return IBSets{&widths, &speeds}
 }

@@ -23,7 +23,7 @@ type Agent struct {
 	info *mad.PerformanceInfo // what it has; nil until it is asked
 }
 
-// Requests is how many datagrams a question is, at most.
+// Requests is how many datagrams a question is, at most, where none gets lost.
 func (a *Agent) Requests() int {
 	switch {
 	case a.info == nil:
@@ -125,7 +125,7 @@ func (s subnetAsker) ask(device string, port int, class uint8, what string, ques
 	if err != nil {
 		return err
 	}
-	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout})
+	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
 	err = question(c)
 	if err = errors.Join(err, c.Close()); err != nil {
 		return &Error{"ask", fmt.Sprintf("%s from %s/%d", what, device, port), err}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"rdma_exporter/internal/mad"
@@ -50,7 +51,9 @@ func (w *wire) Send(d *mad.Datagram, _ time.Duration) error {
 			break
 		}
 		data[32], data[33] = 4, w.physical<<4
-		data[29], data[35], data[63] = 0x13, 7, 0x8 // 1x, 2x, 4x; SDR to QDR; NDR
+		data[29], data[35], data[63] = 0x13, 7, 0x8             // 1x, 2x, 4x; SDR to QDR; NDR
+		data[30], data[32], data[62] = 0x13, 7<<4|4, 0x8<<4|0xf // supported: the same, and FDR to HDR
+		data[31] = 0x10                                         // 2x, of NDR
 		if hops > 0 {
 			data[29], data[63] = 0x11, 0xc // 1x, 2x; HDR and NDR
 		}
@@ -84,6 +87,53 @@ func askWire(t *testing.T, w *wire) (IBLink, error) {
 	return l, err
 }
 
+// lossy loses one datagram.
+type lossy struct {
+	mad.Transport
+	loses int // which, from 0
+}
+
+func (l *lossy) Send(d *mad.Datagram, timeout time.Duration) error {
+	l.loses--
+	if l.loses == -1 {
+		return nil
+	}
+	return l.Transport.Send(d, timeout)
+}
+
+// TestLostDatagrams: whichever datagram is lost, the question is answered, by one datagram more.
+func TestLostDatagrams(t *testing.T) {
+	for loses := range 5 {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			w := &wire{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
+			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{w, loses}, nil })
+			if l, err := s.Ends(t.Context(), "mlx5_0", 1); err != nil || l.FarLID == nil || l.Requests != 6 {
+				t.Errorf("link, %d lost: %+v, %v", loses, l, err)
+			}
+			if took := time.Since(start); took > subnetTimeout {
+				t.Errorf("%d lost: %s", loses, took)
+			}
+		})
+	}
+	for loses := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			a := &agent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
+			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, loses}, nil })
+			if c, err := s.Counters(t.Context(), "mlx5_0", 1, &Agent{LID: 17, Port: 1}); err != nil || c.Stats == nil {
+				t.Errorf("counters, %d lost: %+v, %v", loses, c, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		a := &agent{answers: make(chan *mad.Datagram, 4)}
+		s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, 0}, nil })
+		if m, err := s.Manager(t.Context(), "mlx5_0", 1, 1); err != nil || m.State == nil {
+			t.Errorf("manager: %+v, %v", m, err)
+		}
+	})
+}
+
 // TestAskLink: five questions at most, none of them beyond a link that is down.
 func TestAskLink(t *testing.T) {
 	up := &wire{physical: mad.PhysicalLinkUp}
@@ -94,11 +144,28 @@ func TestAskLink(t *testing.T) {
 	if c := l.Common(); c.Widths.Lanes() != 2 || c.Speeds.Name() != "NDR" {
 		t.Errorf("%d lanes of %s", c.Widths.Lanes(), c.Speeds.Name())
 	}
+	for _, x := range []struct {
+		what  string
+		sets  IBSets
+		lanes int
+		speed string
+	}{
+		{"own supported", l.Own.Supported, 4, "NDR"},
+		{"own enabled", l.Own.Enabled, 4, "NDR"},
+		{"own active", l.Own.Active, 2, "NDR"},
+		{"far supported", l.Far.Supported, 4, "NDR"},
+		{"far enabled", l.Far.Enabled, 2, "NDR"},
+		{"far active", l.Far.Active, 2, "NDR"},
+	} {
+		if got := x.sets.Link(); got.Widths.Lanes() != x.lanes || got.Speeds.Name() != x.speed {
+			t.Errorf("%s: %d lanes of %s", x.what, got.Widths.Lanes(), got.Speeds.Name())
+		}
+	}
 	if want := []uint16{0x0015, 0x0111, 0x0110, 0x0115, 0x0115}; !slices.Equal(up.asked, want) || l.Requests != len(want) {
 		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
 	down := &wire{physical: 2}
-	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.OwnSpeeds == nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
+	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
 	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {

@@ -123,3 +123,34 @@ func (v VPD) ManagesNVLink() bool {
 	}
 	return false
 }
+
+// infiniBandRates are the generations of InfiniBand by which products are named, in Gb/s of a port. Half says that the name is of cards that
+// reach it with half the lanes of their fastest speed, of which they have four.
+var infiniBandRates = map[string]struct {
+	rate float64
+	half bool
+}{
+	"HDR100": {100, true},
+	"HDR":    {200, false},
+	"HDR200": {200, false},
+	"NDR200": {200, true},
+	"NDR":    {400, false},
+	"NDR400": {400, false},
+	"XDR":    {800, false},
+}
+
+// InfiniBandLimit is the rate in bits per second that a port of the card does not exceed, though widths and speeds that it supports would
+// give twice as much: the product's name says HDR100 or NDR200, and nothing faster. Where the name says nothing of the kind it is 0.
+func (v VPD) InfiniBandLimit() float64 {
+	var most float64
+	var half bool
+	for _, word := range strings.FieldsFunc(strings.ToUpper(v.Identifier), func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
+		if x := infiniBandRates[word]; x.rate > most || x.rate == most && x.half {
+			most, half = x.rate, x.half
+		}
+	}
+	if !half {
+		return 0
+	}
+	return most * 1e9
+}

@@ -59,6 +59,34 @@ func TestPublicVPD(t *testing.T) {
 	}
 }
 
+// TestInfiniBandLimit: only a name that says so limits a card.
+func TestInfiniBandLimit(t *testing.T) {
+	for name, want := range map[string]float64{
+		"ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port QSFP56":                     100,
+		"ConnectX-6 VPI adapter card, H100Gb/s (HDR100, EDR IB and 100GbE), single-port QSFP56, PCIe3.0/4.0 x16": 100,
+		"HPE InfiniBand HDR100/Ethernet 100Gb 2-port QSFP56 MCX653106A-ECAT Adapter":                             100,
+		"BlueField-2 P-Series DPU 100GbE/EDR/HDR100 VPI Dual-Port QSFP56":                                        100,
+		"NVIDIA ConnectX-7 HHHL adapter Card, 200GbE / NDR200 IB, Dual-port QSFP112":                             200,
+		"card, HDR/NDR200": 200,
+		"card, ndr200/hdr": 200,
+		"ConnectX-6 VPI adapter card, HDR IB (200Gb/s) and 200GbE, single-port QSFP56":                        0,
+		"HPE InfiniBand HDR/Ethernet 200Gb 1-port QSFP56 MCX653105A-HDAT Adapter":                             0,
+		"NVIDIA ConnectX-7 HHHL Adapter card, 400GbE / NDR IB (default mode), Single-port OSFP, PCIe 5.0 x16": 0,
+		"ConnectX-7 adapter card, 400Gb/s NDR IB":                                                             0,
+		"card, HDR/HDR100/EDR":                                     0,
+		"card, NDR200, NDR":                                        0,
+		"SuperNIC XDR/NDR/HDR/HDR100/EDR/SDR":                      0,
+		"ConnectX-5 VPI adapter card, EDR IB (100Gb/s) and 100GbE": 0,
+		"NVIDIA ConnectX-7 HGX baseboard":                          0,
+		"MCX-HDR1000":                                              0,
+		"":                                                         0,
+	} {
+		if got := (VPD{Identifier: name, Fields: map[string]string{"V2": "HDR100"}}).InfiniBandLimit(); got != want*1e9 {
+			t.Errorf("%q: %v, want %v Gb/s", name, got, want)
+		}
+	}
+}
+
 func FuzzParseVPD(f *testing.F) {
 	f.Add([]byte(resource(0x82, "name") + resource(0x90, field("PN", "x")+field("V3", "SW_MNG")) + "\x78"))
 	f.Add([]byte("\x82\xff\xff"))

@@ -12,6 +12,15 @@ type PortSubnet struct {
 	Port     int
 	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil where nobody tells
 	Manager  *SubnetManager // the master of the subnet; nil where none answers
+	Settings []LinkSetting  // of both ends; nil where nobody tells
+}
+
+// LinkSetting is what one end of a link can, may or does.
+type LinkSetting struct {
+	End     string  // own or neighbour
+	Setting string  // supported, enabled or active
+	Rate    float64 // bytes per second: the highest
+	Lanes   int     // the most
 }
 
 // SubnetManager is what SMInfo tells (IBA 14.2.5.13).

@@ -144,8 +144,8 @@ type Port struct {
 	PKeys        *uint64              // number of P_Keys in the table
 	PKeyTable    []uint16             // the P_Keys; nil where one cannot be read
 	PKeysMissing *uint64              // pinned P_Keys that are not in the table; nil where none is pinned
-	CommonRate   *float64             // bits per second: of the fastest that both ends of an InfiniBand link have enabled; nil where it was not asked
-	CommonLanes  *uint64              // of the widest that both have
+	CommonRate   *float64             // bits per second: of the fastest that both ends of an InfiniBand link have enabled and the card reaches; nil where it was not asked
+	CommonLanes  *uint64              // of the widest that both have; nil also where the card reaches its rate with fewer
 	Netdev       []Netdev             // the port's netdev, or the members of its bond
 	Wire         string               // of an InfiniBand port without netdev; empty where it cannot be told
 	Expected
