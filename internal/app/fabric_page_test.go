@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,12 @@ func TestServeFabric(t *testing.T) {
 		if strings.Contains(h.Get("Content-Type"), "html") && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
 			t.Errorf("%s: %v", c.path, h)
 		}
+	}
+	servesNoFiles(t, s, "/ib")
+	st, err := os.Stat(filepath.Join(dir, fabricState, controlSocket))
+	must(t, err)
+	if st.Mode() != os.ModeSocket|controlMode { // for whoever may write the directory
+		t.Errorf("%s: %s", st.Name(), st.Mode())
 	}
 	for _, path := range []string{"/ib/", "/ib/links", "/ib/switches/x", "/ib/api/v1/fabric"} {
 		if status, _, _ := s.ask(t, once(), http.MethodPost, path, nil); status != http.StatusMethodNotAllowed {

@@ -67,23 +67,29 @@ func TestSurface(t *testing.T) {
 			}
 		}
 	}
+	servesNoFiles(t, s, "")
+	for _, query := range []string{"/metrics?collect[]=%3Cscript%3Ealert(1)%3C/script%3E", "/api/v1/rules?type=%3Cscript%3E", "/metrics?collect[]=%0d%0aX-Evil:%201"} {
+		status, _, h := s.ask(t, once(), "GET", query, nil)
+		if kind := h.Get("Content-Type"); status != http.StatusBadRequest || strings.Contains(kind, "html") || h.Get("X-Evil") != "" {
+			t.Errorf("%s: %d, %v", query, status, h)
+		}
+	}
+}
+
+// servesNoFiles: no path leads to a file of the host or of the program, nor to another site.
+func servesNoFiles(t *testing.T, s *server, prefix string) {
+	t.Helper()
 	for _, path := range []string{
 		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go", "/static/%00", "/static/page.html",
 		"/docs/runbooks/..%2f..%2frules%2frules.go", "/docs/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd", "/metrics/", "/-/", "/debug/pprof/cmdline",
 		"/static/..\\..\\etc\\passwd", "/%2e%2e/%2e%2e/etc/passwd",
 	} {
-		status, body, h := s.ask(t, once(), "GET", path, nil)
+		status, body, h := s.ask(t, once(), "GET", prefix+path, nil)
 		if status == http.StatusOK || strings.Contains(body, "root:") || strings.Contains(body, "package ") {
 			t.Errorf("%s: %d, %.100q", path, status, body)
 		}
 		if to := h.Get("Location"); strings.HasPrefix(to, "//") || strings.Contains(to, ":") {
 			t.Errorf("%s leads to %s", path, to)
-		}
-	}
-	for _, query := range []string{"/metrics?collect[]=%3Cscript%3Ealert(1)%3C/script%3E", "/api/v1/rules?type=%3Cscript%3E", "/metrics?collect[]=%0d%0aX-Evil:%201"} {
-		status, _, h := s.ask(t, once(), "GET", query, nil)
-		if kind := h.Get("Content-Type"); status != http.StatusBadRequest || strings.Contains(kind, "html") || h.Get("X-Evil") != "" {
-			t.Errorf("%s: %d, %v", query, status, h)
 		}
 	}
 }
@@ -258,41 +264,45 @@ func TestNothingWithoutPassword(t *testing.T) {
 	must(t, err)
 	config := filepath.Join(dir, "web.yml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\nbasic_auth_users:\n  prom: %s\n", hash), 0o600))
-	s := serve(t, "--replay="+fixture("no-rdma"), "--web.config.file="+config, "--web.pprof")
-	plain := s.url
-	s.url = strings.Replace(s.url, "http:", "https:", 1)
-	client := once()
-	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
-	for _, path := range []string{"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/-/gpu/release?for=1h", "/api/v1/alerts", "/api/v1/node", "/debug/pprof/", "/static/page.css", "/nope"} {
-		for _, method := range []string{"GET", "POST"} {
-			for _, header := range [][]string{nil, {"Authorization", "Basic cHJvbTo="}, {"Authorization", "Basic cHJvbTp3cm9uZw=="}, {"Authorization", "Basic !"}, {"Authorization", "Bearer x"}} {
-				status, body, _ := s.ask(t, client, method, path, nil, header...)
-				if status != http.StatusUnauthorized || strings.Contains(body, "rdma_") {
-					t.Errorf("%s %s %v: %d", method, path, header, status)
+	for name, args := range map[string][]string{"serve": {"--replay=" + fixture("no-rdma")}, "fabric": {"fabric", "--path.rootfs=" + t.TempDir(), "--state.dir=" + t.TempDir()}} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, append(args, "--web.config.file="+config, "--web.pprof")...)
+			plain := s.url
+			s.url = strings.Replace(s.url, "http:", "https:", 1)
+			client := once()
+			client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool}
+			for _, path := range []string{"/", "/metrics", "/-/healthy", "/-/ready", "/-/reload", "/-/gpu/release?for=1h", "/api/v1/alerts", "/api/v1/node", "/debug/pprof/", "/static/page.css", "/nope"} {
+				for _, method := range []string{"GET", "POST"} {
+					for _, header := range [][]string{nil, {"Authorization", "Basic cHJvbTo="}, {"Authorization", "Basic cHJvbTp3cm9uZw=="}, {"Authorization", "Basic !"}, {"Authorization", "Bearer x"}} {
+						status, body, _ := s.ask(t, client, method, path, nil, header...)
+						if status != http.StatusUnauthorized || strings.Contains(body, "rdma_") {
+							t.Errorf("%s %s %v: %d", method, path, header, status)
+						}
+					}
 				}
 			}
-		}
-	}
-	if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
-		t.Errorf("with the password: %d", status)
-	}
-	if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "wants a password") {
-		t.Errorf("healthy: exit %d, %s%s", code, out, errs)
-	}
-	s.url = plain
-	if status, body, _ := s.ask(t, once(), "GET", "/metrics", nil); status != http.StatusBadRequest || strings.Contains(body, "rdma_") {
-		t.Errorf("without TLS: %d", status)
-	}
-	for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-		c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
-		if (err == nil) != ok {
-			t.Errorf("%s: %v", tls.VersionName(version), err)
-		}
-		if err == nil {
-			if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
-				t.Errorf("%s: a weak cipher", tls.VersionName(version))
+			if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
+				t.Errorf("with the password: %d", status)
 			}
-			must(t, c.Close())
-		}
+			if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "wants a password") {
+				t.Errorf("healthy: exit %d, %s%s", code, out, errs)
+			}
+			s.url = plain
+			if status, body, _ := s.ask(t, once(), "GET", "/metrics", nil); status != http.StatusBadRequest || strings.Contains(body, "rdma_") {
+				t.Errorf("without TLS: %d", status)
+			}
+			for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
+				c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
+				if (err == nil) != ok {
+					t.Errorf("%s: %v", tls.VersionName(version), err)
+				}
+				if err == nil {
+					if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
+						t.Errorf("%s: a weak cipher", tls.VersionName(version))
+					}
+					must(t, c.Close())
+				}
+			}
+		})
 	}
 }
