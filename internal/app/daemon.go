@@ -11,6 +11,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -91,7 +92,11 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	if d.memory != nil && d.memory.reopen() {
 		d.engine.MoveTo(d.memory.samples(), d.memory.known)
 	}
-	p, err := judgeRound(ctx, d.rounds, d.engine, young)
+	var p *rounds.Picture
+	err := host.Guard(func() (err error) { // what goes wrong in judging costs no scrape
+		p, err = judgeRound(ctx, d.rounds, d.engine, young)
+		return err
+	})
 	d.seen.note(p, d.engine.Judgement(), d.engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -34,5 +35,22 @@ func TestReplayThatFails(t *testing.T) {
 	d.rounds = play(func(time.Time) error { return full })
 	if err := m.playRounds(func() error { return d.round(t.Context(), 0) }); !errors.Is(err, full) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestFaultOfARound: a fault of the program in a round is logged, and does not end it.
+func TestFaultOfARound(t *testing.T) {
+	e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: "gpu-1:9", Rules: fstest.MapFS{}})
+	must(t, err)
+	var log lockedBuffer
+	d := &daemon{config: &alertingConfig{}, engine: e, log: slog.New(slog.NewTextHandler(&log, nil))} // without rounds
+	defer d.close()
+	for range 2 {
+		if err := d.round(t.Context(), 0); !errors.Is(err, host.ErrPanic) {
+			t.Error(err)
+		}
+	}
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "please report it: panic") {
+		t.Errorf("log:\n%s", l)
 	}
 }
