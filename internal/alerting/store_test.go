@@ -127,6 +127,42 @@ func TestBrokenStore(t *testing.T) {
 	}
 }
 
+// TestMoveTo: who has judged for some rounds beside another goes on with what the alerts of that one had waited, when it has ended.
+func TestMoveTo(t *testing.T) {
+	down := gauge("state", 1, "device", "mlx5_0")
+	for name, lost := range map[string]bool{"samples are there": false, "samples are lost": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			first, _ := lasting(t, dir)
+			for now := time.Duration(0); now <= time.Minute; now += 15 * time.Second {
+				step(t, first, at(now), down)
+			}
+			known := first.Active()
+			closeEngine(t, first)
+			if lost {
+				remove(t, dir)
+			}
+			second, _ := lasting(t, "")
+			defer closeEngine(t, second)
+			for now := 40 * time.Second; now <= 70*time.Second; now += 15 * time.Second {
+				step(t, second, at(now), down)
+			}
+			second.MoveTo(dir, known)
+			for now := 85 * time.Second; now <= 150*time.Second; now += 15 * time.Second {
+				step(t, second, at(now), down)
+				want := alerting.StatePending
+				if now >= 2*time.Minute+25*time.Second {
+					want = alerting.StateFiring
+				}
+				began := second.Active()[0].ActiveAt.Sub(t0()) // nobody looked for 25 s
+				if began != 25*time.Second || second.Alerts()[0].State != want {
+					t.Errorf("after %s: began after %s, %s; want %s", now, began, second.Alerts()[0].State, want)
+				}
+			}
+		})
+	}
+}
+
 func remove(t *testing.T, name string) {
 	t.Helper()
 	if err := os.RemoveAll(name); err != nil {
