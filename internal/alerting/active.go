@@ -78,6 +78,18 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 	for _, m := range e.meta {
 		m.rule.SetRestored(false)
 	}
+	for i, g := range e.groups {
+		e.groups[i] = e.unseen(g)
+	}
+	e.gone = nil
+}
+
+// unseen is a group with the same rules that knows no series: one that does would mark those stale that wait for what is restored.
+func (e *Engine) unseen(g *rules.Group) *rules.Group {
+	offset := g.QueryOffset()
+	return rules.NewGroup(rules.GroupOptions{
+		Name: g.Name(), File: g.File(), Interval: g.Interval(), Limit: g.Limit(), QueryOffset: &offset, Rules: g.Rules(), Opts: e.ruleOpts,
+	})
 }
 
 // skip leaves time in which nothing was seen out of what alerts have waited: a clock was set forward, or the machine was suspended.

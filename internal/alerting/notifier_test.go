@@ -302,7 +302,7 @@ func TestReloadDoesNotWait(t *testing.T) {
 		t.Error(user)
 	}
 	<-applied
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > 4*time.Second {
 		t.Errorf("took %s", took)
 	}
 	n.Close()
@@ -359,7 +359,7 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 	start := time.Now()
 	n.Close()
-	if took := time.Since(start); took < 4*time.Second || took > 7*time.Second {
+	if took := time.Since(start); took < 4*time.Second || took > 20*time.Second {
 		t.Errorf("took %s", took)
 	}
 }

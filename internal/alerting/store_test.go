@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -122,6 +123,42 @@ func TestBrokenStore(t *testing.T) {
 			}
 			if n := strings.Count(log.String(), "begins anew"); n > 1 || (n == 1) != (c.aside || c.memory) {
 				t.Errorf("log:\n%s", log)
+			}
+		})
+	}
+}
+
+// TestMoveTo: who has judged for some rounds beside another goes on with what the alerts of that one had waited, when it has ended.
+func TestMoveTo(t *testing.T) {
+	down := gauge("state", 1, "device", "mlx5_0")
+	for name, lost := range map[string]bool{"samples are there": false, "samples are lost": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "store")
+			first, _ := lasting(t, dir)
+			for now := time.Duration(0); now <= time.Minute; now += 15 * time.Second {
+				step(t, first, at(now), down)
+			}
+			known := first.Active()
+			closeEngine(t, first)
+			if lost {
+				remove(t, dir)
+			}
+			second, _ := lasting(t, "")
+			defer closeEngine(t, second)
+			for now := 40 * time.Second; now <= 70*time.Second; now += 15 * time.Second {
+				step(t, second, at(now), down)
+			}
+			second.MoveTo(dir, known)
+			for now := 85 * time.Second; now <= 150*time.Second; now += 15 * time.Second {
+				step(t, second, at(now), down)
+				want := alerting.StatePending
+				if now >= 2*time.Minute+25*time.Second {
+					want = alerting.StateFiring
+				}
+				began := second.Active()[0].ActiveAt.Sub(t0()) // nobody looked for 25 s
+				if began != 25*time.Second || second.Alerts()[0].State != want {
+					t.Errorf("after %s: began after %s, %s; want %s", now, began, second.Alerts()[0].State, want)
+				}
 			}
 		})
 	}
@@ -247,10 +284,11 @@ func TestScratchOfTheKilled(t *testing.T) {
 		{"alerting-all", folder(0o707, trapped), true},
 		{"alerting-link", func(dir string) error { return os.Symlink(elsewhere, dir) }, true},
 		{"alerting-other", folder(0o700, func(dir string) error {
-			if os.Geteuid() != 0 { // only root can give it away; another user's is the same with a mode that is open
+			err := os.Chown(dir, 65534, 65534)
+			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) { // it cannot be given away; another user's is the same with a mode that is open
 				return os.Chmod(dir, 0o777)
 			}
-			return errors.Join(trapped(dir), os.Chown(dir, 65534, 65534))
+			return errors.Join(err, trapped(dir))
 		}), true},
 	}
 	name := func(kind string) string { return filepath.Join(scratch, "rdma_exporter-"+kind) }

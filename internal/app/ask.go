@@ -19,9 +19,10 @@ import (
 	"rdma_exporter/internal/host"
 )
 
+// daemonPatience is how long the running exporter has to answer: it has its findings at hand.
+var daemonPatience = time.Second
+
 const (
-	// daemonPatience is how long the running exporter has to answer: it has its findings at hand.
-	daemonPatience = time.Second
 	// maxFindings bounds an answer: a finding is 3 kB with all its text.
 	maxFindings = 8 << 20
 	// oldRounds is after how many intervals a round of the daemon is too old; never before oldLeast.

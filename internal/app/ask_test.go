@@ -22,6 +22,13 @@ func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs 
 	return r, errs
 }
 
+// patience gives a running exporter so long to answer.
+func patience(t *testing.T, d time.Duration) {
+	before := daemonPatience
+	daemonPatience = d
+	t.Cleanup(func() { daemonPatience = before })
+}
+
 // findings waits for the first round of a server.
 func (s *server) findings(t *testing.T) []byte {
 	t.Helper()
@@ -36,11 +43,13 @@ func (s *server) findings(t *testing.T) []byte {
 		default:
 			t.Fatalf("%d %s", status, body)
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
 // TestCheckAsksTheDaemon: what the running exporter found, through its own handler, in the form in which check prints it.
 func TestCheckAsksTheDaemon(t *testing.T) {
+	patience(t, time.Minute)
 	s := serve(t, "--path.rootfs="+tree(t, "no-sm"), "--alerting.interval=5s")
 	var told check.Report
 	must(t, json.Unmarshal(s.findings(t), &told))
@@ -78,6 +87,7 @@ func TestCheckWithoutEngine(t *testing.T) {
 
 // TestCheckAsksAReplay: what is replayed is not this host.
 func TestCheckAsksAReplay(t *testing.T) {
+	patience(t, time.Minute)
 	s := serve(t, "--replay="+fixture("port-down"))
 	s.findings(t)
 	r, errs := checked(t, s.url)
@@ -88,27 +98,25 @@ func TestCheckAsksAReplay(t *testing.T) {
 
 // TestCheckWithBadDaemon: whatever answers there, check says so and looks for itself, soon.
 func TestCheckWithBadDaemon(t *testing.T) {
-	now := time.Now()
-	whole := check.Report{Version: check.Version, Exporter: "unreleased " + strings.SplitN(build(), " ", 2)[1], Host: "other:10879", Time: now, IntervalSeconds: 15}
-	answer := func(r check.Report) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(r) }
-	}
 	with := func(change func(*check.Report)) http.HandlerFunc {
-		r := whole
-		change(&r)
-		return answer(r)
+		return func(w http.ResponseWriter, _ *http.Request) {
+			r := check.Report{Version: check.Version, Exporter: "unreleased " + strings.SplitN(build(), " ", 2)[1], Host: "other:10879", Time: time.Now(), IntervalSeconds: 15}
+			change(&r)
+			_ = json.NewEncoder(w).Encode(r)
+		}
 	}
-	for name, tc := range map[string]struct {
+	const late = "deadline exceeded"
+	cases := map[string]struct {
 		handler http.HandlerFunc
 		want    string // in the warning; empty: the answer is taken
 	}{
-		"good":  {answer(whole), ""},
-		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "deadline exceeded"},
+		"good":  {with(func(*check.Report) {}), ""},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, late},
 		"hangs half way": {func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, "{")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, "deadline exceeded"},
+		}, late},
 		"garbage":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, "not a report"},
 		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"version":"two"}`) }, "not a report"},
 		"nothing":      {func(http.ResponseWriter, *http.Request) {}, "not a report"},
@@ -120,15 +128,26 @@ func TestCheckWithBadDaemon(t *testing.T) {
 		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "another version"},
 		"another schema":  {with(func(r *check.Report) { r.Version++ }), "another version"},
 		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
-		"old":             {with(func(r *check.Report) { r.Time = now.Add(-2 * time.Minute) }), "old"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := httptest.NewServer(tc.handler)
-			defer s.Close()
-			r, errs := checked(t, s.URL)
-			if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) || tc.want == "" && errs != "" {
-				t.Errorf("host %s\n%s", r.Host, errs)
+		"old":             {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute) }), "old"},
+	}
+	for group, isLate := range map[string]bool{"late": true, "answers": false} {
+		t.Run(group, func(t *testing.T) {
+			if !isLate {
+				patience(t, time.Minute)
+			}
+			for name, tc := range cases {
+				if (tc.want == late) != isLate {
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					s := httptest.NewServer(tc.handler)
+					defer s.Close()
+					r, errs := checked(t, s.URL)
+					if (r.Host == "other:10879") != (tc.want == "") || !strings.Contains(errs, tc.want) || tc.want == "" && errs != "" {
+						t.Errorf("host %s\n%s", r.Host, errs)
+					}
+				})
 			}
 		})
 	}

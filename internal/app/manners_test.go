@@ -126,7 +126,7 @@ func TestPortDownOutlastsAStuckDevice(t *testing.T) {
 	m.RDMA = host.NoNetlink{}
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
-	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 500 * time.Millisecond, Now: m.Now})
+	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
 	j, err := newJudge(m, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()

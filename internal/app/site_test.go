@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"rdma_exporter/internal/capture"
 )
@@ -64,6 +65,7 @@ func (s *server) waitFor(t *testing.T, line string) {
 		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, "\n"+line+"\n") {
 			return
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -14,11 +14,12 @@ const jobFilesTime = 200 * time.Millisecond
 
 // jobReader reads the files of jobs, each job's once in its life, one after the other. What comes late is there at the next look.
 type jobReader struct {
-	files  func(job) (*jobFiles, error)
-	lanes  *Lanes
-	wanted []job // at this look
-	mu     *sync.Mutex
-	done   map[int]jobResult // by process; guarded by mu
+	files    func(job) (*jobFiles, error)
+	patience time.Duration // of a look
+	lanes    *Lanes
+	wanted   []job // at this look
+	mu       *sync.Mutex
+	done     map[int]jobResult // by process; guarded by mu
 }
 
 // job is a process with NCCL, by which its files are found.
@@ -36,7 +37,7 @@ type jobResult struct {
 }
 
 func newJobReader(t *tree) jobReader {
-	return jobReader{files: t.jobFiles, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
+	return jobReader{files: t.jobFiles, patience: jobFilesTime, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
 // want asks for the files of a job, unless they are there. Those that could not be read are tried again.
@@ -72,7 +73,7 @@ func (r *jobReader) read(ctx context.Context) {
 	if len(jobs) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, jobFilesTime)
+	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
 	_ = r.lanes.Do(ctx, "files of jobs", func() {
 		for _, j := range jobs {

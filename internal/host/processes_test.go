@@ -40,6 +40,7 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 	}
 }
 
+// newProcessTree is an empty tree, and a table of it that looks at all: its clock stands still.
 func newProcessTree(t *testing.T) (processTree, *processTable) {
 	p := processTree{t, t.TempDir()}
 	for _, d := range []string{"sys", "proc/self"} {
@@ -52,7 +53,10 @@ func newProcessTree(t *testing.T) (processTree, *processTable) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tr.close() })
-	return p, newProcessTable(tr)
+	table := newProcessTable(tr)
+	start := time.Now()
+	table.now, table.jobs.patience = func() time.Time { return start }, time.Minute
+	return p, table
 }
 
 const (
@@ -105,6 +109,7 @@ func TestProcessesNamed(t *testing.T) {
 	}
 	p.process(99, []string{"/dev/infiniband/uverbs0"}, nil)
 	var clock time.Time
+	still := table.now
 	table.now = func() time.Time {
 		clock = clock.Add(scanTime / 2)
 		return clock
@@ -113,7 +118,7 @@ func TestProcessesNamed(t *testing.T) {
 		t.Errorf("one that cannot be seen: %+v %v", got, err)
 	}
 	p.process(98, []string{"/dev/infiniband/uverbs0"}, nil)
-	table.now = time.Now
+	table.now = still
 	if got, _, err := table.Processes(t.Context(), nil, false); len(got) != 2 || err != nil {
 		t.Errorf("all: %+v %v", got, err)
 	}

@@ -233,11 +233,19 @@ func TestTwoProcesses(t *testing.T) {
 	reads(t, dir, 2*times)
 }
 
+// noUsers is what a user namespace says that has root alone.
+const noUsers = "no other user here"
+
 // readOnlyRole is an ordinary user whose directory becomes read-only between two writes.
 func readOnlyRole(dir, _ string) error {
 	if os.Getuid() == 0 { // modes do not bind root
 		const nobody = 65534
-		if err := errors.Join(os.Chdir(dir), os.Chown(dir, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+		err := os.Chown(dir, nobody, nobody)
+		if errors.Is(err, syscall.EINVAL) {
+			fmt.Println(noUsers)
+			return nil
+		}
+		if err := errors.Join(err, os.Chdir(dir), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
 			return err
 		}
 		dir = "." // of which those above let no one in
@@ -267,6 +275,9 @@ func TestReadOnly(t *testing.T) {
 	out, err := process(t, dir, "read-only").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
+	}
+	if strings.HasPrefix(string(out), noUsers) {
+		t.Skip(noUsers)
 	}
 	for _, want := range []string{
 		": not written, the value before stays: open ", "state.v1.json.tmp: permission denied\n",
