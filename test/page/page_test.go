@@ -167,7 +167,8 @@ func TestStormFires(t *testing.T) {
 	if !b.Await(browser.Patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
 		t.Errorf("what holds is not told: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
-	if !b.Await(2*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
+	// Recorded each minute and judged each 15 s: as the moments fall, the minute that it has to hold may begin once more.
+	if !b.Await(4*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
 		t.Fatal("does not fire")
 	}
 	if got := b.Eval("document.querySelector('tr.critical th').textContent"); !strings.HasPrefix(got, "mlx5_3/1") {
