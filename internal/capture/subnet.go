@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"rdma_exporter/internal/host"
@@ -21,23 +22,22 @@ func isSubnet(name string) bool {
 }
 
 func linkFields(l *host.IBLink) []field {
-	return []field{
-		{"own_widths", &l.Own.Enabled.Widths, true},
-		{"own_speeds", &l.Own.Enabled.Speeds, true},
-		{"own_supported_widths", &l.Own.Supported.Widths, true},
-		{"own_supported_speeds", &l.Own.Supported.Speeds, true},
-		{"own_active_widths", &l.Own.Active.Widths, true},
-		{"own_active_speeds", &l.Own.Active.Speeds, true},
-		{"sm_lid", &l.SMLID, false},
-		{"far_widths", &l.Far.Enabled.Widths, true},
-		{"far_speeds", &l.Far.Enabled.Speeds, true},
-		{"far_supported_widths", &l.Far.Supported.Widths, true},
-		{"far_supported_speeds", &l.Far.Supported.Speeds, true},
-		{"far_active_widths", &l.Far.Active.Widths, true},
-		{"far_active_speeds", &l.Far.Active.Speeds, true},
+	return slices.Concat(endFields("own_", &l.Own), []field{{"sm_lid", &l.SMLID, false}}, endFields("far_", &l.Far), []field{
 		{"far_type", &l.FarType, false},
 		{"far_port", &l.FarPort, false},
 		{"far_lid", &l.FarLID, false},
+	})
+}
+
+// endFields are of one end; what is enabled has no word of its own.
+func endFields(of string, e *host.IBEnd) []field {
+	return []field{
+		{of + "widths", &e.Enabled.Widths, true},
+		{of + "speeds", &e.Enabled.Speeds, true},
+		{of + "supported_widths", &e.Supported.Widths, true},
+		{of + "supported_speeds", &e.Supported.Speeds, true},
+		{of + "active_widths", &e.Active.Widths, true},
+		{of + "active_speeds", &e.Active.Speeds, true},
 	}
 }
 
