@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/test/pipes"
 )
 
 // TestControlTime: who asks sees the answer, or why there is none, however long it takes.
@@ -20,7 +22,7 @@ func TestControlTime(t *testing.T) {
 		time.Hour:        "503 not done within 1m0s: a sweep of the fabric, or a write to the state directory, takes longer: try again",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := make(pipes)
+			p := make(pipes.Listener)
 			s := controlServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(took)
 				fmt.Fprint(w, "done")

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"rdma_exporter/test/pipes"
 )
 
 // ask makes a request of which the path goes out as it is written.
@@ -178,19 +180,6 @@ func TestManyScrapes(t *testing.T) {
 	}
 }
 
-// pipes is a listener in memory, whose time is that of the test.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	c, ok := <-p
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (p pipes) Close() error   { return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
 // TestSlowClients: one that sends a byte now and then, or takes none, is let go; others are served meanwhile.
 func TestSlowClients(t *testing.T) {
 	for _, c := range []struct {
@@ -213,7 +202,7 @@ func TestSlowClients(t *testing.T) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					fmt.Fprintln(w, "whole")
 				}))
-				listener := make(pipes)
+				listener := make(pipes.Listener)
 				served := make(chan error)
 				go func() { served <- server.Serve(listener) }()
 				dial := func() net.Conn {

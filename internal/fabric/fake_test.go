@@ -59,6 +59,14 @@ func (s *subnet) unplug(a End) {
 	s.nodes[a.GUID].ports[a.Port].to, s.nodes[b.GUID].ports[b.Port].to = End{}, End{}
 }
 
+// exchange plugs the cables of leaf 1 to the spines, 3 and 4, the other way round.
+func (s *subnet) exchange() {
+	s.unplug(End{1, 3})
+	s.unplug(End{1, 4})
+	s.connect(End{1, 3}, End{4, 1})
+	s.connect(End{1, 4}, End{3, 1})
+}
+
 // leaves are two leaf switches, 1 and 2, two spines, 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9 at leaf 1 has the
 // subnet manager, and is where one looks from.
 func leaves() *subnet {

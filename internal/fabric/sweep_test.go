@@ -106,17 +106,11 @@ func TestSweepFaults(t *testing.T) {
 			s.connect(End{11, 1}, End{2, 1})
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
 		{"two cables are exchanged, and the counters have stopped", func(s *subnet) {
-			s.unplug(End{1, 3})
-			s.unplug(End{1, 4})
-			s.connect(End{1, 3}, End{4, 1})
-			s.connect(End{1, 4}, End{3, 1})
+			s.exchange()
 			s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
 		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks)},
 		{"two cables are exchanged, and the counters do not answer", func(s *subnet) {
-			s.unplug(End{1, 3})
-			s.unplug(End{1, 4})
-			s.connect(End{1, 3}, End{4, 1})
-			s.connect(End{1, 4}, End{3, 1})
+			s.exchange()
 			s.nodes[1].ports[3].mute, s.nodes[1].ports[4].mute = true, true
 		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not asked
 		{"a second port of a host that does not answer", func(s *subnet) {

@@ -9,27 +9,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rdma_exporter/test/pipes"
 )
-
-// pipes is a listener in memory, whose time is that of the test.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	c, ok := <-p
-	if !ok {
-		return nil, net.ErrClosed
-	}
-	return c, nil
-}
-func (pipes) Close() error   { return nil }
-func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestLimit: of clients that ask and do not read, the first has to go when another wants its place; one that was answered a moment ago has not.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		large := strings.Repeat("x", 64<<10)
 		server := &http.Server{WriteTimeout: time.Hour, Handler: newLimit(2, "scrapes").handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })}
-		listener := make(pipes)
+		listener := make(pipes.Listener)
 		served := make(chan error)
 		go func() { served <- server.Serve(listener) }()
 		ask := func() net.Conn {
