@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"rdma_exporter/internal/capture"
+	testmachine "rdma_exporter/test/machine"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -29,6 +32,22 @@ func machines(t *testing.T) []string {
 }
 
 func fixture(name string) string { return filepath.Join(fixtureDir, name+".txtar") }
+
+// load is a recorded machine, for a test that changes it.
+func load(t testing.TB, name string) *capture.Archive {
+	t.Helper()
+	a, err := testmachine.Load(fixture(name))
+	must(t, err)
+	return a
+}
+
+// written is the file of a machine that a test has changed.
+func written(t testing.TB, a *capture.Archive) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "changed.txtar")
+	must(t, testmachine.Write(a, file))
+	return file
+}
 
 // command runs the program to its end.
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {

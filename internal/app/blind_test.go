@@ -1,18 +1,17 @@
 package app
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
@@ -123,54 +122,44 @@ func TestHealthyIsSeen(t *testing.T) {
 	}
 }
 
-// rewrite copies a fixture with each entry whose header matches put through f.
-func rewrite(t *testing.T, name, header string, f func(head, content string) string) string {
+// rewrite copies a fixture with each entry whose path matches put through f.
+func rewrite(t *testing.T, name, path string, f func(e *capture.Entry)) string {
 	t.Helper()
-	text, err := os.ReadFile(fixture(name))
-	must(t, err)
-	re := regexp.MustCompile(header)
-	var out strings.Builder
-	changed := 0
-	for entry := range strings.SplitSeq(strings.TrimPrefix(string(text), "-- "), "\n-- ") {
-		head, content, _ := strings.Cut(entry, " --\n")
-		if re.MatchString(head) {
-			entry = f(head, content)
-			changed++
+	a, re, changed := load(t, name), regexp.MustCompile(path), 0
+	for _, r := range a.Rounds {
+		for i := range r.Entries {
+			if re.MatchString(r.Entries[i].Path) {
+				f(&r.Entries[i])
+				changed++
+			}
 		}
-		out.WriteString("-- " + strings.TrimSuffix(entry, "\n") + "\n")
 	}
 	if changed == 0 {
-		t.Fatalf("%s has no entry %s", name, header)
+		t.Fatalf("%s has no entry %s", name, path)
 	}
-	file := filepath.Join(t.TempDir(), name+".txtar")
-	must(t, os.WriteFile(file, []byte(out.String()), 0o644))
-	return file
+	return written(t, a)
 }
 
-func refuse(head, _ string) string { return strings.Fields(head)[0] + " !EPERM --\n" }
+func refuse(e *capture.Entry) {
+	*e = capture.Entry{Path: e.Path, Kind: capture.Error, Errno: syscall.EPERM}
+}
 
 // shorten is configuration space as every process may read it.
-func shorten(head, content string) string {
-	b, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(content, "\n", ""))
-	if err != nil {
-		return err.Error()
-	}
-	return head + " --\n" + base64.StdEncoding.EncodeToString(b[:64]) + "\n"
-}
+func shorten(e *capture.Entry) { e.Data = e.Data[:64] }
 
 // TestRefusedIsBlind: what the process may not read is a gap that names the source, and no other alert is blind for it.
 func TestRefusedIsBlind(t *testing.T) {
 	for name, tc := range map[string]struct {
-		fixture, header string
-		change          func(head, content string) string
-		source          string
-		alerts          []string
+		fixture, path string
+		change        func(*capture.Entry)
+		source        string
+		alerts        []string
 	}{
 		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
 			"RDMATransceiverBias", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
 			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
 		}},
-		"configuration space": {"dgx-h100-ib", `/config @base64$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
+		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},
 		"counters": {"dgx-h100-ib", `/ports/1/counters/(symbol_error|port_xmit_wait|link_downed|port_rcv_[er].*|link_error_recovery)$`, refuse, "pma", []string{
 			"RDMACounterSaturated", "RDMAIBBackpressure",
 		}},
@@ -180,7 +169,7 @@ func TestRefusedIsBlind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, _ := gapsOf(t, fixture(tc.fixture))
-			p := play(t, rewrite(t, tc.fixture, tc.header, tc.change))
+			p := play(t, rewrite(t, tc.fixture, tc.path, tc.change))
 			var got []string
 			for _, g := range p.Blind.Gaps {
 				if g.Reason == blind.Permission {

@@ -3,7 +3,6 @@ package app
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"time"
 
@@ -123,7 +122,7 @@ type machine struct {
 }
 
 // demo names the recorded node in the binary.
-const demo = "demo"
+const demo = fixtures.Demo
 
 // open opens the machine and reads what the operator says of it. A replay ends its recorded rounds at last.
 func (c *config) open(last time.Time) (*machine, error) {
@@ -159,25 +158,11 @@ func (c *config) openMachine(last time.Time) (*machine, error) {
 	return &machine{Host: p.Host(), player: p, meta: a.Meta, config: a.Config(), close: p.Close}, nil
 }
 
-// maxArchive bounds what is read of a capture.
-const maxArchive = 512 << 20
-
 func (c *config) archive() (*capture.Archive, error) {
 	if c.replay == demo {
-		return capture.Parse(fixtures.Demo())
+		return capture.Parse(fixtures.Builtin(demo))
 	}
-	st, err := os.Stat(c.replay)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	if !st.Mode().IsRegular() || st.Size() > maxArchive {
-		return nil, fmt.Errorf("a capture is a regular file of at most %d MiB", maxArchive>>20)
-	}
-	b, err := os.ReadFile(c.replay)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	return capture.Parse(b)
+	return capture.Load(c.replay, fixtures.Builtin)
 }
 
 // clock is the time of day, or of the earlier round of a replay that is being played.

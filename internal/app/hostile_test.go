@@ -20,36 +20,20 @@ const evil = "x\x1b[2J\r\u202e\u009b1m<b>\"'&"
 // renamed writes a recorded machine in which names are evil, each with its own number.
 func renamed(t *testing.T, name string, names ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(fixture(name))
-	must(t, err)
-	var out strings.Builder
-	part := ""
-	for line := range strings.Lines(string(b)) {
-		header := strings.HasPrefix(line, "-- ") && strings.HasSuffix(line, " --\n")
-		if header {
-			part = line
-		}
-		for i, n := range names {
-			text := fmt.Sprint(i) + evil
-			switch {
-			case header: // a path
-				var escaped strings.Builder
-				for _, c := range []byte(text) {
-					fmt.Fprintf(&escaped, "%%%02X", c)
-				}
-				text = escaped.String()
-			case part == "-- capture.json --\n":
-				quoted, err := json.Marshal(text)
-				must(t, err)
-				text = string(quoted[1 : len(quoted)-1])
-			}
-			line = strings.ReplaceAll(line, n, text)
-		}
-		out.WriteString(line)
+	var pairs []string
+	for i, n := range names {
+		pairs = append(pairs, n, fmt.Sprint(i)+evil)
 	}
-	file := filepath.Join(t.TempDir(), "evil.txtar")
-	must(t, os.WriteFile(file, []byte(out.String()), 0o600))
-	return file
+	with := strings.NewReplacer(pairs...)
+	a := load(t, name)
+	a.Meta.Hostname = with.Replace(a.Meta.Hostname)
+	for _, r := range a.Rounds {
+		for i, e := range r.Entries {
+			e.Path, e.Target, e.Data = with.Replace(e.Path), with.Replace(e.Target), []byte(with.Replace(string(e.Data)))
+			r.Entries[i] = e
+		}
+	}
+	return written(t, a)
 }
 
 // obeyed is what of a text a terminal would obey, but for ends of lines.

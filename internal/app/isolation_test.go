@@ -20,36 +20,14 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/rounds"
+	testmachine "rdma_exporter/test/machine"
 )
 
 // tree unpacks the first round of a fixture into real files, which a test may then spoil.
 func tree(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(fixture(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := capture.Parse(b)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	for _, d := range []string{"sys", "proc", "dev"} {
-		must(t, os.Mkdir(filepath.Join(dir, d), 0o755))
-	}
-	for _, e := range a.Rounds[0].Entries {
-		p := filepath.Join(dir, e.Path)
-		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
-		switch e.Kind {
-		case capture.Link:
-			must(t, os.Symlink(e.Target, p))
-		case capture.Dir:
-			must(t, os.MkdirAll(p, 0o755))
-		case capture.File, capture.Unread:
-			must(t, os.WriteFile(p, e.Data, 0o644))
-		case capture.Error: // a test that wants errors makes them
-		}
-	}
+	must(t, testmachine.Unpack(fixture(name), dir))
 	return dir
 }
 
@@ -162,11 +140,8 @@ func TestOneFileCostsOneSample(t *testing.T) {
 
 // TestInjectedErrno replays read errors that plain files cannot give: of a counter of a port, and of one of the transport.
 func TestInjectedErrno(t *testing.T) {
-	b, err := os.ReadFile(fixture("dgx-h100-ib"))
-	must(t, err)
 	collected := func(t *testing.T, path string, errno syscall.Errno) map[string]string {
-		a, err := capture.Parse(b)
-		must(t, err)
+		a := load(t, "dgx-h100-ib")
 		a.Rounds = a.Rounds[:1]
 		for j, e := range a.Rounds[0].Entries {
 			if path != "" && strings.HasSuffix(e.Path, path) {
@@ -492,10 +467,7 @@ func (c *counted) ReadEach(dir string, names []string, buf []byte, each func(str
 // TestFailingDeviceIsLeftAlone: a device of which every read fails is not read any more, and again when it has registered
 // again.
 func TestFailingDeviceIsLeftAlone(t *testing.T) {
-	b, err := os.ReadFile(fixture("dgx-h100-ib"))
-	must(t, err)
-	a, err := capture.Parse(b)
-	must(t, err)
+	a := load(t, "dgx-h100-ib")
 	const device = "/infiniband/mlx5_0/"
 	broken := capture.Round{At: time.Minute}
 	gone := capture.Round{At: 10 * time.Minute, Entries: []capture.Entry{{Path: "sys/class/infiniband/mlx5_0", Kind: capture.Error, Errno: syscall.ENOENT}}}

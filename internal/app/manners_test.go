@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -26,10 +25,7 @@ import (
 // replayed is the host of a fixture whose rounds may be changed first, with the time of the test's clock.
 func replayed(t *testing.T, name string, change func(*capture.Archive)) *host.Host {
 	t.Helper()
-	b, err := os.ReadFile(fixture(name))
-	must(t, err)
-	a, err := capture.Parse(b)
-	must(t, err)
+	a := load(t, name)
 	a.Rounds = a.Rounds[:1]
 	if change != nil {
 		change(a)

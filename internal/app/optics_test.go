@@ -46,10 +46,7 @@ func refusedModule(netdev string, errno syscall.Errno) capture.Entry {
 // opticsFile is a machine with four kinds of modules and three cages without.
 func opticsFile(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile(fixture("hgx-h200-roce"))
-	must(t, err)
-	a, err := capture.Parse(b)
-	must(t, err)
+	a := load(t, "hgx-h200-roce")
 	a.Rounds = a.Rounds[:1]
 	first := &a.Rounds[0]
 	first.Entries = slices.DeleteFunc(first.Entries, func(e capture.Entry) bool {
@@ -65,11 +62,7 @@ func opticsFile(t *testing.T) string {
 	}
 	first.Entries = append(first.Entries, refusedModule("enp154s0np0", syscall.EPERM), refusedModule("enp192s0np0", syscall.EIO),
 		capture.Entry{Path: "ethtool/enp192s0np0/linkstate", Data: []byte("link: 0\next_state: 4\n")})
-	b, err = capture.Format(a)
-	must(t, err)
-	file := filepath.Join(t.TempDir(), "optics.txtar")
-	must(t, os.WriteFile(file, b, 0o600))
-	return file
+	return written(t, a)
 }
 
 func TestOptics(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/capture"
+	testmachine "rdma_exporter/test/machine"
 )
 
 const (
@@ -163,9 +163,7 @@ func TestCaptureKeepsConfig(t *testing.T) {
 	put(t, other, otherConfig)
 	config := func(archive string) string {
 		t.Helper()
-		b, err := os.ReadFile(archive)
-		must(t, err)
-		a, err := capture.Parse(b)
+		a, err := testmachine.Load(archive)
 		must(t, err)
 		return string(a.Config())
 	}
@@ -205,17 +203,10 @@ func TestCaptureKeepsConfig(t *testing.T) {
 
 // TestIgnoredFaultsAreFaults: the machine that is silent because the operator says so is not silent by itself.
 func TestIgnoredFaultsAreFaults(t *testing.T) {
-	b, err := os.ReadFile(fixture("ignored-ok"))
-	must(t, err)
-	a, err := capture.Parse(b)
-	must(t, err)
+	a := load(t, "ignored-ok")
 	a.SetConfig(nil)
-	b, err = capture.Format(a)
-	must(t, err)
-	file := filepath.Join(t.TempDir(), "noisy.txtar")
-	put(t, file, string(b))
 	got := map[string]bool{}
-	alerts, _ := firing(t, file)
+	alerts, _ := firing(t, written(t, a))
 	for _, alert := range alerts {
 		got[alert.Name+" "+alert.Labels["device"]] = true
 	}

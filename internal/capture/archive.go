@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +21,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Version is the format that this program writes and the newest that it reads.
-const Version = 1
+// Version is the format that this program writes and the newest that it reads. Version 1 has no base, @lines and @files.
+const Version = 2
 
 // maxEntry bounds one entry's content.
 const maxEntry = 1 << 20
@@ -34,11 +35,12 @@ const metaName = "capture.json"
 // Meta describes a capture: its first entry, capture.json.
 type Meta struct {
 	Version      int       `json:"version"`
-	Hostname     string    `json:"hostname"`
-	Kernel       string    `json:"kernel"`                 // proc/sys/kernel/osrelease
-	Time         time.Time `json:"time"`                   // of the first round
-	Capabilities []string  `json:"capabilities,omitempty"` // effective ones of the capturing process
-	Anonymised   bool      `json:"anonymised,omitempty"`
+	Base         string    `json:"base"`         // of a variant: the name of the archive that it differs from, which is whole
+	Hostname     string    `json:"hostname"`     // where a variant has none of this and the following three, they are its base's
+	Kernel       string    `json:"kernel"`       // proc/sys/kernel/osrelease
+	Time         time.Time `json:"time"`         // of the first round
+	Capabilities []string  `json:"capabilities"` // effective ones of the capturing process
+	Anonymised   bool      `json:"anonymised"`
 	Rounds       []string  `json:"rounds"` // offsets from Time: "0s", "15s", …
 }
 
@@ -82,11 +84,13 @@ type Kind uint8
 
 // The kinds of entries.
 const (
-	File   Kind = iota // Data is its content
-	Link               // Target is its relative target
-	Error              // reading it fails with Errno; ENOENT: gone in this round, with all below it
-	Unread             // exists, its content was not read
-	Dir                // an empty directory
+	File      Kind = iota // Data is its content
+	Link                  // Target is its relative target
+	Error                 // reading it fails with Errno; ENOENT: gone in this round, with all below it
+	Unread                // exists, its content was not read
+	Dir                   // an empty directory
+	Lines                 // Data are the lines of a file that differ from those before; in an archive that was parsed, of variants only
+	oneLiners             // Data are the files of a directory that are one line each, "NAME: LINE"; in the text only
 )
 
 // Entry is a path of a machine in a round.
@@ -101,6 +105,8 @@ type Entry struct {
 func (e Entry) equal(o Entry) bool {
 	return e.Kind == o.Kind && e.Target == o.Target && e.Errno == o.Errno && bytes.Equal(e.Data, o.Data)
 }
+
+func goneEntry(p string) Entry { return Entry{Path: p, Kind: Error, Errno: syscall.ENOENT} }
 
 // isGone says whether the entry stands for a path that went, with all below it.
 func (e Entry) isGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
@@ -125,6 +131,10 @@ func Parse(data []byte) (*Archive, error) {
 	}
 	for _, f := range t.Files[1:] {
 		at, e, err := parseEntry(f.Name, f.Data)
+		var entries []Entry
+		if err == nil {
+			entries, err = unfolded(e)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("entry %q: %w", f.Name, err)
 		}
@@ -132,20 +142,28 @@ func Parse(data []byte) (*Archive, error) {
 		if !ok {
 			return nil, fmt.Errorf("entry %q: %s is not one of the rounds in %s", f.Name, at, metaName)
 		}
-		if seen[place{at, e.Path}] {
-			return nil, fmt.Errorf("entry %q: its path is there twice", f.Name)
+		for _, e := range entries {
+			if seen[place{at, e.Path}] {
+				return nil, fmt.Errorf("entry %q: its path is there twice", f.Name)
+			}
+			seen[place{at, e.Path}] = true
+			for p := e.Path; p != "." && !paths[p]; p = path.Dir(p) {
+				paths[p] = true
+			}
+			if len(paths) > maxPaths {
+				return nil, fmt.Errorf("entry %q: more than %d files and directories: no machine has so many", f.Name, maxPaths)
+			}
 		}
-		seen[place{at, e.Path}] = true
-		for p := e.Path; p != "." && !paths[p]; p = path.Dir(p) {
-			paths[p] = true
-		}
-		if len(paths) > maxPaths {
-			return nil, fmt.Errorf("entry %q: more than %d files and directories: no machine has so many", f.Name, maxPaths)
-		}
-		a.Rounds[i].Entries = append(a.Rounds[i].Entries, e)
+		a.Rounds[i].Entries = append(a.Rounds[i].Entries, entries...)
 	}
 	for _, r := range a.Rounds {
 		slices.SortFunc(r.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
+	}
+	if a.IsVariant() {
+		return a, nil // the rest is checked when it is on its base
+	}
+	if err := lengthen(a.Rounds); err != nil {
+		return nil, err
 	}
 	if err := checkTree(a.Rounds); err != nil {
 		return nil, err
@@ -153,12 +171,18 @@ func Parse(data []byte) (*Archive, error) {
 	return a, nil
 }
 
+// baseName is what the file of a base may be called, without .txtar: a name without a path.
+var baseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+
 func (a *Archive) parseMeta(data []byte) error {
 	if err := json.Unmarshal(data, &a.Meta); err != nil {
 		return err
 	}
 	if a.Meta.Version < 1 || a.Meta.Version > Version {
 		return fmt.Errorf("version %d: this program reads 1 to %d", a.Meta.Version, Version)
+	}
+	if a.IsVariant() && (a.Meta.Version < Version || !baseName.MatchString(a.Meta.Base)) {
+		return fmt.Errorf("base %q: a variant has version %d, and its base is named by small letters, digits, '-' and '.'", a.Meta.Base, Version)
 	}
 	if len(a.Meta.Rounds) == 0 {
 		return errors.New("rounds: at least one is needed")
@@ -220,7 +244,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 	} else if err := e.setMode(mode, data); err != nil {
 		return 0, e, err
 	}
-	if e.Kind != File && len(bytes.TrimSpace(data)) > 0 {
+	if e.Kind != File && e.Kind != Lines && e.Kind != oneLiners && len(bytes.TrimSpace(data)) > 0 {
 		return 0, e, errors.New("such an entry has no content")
 	}
 	if len(e.Data) > maxEntry {
@@ -244,6 +268,10 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 		e.Kind = Dir
 	case "":
 		e.Data = data
+	case "@lines":
+		e.Kind, e.Data = Lines, data
+	case "@files":
+		e.Kind, e.Data = oneLiners, data
 	case "@nonl":
 		e.Data = bytes.TrimSuffix(data, []byte("\n"))
 	case "@base64":
@@ -251,7 +279,7 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 	case "@hex":
 		e.Data, err = decodeHex(data)
 	default:
-		return fmt.Errorf("%q is no mode; there are @base64, @hex, @nonl, @unread and @dir", mode)
+		return fmt.Errorf("%q is no mode; there are @base64, @hex, @nonl, @unread, @dir, @lines and @files", mode)
 	}
 	return err
 }

@@ -105,11 +105,8 @@ func TestModulesAreRecordedPageByPage(t *testing.T) {
 16: 10 11
 166: a6 a7
 -- ethtool/eth0/eeprom/50-02-0 !EIO --
--- +15s/ethtool/eth0/eeprom/50-00-0 --
-0: 00 01 02
+-- +15s/ethtool/eth0/eeprom/50-00-0 @lines --
 14: 40 0f
-16: 10 11
-166: a6 a7
 `
 	text := format(t, a)
 	if i := strings.Index(text, "-- ethtool"); i < 0 || text[i:] != want {

@@ -20,22 +20,59 @@ func Format(a *Archive) ([]byte, error) {
 	for _, r := range a.Rounds {
 		meta.Rounds = append(meta.Rounds, r.At.String())
 	}
-	header, err := json.MarshalIndent(meta, "", "  ")
+	header, err := formatMeta(meta)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", metaName, err)
 	}
-	t := &txtar.Archive{Files: []txtar.File{{Name: metaName, Data: append(header, '\n')}}}
+	t := &txtar.Archive{Files: []txtar.File{{Name: metaName, Data: header}}}
+	before := map[string]Entry{}
 	for _, r := range a.Rounds {
 		prefix := ""
 		if r.At > 0 {
 			prefix = "+" + r.At.String() + "/"
 		}
-		for _, e := range r.Entries {
+		entries := r.Entries
+		if !a.IsVariant() { // one holds what is short already
+			entries = shortened(before, entries)
+		}
+		for _, e := range folded(entries) {
 			name, data := formatEntry(e)
 			t.Files = append(t.Files, txtar.File{Name: prefix + name, Data: data})
 		}
 	}
 	return txtar.Format(t), nil
+}
+
+// formatMeta writes a field a line, so that a hundred rounds are one line.
+func formatMeta(m Meta) ([]byte, error) {
+	b := []byte("{")
+	for _, f := range []struct {
+		name  string
+		value any
+		omit  bool
+	}{
+		{"version", m.Version, false},
+		{"base", m.Base, m.Base == ""},
+		{"hostname", m.Hostname, m.Hostname == "" && m.Base != ""},
+		{"kernel", m.Kernel, m.Kernel == "" && m.Base != ""},
+		{"time", m.Time, m.Time.IsZero() && m.Base != ""},
+		{"capabilities", m.Capabilities, len(m.Capabilities) == 0},
+		{"anonymised", m.Anonymised, !m.Anonymised},
+		{"rounds", m.Rounds, false},
+	} {
+		if f.omit {
+			continue
+		}
+		value, err := json.Marshal(f.value)
+		if err != nil {
+			return nil, err
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = fmt.Appendf(b, "\n  %q: %s", f.name, value)
+	}
+	return append(b, "\n}\n"...), nil
 }
 
 func formatEntry(e Entry) (name string, data []byte) {
@@ -49,6 +86,10 @@ func formatEntry(e Entry) (name string, data []byte) {
 		return name + " @unread", nil
 	case Dir:
 		return name + " @dir", nil
+	case Lines:
+		return name + " @lines", e.Data
+	case oneLiners:
+		return name + " @files", e.Data
 	}
 	switch {
 	case !isText(e.Data):

@@ -1,26 +1,22 @@
 package capture
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/host"
 )
 
 // header begins an archive of three rounds.
 const header = "-- capture.json --\n" + `{
-  "version": 1,
+  "version": 2,
   "hostname": "gpu-1",
   "kernel": "6.12.0",
   "time": "2026-01-02T03:04:05Z",
-  "rounds": [
-    "0s",
-    "15s",
-    "30s"
-  ]
+  "rounds": ["0s","15s","30s"]
 }
 `
 
@@ -83,20 +79,24 @@ func list(t testing.TB, f host.Files, name string) string {
 	return strings.Join(names, " ")
 }
 
-// eachFixture runs a test on every recorded machine.
-func eachFixture(t *testing.T, test func(t *testing.T, text string)) {
+// eachFixture runs a test on every recorded machine, whole.
+func eachFixture(t *testing.T, test func(t *testing.T, a *Archive)) {
+	eachFile(t, func(t *testing.T, file string) {
+		a, err := Load(file, fixtures.Builtin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, a)
+	})
+}
+
+func eachFile(t *testing.T, test func(t *testing.T, file string)) {
 	files, err := filepath.Glob("../../fixtures/sysfs/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, string(b))
-		})
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) { test(t, file) })
 	}
 }
 

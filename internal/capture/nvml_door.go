@@ -43,7 +43,7 @@ func (r *Recorder) ReleaseGPUs(ctx context.Context, d time.Duration) error {
 // GPUsReleased records nothing.
 func (r *Recorder) GPUsReleased() time.Duration { return r.inner.GPUs.GPUsReleased() }
 
-// ReadGPUs gives the recorded answers; their counters go on.
+// ReadGPUs gives the recorded answers.
 func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
 	b, err := p.Read(nvmlSystemPath, nil)
 	if err != nil {
@@ -81,30 +81,7 @@ func (p *Player) gpu(name string) (snapshot.GPU, error) {
 	if g.Index, err = strconv.Atoi(name); err != nil {
 		return g, host.ErrGarbled(path, []byte(name))
 	}
-	p.goOn(path, nvmlCounters(&g))
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for i := range g.NVLinkErrors {
-		e := &g.NVLinkErrors[i]
-		e.Value += p.onward(path + "/" + nvmlErrorLine + e.Name)
-	}
 	return g, nil
-}
-
-// countGPU notes the counters of an entry.
-func (p *Player) countGPU(e Entry) {
-	g, err := decodeGPU(e.Path, e.Data)
-	if err != nil {
-		return
-	}
-	for _, c := range nvmlCounters(&g) {
-		if *c.value != nil {
-			p.step(e.Path+"/"+c.name, **c.value)
-		}
-	}
-	for _, s := range g.NVLinkErrors {
-		p.step(e.Path+"/"+nvmlErrorLine+s.Name, s.Value)
-	}
 }
 
 // WatchGPUs has nothing to listen to.

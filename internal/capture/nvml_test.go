@@ -199,7 +199,7 @@ func TestGPUsAreRecorded(t *testing.T) {
 		gpus(t, rec.Host())
 		rec.EndRound(r.At)
 	}
-	differ(t, format(t, rec.Archive(a.Meta)), gpuMachine)
+	differ(t, format(t, rec.Archive(a.Meta)), format(t, a))
 	if !wants.full {
 		t.Error("a capture lacks what is not of the fabric")
 	}

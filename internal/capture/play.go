@@ -24,14 +24,13 @@ type Player struct {
 	root    *os.Root
 	live    *host.Live
 
-	mu      sync.RWMutex // Seek writes, reads of the machine read
-	now     time.Time
-	next    int                      // the round that Seek has not applied yet
-	errors  map[string]syscall.Errno // injected, by canonical path
-	unread  map[string]bool
-	links   map[string]bool
-	numbers map[string]uint64 // counters by canonical path: their last value
-	steps   map[string]uint64 // what they rose by in the last round
+	mu       sync.RWMutex // Seek writes, reads of the machine read
+	now      time.Time
+	next     int                      // the round that Seek has not applied yet
+	errors   map[string]syscall.Errno // injected, by canonical path
+	unread   map[string]bool
+	links    map[string]bool
+	counters counters // by canonical path
 
 	present map[string]bool // paths that have been written, and are there
 	made    map[string]bool // directories that files have been written to
@@ -42,6 +41,9 @@ type Player struct {
 
 // Play unpacks an archive that begins at base. Close removes what was unpacked.
 func Play(a *Archive, base time.Time) (*Player, error) {
+	if a.IsVariant() {
+		return nil, fmt.Errorf("replay: a variant of %q without its base", a.Meta.Base)
+	}
 	folder, err := os.MkdirTemp(Scratch(), "rdma_exporter-replay-")
 	if err != nil {
 		return nil, fmt.Errorf("replay: %w: set TMPDIR to a folder with free space", err)
@@ -49,7 +51,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	p := &Player{
 		archive: a, base: base, folder: folder,
 		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]bool{}, present: map[string]bool{}, made: map[string]bool{},
-		numbers: map[string]uint64{}, steps: map[string]uint64{},
+		counters: newCounters(),
 	}
 	if err := p.unpack(); err != nil {
 		return nil, errors.Join(fmt.Errorf("replay: %w", err), p.Close())
@@ -134,7 +136,7 @@ func (p *Player) Seek(t time.Time) error {
 		if p.base.Add(r.At).After(t) {
 			return nil
 		}
-		clear(p.steps)
+		p.counters.nextRound()
 		for _, e := range r.Entries {
 			if err := p.apply(e); err != nil {
 				return fmt.Errorf("entry %q: %w", e.Path, err)

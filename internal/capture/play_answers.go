@@ -25,17 +25,17 @@ func (p *Player) System(context.Context) (host.RDMASystem, error) {
 	return decodeSystem(systemPath, b)
 }
 
-// Stats gives the recorded answer; its counters go on like those of files.
+// Stats gives the recorded answer.
 func (p *Player) Stats(_ context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
 	return p.stats(statsPath(device, port), buf)
 }
 
-// NetdevStats gives the recorded answer; its counters go on.
+// NetdevStats gives the recorded answer.
 func (p *Player) NetdevStats(_ context.Context, netdev string) ([]host.Stat, error) {
 	return p.stats(netdevStatsPath(netdev), nil)
 }
 
-// StandardStats gives the recorded answer; its counters go on.
+// StandardStats gives the recorded answer.
 func (p *Player) StandardStats(_ context.Context, netdev string) ([]host.Stat, error) {
 	return p.stats(standardStatsPath(netdev), nil)
 }
@@ -45,37 +45,27 @@ func (p *Player) stats(name string, buf []host.Stat) ([]host.Stat, error) {
 	if err != nil {
 		return nil, err
 	}
-	stats, err := decodeStats(name, b, buf[:0])
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for i := range stats {
-		stats[i].Value += p.onward(name + "/" + stats[i].Name)
-	}
-	return stats, err
+	return decodeStats(name, b, buf[:0])
 }
 
-// Pause gives the recorded answer; its counters go on.
+// Pause gives the recorded answer.
 func (p *Player) Pause(_ context.Context, netdev string) (host.Pause, error) {
 	name := pausePath(netdev)
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return host.Pause{}, err
 	}
-	a, err := decodePause(name, b)
-	p.goOn(name, pauseFields(&a))
-	return a, err
+	return decodePause(name, b)
 }
 
-// FEC gives the recorded answer; its counters go on.
+// FEC gives the recorded answer.
 func (p *Player) FEC(_ context.Context, netdev string) (host.FEC, error) {
 	name := fecPath(netdev)
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return host.FEC{}, err
 	}
-	a, err := decodeFEC(name, b)
-	p.goOn(name, fecFields(&a))
-	return a, err
+	return decodeFEC(name, b)
 }
 
 // LinkModes gives the recorded answer.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"path"
-	"strings"
 	"syscall"
 )
 
@@ -44,7 +43,7 @@ func (p *Player) apply(e Entry) error {
 	case Unread:
 		p.unread[e.Path] = true
 	case File:
-		p.count(e)
+		p.counters.count(e)
 	}
 	err := p.root.WriteFile(e.Path, e.Data, 0o644)
 	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that cannot be listed any more
@@ -72,11 +71,11 @@ func (p *Player) forget(name string) {
 	p.dirs.Clear()
 	p.targets.Clear()
 	p.live.Forget()
-	below := func(q string) bool { return q == name || strings.HasPrefix(q, name+"/") }
+	below := func(q string) bool { return isBelow(q, name) }
 	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
 	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.present, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.links, func(q string, _ bool) bool { return below(q) })
-	maps.DeleteFunc(p.numbers, func(q string, _ uint64) bool { return below(q) })
+	p.counters.forget(name)
 }

@@ -2,7 +2,6 @@ package capture
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"syscall"
 
@@ -43,7 +42,7 @@ func (p *Player) injected(op, name, real string) error {
 	return nil
 }
 
-// Read gives the content as of Now, or the recorded error.
+// Read gives the content as of Now, or the recorded error. After the last round counters continue.
 func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -55,10 +54,10 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 		return nil, &host.Error{Op: "read", Path: name, Err: syscall.ENOENT}
 	}
 	b, err := p.live.Files.Read(name, buf)
-	if n := p.onward(real); err == nil && n > 0 {
-		return fmt.Appendf(b[:0], "%d\n", p.numbers[real]+n), nil
+	if err != nil || p.next < len(p.archive.Rounds) {
+		return b, err
 	}
-	return b, err
+	return p.counters.after(intervals(p.archive.Rounds, p.now.Sub(p.base)), real, b), nil
 }
 
 // ReadEach is ReadIn of each name.

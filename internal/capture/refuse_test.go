@@ -23,14 +23,17 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		below   = "which is no directory"
 	)
 	large := strings.Repeat("x", maxEntry)
+	variant := func(base string) string {
+		return fmt.Sprintf("capture.json: base %q: a variant has version 2, and its base is named by small letters, digits, '-' and '.'", base)
+	}
 	meta := func(json string) string { return "-- capture.json --\n" + json + "\n" }
 	for _, c := range []struct{ text, want string }{
 		{"", `not a capture: the first entry has to be "-- capture.json --"`},
 		{"some text\n", `not a capture: the first entry has to be "-- capture.json --"`},
 		{"-- a --\n" + header, `not a capture: the first entry has to be "-- capture.json --"`},
 		{meta(`{`), "capture.json: unexpected end of JSON input"},
-		{meta(`{"rounds":["0s"]}`), "capture.json: version 0: this program reads 1 to 1"},
-		{meta(`{"version":2,"rounds":["0s"]}`), "capture.json: version 2: this program reads 1 to 1"},
+		{meta(`{"rounds":["0s"]}`), "capture.json: version 0: this program reads 1 to 2"},
+		{meta(`{"version":3,"rounds":["0s"]}`), "capture.json: version 3: this program reads 1 to 2"},
 		{meta(`{"version":1}`), "capture.json: rounds: at least one is needed"},
 		{meta(`{"version":1,"rounds":["1s"]}`), "capture.json: rounds: 1s: they start at 0s and rise"},
 		{meta(`{"version":1,"rounds":["0s","15s","15s"]}`), "capture.json: rounds: 15s: they start at 0s and rise"},
@@ -79,9 +82,9 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		{header + "-- a @base64 --\n" + base64.StdEncoding.EncodeToString([]byte(large+"x")) + "\n", `entry "a @base64": 1048577 bytes are more than 1048576`},
 		{header + "-- a @hex --\n" + strings.Repeat("00", maxEntry+1) + "\n", `entry "a @hex": 1048577 bytes are more than 1048576`},
 
-		{header + "-- a @zip --\n", `entry "a @zip": "@zip" is no mode; there are @base64, @hex, @nonl, @unread and @dir`},
-		{header + "-- a @Hex --\n", `entry "a @Hex": "@Hex" is no mode; there are @base64, @hex, @nonl, @unread and @dir`},
-		{header + "-- a @ --\n", `entry "a @": "@" is no mode; there are @base64, @hex, @nonl, @unread and @dir`},
+		{header + "-- a @zip --\n", `entry "a @zip": "@zip" is no mode; there are @base64, @hex, @nonl, @unread, @dir, @lines and @files`},
+		{header + "-- a @Hex --\n", `entry "a @Hex": "@Hex" is no mode; there are @base64, @hex, @nonl, @unread, @dir, @lines and @files`},
+		{header + "-- a @ --\n", `entry "a @": "@" is no mode; there are @base64, @hex, @nonl, @unread, @dir, @lines and @files`},
 		{header + "-- a !EFOO --\n", `entry "a !EFOO": "EFOO" is no errno`},
 		{header + "-- a ! --\n", `entry "a !": "" is no errno`},
 		{header + "-- a !0 --\n", `entry "a !0": "0" is no errno`},
@@ -100,6 +103,21 @@ func TestBadArchivesAreRefused(t *testing.T) {
 		{header + "-- a !EIO --\ntext\n", `entry "a !EIO": such an entry has no content`},
 		{header + "-- a @dir --\ntext\n", `entry "a @dir": such an entry has no content`},
 		{header + "-- a @unread --\ntext\n", `entry "a @unread": such an entry has no content`},
+
+		{header + "-- a @files --\nb 1\n", `entry "a @files": "b 1\n": a file is NAME: LINE`},
+		{header + "-- a @files --\n../b: 1\n", `entry "a @files": "../b: 1\n": a file is NAME: LINE`},
+		{header + "-- a @files --\n..: 1\n", `entry "a @files": "..: 1\n": a file is NAME: LINE`},
+		{header + "-- a @files --\nb: 1\n-- a/b --\n", `entry "a/b": its path is there twice`},
+		{header + "-- a @files --\nb: 1\nb: 2\n", `entry "a @files": its path is there twice`},
+		{header + "-- ../a @files --\nb: 1\n", `entry "../a @files": ` + outside},
+		{header + "-- a --\n-- a @files --\nb: 1\n", `entry "a/b": lies below "a", ` + below},
+		{header + "-- a @lines --\nb: 1\n", `entry "a": @lines changes a file, and there is none in the round before`},
+		{header + "-- a -> b --\n-- +15s/a @lines --\nb: 1\n", `entry "a": @lines changes a file, and there is none in the round before`},
+		{header + "-- a --\nb: 1\n-- +15s/a !ENOENT --\n-- +30s/a @lines --\nb: 1\n", `entry "a": @lines changes a file, and there is none in the round before`},
+
+		{meta(`{"version":1,"base":"b","rounds":["0s"]}`), variant("b")},
+		{meta(`{"version":2,"base":"../b","rounds":["0s"]}`), variant("../b")},
+		{meta(`{"version":2,"base":".","rounds":["0s"]}`), variant(".")},
 
 		{header + "-- +15s --\n", `entry "+15s": a round's entry is +DURATION/PATH`},
 		{header + "-- +15x/a --\n", `entry "+15x/a": time: unknown unit "x" in duration "15x"`},

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -11,8 +12,12 @@ import (
 )
 
 func TestFixturesAreWrittenAgainByteForByteOfAllMachines(t *testing.T) {
-	eachFixture(t, func(t *testing.T, text string) {
-		differ(t, format(t, parse(t, text)), text)
+	eachFile(t, func(t *testing.T, file string) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		differ(t, format(t, parse(t, string(text))), string(text))
 	})
 }
 

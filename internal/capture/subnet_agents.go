@@ -50,7 +50,7 @@ func (r *Recorder) Counters(ctx context.Context, device string, port int, a *hos
 	return c, err
 }
 
-// Counters gives the recorded answer; its counters go on.
+// Counters gives the recorded answer.
 func (p *Player) Counters(_ context.Context, device string, port int, a *host.Agent) (host.IBCounters, error) {
 	name := agentPath(device, port, a)
 	stats, err := p.stats(name, nil)
@@ -87,22 +87,12 @@ func (r *Recorder) Manager(ctx context.Context, device string, port int, lid uin
 	return m, err
 }
 
-// Manager gives the recorded answer; its activity goes on.
+// Manager gives the recorded answer.
 func (p *Player) Manager(_ context.Context, device string, port int, lid uint16) (host.IBManager, error) {
 	name := managerPath(device, port, lid)
 	b, err := p.Read(name, nil)
 	if err != nil {
 		return host.IBManager{}, err
 	}
-	m, err := decodeManager(name, b)
-	if err == nil {
-		p.goOn(name, managerFields(&m)[2:])
-	}
-	return m, err
-}
-
-func (p *Player) countManager(e Entry) {
-	if m, err := decodeManager(e.Path, e.Data); err == nil && m.Activity != nil {
-		p.step(e.Path+"/activity", *m.Activity)
-	}
+	return decodeManager(name, b)
 }

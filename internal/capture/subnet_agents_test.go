@@ -13,7 +13,7 @@ import (
 // TestAgentsArePlayedAndRecorded: what agents and subnet managers have answered comes back and goes on, and is recorded as it was.
 func TestAgentsArePlayedAndRecorded(t *testing.T) {
 	a := parse(t, `-- capture.json --
-{"version":1,"rounds":["0s","15s"]}
+{"version":2,"rounds":["0s","15s"]}
 -- subnet/mlx5_0/1/agent/17-1 --
 symbol_error: 70000
 port_xmit_data: 1000

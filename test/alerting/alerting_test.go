@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/capture"
+	"rdma_exporter/test/machine"
 )
 
 // faults are recorded machines and the alert that is to come of each. The rules are those of the binary; wait stands for the `for` of that
@@ -142,26 +142,7 @@ func has(t *testing.T, address, alert, state string) error {
 // unpack makes a machine's files of a capture.
 func unpack(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(fixture(name))
-	must(t, err)
-	a, err := capture.Parse(b)
-	must(t, err)
 	dir := t.TempDir()
-	for _, d := range []string{"sys", "proc", "dev"} {
-		must(t, os.Mkdir(filepath.Join(dir, d), 0o755))
-	}
-	for _, e := range a.Rounds[0].Entries {
-		p := filepath.Join(dir, e.Path)
-		must(t, os.MkdirAll(filepath.Dir(p), 0o755))
-		switch e.Kind {
-		case capture.Link:
-			must(t, os.Symlink(e.Target, p))
-		case capture.Dir:
-			must(t, os.MkdirAll(p, 0o755))
-		case capture.File, capture.Unread:
-			must(t, os.WriteFile(p, e.Data, 0o644))
-		case capture.Error: // the file is not there
-		}
-	}
+	must(t, machine.Unpack(fixture(name), dir))
 	return dir
 }

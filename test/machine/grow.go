@@ -2,7 +2,6 @@ package machine
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -19,13 +18,9 @@ type Model struct {
 
 // Grow writes a machine with n such devices and no others below dir. Each has a PCI domain of its own.
 func (m Model) Grow(n int, dir string) error {
-	text, err := os.ReadFile(m.File)
+	a, err := Load(m.File)
 	if err != nil {
 		return err
-	}
-	a, err := capture.Parse(text)
-	if err != nil {
-		return fmt.Errorf("%s: %w", m.File, err)
 	}
 	for _, e := range a.Rounds[0].Entries {
 		where := e.Path + " " + filepath.Join(filepath.Dir(e.Path), e.Target) + "/"

@@ -6,18 +6,38 @@ import (
 	"os"
 	"path/filepath"
 
+	"rdma_exporter/fixtures"
 	"rdma_exporter/internal/capture"
 )
 
-// Unpack writes the files of the first round of a capture below dir, links and all. What could not be read when it was recorded is left out.
-func Unpack(file, dir string) error {
-	text, err := os.ReadFile(file)
+// Load reads a capture, whole.
+func Load(file string) (*capture.Archive, error) {
+	a, err := capture.Load(file, fixtures.Builtin)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return a, nil
+}
+
+// Write writes a capture.
+func Write(a *capture.Archive, file string) error {
+	b, err := capture.Format(a)
 	if err != nil {
 		return err
 	}
-	a, err := capture.Parse(text)
+	return os.WriteFile(file, b, 0o600)
+}
+
+// Unpack writes the files of the first round of a capture below dir, links and all; sys, proc and dev are there. What could not be read when it was recorded is left out.
+func Unpack(file, dir string) error {
+	a, err := Load(file)
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return err
+	}
+	for _, d := range []string{"sys", "proc", "dev"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return err
+		}
 	}
 	for _, e := range a.Rounds[0].Entries {
 		if err := write(e, filepath.Join(dir, e.Path)); err != nil {

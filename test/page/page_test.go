@@ -5,6 +5,7 @@
 package page
 
 import (
+	"bytes"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"rdma_exporter/test/browser"
+	"rdma_exporter/test/machine"
 )
 
 func must(t *testing.T, err error) {
@@ -135,12 +137,17 @@ func TestPages(t *testing.T) {
 // TestHostileHost: what the machine calls itself and its parts stays text.
 func TestHostileHost(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("../../fixtures/sysfs/hgx-h200-roce.txtar")
+	a, err := machine.Load("../../fixtures/sysfs/hgx-h200-roce.txtar")
 	must(t, err)
 	const evil = `<script>document.title='x'</script><img src=x onerror=alert(1)>`
-	capture := strings.NewReplacer(`"hgx-h200-07"`, `"<script>alert(1)</script>"`, "NVIDIA H200", evil).Replace(string(b))
+	a.Meta.Hostname = "<script>alert(1)</script>"
+	for _, r := range a.Rounds {
+		for i := range r.Entries {
+			r.Entries[i].Data = bytes.ReplaceAll(r.Entries[i].Data, []byte("NVIDIA H200"), []byte(evil))
+		}
+	}
 	file := filepath.Join(t.TempDir(), "evil.txtar")
-	must(t, os.WriteFile(file, []byte(capture), 0o600))
+	must(t, machine.Write(a, file))
 	url := serve(t, file)
 	page := browser.Start(t)
 	page.Size(1280, 900, false)

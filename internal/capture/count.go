@@ -1,0 +1,187 @@
+package capture
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// counters are the values of a machine that only increase. Their last step is the rate at which a replay continues them after the last
+// round, and a variant continues those of its base.
+type counters struct {
+	last  map[string]values // by path
+	steps map[string]values // increase in the newest round, by path
+}
+
+// values are the counters of one entry by the name of their line; "" in a file that is one number.
+type values map[string]uint64
+
+func newCounters() counters { return counters{map[string]values{}, map[string]values{}} }
+
+// nextRound forgets the steps of the round before.
+func (c counters) nextRound() { clear(c.steps) }
+
+// count notes the values of an entry in a new round.
+func (c counters) count(e Entry) {
+	before, now, steps := c.last[e.Path], values{}, values{}
+	mapCounters(e.Path, e.Data, func(name string, n uint64) uint64 {
+		if old, ok := before[name]; ok && n > old {
+			steps[name] = n - old
+		}
+		now[name] = n
+		return n
+	})
+	if len(now) > 0 {
+		c.last[e.Path] = now
+	}
+	if len(steps) > 0 {
+		c.steps[e.Path] = steps
+	}
+}
+
+// forget drops a path and all below it.
+func (c counters) forget(name string) {
+	maps.DeleteFunc(c.last, func(p string, _ values) bool { return isBelow(p, name) })
+}
+
+// isBelow reports whether p is a path or lies below it.
+func isBelow(p, above string) bool { return p == above || strings.HasPrefix(p, above+"/") }
+
+// after returns the content of an entry a number of intervals after the newest round.
+func (c counters) after(intervals uint64, name string, data []byte) []byte {
+	steps := c.steps[name]
+	if intervals == 0 || steps == nil {
+		return data
+	}
+	return mapCounters(name, data, func(value string, n uint64) uint64 { return n + steps[value]*intervals })
+}
+
+// intervals is how often the step between the last two rounds fits into the time since the last one. A single round has no step.
+func intervals(rounds []Round, at time.Duration) uint64 {
+	n := len(rounds)
+	if n < 2 || at < rounds[n-1].At {
+		return 0
+	}
+	return uint64((at - rounds[n-1].At) / (rounds[n-1].At - rounds[n-2].At))
+}
+
+// mapCounters returns the content of an entry with each counter replaced by f of its name and value. The content itself is not changed.
+func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []byte {
+	switch {
+	case p == "proc/uptime":
+		return mapHundredths(data, f)
+	case counterFile.MatchString(p):
+		n, err := strconv.ParseUint(string(bytes.TrimSpace(data)), 10, 64)
+		if err != nil || isReading(path.Base(p)) {
+			return data
+		}
+		if now := f("", n); now != n {
+			return fmt.Appendf(nil, "%d\n", now)
+		}
+		return data
+	}
+	if is := countedLines(p); is != nil {
+		return mapLines(data, is, f)
+	}
+	return data
+}
+
+func mapLines(data []byte, is func(name string) bool, f func(name string, n uint64) uint64) []byte {
+	var out []byte
+	changed := false
+	for line := range bytes.Lines(data) {
+		name, value, n, ok := numberLine(line)
+		if ok && is(name) {
+			if now := f(name, n); now != n {
+				out = fmt.Appendf(append(out, line[:len(line)-len(value)]...), "%d\n", now)
+				changed = true
+				continue
+			}
+		}
+		out = append(out, line...)
+	}
+	if !changed {
+		return data
+	}
+	return out
+}
+
+// numberLine splits "NAME: NUMBER\n"; value is what follows the blank.
+func numberLine(line []byte) (name string, value []byte, n uint64, ok bool) {
+	i := bytes.LastIndex(line, []byte(": "))
+	if i < 0 {
+		return "", nil, 0, false
+	}
+	value = line[i+2:]
+	n, err := strconv.ParseUint(string(bytes.TrimSuffix(value, []byte("\n"))), 10, 64)
+	return string(line[:i]), value, n, err == nil
+}
+
+// mapHundredths is for /proc/uptime: two times in seconds with two decimals.
+func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
+	words := strings.Fields(string(data))
+	changed := false
+	for i, w := range words {
+		whole, fraction, _ := strings.Cut(w, ".")
+		n, err := strconv.ParseUint(whole+fraction, 10, 64)
+		if err != nil || len(fraction) != 2 {
+			return data
+		}
+		if now := f(strconv.Itoa(i), n); now != n {
+			words[i] = fmt.Sprintf("%d.%02d", now/100, now%100)
+			changed = true
+		}
+	}
+	if !changed {
+		return data
+	}
+	return []byte(strings.Join(words, " ") + "\n")
+}
+
+var (
+	counterFile   = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
+	countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/agent/`)
+)
+
+// isReading reports whether a value among counters does not increase by itself: the lifetime of the kernel's counter cache, the shares
+// of time that PCIe stalled mlx5, the settings beside the statistics of pause and FEC.
+func isReading(name string) bool {
+	switch name {
+	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active":
+		return true
+	}
+	return false
+}
+
+// countedLines returns which lines of an entry are counters, nil for an entry without any.
+func countedLines(p string) func(name string) bool {
+	switch {
+	case countedAnswer.MatchString(p):
+		return func(name string) bool { return !isReading(path.Base(name)) }
+	case isGPU(p):
+		return isGPUCounter
+	case isManager(p):
+		return func(name string) bool { return name == "activity" }
+	}
+	return nil
+}
+
+// isGPUCounter reports whether a line of a GPU is a counter: traffic, replays, errors of NVLinks, XIDs.
+func isGPUCounter(name string) bool {
+	return gpuCounterNames[name] || strings.HasPrefix(name, nvmlErrorLine)
+}
+
+var gpuCounterNames = func() map[string]bool {
+	names := map[string]bool{}
+	for _, c := range nvmlCounters(new(snapshot.GPU)) {
+		names[c.name] = true
+	}
+	return names
+}()

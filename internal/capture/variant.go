@@ -1,0 +1,245 @@
+package capture
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A variant is an archive that holds only what differs from another one, its base. In each of its rounds the base is as a replay of it
+// shows that moment: counters continue after the base's last round. What the variant says of a path holds from that round on.
+
+// IsVariant reports whether the archive can be played on its base only.
+func (a *Archive) IsVariant() bool { return a.Meta.Base != "" }
+
+// On returns the whole machine that a variant of base describes.
+func (a *Archive) On(base *Archive) (*Archive, error) {
+	if base.IsVariant() {
+		return nil, fmt.Errorf("its base %q is a variant itself: a base is whole", a.Meta.Base)
+	}
+	whole := &Archive{Meta: a.Meta.on(base.Meta)}
+	under, over, before := newTimeline(base), newOverlay(), map[string]Entry{}
+	for _, r := range a.Rounds {
+		over.apply(r.Entries)
+		now, err := over.on(under.at(r.At))
+		if err != nil {
+			return nil, err
+		}
+		whole.Rounds = append(whole.Rounds, Round{At: r.At, Entries: difference(before, now)})
+		before = now
+	}
+	if err := checkTree(whole.Rounds); err != nil {
+		return nil, err
+	}
+	return whole, nil
+}
+
+// VariantOf returns whole as a variant of base, whose name is given. Both are whole.
+func VariantOf(name string, base, whole *Archive) (*Archive, error) {
+	v := &Archive{Meta: whole.Meta.without(base.Meta)}
+	v.Meta.Base = name
+	under, over, wanted := newTimeline(base), newOverlay(), newTimeline(whole)
+	for _, r := range whole.Rounds {
+		have, err := over.on(under.at(r.At))
+		if err != nil {
+			return nil, err
+		}
+		want := wanted.at(r.At)
+		entries := difference(have, want)
+		for i, e := range entries {
+			entries[i] = shortest(have[e.Path], e)
+		}
+		over.apply(entries)
+		v.Rounds = append(v.Rounds, Round{At: r.At, Entries: entries})
+	}
+	again, err := v.On(base)
+	if err != nil {
+		return nil, err
+	}
+	return v, sameMachine(again, whole)
+}
+
+// Of returns the archive of a machine from what it shows at each moment, by path.
+func Of(m Meta, offsets []time.Duration, moments []map[string]Entry) *Archive {
+	a := &Archive{Meta: m}
+	a.Meta.Version = Version
+	before := map[string]Entry{}
+	for i, now := range moments {
+		a.Rounds = append(a.Rounds, Round{At: offsets[i], Entries: difference(before, now)})
+		before = now
+	}
+	return a
+}
+
+// sameMachine names the first path in which two whole archives differ.
+func sameMachine(a, b *Archive) error {
+	x, y := newTimeline(a), newTimeline(b)
+	for _, r := range b.Rounds {
+		if d := difference(x.at(r.At), y.at(r.At)); len(d) > 0 {
+			return fmt.Errorf("round %s, entry %q: differs", r.At, d[0].Path)
+		}
+	}
+	return nil
+}
+
+// on completes the description of a variant from that of its base.
+func (m Meta) on(base Meta) Meta {
+	m.Base = ""
+	if m.Hostname == "" {
+		m.Hostname = base.Hostname
+	}
+	if m.Kernel == "" {
+		m.Kernel = base.Kernel
+	}
+	if m.Time.IsZero() {
+		m.Time = base.Time
+	}
+	if m.Capabilities == nil {
+		m.Capabilities = base.Capabilities
+	}
+	m.Anonymised = m.Anonymised && base.Anonymised
+	return m
+}
+
+// without leaves out what a variant takes from its base.
+func (m Meta) without(base Meta) Meta {
+	if m.Hostname == base.Hostname {
+		m.Hostname = ""
+	}
+	if m.Kernel == base.Kernel {
+		m.Kernel = ""
+	}
+	if m.Time.Equal(base.Time) {
+		m.Time = time.Time{}
+	}
+	if slices.Equal(m.Capabilities, base.Capabilities) {
+		m.Capabilities = nil
+	}
+	return m
+}
+
+// timeline is a whole archive over time, each path with its entry.
+type timeline struct {
+	rounds   []Round
+	next     int // the round that at has not reached yet
+	entries  map[string]Entry
+	counters counters
+}
+
+func newTimeline(a *Archive) *timeline {
+	return &timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: newCounters()}
+}
+
+// at returns the machine at a moment, which is no earlier than that of the call before. The map is the caller's.
+func (l *timeline) at(t time.Duration) map[string]Entry {
+	for ; l.next < len(l.rounds) && l.rounds[l.next].At <= t; l.next++ {
+		l.counters.nextRound()
+		for _, e := range l.rounds[l.next].Entries {
+			l.apply(e)
+		}
+	}
+	now := maps.Clone(l.entries)
+	if l.next < len(l.rounds) {
+		return now
+	}
+	n := intervals(l.rounds, t)
+	for p := range l.counters.steps {
+		e := now[p]
+		e.Data = l.counters.after(n, p, e.Data)
+		now[p] = e
+	}
+	return now
+}
+
+func (l *timeline) apply(e Entry) {
+	advance(l.entries, e)
+	switch {
+	case e.isGone():
+		l.counters.forget(e.Path)
+	case e.Kind == File:
+		l.counters.count(e)
+	}
+}
+
+// overlay is what a variant says of its paths, up to a round.
+type overlay struct {
+	entries map[string]Entry
+	gone    map[string]bool // the base's paths here and below are hidden
+}
+
+func newOverlay() overlay { return overlay{map[string]Entry{}, map[string]bool{}} }
+
+func (o overlay) apply(entries []Entry) {
+	for _, e := range entries {
+		if e.isGone() {
+			maps.DeleteFunc(o.entries, func(p string, _ Entry) bool { return isBelow(p, e.Path) })
+			o.gone[e.Path] = true
+			continue
+		}
+		if old, ok := o.entries[e.Path]; ok && e.Kind == Lines {
+			e.Kind, e.Data = old.Kind, patched(old, e.Data)
+		}
+		o.entries[e.Path] = e
+	}
+}
+
+// on lays the variant over its base, in place.
+func (o overlay) on(base map[string]Entry) (map[string]Entry, error) {
+	if len(o.gone) > 0 {
+		maps.DeleteFunc(base, func(p string, _ Entry) bool { return o.hides(p) })
+	}
+	for p, e := range o.entries {
+		if e.Kind == Lines {
+			old, ok := base[p]
+			if !ok || old.Kind != File {
+				return nil, fmt.Errorf("entry %q: @lines changes a file, and the base has none", p)
+			}
+			e.Kind, e.Data = File, patched(old, e.Data)
+		}
+		base[p] = e
+	}
+	return base, nil
+}
+
+func (o overlay) hides(p string) bool {
+	for ; p != ""; p = parent(p) {
+		if o.gone[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// parent is the path above, empty above the first element.
+func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
+
+// difference holds what is new or changed in now, and one ENOENT for each subtree that went, sorted by path.
+func difference(before, now map[string]Entry) []Entry {
+	var change []Entry
+	alive := map[string]bool{}
+	for p, e := range now {
+		if old, had := before[p]; !had || !old.equal(e) {
+			change = append(change, e)
+		}
+		for ; p != "" && !alive[p]; p = parent(p) {
+			alive[p] = true
+		}
+	}
+	gone := map[string]bool{}
+	for p := range before {
+		if alive[p] {
+			continue
+		}
+		for up := parent(p); up != "" && !alive[up]; up = parent(up) {
+			p = up
+		}
+		gone[p] = true
+	}
+	for p := range gone {
+		change = append(change, goneEntry(p))
+	}
+	slices.SortFunc(change, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })
+	return change
+}
