@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"rdma_exporter/fixtures"
 )
 
 // variantBase has counters that rise by 10 and 3 in 15 s, an answer of lines, and a device.
