@@ -9,45 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/capture"
-	testmachine "rdma_exporter/test/machine"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
-
-const fixtureDir = "../../fixtures/sysfs"
-
-// machines lists all recorded machines by name.
-func machines(t *testing.T) []string {
-	t.Helper()
-	files, err := filepath.Glob(fixtureDir + "/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixtures: %v", err)
-	}
-	var names []string
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(filepath.Base(f), ".txtar"))
-	}
-	return names
-}
-
-func fixture(name string) string { return filepath.Join(fixtureDir, name+".txtar") }
-
-// load is a recorded machine, for a test that changes it.
-func load(t testing.TB, name string) *capture.Archive {
-	t.Helper()
-	a, err := testmachine.Load(fixture(name))
-	must(t, err)
-	return a
-}
-
-// written is the file of a machine that a test has changed.
-func written(t testing.TB, a *capture.Archive) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "changed.txtar")
-	must(t, testmachine.Write(a, file))
-	return file
-}
 
 // command runs the program to its end.
 func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
@@ -75,7 +39,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatalf("%v; go test ./internal/app -update writes it", err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; go test ./internal/app -update writes it, read the diff\n%s", path, firstDifference(got, want))
+		t.Errorf("%s differs; go test ./internal/app -update writes it: read the diff\n%s", path, firstDifference(got, want))
 	}
 }
 

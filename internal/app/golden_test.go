@@ -2,15 +2,23 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -87,9 +95,6 @@ func metricsOf(t *testing.T, file string) string {
 // varying are samples of the run, not of the machine.
 var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|rdma_scrape_source_seconds_total|rdma_scrape_device_seconds_total|rdma_exporter_build_info).*\n`)
 
-// inFullMode is the machine of which all figures of GPUs are served.
-const inFullMode = "idle-gpu-gen1-ok"
-
 // inNoFixture are metrics that no recorded machine has, with the reason.
 var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
@@ -116,45 +121,77 @@ var dropsSamples = map[string]bool{"odd-files": true}
 // budgets are the design's limits of series by machine.
 var budgets = map[string]int{"dgx-h100-ib": 1500, "hgx-h200-roce": 2500}
 
-// TestGoldenMetricsOfAllMachines holds what every recorded machine serves: each metric declared is served by one of them, nothing is
-// dropped, and the large ones keep their budget of series.
-func TestGoldenMetricsOfAllMachines(t *testing.T) {
-	var mu sync.Mutex
-	seen := map[string]bool{}
-	t.Run("machines", func(t *testing.T) {
-		for _, name := range machines(t) {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				mode := gpuFabric
-				if name == inFullMode {
-					mode = gpuFull
-				}
-				families := playIn(t, fixture(name), mode).Families
-				text := varying.ReplaceAll(exposition.AppendText(nil, families), nil)
-				golden(t, "metrics/"+name+".prom", text)
-				if drops := dropped.Match(text); drops != dropsSamples[name] {
-					t.Errorf("drops samples: %v, want %v", drops, dropsSamples[name])
-				}
-				total := 0
-				mu.Lock()
-				defer mu.Unlock()
-				for _, f := range families {
-					seen[f.Head.Desc.Name] = true
-					series := 0
-					for _, p := range f.Points {
-						series += p.Samples()
-					}
-					total += series
-					if budgets[name] > 0 {
-						t.Logf("%4d %s", series, f.Head.Desc.Name)
-					}
-				}
-				if limit := budgets[name]; limit > 0 && total > limit {
-					t.Errorf("%d series are more than %d", total, limit)
-				}
-			})
+// TestGolden holds what each recorded machine serves and what fires on it: of a whole one all, of a variant what differs from its base.
+func TestGolden(t *testing.T) {
+	eachMachine(t, func(t *testing.T, name string) {
+		r := played(t, name)
+		var b strings.Builder
+		for _, f := range r.findings {
+			fmt.Fprintf(&b, "# fires: %s\n", f)
+		}
+		for _, f := range r.earlier {
+			fmt.Fprintf(&b, "# fired: %s\n", f)
+		}
+		text, err := os.ReadFile(fixture(name))
+		must(t, err)
+		variant, err := capture.Parse(text)
+		must(t, err)
+		if !variant.IsVariant() {
+			b.WriteString(strings.Join(r.series, "\n") + "\n")
+			golden(t, "metrics/"+name+".prom", []byte(b.String()))
+			return
+		}
+		base := baseSeries(t, name, variant)
+		fmt.Fprintf(&b, "# differs from %s\n", variant.Meta.Base)
+		for _, l := range onlyIn(base, r.series) {
+			b.WriteString("-" + l + "\n")
+		}
+		for _, l := range onlyIn(r.series, base) {
+			b.WriteString("+" + l + "\n")
+		}
+		golden(t, "metrics/"+name+".diff", []byte(b.String()))
+	})
+}
+
+// TestDescs holds that nothing undeclared is served of a recorded machine, nothing is dropped, names and units are as Prometheus wants
+// them, and the large ones keep their budget of series.
+func TestDescs(t *testing.T) {
+	eachMachine(t, func(t *testing.T, name string) {
+		r := played(t, name)
+		if drops := dropped.MatchString(r.text); drops != dropsSamples[name] {
+			t.Errorf("drops samples: %v, want %v", drops, dropsSamples[name])
+		}
+		problems, err := promlint.New(strings.NewReader(r.text)).Lint()
+		must(t, err)
+		for _, p := range problems {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+		total := 0
+		for _, family := range slices.Sorted(maps.Keys(r.count)) {
+			total += r.count[family]
+			if budgets[name] > 0 {
+				t.Logf("%4d %s", r.count[family], family)
+			}
+		}
+		if limit := budgets[name]; limit > 0 && total > limit {
+			t.Errorf("%d series are more than %d", total, limit)
 		}
 	})
+}
+
+// TestEveryDescIsRecorded: each metric of the collectors is in a golden, each of the exporter's own is served of some machine.
+func TestEveryDescIsRecorded(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range []string{"odd-files", "hgx-h200-roce", "no-rdma"} {
+		for family := range played(t, name).count {
+			seen[family] = true
+		}
+	}
+	for _, g := range goldens(t) {
+		for _, l := range g.lines {
+			seen[sampleName.FindString(l)] = true
+		}
+	}
 	descs := rounds.Descs
 	for _, c := range collector.All(collector.Options{}) {
 		descs = append(descs, c.Descs...)
@@ -162,10 +199,56 @@ func TestGoldenMetricsOfAllMachines(t *testing.T) {
 	for _, d := range descs {
 		_, excused := inNoFixture[d.Name]
 		excused = excused || strings.HasPrefix(d.Name, "rdma_alerting_") // of serve alone; TestServeAlerting
-		if seen[d.Name] == excused {
-			t.Errorf("%s: in a fixture: %v, listed as in none: %v", d.Name, seen[d.Name], excused)
+		if have := seen[d.Name] || seen[d.Name+"_bucket"]; have == excused {
+			t.Errorf("%s: in a golden: %v, listed as in none: %v", d.Name, have, excused)
 		}
 	}
 }
 
-var dropped = regexp.MustCompile(`reason="(undeclared|duplicate|bad_value)"`)
+// goldenFile is the golden of a machine.
+type goldenFile struct {
+	machine  string
+	findings []string // "critical RDMAPortDown mlx5_5/1"
+	lines    []string // of series; those of a variant that its base has and it has not are left out
+}
+
+// goldens are the committed ones of all machines.
+func goldens(t *testing.T) (all []goldenFile) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/metrics/*")
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		g := goldenFile{machine: strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))}
+		for line := range strings.Lines(string(text)) {
+			if finding, ok := strings.CutPrefix(line, "# fires: "); ok {
+				g.findings = append(g.findings, strings.TrimSpace(finding))
+			} else if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "-") {
+				g.lines = append(g.lines, strings.TrimPrefix(line, "+"))
+			}
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+// TestGoldensHaveMachines: what is no machine any more has no golden.
+func TestGoldensHaveMachines(t *testing.T) {
+	names := machines(t)
+	for _, g := range goldens(t) {
+		if i := slices.Index(names, g.machine); i < 0 {
+			t.Errorf("testdata/metrics has a golden of %s twice, or no such machine is in %s", g.machine, fixtureDir)
+		} else {
+			names = slices.Delete(names, i, i+1)
+		}
+	}
+	if len(names) > 0 {
+		t.Errorf("no golden of %v: go test ./internal/app -run 'TestGolden/NAME$' -update writes it", names)
+	}
+}
+
+var (
+	sampleName = regexp.MustCompile(`^[a-z0-9_]+`)
+	dropped    = regexp.MustCompile(`reason="(undeclared|duplicate|bad_value)"`)
+)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// goldenDir holds what fires on each recorded machine, in lines "# fires: SEVERITY ALERT WHERE", below the repository.
+const goldenDir = "internal/app/testdata/metrics"
+
+const matrixHead = `# Detection matrix
+
+<!-- Written by go run ./docs/gen from ` + goldenDir + `. -->
+
+Which alert fires on which recorded machine (` + "`fixtures/sysfs`" + `). The last round of each is held until every rule has had its time.
+
+`
+
+// matrixPage lists the alerts of each machine and the machines of each alert.
+func matrixPage(repository fs.FS) ([]byte, error) {
+	entries, err := fs.ReadDir(repository, goldenDir)
+	if err != nil {
+		return nil, err
+	}
+	var machines, silent []string
+	fires, on := map[string][]string{}, map[string][]string{}
+	for _, e := range entries {
+		text, err := fs.ReadFile(repository, path.Join(goldenDir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(e.Name(), path.Ext(e.Name()))
+		found := findings(text)
+		if len(found) == 0 {
+			silent = append(silent, name)
+			continue
+		}
+		machines = append(machines, name)
+		for _, f := range found {
+			fires[name] = append(fires[name], f.String())
+			if !slices.Contains(on[f.alert], name) {
+				on[f.alert] = append(on[f.alert], name)
+			}
+		}
+	}
+	b := bytes.NewBufferString(matrixHead + "## Machines\n\n| machine | alerts |\n| --- | --- |\n")
+	for _, m := range machines {
+		fmt.Fprintf(b, "| %s | %s |\n", m, strings.Join(fires[m], "<br>"))
+	}
+	b.WriteString("\n## Alerts\n\n| alert | machines |\n| --- | --- |\n")
+	for _, a := range slices.Sorted(maps.Keys(on)) {
+		fmt.Fprintf(b, "| [%s](runbooks/%s.md) | %s |\n", a, a, strings.Join(on[a], ", "))
+	}
+	fmt.Fprintf(b, "\n## Silent machines\n\nNothing fires on %s.\n", strings.Join(silent, ", "))
+	return b.Bytes(), nil
+}
+
+type finding struct{ severity, alert, where string }
+
+func (f finding) String() string { return strings.TrimSpace(f.severity + " " + f.alert + " " + f.where) }
+
+// findings are those of a golden.
+func findings(golden []byte) (out []finding) {
+	s := bufio.NewScanner(bytes.NewReader(golden))
+	for s.Scan() {
+		text, ok := strings.CutPrefix(s.Text(), "# fires: ")
+		if !ok {
+			continue
+		}
+		var f finding
+		f.severity, text, _ = strings.Cut(text, " ")
+		f.alert, f.where, _ = strings.Cut(text, " ")
+		out = append(out, f)
+	}
+	return out
+}
