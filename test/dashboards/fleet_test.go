@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
 )
 
 const repository = "../.."
@@ -53,17 +55,6 @@ var fleet = []struct{ fixture, cluster string }{
 // target is what Prometheus scrapes.
 type target struct{ address, instance, job, cluster string }
 
-// freeAddress is a port that nobody listens on at the moment.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { must(t, l.Close()) }()
-	return l.Addr().String()
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -71,12 +62,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start runs a program until the test ends. What it said is shown where the test fails.
-func start(t *testing.T, name string, args ...string) {
+// start runs a program until the test ends, and returns the address that it listens on. Its log is shown where the test fails.
+func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(name)+".log"))
 	must(t, err)
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, append(args, "--web.listen-address="+port.Any)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -86,6 +77,7 @@ func start(t *testing.T, name string, args ...string) {
 			t.Logf("%s %s\n%s", name, strings.Join(args, " "), b)
 		}
 	})
+	return port.Of(t, cmd.Process.Pid)
 }
 
 // startFleet starts an exporter for each machine.
@@ -98,8 +90,7 @@ func startFleet(t *testing.T, exporter string) []target {
 		dir := t.TempDir()
 		capture := filepath.Join(dir, m.fixture+".txtar")
 		must(t, os.WriteFile(capture, []byte(quicker(t, string(text))), 0o600))
-		a := freeAddress(t)
-		start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--web.listen-address="+a, "--collector.gpu.mode=full", "--no-alerting")
+		a := start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--collector.gpu.mode=full", "--no-alerting")
 		targets = append(targets, target{a, m.fixture, "rdma_exporter", m.cluster})
 	}
 	return targets
@@ -144,9 +135,7 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
-	a := freeAddress(t)
-	start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+a, "--log.level=warn")
-	return "http://" + a
+	return "http://" + start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
 }
 
 // serveText serves metrics as text.
