@@ -13,10 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
 	"rdma_exporter/test/process"
 )
-
-const address = "127.0.0.1:10899"
 
 // unpack writes the files of a recorded machine into a folder, links and all, as the exporter may read a copied tree.
 func unpack(file string) (root string, remove func(), err error) {
@@ -37,6 +36,7 @@ func unpack(file string) (root string, remove func(), err error) {
 // exporter is one that runs and is scraped; nil where there is none.
 type exporter struct {
 	cmd    *exec.Cmd
+	url    string
 	cancel context.CancelFunc
 	began  time.Duration // processor time at the start of the block
 	state  string
@@ -52,10 +52,10 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 		return nil, err
 	}
 	x := &exporter{state: state}
-	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+address, "--log.level=error")
+	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+port.Any, "--log.level=error")
 	x.cmd.Stderr = os.Stderr
 	if err := x.cmd.Start(); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start the exporter: %w: make build builds it", err)
 	}
 	if o.pin >= 0 {
 		var set unix.CPUSet
@@ -65,7 +65,13 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 			return nil, err
 		}
 	}
-	for tries := 0; scrape("/-/ready") != nil; tries++ {
+	address, err := port.Await(ctx, x.cmd.Process.Pid, 1)
+	if err != nil {
+		x.stop()
+		return nil, err
+	}
+	x.url = "http://" + address[0]
+	for tries := 0; scrape(x.url+"/-/ready") != nil; tries++ {
 		if tries == 300 {
 			x.stop()
 			return nil, fmt.Errorf("%s is not ready after 30 s", o.exporter)
@@ -80,7 +86,7 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 		for {
 			select {
 			case <-tick.C:
-				if err := scrape("/metrics"); err != nil && ctx.Err() == nil {
+				if err := scrape(x.url + "/metrics"); err != nil && ctx.Err() == nil {
 					fmt.Fprintln(os.Stderr, "scrape:", err)
 				}
 			case <-ctx.Done():
@@ -102,8 +108,8 @@ func pinAll(pid int, set *unix.CPUSet) error {
 	return err
 }
 
-func scrape(path string) error {
-	r, err := http.Get("http://" + address + path)
+func scrape(url string) error {
+	r, err := http.Get(url)
 	if err != nil {
 		return err
 	}
@@ -112,7 +118,7 @@ func scrape(path string) error {
 		return err
 	}
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, r.Status)
+		return fmt.Errorf("%s: %s", url, r.Status)
 	}
 	return nil
 }
