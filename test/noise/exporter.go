@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -54,8 +56,10 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 	x := &exporter{state: state}
 	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+port.Any, "--log.level=error")
 	x.cmd.Stderr = os.Stderr
-	if err := x.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the exporter: %w: make build builds it", err)
+	if err := x.cmd.Start(); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is missing: make build builds it", o.exporter)
+	} else if err != nil {
+		return nil, err
 	}
 	if o.pin >= 0 {
 		var set unix.CPUSet
