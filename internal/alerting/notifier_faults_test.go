@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"rdma_exporter/internal/alerting"
+	"rdma_exporter/test/port"
 )
 
 // TestAlertmanagersThatFail: whatever one of two Alertmanagers does, rounds go on, the other gets every alert, and all are accounted for.
@@ -139,15 +139,7 @@ func TestQueueIsBounded(t *testing.T) {
 
 // TestNobodyThere: nothing listens where an Alertmanager ought to.
 func TestNobodyThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{url}})
+	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{"http://" + port.Held(t)}})
 	fire(t, e, 0)
 	n.Close()
 	if d := n.Deliveries(); d.Sent != 0 || d.Errors != 1 || d.Dropped != 1 {

@@ -15,15 +15,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/test/port"
 )
 
 // server is the whole program, serving on a port of the loopback interface.
@@ -49,50 +51,35 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
+// listeningOn is what the program logs of the port that the kernel has chosen.
+var listeningOn = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+
 // serve starts the program and waits until it accepts connections.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--state.dir") }) {
 		args = append(args, "--state.dir="+t.TempDir())
 	}
-	for {
-		if s := listening(t, args); s != nil {
-			return s
-		}
-	}
-}
-
-// listening is nil where something else has taken the port meanwhile.
-func listening(t *testing.T, args []string) *server {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
 	ctx, stop := context.WithCancel(context.Background())
-	s := &server{url: "http://" + address, log: &lockedBuffer{}}
-	taken, ended := false, make(chan int, 1)
+	s := &server{log: &lockedBuffer{}}
+	ended := make(chan int, 1)
 	go func() {
-		ended <- Run(ctx, append(args, "--web.listen-address="+address), io.Discard, s.log)
+		ended <- Run(ctx, append(args, "--web.listen-address="+port.Any), io.Discard, s.log)
 	}()
 	t.Cleanup(func() {
 		stop()
-		if code := <-ended; code != 0 && !taken {
+		if code := <-ended; code != 0 {
 			t.Errorf("exit code %d\n%s", code, s.log)
 		}
 	})
 	for {
-		c, err := net.Dial("tcp", address)
-		if err == nil {
-			must(t, c.Close())
+		if at := listeningOn.FindStringSubmatch(s.log.String()); at != nil {
+			s.url = "http://" + at[1]
 			return s
 		}
 		select {
 		case code := <-ended:
 			ended <- code
-			if taken = strings.Contains(s.log.String(), syscall.EADDRINUSE.Error()); taken {
-				return nil
-			}
 			t.Fatalf("exit code %d\n%s", code, s.log)
 		case <-t.Context().Done():
 			t.Fatal("does not listen")

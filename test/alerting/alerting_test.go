@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 // faults are recorded machines and the alert that is to come of each. The rules are those of the binary; wait stands for the `for` of that
@@ -30,17 +32,16 @@ func fixture(name string) string { return filepath.Join(repository, "fixtures/sy
 // TestOneNotification: each fault is notified once on each way, of the same alert.
 func TestOneNotification(t *testing.T) {
 	t.Parallel()
-	exporter := exporterBinary(t)
+	exporter := program.Exporter(t)
 	for _, f := range faults {
 		t.Run(f.machine, func(t *testing.T) {
 			t.Parallel()
-			central, own, address, files := newPager(t), newPager(t), free(t), ruleFiles(t, f.alert, f.wait)
+			const instance = "node:10879" // the same on both ways
+			central, own, files := newPager(t, port.Any), newPager(t, port.Any), ruleFiles(t, f.alert, f.wait)
 			central.start()
 			own.start()
-			start(t, "http://"+address+"/-/ready", exporter, "--replay="+fixture(f.machine), "--web.listen-address="+address,
-				"--alerting.instance="+address, "--alerting.interval=5s", "--alerting.rule-files="+files,
-				"--alerting.alertmanager-url=http://"+own.address, "--replay.send-alerts")
-			prometheus(t, address, central.address, files)
+			node := start(t, port.Any, exporter, "--replay="+fixture(f.machine), "--alerting.instance="+instance, "--alerting.interval=5s", "--alerting.rule-files="+files, "--alerting.alertmanager-url=http://"+own.address, "--replay.send-alerts")
+			prometheus(t, node.address, instance, central.address, files)
 
 			alone := own.one(t, f.alert, 3*time.Minute, 0)
 			scraped := central.one(t, f.alert, 3*time.Minute, 30*time.Second)
@@ -66,12 +67,12 @@ func TestOneNotification(t *testing.T) {
 // TestAlertmanagerGone: an Alertmanager that is away for a minute when an alert fires still notifies of it.
 func TestAlertmanagerGone(t *testing.T) {
 	t.Parallel()
-	exporter := exporterBinary(t)
-	pager, address := newPager(t), free(t)
+	exporter := program.Exporter(t)
+	pager := newPager(t, port.Held(t)) // which refuses connections until the Alertmanager starts
 	// What was recorded of this machine is longer than the `for` of the alert: it fires when the exporter starts.
-	start(t, "http://"+address+"/-/ready", exporter, "--replay="+fixture("downshift-one"), "--web.listen-address="+address,
-		"--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
-	eventually(t, 30*time.Second, func() error { return has(t, address, "RDMALinkDownshifted", "firing") })
+	node := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--alerting.interval=5s",
+		"--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
+	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDownshifted", "firing") })
 	time.Sleep(time.Minute)
 	pager.start()
 	pager.one(t, "RDMALinkDownshifted", 90*time.Second, 10*time.Second)
@@ -81,19 +82,19 @@ func TestAlertmanagerGone(t *testing.T) {
 // neither ends it nor notifies again.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	exporter := exporterBinary(t)
-	pager, address, state, machine := newPager(t), free(t), t.TempDir(), unpack(t, "dgx-h100-ib")
+	exporter := program.Exporter(t)
+	// The address is held: the exporter that is started again is the same instance.
+	pager, address, state, machine := newPager(t, port.Any), port.Held(t), t.TempDir(), unpack(t, "dgx-h100-ib")
 	pager.start()
 	run := func() *process {
-		return start(t, "http://"+address+"/-/ready", exporter, "--path.rootfs="+machine, "--state.dir="+state, "--web.listen-address="+address,
-			"--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address)
+		return start(t, address, exporter, "--path.rootfs="+machine, "--state.dir="+state, "--alerting.interval=5s", "--alerting.alertmanager-url=http://"+pager.address)
 	}
 	const alert, wait = "RDMAPortDown", 2 * time.Minute
 	first := run()
 	eventually(t, 30*time.Second, func() error { return has(t, address, "RDMAWatchdog", "firing") })
-	port := filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1")
-	must(t, os.WriteFile(filepath.Join(port, "state"), []byte("1: DOWN\n"), 0o600))
-	must(t, os.WriteFile(filepath.Join(port, "phys_state"), []byte("2: Polling\n"), 0o600))
+	files := filepath.Join(machine, "sys/class/infiniband/mlx5_0/ports/1")
+	must(t, os.WriteFile(filepath.Join(files, "state"), []byte("1: DOWN\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(files, "phys_state"), []byte("2: Polling\n"), 0o600))
 	eventually(t, 30*time.Second, func() error { return has(t, address, alert, "pending") })
 	const waited = time.Minute
 	time.Sleep(waited)

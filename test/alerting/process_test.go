@@ -3,20 +3,19 @@
 package alerting
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
 )
 
 const repository = "../.."
@@ -26,21 +25,6 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// exporterBinary is the one to test.
-func exporterBinary(t *testing.T) string {
-	t.Helper()
-	path := cmp.Or(os.Getenv("RDMA_EXPORTER"), "bin/rdma_exporter")
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(repository, path)
-	}
-	path, err := filepath.Abs(path)
-	must(t, err)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no exporter to test: %v", err)
-	}
-	return path
 }
 
 // TestMain sees to it that there are a Prometheus and an Alertmanager.
@@ -56,16 +40,18 @@ func TestMain(m *testing.M) {
 
 // process is a server that has been started.
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
+	address string
+	cmd     *exec.Cmd
+	done    chan struct{}
 }
 
-// start starts a server and waits until it is ready. It ends with the test, which shows its log if it fails.
-func start(t *testing.T, ready string, name string, args ...string) *process {
+// start starts a server on an address, port.Any or one that is held, and waits until it is ready. It ends with the test, which shows its log
+// if it fails.
+func start(t *testing.T, address, name string, args ...string) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "log")
 	must(t, err)
-	p := &process{cmd: exec.Command(name, args...), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(name, append(args, "--web.listen-address="+address)...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, p.cmd.Start())
@@ -80,13 +66,14 @@ func start(t *testing.T, ready string, name string, args ...string) *process {
 			t.Logf("%s %s: %v\n%s", name, strings.Join(args, " "), err, b)
 		}
 	})
+	p.address = port.Of(t, p.cmd.Process.Pid)
 	eventually(t, 30*time.Second, func() error {
 		select {
 		case <-p.done:
 			return errors.New("it has ended")
 		default:
 		}
-		_, err := get(t.Context(), ready)
+		_, err := get(t.Context(), "http://"+p.address+"/-/ready")
 		return err
 	})
 	return p
@@ -95,15 +82,6 @@ func start(t *testing.T, ready string, name string, args ...string) *process {
 func (p *process) end(how syscall.Signal) {
 	_ = p.cmd.Process.Signal(how) // it may have ended
 	<-p.done
-}
-
-// free is an address of the loopback interface that nobody listens on.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func get(ctx context.Context, url string) ([]byte, error) {

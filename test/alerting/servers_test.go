@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"rdma_exporter/rules"
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 // notification is what Alertmanager posts to a webhook.
@@ -34,17 +36,18 @@ type notification struct {
 
 // pager is who is notified, and the Alertmanager that does it.
 type pager struct {
-	address string // of the Alertmanager
-	start   func() *process
+	address string // of the Alertmanager, from its start on unless it is held
+	start   func()
 
 	mu    sync.Mutex
 	calls []notification
 }
 
-// newPager makes an Alertmanager's configuration. Each group of alerts that changes is one more notification, within seconds.
-func newPager(t *testing.T) *pager {
+// newPager makes the configuration of an Alertmanager that listens on an address. Each group of alerts that changes is one more notification,
+// within seconds.
+func newPager(t *testing.T, address string) *pager {
 	t.Helper()
-	p := &pager{address: free(t)}
+	p := &pager{address: address}
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		n := notification{came: time.Now()}
 		if err := json.NewDecoder(r.Body).Decode(&n); err != nil {
@@ -68,9 +71,9 @@ receivers:
   - name: hook
     webhook_configs: [{url: %q, send_resolved: true}]
 `, hook.URL), 0o600))
-	p.start = func() *process {
-		return start(t, "http://"+p.address+"/-/ready", "prometheus-alertmanager", "--config.file="+config,
-			"--storage.path="+dir, "--web.listen-address="+p.address, "--cluster.listen-address=")
+	alertmanager := program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh")
+	p.start = func() {
+		p.address = start(t, p.address, alertmanager, "--config.file="+config, "--storage.path="+dir, "--cluster.listen-address=").address
 	}
 	return p
 }
@@ -104,10 +107,10 @@ func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) not
 	return calls[0]
 }
 
-// prometheus starts a central one that scrapes an exporter.
-func prometheus(t *testing.T, exporter, alertmanager, ruleFiles string) {
+// prometheus starts a central one that scrapes an exporter as an instance.
+func prometheus(t *testing.T, exporter, instance, alertmanager, ruleFiles string) {
 	t.Helper()
-	dir, address := t.TempDir(), free(t)
+	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, `
 global: {scrape_interval: 5s, evaluation_interval: 5s}
@@ -115,10 +118,9 @@ rule_files: [%q]
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 scrape_configs:
   - job_name: rdma_exporter
-    static_configs: [{targets: [%q]}]
-`, ruleFiles, alertmanager, exporter), 0o600))
-	start(t, "http://"+address+"/-/ready", "prometheus", "--config.file="+config, "--storage.tsdb.path="+dir,
-		"--web.listen-address="+address)
+    static_configs: [{targets: [%q], labels: {instance: %q}}]
+`, ruleFiles, alertmanager, exporter, instance), 0o600))
+	start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config, "--storage.tsdb.path="+dir)
 }
 
 // ruleFiles writes the rules of the binary into a folder, one alert's `for` shortened where that is not empty, and returns a glob.

@@ -4,7 +4,6 @@ package bench
 
 import (
 	"bytes"
-	"path/filepath"
 	"strconv"
 	"testing"
 )
@@ -134,11 +133,4 @@ func sample(body []byte, name string) (v float64, ok bool) {
 	text, _, _ := bytes.Cut(rest, []byte("\n"))
 	v, err := strconv.ParseFloat(string(text), 64)
 	return v, found && err == nil
-}
-
-func absolute(t *testing.T, name string) string {
-	t.Helper()
-	a, err := filepath.Abs(name)
-	must(t, err)
-	return a
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"rdma_exporter/test/machine"
+	"rdma_exporter/test/program"
 )
 
 // sizes are the ports of the trees.
@@ -114,14 +115,14 @@ func TestCost(t *testing.T) {
 // benchmarks runs benchmarks of a package and returns their figures by unit.
 func benchmarks(t *testing.T, binary, dir, pattern string) map[string]float64 {
 	t.Helper()
-	c := exec.Command(absolute(t, file("bin", binary)), "-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")
+	c := exec.Command(program.Built(t, file("bin", binary), "make bench-build builds it"), "-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")
 	if pattern != "TwoHours" {
 		c.Args = append(c.Args, "-test.benchtime=2s")
 	}
 	c.Dir, c.Stderr = file(dir), os.Stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("%s: %v: make bench builds it\n%s", binary, err, out)
+		t.Fatalf("%s: %v\n%s", binary, err, out)
 	}
 	found := map[string]float64{}
 	for line := range strings.Lines(string(out)) {

@@ -42,7 +42,7 @@ func scrapesOf(ports int) int { return max(2, min(60, 480/ports)) }
 // all. Data flows between the scrapes.
 func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 	t.Helper()
-	var programs []*program
+	var programs []*server
 	for _, c := range commands {
 		p := c.start(t)
 		programs = append(programs, p)

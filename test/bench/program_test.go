@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,10 +14,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
-// program is one that serves, and one connection to it.
-type program struct {
+// server is a program that serves, and one connection to it.
+type server struct {
 	name    string
 	cmd     *exec.Cmd
 	address string
@@ -56,25 +58,18 @@ func floorOf(t *testing.T, name string, files []string) command {
 	return command{name: name, argv: []string{os.Args[0]}, env: []string{floorVariable + "=" + list}}
 }
 
-// with gives a command the address that it listens on.
-func (c command) with(address string) *exec.Cmd {
-	argv := append([]string{}, c.argv...)
+// cmd gives a command a port of the kernel's choice.
+func (c command) cmd(t *testing.T) *exec.Cmd {
+	t.Helper()
+	argv := append([]string{program.Built(t, c.argv[0], "make bench-build builds it")}, c.argv[1:]...)
 	if c.env != nil {
-		argv = append(argv, address)
+		argv = append(argv, port.Any)
 	} else {
-		argv = append(argv, "--web.listen-address="+address)
+		argv = append(argv, "--web.listen-address="+port.Any)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), c.env...)
 	return cmd
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // client asks for plain text: compression costs all programs the same again, and hides what collecting costs.
@@ -82,36 +77,22 @@ func client() *http.Client {
 	return &http.Client{Timeout: 10 * time.Minute, Transport: &http.Transport{DisableCompression: true}}
 }
 
-// start starts a program and waits until it answers.
-func (c command) start(t *testing.T) *program {
+// start starts a program and waits until it listens.
+func (c command) start(t *testing.T) *server {
 	t.Helper()
-	p := &program{name: c.name, address: freeAddress(t), client: client()}
-	p.cmd = c.with(p.address)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("%v: make bench builds it", err)
-	}
+	p := &server{name: c.name, client: client()}
+	p.cmd = c.cmd(t)
+	must(t, p.cmd.Start())
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		_ = p.cmd.Wait()
 	})
-	p.await(t)
+	p.address = port.Of(t, p.cmd.Process.Pid)
 	return p
 }
 
-func (p *program) await(t *testing.T) {
-	t.Helper()
-	for range 400 {
-		if c, err := net.DialTimeout("tcp", p.address, 50*time.Millisecond); err == nil {
-			_ = c.Close()
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	t.Fatalf("%s does not listen on %s", p.name, p.address)
-}
-
 // get returns a body, and the time that its request took.
-func (p *program) get(t *testing.T, path string) ([]byte, time.Duration) {
+func (p *server) get(t *testing.T, path string) ([]byte, time.Duration) {
 	t.Helper()
 	start := time.Now()
 	r, err := p.client.Get("http://" + p.address + path)
@@ -136,7 +117,7 @@ func series(body []byte) (n int) {
 }
 
 // allocations are the objects that a program has ever made, as net/http/pprof tells them.
-func (p *program) allocations(t *testing.T) (n float64) {
+func (p *server) allocations(t *testing.T) (n float64) {
 	t.Helper()
 	b, _ := p.get(t, "/debug/pprof/allocs?debug=1")
 	_, rest, found := bytes.Cut(b, []byte("\n# Mallocs = "))

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"rdma_exporter/test/port"
 )
 
 // calls are the system calls of a program: all of them but nanosleep, and the files that pread64 has read.
@@ -25,7 +27,7 @@ type calls struct {
 
 // traced counts the system calls of a process and of all its threads by ptrace(2), as strace does.
 type traced struct {
-	*program
+	*server
 	mu    sync.Mutex
 	calls calls
 }
@@ -46,8 +48,8 @@ const ptraceGetSyscallInfo = 0x420e
 func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	t.Helper()
 	c.argv = slices.Concat(c.argv, c.slow)
-	x = &traced{program: &program{name: c.name, address: freeAddress(t), client: client()}, calls: calls{files: map[string]int{}}}
-	x.cmd = c.with(x.address)
+	x = &traced{server: &server{name: c.name, client: client()}, calls: calls{files: map[string]int{}}}
+	x.cmd = c.cmd(t)
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -72,7 +74,7 @@ func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	if err := <-started; err != nil {
 		t.Fatalf("trace %s: %v: the kernel has to permit ptrace", c.name, err)
 	}
-	x.await(t)
+	x.address = port.Of(t, x.cmd.Process.Pid)
 	return x, func() {
 		x.client.CloseIdleConnections()
 		_ = x.cmd.Process.Signal(syscall.SIGTERM)

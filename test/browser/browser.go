@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/program"
 )
 
 // Patience is how long the browser may take for anything but what the page itself waits for.
@@ -51,7 +53,7 @@ func Start(t *testing.T) *Tab {
 	must(t, err)
 	from, out, err := os.Pipe()
 	must(t, err)
-	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
+	cmd := exec.Command(program.Installed(t, "chromium", "test/page/packages.sh"), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	cmd.ExtraFiles = []*os.File{in, out} // 3 and 4
 	must(t, cmd.Start())

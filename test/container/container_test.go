@@ -17,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 const (
@@ -25,6 +28,7 @@ const (
 	image        = "localhost/rdma_exporter:test"
 	version      = "1.2.3-test"
 	revision     = "0123456789abcdef"
+	packages     = "test/container/packages.sh"
 )
 
 // store is a buildah with a storage of its own. chroot needs nothing of the kernel; overlay is not to be had everywhere, vfs is.
@@ -34,8 +38,9 @@ func newStore(t *testing.T) store {
 	t.Helper()
 	dir := t.TempDir()
 	t.Setenv("BUILDAH_ISOLATION", "chroot")
+	buildah := program.Installed(t, "buildah", packages)
 	for _, driver := range []string{"overlay", "vfs"} {
-		s := store{[]string{"buildah", "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver}}
+		s := store{[]string{buildah, "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver}}
 		if s.command(t.Context(), "info").Run() == nil {
 			t.Cleanup(func() { _ = s.command(context.Background(), "rm", "--all").Run() }) // what is mounted
 			return s
@@ -83,6 +88,7 @@ type config struct {
 // TestImage builds the image once and asks it everything.
 func TestImage(t *testing.T) {
 	s := newStore(t)
+	program.Installed(t, "debootstrap", packages) // bases.sh runs it
 	bases := exec.CommandContext(t.Context(), "./bases.sh", t.TempDir(), goImage, runtimeImage)
 	bases.Env = append(os.Environ(), "BUILDAH="+strings.Join(s.global, " "))
 	output(t, bases)
@@ -156,15 +162,15 @@ func verifyBinary(t *testing.T, path string) {
 
 // health serves the demo node at an address of the command line's and asks the image's health check, before, meanwhile and afterwards.
 func (s store) health(t *testing.T, from string, c config) {
-	free := freePort(t) // an exporter at the default one would answer for this one
-	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=127.0.0.1:" + free}
+	address := port.Held(t) // the health check has it from the command line; an exporter at the default one would answer for this one
+	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=" + address}
 	server := s.command(context.Background(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid := waitFor(t, free)
+	pid := waitFor(t, address)
 	t.Cleanup(func() {
 		_ = syscall.Kill(pid, syscall.SIGTERM)
 		if err := server.Wait(); err != nil {
@@ -178,12 +184,12 @@ func (s store) health(t *testing.T, from string, c config) {
 	for {
 		out, err := inside(t, pid, c.Healthcheck.Test[1:]...)
 		if err == nil {
-			if !strings.Contains(out, "127.0.0.1:"+free+"/-/healthy: healthy") {
+			if !strings.Contains(out, address+"/-/healthy: healthy") {
 				t.Errorf("%s", out)
 			}
 			break
 		}
-		if !strings.Contains(out, "127.0.0.1:"+free+"/-/healthy") || time.Now().After(deadline) {
+		if !strings.Contains(out, address+"/-/healthy") || time.Now().After(deadline) {
 			t.Fatalf("%v: %s\n%s", err, out, log.Bytes())
 		}
 		time.Sleep(200 * time.Millisecond)

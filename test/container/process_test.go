@@ -4,7 +4,6 @@ package container
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,20 +12,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/program"
 )
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-}
-
-// waitFor finds the process of the container whose command line has a port.
-func waitFor(t *testing.T, port string) (pid int) {
+// waitFor finds the process of the container whose command line has an address.
+func waitFor(t *testing.T, address string) (pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		names, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -35,7 +26,7 @@ func waitFor(t *testing.T, port string) (pid int) {
 		}
 		for _, name := range names {
 			b, err := os.ReadFile(name)
-			if err != nil || !strings.HasPrefix(string(b), "/usr/local/bin/rdma_exporter\x00") || !strings.Contains(string(b), ":"+port+"\x00") {
+			if err != nil || !strings.HasPrefix(string(b), "/usr/local/bin/rdma_exporter\x00") || !strings.Contains(string(b), "="+address+"\x00") {
 				continue
 			}
 			if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {
@@ -67,6 +58,6 @@ func userOf(t *testing.T, pid int) string {
 func inside(t *testing.T, pid int, command ...string) (string, error) {
 	t.Helper()
 	args := []string{"--target", strconv.Itoa(pid), "--mount", "--root", "--wd=/", "--setgid=65532", "--setuid=65532", "--"}
-	out, err := exec.CommandContext(t.Context(), "nsenter", append(args, command...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program.Installed(t, "nsenter", packages), append(args, command...)...).CombinedOutput()
 	return string(out), err
 }

@@ -18,6 +18,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 // patience is how long a query may take to have data: as long as some rounds of the slowest machine, and the rules.
@@ -57,12 +61,12 @@ type question struct {
 func TestQueriesHaveData(t *testing.T) {
 	questions := load(t)
 	began := time.Now()
-	targets := startFleet(t, program(t, "RDMA_EXPORTER", filepath.Join(repository, "bin/rdma_exporter")))
+	targets := startFleet(t, program.Exporter(t))
 	targets = append(targets, target{serveText(t, func() string { return between(began) }), "between-rounds", "rdma_exporter", ""})
 	targets = append(targets, target{serveText(t, func() string { return dcgm(uuids(t)) }), "dcgm", "dcgm", ""})
 	targets = append(targets, target{serveText(t, func() string { return subnet(t, began) }), "subnet", "rdma_exporter", "east"})
-	targets = append(targets, target{freeAddress(t), "gone", "rdma_exporter", ""})
-	p := prometheus{t, startPrometheus(t, program(t, "PROMETHEUS", "/usr/bin/prometheus"), targets)}
+	targets = append(targets, target{port.Held(t), "gone", "rdma_exporter", ""})
+	p := prometheus{t, startPrometheus(t, program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh"), targets)}
 	p.await("/-/ready")
 
 	hosts := []string{".*"}
@@ -105,27 +109,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is one that the environment may name.
-func program(t *testing.T, name, otherwise string) string {
-	t.Helper()
-	path, err := filepath.Abs(cmp.Or(os.Getenv(name), otherwise))
-	must(t, err)
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return path
-}
-
 // uuids are those of the GPUs of dcgmHost.
 func uuids(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "internal/app/testdata/metrics", dcgmHost+".prom"))
+	a, err := machine.Load(recorded(dcgmHost))
 	must(t, err)
 	var out []string
-	for line := range strings.Lines(string(text)) {
-		if _, after, ok := strings.Cut(line, `UUID="`); ok && strings.HasPrefix(line, "rdma_gdr_gpu_info{") {
-			id, _, _ := strings.Cut(after, `"`)
-			out = append(out, id)
+	for _, e := range a.Rounds[0].Entries {
+		if !strings.HasPrefix(e.Path, "nvml/gpu/") {
+			continue
+		}
+		for line := range strings.Lines(string(e.Data)) {
+			if id, ok := strings.CutPrefix(line, "uuid: "); ok {
+				out = append(out, strings.TrimSpace(id))
+			}
 		}
 	}
 	return out

@@ -9,10 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
 )
 
 const repository = "../.."
@@ -53,17 +56,6 @@ var fleet = []struct{ fixture, cluster string }{
 // target is what Prometheus scrapes.
 type target struct{ address, instance, job, cluster string }
 
-// freeAddress is a port that nobody listens on at the moment.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { must(t, l.Close()) }()
-	return l.Addr().String()
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -71,12 +63,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start runs a program until the test ends. What it said is shown where the test fails.
-func start(t *testing.T, name string, args ...string) {
+// start runs a program until the test ends, and returns the address that it listens on. Its log is shown where the test fails.
+func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(name)+".log"))
 	must(t, err)
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, append(args, "--web.listen-address="+port.Any)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	t.Cleanup(func() {
@@ -86,6 +78,7 @@ func start(t *testing.T, name string, args ...string) {
 			t.Logf("%s %s\n%s", name, strings.Join(args, " "), b)
 		}
 	})
+	return port.Of(t, cmd.Process.Pid)
 }
 
 // startFleet starts an exporter for each machine.
@@ -93,34 +86,25 @@ func startFleet(t *testing.T, exporter string) []target {
 	t.Helper()
 	var targets []target
 	for _, m := range fleet {
-		text, err := os.ReadFile(filepath.Join(repository, "fixtures/sysfs", m.fixture+".txtar"))
+		a, err := machine.Load(recorded(m.fixture))
 		must(t, err)
+		quicker(a)
 		dir := t.TempDir()
 		capture := filepath.Join(dir, m.fixture+".txtar")
-		must(t, os.WriteFile(capture, []byte(quicker(t, string(text))), 0o600))
-		a := freeAddress(t)
-		start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--web.listen-address="+a, "--collector.gpu.mode=full", "--no-alerting")
-		targets = append(targets, target{a, m.fixture, "rdma_exporter", m.cluster})
+		must(t, machine.Write(a, capture))
+		address := start(t, exporter, "serve", "--replay="+capture, "--state.dir="+filepath.Join(dir, "state"), "--collector.gpu.mode=full", "--no-alerting")
+		targets = append(targets, target{address, m.fixture, "rdma_exporter", m.cluster})
 	}
 	return targets
 }
 
+func recorded(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
+
 // quicker sets the rounds of a capture a step apart.
-func quicker(t *testing.T, text string) string {
-	t.Helper()
-	head, body, ok := strings.Cut(text, "\n}\n")
-	rounds := regexp.MustCompile(`"rounds": \[([^\]]*)\]`).FindStringSubmatch(head)
-	if !ok || rounds == nil {
-		t.Fatal("no rounds in the header of a capture")
+func quicker(a *capture.Archive) {
+	for i := range a.Rounds {
+		a.Rounds[i].At = time.Duration(i) * step
 	}
-	var pairs, list []string
-	for i, at := range strings.Split(rounds[1], ",") {
-		old, quick := strings.Trim(at, " \n\""), (time.Duration(i) * step).String()
-		pairs = append(pairs, "\n-- +"+old+"/", "\n-- +"+quick+"/")
-		list = append(list, fmt.Sprintf("%q", quick))
-	}
-	head = strings.Replace(head, rounds[1], strings.Join(list, ", "), 1)
-	return head + strings.NewReplacer(pairs...).Replace("\n}\n"+body)
 }
 
 // startPrometheus starts a server that scrapes the targets and judges the rules.
@@ -144,9 +128,7 @@ func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	}
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(c.String()), 0o600))
-	a := freeAddress(t)
-	start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+a, "--log.level=warn")
-	return "http://" + a
+	return "http://" + start(t, prometheus, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
 }
 
 // serveText serves metrics as text.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/test/port"
 )
 
 // patience is how long an emulated processor may take.
@@ -116,11 +117,7 @@ func countsOn(name string) bool {
 // exporter says that it asks for less because a request took more than a second, as it may on an emulated processor that has to wait.
 func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
-	cmd := f.command(t, append(args, "--collect.timeout=60s", "--web.listen-address="+address, "--state.dir="+t.TempDir())...)
+	cmd := f.command(t, append(args, "--collect.timeout=60s", "--web.listen-address="+port.Any, "--state.dir="+t.TempDir())...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
 	must(t, cmd.Start())
@@ -130,6 +127,7 @@ func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 			t.Errorf("%v\n%s", err, log.String())
 		}
 	}()
+	address := port.Of(t, cmd.Process.Pid)
 	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
 		if resp, err := http.Get("http://" + address + "/-/ready"); err == nil {
 			must(t, resp.Body.Close())

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/program"
 )
 
 func must(t *testing.T, err error) {
@@ -63,7 +65,10 @@ func (f flavour) file(t *testing.T, name string) string {
 
 func (f flavour) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	all := append(append(f.run, f.file(t, "rdma_exporter")), args...)
+	if f.run != nil {
+		program.Installed(t, f.run[0], packages)
+	}
+	all := append(append(f.run, program.Built(t, f.file(t, "rdma_exporter"), "make dist-test builds it")), args...)
 	return exec.CommandContext(t.Context(), all[0], all[1:]...)
 }
 

@@ -7,24 +7,31 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/program"
 )
 
-const packaging = "../../packaging/"
+const (
+	packaging = "../../packaging/"
+	packages  = "test/dist/packages.sh"
+)
 
 // TestManPage renders without a warning. mandoc misses a date, which the page has none of: it is that of a version.
 func TestManPage(t *testing.T) {
 	page := packaging + "man/rdma_exporter.1"
+	mandoc := program.Installed(t, "mandoc", packages)
+	program.Installed(t, "man", packages)
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "man --warnings -l "+page+" 2>&1 >/dev/null").CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("man: %v\n%s", err, out)
 	}
-	out, _ = exec.CommandContext(t.Context(), "mandoc", "-Tlint", page).Output()
+	out, _ = exec.CommandContext(t.Context(), mandoc, "-Tlint", page).Output()
 	for line := range strings.Lines(string(out)) {
 		if !strings.Contains(line, "missing date") {
 			t.Error(line)
 		}
 	}
-	text, err := exec.CommandContext(t.Context(), "mandoc", "-Tascii", page).Output()
+	text, err := exec.CommandContext(t.Context(), mandoc, "-Tascii", page).Output()
 	if err != nil || !strings.Contains(string(text), "rdma_exporter") {
 		t.Errorf("mandoc: %v: %.100q", err, text)
 	}
@@ -80,6 +87,7 @@ func TestCompletions(t *testing.T) {
 	for shell, s := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
+			program.Installed(t, shell, packages)
 			script := packaging + "completions/" + s.script
 			if out, err := exec.CommandContext(t.Context(), shell, "-n", script).CombinedOutput(); err != nil || len(out) > 0 {
 				t.Fatalf("%v: %s", err, out)

@@ -5,7 +5,6 @@ package fabric
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
 )
 
 // exporter is the program, at work on a simulated fabric.
@@ -26,17 +27,13 @@ type exporter struct {
 // export starts the program at the last host and waits for its first sweep.
 func (s *subnet) export(t *testing.T, args ...string) *exporter {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	e := &exporter{address: l.Addr().String()}
-	must(t, l.Close())
 	args = append([]string{
-		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + e.address, "--state.dir=" + s.dir + "/state",
+		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + port.Any, "--state.dir=" + s.dir + "/state",
 	}, args...)
 	cmd := exec.Command("/proc/self/exe", args...)
 	cmd.Env = append(s.environment(), program+"=1")
 	s.run(t, cmd, "rdma_exporter")
-	e.pid = cmd.Process.Pid
+	e := &exporter{address: port.Of(t, cmd.Process.Pid), pid: cmd.Process.Pid}
 	eventually(t, "the exporter", func() string {
 		r, err := http.Get("http://" + e.address + "/-/ready")
 		if err != nil {

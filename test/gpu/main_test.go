@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	programs "rdma_exporter/test/program"
 )
 
 // exporter is a running one.
@@ -32,14 +34,15 @@ type exporter struct {
 // program is the exporter under test: RDMA_EXPORTER, else beside this test.
 func program(t *testing.T) string {
 	t.Helper()
-	if p := os.Getenv("RDMA_EXPORTER"); p != "" {
-		return p
+	p := os.Getenv("RDMA_EXPORTER")
+	if p == "" {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = filepath.Join(filepath.Dir(self), "rdma_exporter")
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(filepath.Dir(self), "rdma_exporter")
+	return programs.Built(t, p, "make gpu-proof builds it beside this test, RDMA_EXPORTER names another one")
 }
 
 // out is a file for a person to read: below OUT, if that is set.
@@ -232,9 +235,19 @@ func (e *exporter) children(t *testing.T) string {
 	return fields[8]
 }
 
+// installed returns the path of a program that this repository does not install: the driver and the image of the machine have them.
+func installed(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Fatalf("%s is not installed: make gpu-proof is for a machine with NVIDIA's driver, and python3 with PyTorch", name)
+	}
+	return path
+}
+
 func command(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
-	b, err := exec.CommandContext(t.Context(), name, args...).Output()
+	b, err := exec.CommandContext(t.Context(), installed(t, name), args...).Output()
 	if err != nil {
 		t.Fatalf("%s %v: %v", name, args, err)
 	}

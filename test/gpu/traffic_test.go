@@ -52,7 +52,7 @@ done.set()
 // compute keeps all GPUs busy until stop is called.
 func compute(t *testing.T) (stop func()) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "python3", "-c", busy)
+	cmd := exec.CommandContext(t.Context(), installed(t, "python3"), "-c", busy)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func compute(t *testing.T) (stop func()) {
 func TestTrafficIsCounted(t *testing.T) {
 	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
-	cmd := exec.CommandContext(t.Context(), "python3", "-c", copies)
+	cmd := exec.CommandContext(t.Context(), installed(t, "python3"), "-c", copies)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

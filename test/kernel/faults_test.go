@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/program"
 )
 
 // faultPatience is for what comes within a minute and a half: PCIe is read each minute, sensors each half. Modules are read the less often the
@@ -88,7 +90,7 @@ const linkLayers = "iiiiiieee"
 // TestFaults breaks devices, all at once, and has the exporter's own engine tell of each by its alert and of nothing else, and end the
 // alerts when all is mended. It has a virtual machine of its own.
 func TestFaults(t *testing.T) {
-	exporter := exporterBinary(t)
+	exporter := program.Exporter(t)
 	g := boot(t, len(linkLayers))
 	// 16 lanes at 32 GT/s are more than a port of 400 Gb/s needs.
 	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 up; done")

@@ -6,7 +6,6 @@ package kernel
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/program"
 )
 
 const (
@@ -32,7 +33,7 @@ var (
 )
 
 func TestKernel(t *testing.T) {
-	exporter := exporterBinary(t)
+	exporter := program.Exporter(t)
 	g := boot(t, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
@@ -474,22 +475,6 @@ func (g *guest) number(t *testing.T, path string) float64 {
 		t.Fatal(err)
 	}
 	return v
-}
-
-func exporterBinary(t *testing.T) string {
-	t.Helper()
-	path := cmp.Or(os.Getenv("RDMA_EXPORTER"), "bin/rdma_exporter")
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(repository, path)
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("no exporter to test: %v", err)
-	}
-	return path
 }
 
 // tool runs a program of this machine and returns its standard output, trimmed.

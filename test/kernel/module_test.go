@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/transceiver/dump"
+	"rdma_exporter/test/program"
 )
 
 // eepromPages are those of the test driver: the upper halves of pages 0 to 11h behind the lower one.
@@ -47,9 +49,9 @@ func (g *guest) plug(t *testing.T, device, name string) {
 // shareHostTest gives the guest the tests of internal/host.
 func (g *guest) shareHostTest(t *testing.T) {
 	t.Helper()
-	test, err := os.ReadFile(os.Getenv("RDMA_HOST_TEST"))
+	test, err := os.ReadFile(program.Built(t, cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e")), "make e2e builds it"))
 	if err != nil {
-		t.Fatalf("%v: make e2e builds it", err)
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(g.share, "host.test"), test, 0o755); err != nil {
 		t.Fatal(err)

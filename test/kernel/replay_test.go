@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rdma_exporter/test/port"
 )
 
 // notReplayed are the series that may differ between the guest's scrape and the replay of its capture, and why.
@@ -87,8 +89,7 @@ func firstDifference(a, b string) string {
 // replay is what a replay of a capture serves.
 func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 	t.Helper()
-	address := freeAddress(t)
-	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting", "--state.dir="+t.TempDir(), "--web.listen-address="+address)
+	cmd := exec.CommandContext(t.Context(), exporter, "serve", "--replay="+capture, "--no-alerting", "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +97,9 @@ func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 		_ = cmd.Process.Kill() // it has nothing to put away
 		_ = cmd.Wait()
 	}()
+	url := "http://" + port.Of(t, cmd.Process.Pid)
 	eventually(t, func() error {
-		s, err = scrape(t.Context(), "http://"+address)
+		s, err = scrape(t.Context(), url)
 		if err == nil && s[rxeState] == 0 {
 			err = errors.New("no reading yet")
 		}

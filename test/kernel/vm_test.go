@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"rdma_exporter/test/port"
 )
 
 const (
@@ -74,12 +76,11 @@ func boot(t *testing.T, functions int) *guest {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	address, modules := freeAddress(t), freeAddress(t)
 
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
 	// timeout: the machine does not outlive a test that is killed.
-	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, address, modules, share, functions)...)...)
+	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,11 @@ func boot(t *testing.T, functions int) *guest {
 	if err != nil {
 		t.Fatal("qemu did not start")
 	}
-	g := &guest{url: "http://" + address, modules: "http://" + modules, share: share, conn: conn, replies: bufio.NewReader(conn)}
+	forwarded, err := port.Await(t.Context(), qemu.Process.Pid, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guest{url: "http://" + forwarded[0], modules: "http://" + forwarded[1], share: share, conn: conn, replies: bufio.NewReader(conn)}
 	if _, err := g.reply("ready", bootTime); err != nil {
 		t.Fatalf("no guest after %v: %v", bootTime, err)
 	}
@@ -118,7 +123,8 @@ func boot(t *testing.T, functions int) *guest {
 	return g
 }
 
-func qemuArgs(images, console, control, address, modules, share string, functions int) []string {
+// qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules; the kernel chooses both.
+func qemuArgs(images, console, control, share string, functions int) []string {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
@@ -126,7 +132,7 @@ func qemuArgs(images, console, control, address, modules, share string, function
 		"-append", "console=ttyS0 loglevel=5 panic=-1 mitigations=off",
 		"-serial", "file:" + console,
 		"-chardev", "socket,id=control,path=" + control, "-serial", "chardev:control",
-		"-netdev", "user,id=net,hostfwd=tcp:" + address + "-:" + guestPort + ",hostfwd=tcp:" + modules + "-:" + modulesPort,
+		"-netdev", "user,id=net,hostfwd=tcp:127.0.0.1:0-:" + guestPort + ",hostfwd=tcp:127.0.0.2:0-:" + modulesPort,
 		"-device", "virtio-net-pci,netdev=net,romfile=",
 		"-virtfs", "local,path=" + share + ",mount_tag=share,security_model=none",
 	}
@@ -217,16 +223,6 @@ func (g *guest) set(t *testing.T, device string, values map[string]int) {
 	for file, value := range values {
 		g.must(t, fmt.Sprintf("echo %d >/sys/kernel/debug/fakerdma/%s/%s", value, device, file))
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func logFile(t *testing.T, path string) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,10 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
 	"rdma_exporter/test/process"
 )
-
-const address = "127.0.0.1:10899"
 
 // unpack writes the files of a recorded machine into a folder, links and all, as the exporter may read a copied tree.
 func unpack(file string) (root string, remove func(), err error) {
@@ -37,6 +38,7 @@ func unpack(file string) (root string, remove func(), err error) {
 // exporter is one that runs and is scraped; nil where there is none.
 type exporter struct {
 	cmd    *exec.Cmd
+	url    string
 	cancel context.CancelFunc
 	began  time.Duration // processor time at the start of the block
 	state  string
@@ -52,9 +54,11 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 		return nil, err
 	}
 	x := &exporter{state: state}
-	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+address, "--log.level=error")
+	x.cmd = exec.Command(o.exporter, "--path.rootfs="+root, "--state.dir="+state, "--web.listen-address="+port.Any, "--log.level=error")
 	x.cmd.Stderr = os.Stderr
-	if err := x.cmd.Start(); err != nil {
+	if err := x.cmd.Start(); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is missing: make build builds it", o.exporter)
+	} else if err != nil {
 		return nil, err
 	}
 	if o.pin >= 0 {
@@ -65,7 +69,13 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 			return nil, err
 		}
 	}
-	for tries := 0; scrape("/-/ready") != nil; tries++ {
+	address, err := port.Await(ctx, x.cmd.Process.Pid, 1)
+	if err != nil {
+		x.stop()
+		return nil, err
+	}
+	x.url = "http://" + address[0]
+	for tries := 0; scrape(x.url+"/-/ready") != nil; tries++ {
 		if tries == 300 {
 			x.stop()
 			return nil, fmt.Errorf("%s is not ready after 30 s", o.exporter)
@@ -80,7 +90,7 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 		for {
 			select {
 			case <-tick.C:
-				if err := scrape("/metrics"); err != nil && ctx.Err() == nil {
+				if err := scrape(x.url + "/metrics"); err != nil && ctx.Err() == nil {
 					fmt.Fprintln(os.Stderr, "scrape:", err)
 				}
 			case <-ctx.Done():
@@ -102,8 +112,8 @@ func pinAll(pid int, set *unix.CPUSet) error {
 	return err
 }
 
-func scrape(path string) error {
-	r, err := http.Get("http://" + address + path)
+func scrape(url string) error {
+	r, err := http.Get(url)
 	if err != nil {
 		return err
 	}
@@ -112,7 +122,7 @@ func scrape(path string) error {
 		return err
 	}
 	if r.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, r.Status)
+		return fmt.Errorf("%s: %s", url, r.Status)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ package page
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 
 	"rdma_exporter/test/browser"
 	"rdma_exporter/test/machine"
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 func must(t *testing.T, err error) {
@@ -29,25 +30,17 @@ func must(t *testing.T, err error) {
 // serve starts the exporter on a recorded machine and waits for its first rounds; it returns the page's URL.
 func serve(t *testing.T, replay string, args ...string) string {
 	t.Helper()
-	binary := os.Getenv("RDMA_EXPORTER")
-	if binary == "" {
-		t.Fatal("RDMA_EXPORTER names no binary: run make e2e")
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := free.Addr().String()
-	must(t, free.Close())
 	if replay != "demo" && !filepath.IsAbs(replay) {
 		replay = filepath.Join("../../fixtures/sysfs", replay+".txtar")
 	}
-	cmd := exec.Command(binary, append([]string{"--replay=" + replay, "--web.listen-address=" + address, "--state.dir=" + t.TempDir()}, args...)...)
+	cmd := exec.Command(program.Exporter(t), append([]string{"--replay=" + replay, "--web.listen-address=" + port.Any, "--state.dir=" + t.TempDir()}, args...)...)
 	cmd.Stderr = os.Stderr
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		must(t, cmd.Process.Signal(os.Interrupt))
 		must(t, cmd.Wait())
 	})
-	url := "http://" + address + "/"
+	url := "http://" + port.Of(t, cmd.Process.Pid) + "/"
 	for end := time.Now().Add(browser.Patience); ; time.Sleep(100 * time.Millisecond) {
 		resp, err := http.Get(url + "api/v1/findings")
 		if err == nil {

@@ -28,6 +28,9 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/test/port"
+	"rdma_exporter/test/program"
 )
 
 var (
@@ -110,11 +113,9 @@ type page struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{kept: map[string]page{}}
-	binary, err := filepath.Abs(filepath.Join(repository, os.Getenv("RDMA_EXPORTER")))
-	must(t, err)
+	binary := program.Exporter(t)
 	for _, m := range machines {
-		a := freeAddress(t)
-		start(t, binary, "serve", "--replay="+filepath.Join(repository, "fixtures/sysfs", m+".txtar"), "--state.dir="+t.TempDir(), "--web.listen-address="+a, "--no-alerting")
+		a := start(t, binary, "serve", "--replay="+filepath.Join(repository, "fixtures/sysfs", m+".txtar"), "--state.dir="+t.TempDir(), "--no-alerting")
 		f.exporters = append(f.exporters, "http://"+a+"/metrics")
 	}
 	return f
@@ -168,18 +169,20 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 	t.Helper()
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
-	address := freeAddress(t)
+	dir := t.TempDir()
+	self := filepath.Join(dir, "self.yml") // written when the port is known: Prometheus notices that it is there
 	i := model.Duration(*interval)
 	var c strings.Builder
 	fmt.Fprintf(&c, "global: {scrape_interval: %s, evaluation_interval: %s}\nrule_files: [%q, %q]\nscrape_configs:\n", i, i, rules+"/node/*.yml", rules+"/central/*.yml")
-	fmt.Fprintf(&c, "- {job_name: self, static_configs: [{targets: [%q]}]}\n- job_name: rdma_exporter\n  static_configs:\n", address)
+	fmt.Fprintf(&c, "- {job_name: self, file_sd_configs: [{files: [%q], refresh_interval: 10s}]}\n- job_name: rdma_exporter\n  static_configs:\n", self)
 	for n := range *nodes {
 		fmt.Fprintf(&c, "  - {targets: [%q], labels: {instance: \"gpu-%04d:10879\", cluster: c, __metrics_path__: /%d/metrics}}\n", fleet, n, n)
 	}
-	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte(c.String()), 0o600))
-	start(t, cmp.Or(os.Getenv("PROMETHEUS"), "/usr/bin/prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
+	server := program.Installed(t, cmp.Or(os.Getenv("PROMETHEUS"), "prometheus"), "test/alerting/packages.sh")
+	address := start(t, server, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--log.level=warn")
+	must(t, os.WriteFile(self, fmt.Appendf(nil, "- targets: [%q]\n", address), 0o600))
 	return prometheus("http://" + address)
 }
 
@@ -290,10 +293,10 @@ func get(ctx context.Context, address string) ([]byte, error) {
 	return body, err
 }
 
-// start runs a program until the test ends.
-func start(t *testing.T, name string, args ...string) {
+// start runs a program until the test ends, and returns the address that it listens on.
+func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, append(args, "--web.listen-address="+port.Any)...)
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
 	must(t, cmd.Start())
@@ -304,14 +307,7 @@ func start(t *testing.T, name string, args ...string) {
 			t.Logf("%s\n%s", name, log.String())
 		}
 	})
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer func() { must(t, l.Close()) }()
-	return l.Addr().String()
+	return port.Of(t, cmd.Process.Pid)
 }
 
 func must(t *testing.T, err error) {

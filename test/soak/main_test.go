@@ -15,7 +15,7 @@ import (
 var (
 	duration  = flag.Duration("for", 30*time.Minute, "how long the real program is scraped")
 	day       = flag.Duration("day", 24*time.Hour, "how long the program lives on a virtual clock")
-	program   = flag.String("exporter", "../../bin/rdma_exporter", "the program")
+	exporter  = flag.String("exporter", "../../bin/rdma_exporter", "the program")
 	recording = flag.String("machine", "../../fixtures/sysfs/hgx-h200-roce.txtar", "the recorded machine whose files are read")
 	config    = flag.String("config", "../../packaging/rdma_exporter.yml", "what the operator says of the site, which is read again now and then")
 )

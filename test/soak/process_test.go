@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/test/port"
 	"rdma_exporter/test/process"
+	"rdma_exporter/test/program"
 )
 
 // child is an exporter that runs.
@@ -42,13 +43,9 @@ func childFigures(store float64) []figure {
 
 func startChild(t *testing.T, name, root string, store float64, flags ...string) *child {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	must(t, l.Close())
-	c := &child{name: name, url: "http://" + address, figures: childFigures(store)}
-	c.cmd = exec.Command(*program, append([]string{
-		"serve", "--path.rootfs=" + root, "--state.dir=" + t.TempDir(), "--web.listen-address=" + address, "--log.level=error", "--collect.min-interval=0s", "--web.pprof",
+	c := &child{name: name, figures: childFigures(store)}
+	c.cmd = exec.Command(program.Built(t, *exporter, "make build builds it"), append([]string{
+		"serve", "--path.rootfs=" + root, "--state.dir=" + t.TempDir(), "--web.listen-address=" + port.Any, "--log.level=error", "--collect.min-interval=0s", "--web.pprof",
 	}, flags...)...)
 	c.cmd.Stderr = os.Stderr
 	must(t, c.cmd.Start())
@@ -58,6 +55,7 @@ func startChild(t *testing.T, name, root string, store float64, flags ...string)
 			t.Errorf("%s: %v", name, err)
 		}
 	})
+	c.url = "http://" + port.Of(t, c.cmd.Process.Pid)
 	for range 300 {
 		if _, err := c.get("/-/ready"); err == nil {
 			return c

@@ -3,7 +3,6 @@
 package compose
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path"
@@ -15,11 +14,11 @@ import (
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
 	"sigs.k8s.io/yaml"
+
+	"rdma_exporter/packaging/test/tool"
 )
 
 const folder = "../../compose"
-
-var promtool = flag.String("promtool", "../../../bin/promtool", "promtool, which `make bin/promtool` builds")
 
 // load reads the file as `docker compose config` does, the schema and all variables included.
 func load(t *testing.T, env ...string) *types.Project {
@@ -106,6 +105,7 @@ func TestExporter(t *testing.T) {
 
 // TestPrometheus: promtool takes the configuration with what is mounted beside it; it scrapes the exporter and tells the Alertmanager.
 func TestPrometheus(t *testing.T) {
+	promtool := tool.Promtool(t)
 	p := load(t)
 	s := p.Services["prometheus"]
 	config := flagOf(t, s, "--config.file")
@@ -122,7 +122,7 @@ func TestPrometheus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), *promtool, "check", "config", filepath.Join(dir, config)).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(dir, config)).CombinedOutput()
 	node, _ := filepath.Glob("../../../rules/node/*.rules.yml")
 	central, _ := filepath.Glob("../../../rules/central/*.rules.yml")
 	files := slices.Concat(node, central)

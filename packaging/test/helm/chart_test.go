@@ -28,10 +28,7 @@ const (
 	namespace = "monitoring"
 )
 
-var (
-	update   = flag.Bool("update", false, "write the goldens")
-	promtool = flag.String("promtool", "../../../bin/promtool", "promtool, which `make bin/promtool` builds")
-)
+var update = flag.Bool("update", false, "write the goldens")
 
 func TestMain(m *testing.M) {
 	flag.Parse()

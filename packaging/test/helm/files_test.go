@@ -19,6 +19,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"rdma_exporter/packaging/test/tool"
 )
 
 func glob(t *testing.T, pattern string) []string {
@@ -32,6 +34,7 @@ func glob(t *testing.T, pattern string) []string {
 
 // TestRules: each rule file of the repository is one PrometheusRule with the same content, which promtool takes.
 func TestRules(t *testing.T) {
+	promtool := tool.Promtool(t)
 	var rules []string
 	dir := t.TempDir()
 	for _, d := range documents(t, load(t), chartutil.Values{}) {
@@ -57,8 +60,8 @@ func TestRules(t *testing.T) {
 			t.Errorf("%s is not what is rendered", file)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), *promtool, append([]string{"check", "rules"}, rules...)...).CombinedOutput(); err != nil {
-		t.Errorf("%s check rules: %v\n%s", *promtool, err, out)
+	if out, err := exec.CommandContext(t.Context(), promtool, append([]string{"check", "rules"}, rules...)...).CombinedOutput(); err != nil {
+		t.Errorf("%s check rules: %v\n%s", promtool, err, out)
 	}
 }
 
