@@ -89,13 +89,15 @@ func TestErrorsOfReading(t *testing.T) {
 			}{"sys/secret", syscall.EACCES, Permission})
 		}
 		for _, c := range cases {
-			b, err := l.Files.Read(c.path, nil)
-			var e *Error
-			if !errors.Is(err, c.errno) || ReasonOf(err) != c.reason {
-				t.Errorf("%s: %q, %v (%s), want %v (%s)", c.path, b, err, ReasonOf(err), c.errno, c.reason)
-			} else if !errors.As(err, &e) || e.Op != "read" || e.Path != c.path {
-				t.Errorf("%s: %#v does not name it", c.path, err)
-			}
+			t.Run(c.path, func(t *testing.T) {
+				b, err := l.Files.Read(c.path, nil)
+				var e *Error
+				if !errors.Is(err, c.errno) || ReasonOf(err) != c.reason {
+					t.Errorf("%q, %v (%s), want %v (%s)", b, err, ReasonOf(err), c.errno, c.reason)
+				} else if !errors.As(err, &e) || e.Op != "read" || e.Path != c.path {
+					t.Errorf("%#v does not name it", err)
+				}
+			})
 		}
 		if _, err := l.Files.List("sys/file"); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("List of a file: %v", err)

@@ -197,13 +197,15 @@ func TestATreeThatCannotBeReadIsNamed(t *testing.T) {
 		"--path.sysfs":  {RootFS: dir, Sys: filepath.Join(dir, "file")},
 		"--path.procfs": {RootFS: dir, Proc: filepath.Join(dir, "no-such")},
 	} {
-		l, err := OpenLive(p)
-		if err == nil {
-			t.Fatalf("%s: opened %v", flag, l)
-		}
-		if got := err.Error(); got[:len(flag)] != flag {
-			t.Errorf("%s: %s", flag, got)
-		}
+		t.Run(flag, func(t *testing.T) {
+			l, err := OpenLive(p)
+			if err == nil {
+				t.Fatalf("opened %v", l)
+			}
+			if got := err.Error(); got[:len(flag)] != flag {
+				t.Errorf("%s", got)
+			}
+		})
 	}
 	if n := descriptors(t, dir); n != before {
 		t.Errorf("%d descriptors were left open", n-before)
