@@ -35,13 +35,15 @@ func TestObserve(t *testing.T) {
 		{"down again", Link{ID: "a"}, false, Mark{400 * gb, 4}, true},
 		{"one that is not remembered", with(link(800, 8), func(l *Link) { l.ID = "" }), false, Mark{400 * gb, 4}, true},
 	} {
-		m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
-		if got := changed(m); got != c.changed {
-			t.Errorf("%s: changed %v", c.name, got)
-		}
-		if m.Mark("a") != c.mark || m.WasActive("a") != c.active {
-			t.Errorf("%s: %+v %v", c.name, m.Mark("a"), m.WasActive("a"))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
+			if got := changed(m); got != c.changed {
+				t.Errorf("changed %v", got)
+			}
+			if m.Mark("a") != c.mark || m.WasActive("a") != c.active {
+				t.Errorf("%+v %v", m.Mark("a"), m.WasActive("a"))
+			}
+		})
 	}
 	r := m.Data().Links["a"]
 	if !r.ActiveSince.Equal(t0.Add(time.Minute)) || !r.MarkedAt.Equal(t0.Add(4*time.Minute)) || r.Device != "mlx5_0" {
@@ -153,8 +155,10 @@ func TestMissing(t *testing.T) {
 		{"a container has the device", eth, Presence{OnBus: true, Driver: "mlx5_core", Netdev: true, Shared: no}, ""},
 		{"the kernel does not tell", ib, Presence{OnBus: true, Driver: "mlx5_core"}, ""},
 	} {
-		if got := Missing(c.f, c.p); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Missing(c.f, c.p); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
