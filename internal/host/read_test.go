@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +15,19 @@ import (
 
 func TestRead(t *testing.T) {
 	for _, n := range []int{0, 1, 511, 512, 513, 4095, 4096, 4097, 5000, 70_000, MaxFile - 1, MaxFile} {
-		bothWays(t, func(t *testing.T, dir string, l *Live) {
-			want := strings.Repeat("x", n)
-			put(t, dir, "sys/f", want)
-			put(t, dir, "proc/f", want)
-			for _, p := range []string{"sys/f", "proc/f"} {
-				for _, buf := range [][]byte{nil, make([]byte, 0, 512), make([]byte, 100, 4096), make([]byte, 0, 2*MaxFile)} {
-					if got, err := l.Files.Read(p, buf); err != nil || string(got) != want {
-						t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v", p, n, cap(buf), len(got), err)
+		t.Run(fmt.Sprintf("%d bytes", n), func(t *testing.T) {
+			bothWays(t, func(t *testing.T, dir string, l *Live) {
+				want := strings.Repeat("x", n)
+				put(t, dir, "sys/f", want)
+				put(t, dir, "proc/f", want)
+				for _, p := range []string{"sys/f", "proc/f"} {
+					for _, buf := range [][]byte{nil, make([]byte, 0, 512), make([]byte, 100, 4096), make([]byte, 0, 2*MaxFile)} {
+						if got, err := l.Files.Read(p, buf); err != nil || string(got) != want {
+							t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v", p, n, cap(buf), len(got), err)
+						}
 					}
 				}
-			}
+			})
 		})
 	}
 }

@@ -189,18 +189,19 @@ func TestPortInfo(t *testing.T) {
 func TestFDR10(t *testing.T) {
 	qdr := PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4}}
 	for _, tt := range []struct {
-		at   map[int]byte
-		name string
-		want [3]Speeds // supported, enabled, active
+		name   string
+		at     map[int]byte
+		active string
+		want   [3]Speeds // supported, enabled, active
 	}{
-		{map[int]byte{3: 1, 7: 1, 11: 1, 15: 1}, "FDR10", [3]Speeds{7 | FDR10, 7 | FDR10, 4 | FDR10}},
-		{map[int]byte{7: 1, 11: 1}, "QDR", [3]Speeds{7 | FDR10, 7 | FDR10, 4}},
-		{map[int]byte{7: 0xfe, 15: 0xfe}, "QDR", [3]Speeds{7, 7, 4}},
+		{"all FDR10", map[int]byte{3: 1, 7: 1, 11: 1, 15: 1}, "FDR10", [3]Speeds{7 | FDR10, 7 | FDR10, 4 | FDR10}},
+		{"active is QDR", map[int]byte{7: 1, 11: 1}, "QDR", [3]Speeds{7 | FDR10, 7 | FDR10, 4}},
+		{"other bits", map[int]byte{7: 0xfe, 15: 0xfe}, "QDR", [3]Speeds{7, 7, 4}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := qdr
 			p.Add(decodeMellanoxPort(sparse(64, tt.at)))
-			if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.name || p.Active.Rate() != qdr.Active.Rate() {
+			if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.active || p.Active.Rate() != qdr.Active.Rate() {
 				t.Errorf("%v: %v %s", tt.at, got, p.Active.Speeds.Name())
 			}
 		})
