@@ -255,8 +255,10 @@ func TestFaults(t *testing.T) {
 		`count by (c) (label_replace(max(g), "c", "x", "", ""))`:        0,
 		`topk(3, max by (a) (g)) * on (a) group_left () sum by (a) (g)`: 0,
 	} {
-		if got := faults(expr, known); len(got) != want {
-			t.Errorf("%s: %d faults %v, want %d", expr, len(got), got, want)
-		}
+		t.Run(expr, func(t *testing.T) {
+			if got := faults(expr, known); len(got) != want {
+				t.Errorf("%d faults %v, want %d", len(got), got, want)
+			}
+		})
 	}
 }
