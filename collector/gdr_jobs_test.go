@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -168,24 +169,26 @@ func (r hungHolders) Holders(context.Context, string) ([]host.RDMAHolder, error)
 // leave time for the processes.
 func TestHoldersThatAreStuck(t *testing.T) {
 	for _, both := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			hang := make(chan struct{})
-			d := &door{found: []snapshot.Process{{PID: 1}}}
-			if both {
-				d.hang = hang
-			}
-			h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
-			var j gdrJobs
-			start := time.Now()
-			j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
-			most := processPatience / 2
-			if both {
-				most = processPatience
-			}
-			if took := time.Since(start); took > most || (len(j.found) == 0) != both {
-				t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
-			}
-			close(hang)
+		t.Run(fmt.Sprintf("both=%v", both), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hang := make(chan struct{})
+				d := &door{found: []snapshot.Process{{PID: 1}}}
+				if both {
+					d.hang = hang
+				}
+				h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+				var j gdrJobs
+				start := time.Now()
+				j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
+				most := processPatience / 2
+				if both {
+					most = processPatience
+				}
+				if took := time.Since(start); took > most || (len(j.found) == 0) != both {
+					t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
+				}
+				close(hang)
+			})
 		})
 	}
 }

@@ -133,28 +133,30 @@ func TestGPUModes(t *testing.T) {
 		`rdma_gpu_throttle{UUID="GPU-0",gpu="0",reason="hw_thermal"} 1`,
 	}
 	for _, full := range []bool{false, true} {
-		c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
-		n, samples := collect(t, c, h)
-		if len(n.Issues) > 0 || f.full.Load() != full {
-			t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
-		}
-		for _, s := range fabric {
-			if !slices.Contains(samples, s) {
-				t.Errorf("full %v: lacks %s", full, s)
+		t.Run(fmt.Sprintf("full=%v", full), func(t *testing.T) {
+			c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
+			n, samples := collect(t, c, h)
+			if len(n.Issues) > 0 || f.full.Load() != full {
+				t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
 			}
-		}
-		for _, s := range more {
-			if slices.Contains(samples, s) != full {
-				t.Errorf("full %v: %s: %v", full, s, !full)
-			}
-		}
-		for _, s := range samples {
-			for _, absent := range []string{"temperature", "last_xid", "recovery_action", "memory"} {
-				if strings.Contains(s, absent) {
-					t.Errorf("a figure that is absent: %s", s)
+			for _, s := range fabric {
+				if !slices.Contains(samples, s) {
+					t.Errorf("full %v: lacks %s", full, s)
 				}
 			}
-		}
+			for _, s := range more {
+				if slices.Contains(samples, s) != full {
+					t.Errorf("full %v: %s: %v", full, s, !full)
+				}
+			}
+			for _, s := range samples {
+				for _, absent := range []string{"temperature", "last_xid", "recovery_action", "memory"} {
+					if strings.Contains(s, absent) {
+						t.Errorf("a figure that is absent: %s", s)
+					}
+				}
+			}
+		})
 	}
 }
 

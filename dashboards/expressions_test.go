@@ -141,11 +141,13 @@ var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 func TestExpressions(t *testing.T) {
 	known := metrics(t)
 	for name, d := range load(t) {
-		for where, expr := range d.queries() {
-			for _, fault := range faults(windows.Replace(expr), known) {
-				t.Errorf("%s: %s: %s", name, where, fault)
+		t.Run(name, func(t *testing.T) {
+			for where, expr := range d.queries() {
+				for _, fault := range faults(windows.Replace(expr), known) {
+					t.Errorf("%s: %s", where, fault)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -85,18 +85,20 @@ func TestIgnoredGPU(t *testing.T) {
 // TestUnknownFacts: no key matches what the machine does not tell.
 func TestUnknownFacts(t *testing.T) {
 	for _, key := range []string{"hostname", "device", "board_id", "pci_address", "netdev", "port", "link_layer"} {
-		c := parsed(t, "ignore: [match: {"+key+`: "*"}]`)
-		if c.Ignored(Subject{}) {
-			t.Errorf("%s matches what is not known", key)
-		}
-		if !c.Ignored(rail) {
-			t.Errorf("%s does not match what is known", key)
-		}
-		device := rail
-		device.Port = 0
-		if got, want := c.Ignored(device), key != "netdev" && key != "port" && key != "link_layer"; got != want {
-			t.Errorf("%s: the device itself is ignored: %v", key, got)
-		}
+		t.Run(key, func(t *testing.T) {
+			c := parsed(t, "ignore: [match: {"+key+`: "*"}]`)
+			if c.Ignored(Subject{}) {
+				t.Error("matches what is not known")
+			}
+			if !c.Ignored(rail) {
+				t.Error("does not match what is known")
+			}
+			device := rail
+			device.Port = 0
+			if got, want := c.Ignored(device), key != "netdev" && key != "port" && key != "link_layer"; got != want {
+				t.Errorf("the device itself is ignored: %v", got)
+			}
+		})
 	}
 }
 
