@@ -185,15 +185,15 @@ func TestExchangedWithinARead(t *testing.T) {
 				}
 				after := collect(t, s)
 				if m := mixed(after, b.slots); m != nil {
-					t.Errorf("%s, afterwards: %q", dir, m)
+					t.Errorf("afterwards: %q", m)
 				}
 				if l := lost(whole, after); i%2 == 1 && len(l) != 0 { // both are where they were
-					t.Errorf("%s, afterwards lost %q", dir, l)
+					t.Errorf("afterwards lost %q", l)
 				}
 				for n, p := range b.slots { // what is kept for an hour, too, is of the other place
 					for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
 						if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q", filepath.Base(p.dir))) {
-							t.Errorf("%s, afterwards: %s of %s is not at %s", dir, metric, b.names[n], filepath.Base(p.dir))
+							t.Errorf("afterwards: %s of %s is not at %s", metric, b.names[n], filepath.Base(p.dir))
 						}
 					}
 				}

@@ -35,15 +35,13 @@ func TestObserve(t *testing.T) {
 		{"down again", Link{ID: "a"}, false, Mark{400 * gb, 4}, true},
 		{"one that is not remembered", with(link(800, 8), func(l *Link) { l.ID = "" }), false, Mark{400 * gb, 4}, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
-			if got := changed(m); got != c.changed {
-				t.Errorf("changed %v", got)
-			}
-			if m.Mark("a") != c.mark || m.WasActive("a") != c.active {
-				t.Errorf("%+v %v", m.Mark("a"), m.WasActive("a"))
-			}
-		})
+		m.Observe(t0.Add(time.Duration(i)*time.Minute), []NamedLink{{Link: c.link, Device: "mlx5_0", Port: 1}})
+		if got := changed(m); got != c.changed {
+			t.Errorf("%s: changed %v", c.name, got)
+		}
+		if m.Mark("a") != c.mark || m.WasActive("a") != c.active {
+			t.Errorf("%s: %+v %v", c.name, m.Mark("a"), m.WasActive("a"))
+		}
 	}
 	r := m.Data().Links["a"]
 	if !r.ActiveSince.Equal(t0.Add(time.Minute)) || !r.MarkedAt.Equal(t0.Add(4*time.Minute)) || r.Device != "mlx5_0" {
