@@ -89,6 +89,10 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
+.PHONY: contributing
+contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
+	test/contributing/follow.sh
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
