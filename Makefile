@@ -17,8 +17,10 @@ FUZZTIME  ?= 3000x
 NODES     ?= 1000
 # Where go keeps what it has found by fuzzing.
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
-# The race detector needs a C compiler. Playing all recorded machines takes it many minutes, and they bring no other goroutines than
-# one of them does: those tests run without it.
+# The race detector needs a C compiler. Tests that play every recorded machine, or replays one after the other, run without it: it makes
+# them ten times as slow, and they have no other goroutines than the rest. So do packages without goroutines (PURE).
+PLAYED    := Of(Machines|Replays)$$
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
@@ -57,17 +59,22 @@ screenshots: ## write the screenshots of the README again
 
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
-	$(GO) test $(RACE) -timeout 20m -skip 'Of(AllMachines|Replays)$$' ./...
-	$(GO) test -timeout 20m -run 'Of(AllMachines|Replays)$$' ./internal/app ./internal/capture
+	$(GO) test $(RACE) -timeout 20m -skip '$(PLAYED)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
+	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
+	$(GO) test -timeout 20m -run '$(PLAYED)' ./internal/app ./internal/capture
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
-	$(GO) test ./internal/app ./internal/check -update
+	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
 	cd packaging/test && $(GO) test ./helm -run Golden -update
+
+.PHONY: compare
+compare: build ## compare metrics and findings of every recorded machine with those of BEFORE (a revision), in ten minutes
+	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
 .PHONY: check
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
@@ -87,7 +94,6 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
-	for f in internal/app/testdata/metrics/*.prom; do $(BIN)/promtool check metrics <$$f || exit 1; done
 
 .PHONY: contributing
 contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests

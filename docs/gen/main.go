@@ -64,7 +64,10 @@ func run(dir string, check bool) error {
 		path := filepath.Join(dir, p.name)
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		if err == nil {
-			err = os.WriteFile(path, p.text, 0o644)
+			err = os.WriteFile(path+".new", p.text, 0o644)
+		}
+		if err == nil {
+			err = os.Rename(path+".new", path)
 		}
 		if err != nil {
 			return fmt.Errorf("write page: %w", err)

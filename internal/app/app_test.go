@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -29,9 +28,8 @@ func golden(t *testing.T, name string, got []byte) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path+".new", got, 0o644)) // an update that is stopped leaves nothing half written
+		must(t, os.Rename(path+".new", path))
 		return
 	}
 	want, err := os.ReadFile(path)

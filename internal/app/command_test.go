@@ -3,6 +3,7 @@ package app
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -36,11 +37,11 @@ func decodeAll(t *testing.T, d expfmt.Decoder) (out []*dto.MetricFamily) {
 
 // TestBadInput: one line that names the thing, exit code 2, which of check would say that the host is sick: 3 there; nothing written.
 func TestBadInput(t *testing.T) {
-	dir := t.TempDir()
+	dir, quick := t.TempDir(), "--replay="+fixture("no-rdma")
 	broken := filepath.Join(dir, "broken.txtar")
 	must(t, os.WriteFile(broken, []byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n-- ../../etc/passwd --\nx\n"), 0o644))
 	newer := filepath.Join(dir, "newer.txtar")
-	must(t, os.WriteFile(newer, []byte("-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n"), 0o644))
+	must(t, os.WriteFile(newer, []byte("-- capture.json --\n{\"version\":3,\"rounds\":[\"0s\"]}\n"), 0o644))
 	web := filepath.Join(dir, "web.yml")
 	must(t, os.WriteFile(web, []byte("tls_server_config: {cert_fil: x}\n"), 0o644))
 	badConfig := filepath.Join(dir, "config.txtar")
@@ -61,12 +62,12 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--replay=" + dir + "/nope", "check"}, "nope: no such file or directory"},
 		{[]string{"--replay=" + dir, "check"}, "regular file"},
 		{[]string{"--replay=" + broken}, `"../../etc/passwd"`},
-		{[]string{"--replay=" + newer, "check"}, "version 2"},
+		{[]string{"--replay=" + newer, "check"}, "version 3"},
 		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
 		{[]string{"--config.file=" + dir + "/nope", "check"}, dir + "/nope: no such file or directory"},
-		{[]string{"--config.file=" + dir, "--replay=demo", "check"}, dir + ": has to be a regular file"},
-		{[]string{"--config.file=" + web, "--replay=demo", "check"}, web + `:1: the file: unknown key "tls_server_config": there are cabling, ignore, pins`},
-		{[]string{"--config.file=" + web, "--replay=demo", "capture", "-o", dir + "/x"}, web + ":1: "},
+		{[]string{"--config.file=" + dir, quick, "check"}, dir + ": has to be a regular file"},
+		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config": there are cabling, ignore, pins`},
+		{[]string{"--config.file=" + web, quick, "capture", "-o", dir + "/x"}, web + ":1: "},
 		{[]string{"--config.file=" + web}, web + ":1: "},
 		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
 		{[]string{"check-config"}, "FILE"},
@@ -78,21 +79,21 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--collect.min-interval=-1s"}, "--collect.min-interval"},
 		{[]string{"--pfc.sample-interval=100ms"}, "--pfc.sample-interval"},
 		{[]string{"--transceiver.interval=1s"}, "--transceiver.interval"},
-		{[]string{"--replay=demo", "--alerting.interval=0s"}, "--alerting.interval"},
-		{[]string{"--replay=demo", "--alerting.interval=5m"}, "--alerting.interval"},
-		{[]string{"--replay=demo", "--alerting.job="}, "--alerting.job"},
-		{[]string{"--replay=demo", "--alerting.external-labels=a-b=c"}, "--alerting.external-labels: a-b=c"},
-		{[]string{"--replay=demo", "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: the label is there twice"},
-		{[]string{"--replay=demo", "--alerting.alertmanager-url=am:9093"}, "--alerting.alertmanager-url=am:9093: has to be http"},
-		{[]string{"--replay=demo", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-url=http://am"}, "http://am: is there twice"},
-		{[]string{"--replay=demo", "--alerting.alertmanager-config-file=" + web}, "--alerting.alertmanager-config-file: is of no use"},
-		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a file"},
-		{[]string{"--replay=demo", "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
-		{[]string{"--replay=demo", "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: no file matches"},
-		{[]string{"--replay=demo", "--alerting.rule-files=" + dir + "/*.rules"}, dir + "/*.rules: no file matches"},
-		{[]string{"--replay=demo", "--no-alerting", "--alerting.alertmanager-url=http://am"}, "--alerting.alertmanager-url=http://am: is of no use with --no-alerting"},
-		{[]string{"--replay=demo", "--alerting.rule-files=" + badRules}, badRules + ": "},
-		{[]string{"--replay=demo", "fabric"}, "--replay: fabric looks at the fabric itself"},
+		{[]string{quick, "--alerting.interval=0s"}, "--alerting.interval"},
+		{[]string{quick, "--alerting.interval=5m"}, "--alerting.interval"},
+		{[]string{quick, "--alerting.job="}, "--alerting.job"},
+		{[]string{quick, "--alerting.external-labels=a-b=c"}, "--alerting.external-labels: a-b=c"},
+		{[]string{quick, "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: the label is there twice"},
+		{[]string{quick, "--alerting.alertmanager-url=am:9093"}, "--alerting.alertmanager-url=am:9093: has to be http"},
+		{[]string{quick, "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-url=http://am"}, "http://am: is there twice"},
+		{[]string{quick, "--alerting.alertmanager-config-file=" + web}, "--alerting.alertmanager-config-file: is of no use"},
+		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a file"},
+		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
+		{[]string{quick, "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: no file matches"},
+		{[]string{quick, "--alerting.rule-files=" + dir + "/*.rules"}, dir + "/*.rules: no file matches"},
+		{[]string{quick, "--no-alerting", "--alerting.alertmanager-url=http://am"}, "--alerting.alertmanager-url=http://am: is of no use with --no-alerting"},
+		{[]string{quick, "--alerting.rule-files=" + badRules}, badRules + ": "},
+		{[]string{quick, "fabric"}, "--replay: fabric looks at the fabric itself"},
 		{[]string{"fabric", "--fabric.interval=100ms"}, "--fabric.interval: has to be 1s or more"},
 		{[]string{"fabric", "--fabric.full-interval=10s"}, "--fabric.full-interval"},
 		{[]string{"fabric", "--fabric.forget-after=1m"}, "--fabric.forget-after"},
@@ -111,17 +112,17 @@ func TestBadInput(t *testing.T) {
 		{[]string{"fabric", "--web.config.file=" + web}, "--web.config.file"},
 		{[]string{"--runtime.gomaxprocs=0"}, "--runtime.gomaxprocs"},
 		{[]string{"--web.telemetry-path=metrics"}, "--web.telemetry-path"},
-		{[]string{"--replay=demo", "--web.telemetry-path=/api/v1/node"}, "--web.telemetry-path=/api/v1/node: the exporter serves GET /api/v1/node there: choose another path, such as /metrics"},
+		{[]string{quick, "--web.telemetry-path=/api/v1/node"}, "--web.telemetry-path=/api/v1/node: the exporter serves GET /api/v1/node there: choose another path, such as /metrics"},
 		{[]string{"--web.external-url=example.org"}, "--web.external-url"},
 		{[]string{"--web.config.file=" + web}, "--web.config.file"},
 		{[]string{"--web.listen-address=127.0.0.1:99999"}, "99999"},
 		{[]string{"--collector.disable-defaults"}, "--collector.NAME"},
 		{[]string{"capture"}, "--output"},
-		{[]string{"--replay=demo", "check", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: there is no such alert: did you mean RDMAPortDown"},
-		{[]string{"--replay=demo", "check", "--only=Flapping"}, "RDMALinkFlapping"},
-		{[]string{"--replay=demo", "check", "--only=zzz"}, "docs/alerts.md"},
-		{[]string{"--replay=demo", "check", "--severity=fatal"}, "fatal"},
-		{[]string{"--replay=demo", "check", "--for=1m"}, "--for=1m0s: a replay"},
+		{[]string{quick, "check", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: there is no such alert: did you mean RDMAPortDown"},
+		{[]string{quick, "check", "--only=Flapping"}, "RDMALinkFlapping"},
+		{[]string{quick, "check", "--only=zzz"}, "docs/alerts.md"},
+		{[]string{quick, "check", "--severity=fatal"}, "fatal"},
+		{[]string{quick, "check", "--for=1m"}, "--for=1m0s: a replay"},
 		{[]string{"check", "--for=-1s"}, "--for=-1s"},
 		{[]string{"check", "--timeout=0s"}, "--timeout=0s"},
 		{[]string{"check", "--daemon=localhost:10879"}, "--daemon=localhost:10879: has to be http://HOST:PORT"},
@@ -129,14 +130,14 @@ func TestBadInput(t *testing.T) {
 		{[]string{"rules", "--set=all"}, "all"},
 		{[]string{"rules", "--set=node", "--output=" + dir + "/no/where"}, "--output=" + dir + "/no/where: no such file or directory"},
 		{[]string{"rules", "--set=node", "--output=" + web}, "not a directory"},
-		{[]string{"--replay=demo", "topo", "--nccl-version=new"}, "--nccl-version=new"},
-		{[]string{"--replay=demo", "topo", "--nccl-env=PATH=/"}, "--nccl-env=PATH=/"},
+		{[]string{quick, "topo", "--nccl-version=new"}, "--nccl-version=new"},
+		{[]string{quick, "topo", "--nccl-env=PATH=/"}, "--nccl-env=PATH=/"},
 		{[]string{"dashboards"}, "--output"},
 		{[]string{"dashboards", "-o", "-"}, "--output=-: has to be a folder"},
 		{[]string{"dashboards", "--output=" + dir + "/no/where"}, "--output=" + dir + "/no/where: no such file or directory"},
 		{[]string{"dashboards", "--output=" + web}, "not a directory"},
-		{[]string{"--replay=demo", "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
-		{[]string{"--replay=demo", "capture", "-o", dir + "/x", "--every=0s"}, "--every"},
+		{[]string{quick, "capture", "-o", dir + "/no/where"}, "--output=" + dir + "/no/where"},
+		{[]string{quick, "capture", "-o", dir + "/x", "--every=0s"}, "--every"},
 	} {
 		code, out, errs := command(t, c.args...)
 		last := errs[strings.LastIndex(strings.TrimSuffix(errs, "\n"), "\n")+1:]
@@ -163,49 +164,51 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// TestCaptureOfReplayIsIdenticalOfAllMachines for every recorded machine, anonymised as well.
-func TestCaptureOfReplayIsIdenticalOfAllMachines(t *testing.T) {
-	for _, name := range machines(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
-			for _, args := range [][]string{
-				{"--replay=" + fixture(name), "--log.level=error", "capture", "--anonymise", "-o", first},
-				{"--replay=" + first, "--log.level=error", "capture", "-o", second},
-			} {
-				if code, out, errs := command(t, args...); code != 0 || out != "" || errs != "" {
-					t.Fatalf("%v: exit %d, stdout %q, stderr %q", args, code, out, errs)
-				}
+var every = flag.Bool("every", false, "capture every recorded machine, variants as well")
+
+// TestCaptureOfMachines: a capture of a recorded machine serves what the machine serves, and an anonymised one is written again as it is. A variant
+// has no other kinds of files than its base has, so that those of many rounds alone are captured.
+func TestCaptureOfMachines(t *testing.T) {
+	variants := []string{"device-missing", "port-down", "optics-unplugged", "pod-took-device-ok", "gdr-staging-live"}
+	eachMachine(t, func(t *testing.T, name string) {
+		if isVariant(t, name) && !*every && !slices.Contains(variants, name) {
+			return
+		}
+		dir := t.TempDir()
+		file, first, second := filepath.Join(dir, "c.txtar"), filepath.Join(dir, "first"), filepath.Join(dir, "second")
+		for _, args := range [][]string{
+			{"--replay=" + fixture(name), "--log.level=error", "capture", "-o", file},
+			{"--replay=" + file, "--log.level=error", "capture", "--anonymise", "-o", first},
+			{"--replay=" + first, "--log.level=error", "capture", "-o", second},
+		} {
+			if code, out, errs := command(t, args...); code != 0 || out != "" || errs != "" {
+				t.Fatalf("%v: exit %d, stdout %q, stderr %q", args, code, out, errs)
 			}
-			a, err := os.ReadFile(first)
-			must(t, err)
-			b, err := os.ReadFile(second)
-			must(t, err)
-			if string(a) != strings.Replace(string(b), "\n  \"rounds\"", "\n  \"anonymised\": true,\n  \"rounds\"", 1) && string(a) != string(b) {
-				t.Errorf("differs: %s", firstDifference(b, a))
-			}
-			if code, out, _ := command(t, "--replay="+first, "--log.level=error", "capture", "-o", "-"); code != 0 || out != string(b) {
-				t.Errorf("standard output differs from a file: exit %d, %d bytes", code, len(out))
-			}
-		})
-	}
+		}
+		a, err := os.ReadFile(first)
+		must(t, err)
+		b, err := os.ReadFile(second)
+		must(t, err)
+		if string(a) != strings.Replace(string(b), "\n  \"rounds\"", "\n  \"anonymised\": true,\n  \"rounds\"", 1) && string(a) != string(b) {
+			t.Errorf("differs: %s", firstDifference(b, a))
+		}
+		got := seriesOf(playIn(t, file, gpuModeOf(name)).Families)
+		if want := played(t, name).series; !slices.Equal(want, got) {
+			t.Errorf("the capture lacks %q, and has %q beside", onlyIn(want, got), onlyIn(got, want))
+		}
+	})
 }
 
-// TestCaptureServesTheSameOfAllMachines: the metrics of a capture are those of its machine.
-func TestCaptureServesTheSameOfAllMachines(t *testing.T) {
-	for _, name := range machines(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "c.txtar")
-			if code, _, errs := command(t, "--replay="+fixture(name), "--log.level=error", "capture", "-o", file); code != 0 {
-				t.Fatal(errs)
-			}
-			want, got := metricsOf(t, fixture(name)), metricsOf(t, file)
-			if want != got {
-				t.Error(firstDifference([]byte(got), []byte(want)))
-			}
-		})
+// TestCaptureToStandardOutput is what a file holds.
+func TestCaptureToStandardOutput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.txtar")
+	if code, _, errs := command(t, "--replay=demo", "--log.level=error", "capture", "-o", file); code != 0 {
+		t.Fatal(errs)
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if code, out, _ := command(t, "--replay=demo", "--log.level=error", "capture", "-o", "-"); code != 0 || out != string(want) {
+		t.Errorf("exit %d, %d bytes, a file has %d", code, len(out), len(want))
 	}
 }
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestHealthyLinks: on every healthy machine an ACTIVE link has at least the rate and the width that are expected
+// TestHealthyLinksOfMachines: on every healthy machine an ACTIVE link has at least the rate and the width that are expected
 // of it, or nothing is expected.
-func TestHealthyLinks(t *testing.T) {
+func TestHealthyLinksOfMachines(t *testing.T) {
 	pairs := []struct{ has, expected string }{
 		{"rdma_port_rate_bytes_per_second", "rdma_port_expected_rate_bytes_per_second"},
 		{"rdma_port_width_lanes", "rdma_port_expected_width_lanes"},

@@ -18,7 +18,6 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/blind"
-	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -121,8 +120,8 @@ var dropsSamples = map[string]bool{"odd-files": true}
 // budgets are the design's limits of series by machine.
 var budgets = map[string]int{"dgx-h100-ib": 1500, "hgx-h200-roce": 2500}
 
-// TestGolden holds what each recorded machine serves and what fires on it: of a whole one all, of a variant what differs from its base.
-func TestGolden(t *testing.T) {
+// TestGoldenOfMachines holds what each recorded machine serves and what fires on it: of a whole one all, of a variant what differs from its base.
+func TestGoldenOfMachines(t *testing.T) {
 	eachMachine(t, func(t *testing.T, name string) {
 		r := played(t, name)
 		var b strings.Builder
@@ -132,10 +131,7 @@ func TestGolden(t *testing.T) {
 		for _, f := range r.earlier {
 			fmt.Fprintf(&b, "# fired: %s\n", f)
 		}
-		text, err := os.ReadFile(fixture(name))
-		must(t, err)
-		variant, err := capture.Parse(text)
-		must(t, err)
+		variant := archive(t, name)
 		if !variant.IsVariant() {
 			b.WriteString(strings.Join(r.series, "\n") + "\n")
 			golden(t, "metrics/"+name+".prom", []byte(b.String()))
@@ -153,9 +149,9 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// TestDescs holds that nothing undeclared is served of a recorded machine, nothing is dropped, names and units are as Prometheus wants
+// TestDescsOfMachines holds that nothing undeclared is served of a recorded machine, nothing is dropped, names and units are as Prometheus wants
 // them, and the large ones keep their budget of series.
-func TestDescs(t *testing.T) {
+func TestDescsOfMachines(t *testing.T) {
 	eachMachine(t, func(t *testing.T, name string) {
 		r := played(t, name)
 		if drops := dropped.MatchString(r.text); drops != dropsSamples[name] {
@@ -244,7 +240,7 @@ func TestGoldensHaveMachines(t *testing.T) {
 		}
 	}
 	if len(names) > 0 {
-		t.Errorf("no golden of %v: go test ./internal/app -run 'TestGolden/NAME$' -update writes it", names)
+		t.Errorf("no golden of %v: go test ./internal/app -run 'TestGoldenOfMachines/NAME$' -update writes it", names)
 	}
 }
 

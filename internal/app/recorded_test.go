@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,6 +56,18 @@ func load(t testing.TB, name string) *capture.Archive {
 	must(t, err)
 	return a
 }
+
+// archive is the file of a machine as it is: of a variant what differs.
+func archive(t *testing.T, name string) *capture.Archive {
+	t.Helper()
+	text, err := os.ReadFile(fixture(name))
+	must(t, err)
+	a, err := capture.Parse(text)
+	must(t, err)
+	return a
+}
+
+func isVariant(t *testing.T, name string) bool { return archive(t, name).IsVariant() }
 
 // written is the file of a machine that a test has changed.
 func written(t testing.TB, a *capture.Archive) string {
@@ -137,7 +150,7 @@ func record(t *testing.T, name string) (r recording) {
 }
 
 // settle is how long the last round of a machine is held: longer than any rule waits. The rules' ranges have two samples at least.
-const settle, settleStep = 24 * time.Minute, 2 * time.Minute
+const settle, settleStep = 20 * time.Minute, time.Minute
 
 // judged plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
 // information in any round.
@@ -201,13 +214,13 @@ func seriesOf(families []exposition.Family) (lines []string) {
 	return lines
 }
 
-// bases are what the bases of variants serve in the last round of a variant, by base, rounds and mode: many variants share them.
+// bases are what the bases of variants serve in the last round of a variant, by base and rounds: many variants share them.
 var bases sync.Map
 
 // baseSeries is what the base of a variant serves in the variant's last round; the base is played at the variant's rounds.
 func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 	t.Helper()
-	key := fmt.Sprint(variant.Meta.Base, variant.Meta.Rounds, gpuModeOf(name))
+	key := fmt.Sprint(variant.Meta.Base, variant.Meta.Rounds)
 	series := shared(&bases, key, func() []string {
 		empty := &capture.Archive{Meta: variant.Meta}
 		for _, r := range variant.Rounds {
@@ -215,7 +228,7 @@ func baseSeries(t *testing.T, name string, variant *capture.Archive) []string {
 		}
 		whole, err := empty.On(load(t, variant.Meta.Base))
 		must(t, err)
-		return seriesOf(playIn(t, written(t, whole), gpuModeOf(name)).Families)
+		return seriesOf(play(t, written(t, whole)).Families)
 	})
 	if series == nil {
 		t.Fatalf("the base of %s could not be played: see the test that played it first", name)

@@ -156,7 +156,7 @@ var address = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f
 // vpdSerial is the serial number of an NVIDIA card.
 var vpdSerial = regexp.MustCompile(`MT\d{4}X\d+`)
 
-func TestNothingOfAFixturesAddressesIsLeftOfAllMachines(t *testing.T) {
+func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *Archive) {
 		text := format(t, a)
 		if a.Meta.Anonymised { // a capture of a real machine: its pseudonyms stay what they are

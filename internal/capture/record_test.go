@@ -147,7 +147,7 @@ fe80::1
 	differ(t, record(t, parse(t, text)), text)
 }
 
-func TestARecordingPlayedAndRecordedAgainIsIdenticalOfAllMachines(t *testing.T) {
+func TestARecordingPlayedAndRecordedAgainIsIdenticalOfMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *Archive) {
 		if len(a.Rounds)*len(a.Rounds[0].Entries) > 2000 {
 			return // minutes under the race detector; internal/app records every fixture with the real collectors

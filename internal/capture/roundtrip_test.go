@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestFixturesAreWrittenAgainByteForByteOfAllMachines(t *testing.T) {
+func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
 	eachFile(t, func(t *testing.T, file string) {
 		text, err := os.ReadFile(file)
 		if err != nil {

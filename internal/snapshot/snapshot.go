@@ -4,7 +4,10 @@
 // A nil pointer or an empty string stands for a value that the machine did not give: absent is not zero.
 package snapshot
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Node is one reading of a machine. A section is nil until its collector has read it.
 type Node struct {
@@ -335,42 +338,18 @@ type Sensor struct {
 
 // Merge takes over the sections and reports of another reading of the same machine.
 func (n *Node) Merge(o *Node) {
-	if o.InfiniBand != nil {
-		n.InfiniBand = o.InfiniBand
-	}
-	if o.HWCounters != nil {
-		n.HWCounters = o.HWCounters
-	}
-	if o.Ethernet != nil {
-		n.Ethernet = o.Ethernet
-	}
-	if o.Modules != nil {
-		n.Modules = o.Modules
-	}
-	if o.Health != nil {
-		n.Health = o.Health
-	}
-	if o.QoS != nil {
-		n.QoS = o.QoS
-	}
-	if o.PCIe != nil {
-		n.PCIe = o.PCIe
-	}
-	if o.Sensors != nil {
-		n.Sensors = o.Sensors
-	}
-	if o.Optics != nil {
-		n.Optics = o.Optics
-	}
-	if o.GDR != nil {
-		n.GDR = o.GDR
-	}
-	if o.GPUs != nil {
-		n.GPUs = o.GPUs
-	}
-	if o.Neighbours != nil {
-		n.Neighbours = o.Neighbours
-	}
+	n.InfiniBand = cmp.Or(o.InfiniBand, n.InfiniBand)
+	n.HWCounters = cmp.Or(o.HWCounters, n.HWCounters)
+	n.Ethernet = cmp.Or(o.Ethernet, n.Ethernet)
+	n.Modules = cmp.Or(o.Modules, n.Modules)
+	n.Health = cmp.Or(o.Health, n.Health)
+	n.QoS = cmp.Or(o.QoS, n.QoS)
+	n.PCIe = cmp.Or(o.PCIe, n.PCIe)
+	n.Sensors = cmp.Or(o.Sensors, n.Sensors)
+	n.Optics = cmp.Or(o.Optics, n.Optics)
+	n.GDR = cmp.Or(o.GDR, n.GDR)
+	n.GPUs = cmp.Or(o.GPUs, n.GPUs)
+	n.Neighbours = cmp.Or(o.Neighbours, n.Neighbours)
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)
 	n.Devices = append(n.Devices, o.Devices...)
