@@ -71,7 +71,7 @@ count() {
   [ "$n" -le "$limit" ] || fail "$recipe: $n files, and CONTRIBUTING.md promises $limit"
   git commit -qm "$recipe"
 }
-golden() { go test ./internal/app -run "TestGolden/^($1)\$" -update >/dev/null; }
+golden() { go test ./internal/app -run "TestGoldenOfMachines/^($1)\$" -update >/dev/null; }
 
 step "a recorded variant: PCIe drops a burst of packets"
 add variant
@@ -124,9 +124,7 @@ type Tuning struct {
 
 X
 before internal/snapshot/snapshot.go '	n.Issues = append(n.Issues, o.Issues...)' <<'X'
-	if o.Tuning != nil {
-		n.Tuning = o.Tuning
-	}
+	n.Tuning = cmp.Or(o.Tuning, n.Tuning)
 X
 after collector/collector.go '		newGDR(o),' <<'X'
 		newTuning(o),
@@ -159,10 +157,10 @@ go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
 go run ./fixtures/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test -skip 'TestArchivesAreCurrent' ./collector ./internal/blind ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
+go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/blind ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
 go test -run 'Source' ./internal/host
 go test -run 'TestRuleStyle|TestOneAlertForManyPorts|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
-go test ./internal/app -run "Test(Golden|Findings|Descs)/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
+go test ./internal/app -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
 [ -x bin/promtool ] || make -s bin/promtool
 bin/promtool check rules rules/node/pcie_buffer.rules.yml
 bin/promtool test rules rules/tests/pcie_buffer.test.yml
