@@ -95,6 +95,10 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 
+.PHONY: contributing
+contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
+	test/contributing/follow.sh
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .

@@ -3,6 +3,7 @@ package collector
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"rdma_exporter/internal/host"
 )
@@ -17,10 +18,12 @@ func bondWide(d *Desc) *Desc {
 	return d
 }
 
+const absentWhileZero = " Absent on InfiniBand while it is 0."
+
 // seldom is a counter that is left out on InfiniBand while it is 0. Those of RoCE mlx5 names there as well, by what its firmware can
 // (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); of the others few programs make the requests.
 func seldom(d *Desc) *Desc {
-	d.Help += " Absent on InfiniBand while it is 0."
+	d.Help += absentWhileZero
 	return d
 }
 
@@ -74,10 +77,7 @@ var (
 )
 
 // seldomDescs are the counters that are left out on InfiniBand while they are 0.
-var seldomDescs = []*Desc{
-	ecnMarked, cnpSent, cnpHandled, cnpIgnored, adaptiveRetrans, adaptiveTimeouts, slowRestarts, slowRestartCNPs, slowRestartTrans, icrcErrors,
-	atomicRequests, dctConnects,
-}
+var seldomDescs = slices.DeleteFunc(slices.Clone(transportDescs), func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
 
 // isTraffic tells the counters that counters/ has as well, with more of the truth.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }

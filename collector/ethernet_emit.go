@@ -1,0 +1,94 @@
+package collector
+
+import (
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// fecModes are the link mode bits of forward error correction, enum ethtool_link_mode_bit_indices.
+var fecModes = map[uint64]string{49: "none", 50: "rs", 51: "base-r", 74: "llrs"}
+
+func emitEthernet(n *snapshot.Node, s Sink) {
+	if n.Ethernet == nil {
+		return
+	}
+	for i := range n.Ethernet.Netdevs {
+		nd := &n.Ethernet.Netdevs[i]
+		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
+		emitWire(s, nd, at[:])
+		if nd.Pause != nil {
+			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
+			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
+		}
+		if nd.FEC != nil && nd.FEC.Active != nil && fecModes[*nd.FEC.Active] != "" {
+			s.Emit(fecInfo, 1, append(at[:], fecModes[*nd.FEC.Active])...)
+		}
+		emitAnswers(s, nd, at[:])
+		emitPFCSamples(s, nd.PFC, at[:])
+	}
+}
+
+func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
+	if nd.Wire == nil {
+		return
+	}
+	var labels [5]string
+	for i := range nd.Wire.Counts {
+		c := &nd.Wire.Counts[i]
+		m := &wireMetrics[c.What]
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) {
+			continue
+		}
+		l := append(labels[:0], at...)
+		if m.labelled {
+			l = append(l, c.Label)
+		}
+		if m.indexed {
+			l = append(l, index(c.Index))
+		}
+		s.Emit(m.desc, c.Value, l...)
+	}
+}
+
+// index is the label of a priority or a lane; empty for all together.
+func index(i int) string {
+	if i < 0 {
+		return ""
+	}
+	return strconv.Itoa(i)
+}
+
+// answer is a count that netlink tells.
+type answer struct {
+	what  snapshot.WireWhat
+	label string
+	value *uint64
+}
+
+func answers(nd *snapshot.NetdevCounters) (out []answer) {
+	if p := nd.Pause; p != nil {
+		out = append(out, answer{snapshot.GlobalPauseFrames, receive, p.RXFrames}, answer{snapshot.GlobalPauseFrames, transmit, p.TXFrames},
+			answer{snapshot.PauseStormEvents, "error", p.TXStormEvents})
+	}
+	if f := nd.FEC; f != nil {
+		out = append(out, answer{snapshot.FECCorrectedBits, "", f.CorrectedBits}, answer{snapshot.FECCorrectedBlocks, "", f.Corrected},
+			answer{snapshot.FECUncorrectableBlocks, "", f.Uncorrectable})
+	}
+	return out
+}
+
+// emitAnswers emits what pause and FEC tell beside the driver's own statistics.
+func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
+	for _, a := range answers(nd) {
+		if a.value == nil {
+			continue
+		}
+		m := &wireMetrics[a.what]
+		l := at
+		if m.labelled {
+			l = append(at, a.label)
+		}
+		s.Emit(m.desc, float64(*a.value), l...)
+	}
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# Follows CONTRIBUTING.md in a copy of this checkout: adds a variant, a counter, a rule and a collector, counts the files edited by hand
+# against the limits in CONTRIBUTING.md, writes the generated files and runs the gates.
+#
+#   test/contributing/follow.sh                    all recipes; exits 1 if a limit is exceeded or a gate fails
+#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+export CGO_CFLAGS="${CGO_CFLAGS:--O2 -g -Wno-deprecated-declarations}"
+without=
+case "${1-}" in
+"") ;;
+--without) without=${2:?--without needs a file} ;;
+*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
+
+# The path is always the same: the Go build cache depends on it.
+copy=${TMPDIR:-/tmp}/rdma_exporter-contributing
+mkdir "$copy" 2>/dev/null || { echo "$copy exists: another run uses it, or one was killed. Remove it." >&2; exit 1; }
+trap 'rm -rf "$copy"' EXIT
+cd "$root"
+git ls-files -coz --exclude-standard | while IFS= read -rd '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar --null -T - -c | tar -x -C "$copy"
+if [ -x bin/promtool ]; then mkdir -p "$copy/bin" && cp bin/promtool "$copy/bin/"; fi
+cd "$copy"
+git() { command git -c user.name=contributing -c user.email=contributing@localhost -c gc.auto=0 -c advice.detachedHead=false "$@"; }
+git init -q && git add -A && git commit -qm "as it is"
+base=$(git rev-parse HEAD)
+
+fail() { echo "contributing: $*" >&2; exit 1; }
+step() { printf '%4ds  %s\n' "$SECONDS" "$*"; }
+
+# add copies the new files of an example.
+add() {
+  local f
+  (cd "$here/testdata/$1" && find . -type f -printf '%P\n') | sort | while read -r f; do
+    if [ "$f" = "$without" ]; then continue; fi
+    [ ! -e "$f" ] || fail "$f exists"
+    mkdir -p "$(dirname "$f")" && cp "$here/testdata/$1/$f" "$f"
+  done
+}
+# after FILE LINE inserts standard input behind the first line that contains LINE, before FILE LINE in front of it.
+after() { insert "$1" "$2" 1 "$(cat)"; }
+before() { insert "$1" "$2" 0 "$(cat)"; }
+insert() {
+  if [ "$1" = "$without" ]; then return; fi
+  grep -qF -- "$2" "$1" || fail "$1 has no line with: $2"
+  AT=$2 BEHIND=$3 TEXT=$4 awk '
+    !done && index($0, ENVIRON["AT"]) { done = 1; if (ENVIRON["BEHIND"] == 1) { print; print ENVIRON["TEXT"] } else { print ENVIRON["TEXT"]; print } next }
+    { print }' "$1" >"$1.new" && cat "$1.new" >"$1" && rm "$1.new"
+}
+changelog() { before CHANGELOG.md "- packaging: binaries for amd64" ; }
+
+changed() { git add -A && git diff --cached --name-only; }
+# count RECIPE compares the files changed by hand with the limit, then commits. "+" counts generated files as well.
+count() {
+  local recipe=$1 limit n f section
+  git add -A && git diff --cached --name-only --diff-filter=d -- '*.go' | xargs -r gofmt -w # make fmt
+  limit=$(sed -n "s/^| $recipe | \([0-9]*\) |.*/\1/p" CONTRIBUTING.md)
+  [ -n "$limit" ] || fail "CONTRIBUTING.md has no limit for: $recipe"
+  n=$(changed | wc -l)
+  echo "      $recipe: $n files, limit $limit"
+  changed | sed 's/^/        /'
+  section=$(awk -v head="## ${recipe^}" '/^## / { on = $0 == head } on' CONTRIBUTING.md)
+  changed | while read -r f; do
+    case $section in
+    *"$f"* | *"$(dirname "$f")/"*) ;;
+    *) fail "CONTRIBUTING.md, ${recipe^}: does not name $f" ;;
+    esac
+  done
+  [ "$n" -le "$limit" ] || fail "$recipe: $n files, and CONTRIBUTING.md promises $limit"
+  git commit -qm "$recipe"
+}
+golden() { go test ./internal/app -run "TestGoldenOfMachines/^($1)\$" -update >/dev/null; }
+
+step "a recorded variant: PCIe drops a burst of packets"
+add variant
+golden pcie-burst-ok
+go run ./docs/gen
+count "a recorded variant"
+
+step "a counter: illegal_bytes of ice (drivers/net/ethernet/intel/ice/ice_ethtool.c) and i40e (i40e_ethtool.c), register GLPRT_ILLERRC"
+after internal/snapshot/ethernet.go "LaneErrors          // by lane" <<'X'
+	IllegalSymbols
+X
+after collector/ethernet_counters.go 'laneErrors      = wireDesc(' <<'X'
+	illegalSymbols  = wireDesc("rdma_port_illegal_symbol_frames_total", "Frames received with an illegal symbol: a bad cable, connector or transceiver.", statsSource+", illegal_bytes of ice and i40e")
+X
+after collector/ethernet_counters.go 'snapshot.LaneErrors:                 {laneErrors' <<'X'
+	snapshot.IllegalSymbols:             {illegalSymbols, false, false, true},
+X
+after collector/ethernet_counters.go '{"rx_crc_errors.nic", snapshot.CRCErrors' <<'X'
+		{"illegal_bytes.nic", snapshot.IllegalSymbols, "", 0},
+X
+after collector/ethernet_counters.go '{"port.rx_crc_errors", snapshot.CRCErrors' <<'X'
+		{"port.illegal_bytes", snapshot.IllegalSymbols, "", 0},
+X
+after fixtures/gen/wire.go '{"tx_unicast.nic", all.txPackets},' <<'X'
+		{"illegal_bytes.nic", uint64(len(n.pfc)) * 2},
+X
+if [ fixtures/gen/wire.go != "$without" ]; then sed -i 's/"rx_crc_errors.nic", "illegal_bytes.nic", /"rx_crc_errors.nic", /' fixtures/gen/wire.go; fi
+changelog <<'X'
+- collector/ethernet: `rdma_port_illegal_symbol_frames_total` on ice and i40e.
+X
+count "a counter"
+
+step "a rule: packets that PCIe does not take in time (outbound_pci_buffer_overflow of mlx5)"
+add rule
+changelog <<'X'
+- rules/node: RDMAPCIeBufferOverflow.
+X
+count "a rule"
+
+step "a collector: kernel.numa_balancing (Documentation/admin-guide/sysctl/kernel.rst)"
+add collector
+after internal/snapshot/snapshot.go '	Neighbours *Neighbours' <<'X'
+	Tuning     *Tuning
+X
+before internal/snapshot/snapshot.go '// Merge takes over' <<'X'
+// Tuning is what the kernel's settings say that delays RDMA.
+type Tuning struct {
+	NUMABalancing *uint64 // /proc/sys/kernel/numa_balancing, a bit mask: 1 normal, 2 memory tiering
+}
+
+X
+before internal/snapshot/snapshot.go '	n.Issues = append(n.Issues, o.Issues...)' <<'X'
+	n.Tuning = cmp.Or(o.Tuning, n.Tuning)
+X
+after collector/collector.go '		newGDR(o),' <<'X'
+		newTuning(o),
+X
+before internal/host/source.go '	numSources' <<'X'
+	SourceTuning
+X
+after internal/host/source.go '	SourceModules:       {' <<'X'
+	SourceTuning:        {"tuning", LockNone, readsFiles},             // proc/sys/kernel: kept by the kernel
+X
+if [ DESIGN.md != "$without" ]; then sed -i 's/^| none | \(.*\), modules |$/| none | \1, modules, kernel settings |/' DESIGN.md; fi
+after README.md '| `modules` | ' <<'X'
+| `tuning` | kernel settings that delay RDMA: automatic NUMA balancing |
+X
+changelog <<'X'
+- collector/tuning: `rdma_kernel_numa_balancing_enabled`.
+X
+count "a collector"
+
+step "generated files"
+touched="pcie-burst-ok|pcie-buffer-overflow|numa-balancing-ok|ice-pfc"
+go run ./fixtures/gen -dir fixtures/sysfs
+golden "$touched"
+go run ./docs/gen
+changed | sed 's/^/        /'
+git commit -qm "generated"
+
+step "gates"
+go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
+go run ./fixtures/gen -check
+go run ./docs/gen -check
+go run ./packaging/changelog -since "$base"
+go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/blind ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
+go test -run 'Source' ./internal/host
+go test -run 'TestRuleStyle|TestOneAlertForManyPorts|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
+go test ./internal/app -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"
+[ -x bin/promtool ] || make -s bin/promtool
+bin/promtool check rules rules/node/pcie_buffer.rules.yml
+bin/promtool test rules rules/tests/pcie_buffer.test.yml
+step "done"
