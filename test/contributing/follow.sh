@@ -3,7 +3,8 @@
 # against the limits in CONTRIBUTING.md, writes the generated files and runs the gates.
 #
 #   test/contributing/follow.sh                    all recipes; exits 1 if a limit is exceeded or a gate fails
-#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail
+#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail. No gate holds the row in DESIGN.md
+#                                                  and a collector's own test: review does.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -12,7 +13,7 @@ without=
 case "${1-}" in
 "") ;;
 --without) without=${2:?--without needs a file} ;;
-*) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+*) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 
 # The path is always the same: the Go build cache depends on it.
@@ -79,28 +80,24 @@ golden pcie-burst-ok
 go run ./docs/gen
 count "a recorded variant"
 
-step "a counter: illegal_bytes of ice (drivers/net/ethernet/intel/ice/ice_ethtool.c) and i40e (i40e_ethtool.c), register GLPRT_ILLERRC"
-after internal/snapshot/ethernet.go "LaneErrors          // by lane" <<'X'
-	IllegalSymbols
+step "a counter: tx_fifo_underruns of bnxt_en (drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c)"
+after internal/snapshot/ethernet.go 'PCIeBufferOverflows // packets' <<'X'
+	FIFOUnderruns
 X
-after collector/ethernet_counters.go 'laneErrors      = wireDesc(' <<'X'
-	illegalSymbols  = wireDesc("rdma_port_illegal_symbol_frames_total", "Frames received with an illegal symbol: a bad cable, connector or transceiver.", statsSource+", illegal_bytes of ice and i40e")
+after collector/ethernet_counters.go 'pcieBufferOverflows = wireDesc(' <<'X'
+	fifoUnderruns = wireDesc("rdma_port_transmit_fifo_underruns_total", "Frames cut off because the host did not deliver their data in time.", statsSource+", tx_fifo_underruns of bnxt_en")
 X
-after collector/ethernet_counters.go 'snapshot.LaneErrors:                 {laneErrors' <<'X'
-	snapshot.IllegalSymbols:             {illegalSymbols, false, false, true},
+after collector/ethernet_counters.go 'snapshot.PCIeBufferOverflows:' <<'X'
+	snapshot.FIFOUnderruns: {fifoUnderruns, false, false, false},
 X
-after collector/ethernet_counters.go '{"rx_crc_errors.nic", snapshot.CRCErrors' <<'X'
-		{"illegal_bytes.nic", snapshot.IllegalSymbols, "", 0},
+after collector/ethernet_counters.go '{"tx_stat_discard", snapshot.Discards' <<'X'
+		{"tx_fifo_underruns", snapshot.FIFOUnderruns, "", 0},
 X
-after collector/ethernet_counters.go '{"port.rx_crc_errors", snapshot.CRCErrors' <<'X'
-		{"port.illegal_bytes", snapshot.IllegalSymbols, "", 0},
+before fixtures/gen/wire.go 'each("tx_pfc_ena_frames_pri%d"' <<'X'
+		zeros("tx_fifo_underruns"),
 X
-after fixtures/gen/wire.go '{"tx_unicast.nic", all.txPackets},' <<'X'
-		{"illegal_bytes.nic", uint64(len(n.pfc)) * 2},
-X
-if [ fixtures/gen/wire.go != "$without" ]; then sed -i 's/"rx_crc_errors.nic", "illegal_bytes.nic", /"rx_crc_errors.nic", /' fixtures/gen/wire.go; fi
 changelog <<'X'
-- collector/ethernet: `rdma_port_illegal_symbol_frames_total` on ice and i40e.
+- collector/ethernet: `rdma_port_transmit_fifo_underruns_total` on bnxt_en.
 X
 count "a counter"
 
@@ -145,7 +142,7 @@ X
 count "a collector"
 
 step "generated files"
-touched="pcie-burst-ok|pcie-buffer-overflow|numa-balancing-ok|ice-pfc"
+touched="pcie-burst-ok|pcie-buffer-overflow|numa-balancing-ok|bnxt-pfc|bnxt-thor2"
 go run ./fixtures/gen -dir fixtures/sysfs
 golden "$touched"
 go run ./docs/gen
