@@ -17,9 +17,9 @@ FUZZTIME  ?= 3000x
 NODES     ?= 1000
 # Where go keeps what it has found by fuzzing.
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
-# The race detector needs a C compiler. Tests that play every recorded machine, or replays one after the other, run without it: it makes
-# them ten times as slow, and they have no other goroutines than the rest. So do packages without goroutines (PURE).
-PLAYED    := Of(Machines|Replays)$$
+# The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
+# the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
+SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOff|CountersThat|Demo|Every|Ignored|Refused)
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
@@ -59,9 +59,9 @@ screenshots: ## write the screenshots of the README again
 
 .PHONY: test
 test: ## all tests: no root, nothing outside the module cache
-	$(GO) test $(RACE) -timeout 20m -skip '$(PLAYED)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
+	$(GO) test $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
 	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
-	$(GO) test -timeout 20m -run '$(PLAYED)' ./internal/app ./internal/capture
+	$(GO) test -timeout 20m -run '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff

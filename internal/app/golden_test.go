@@ -175,8 +175,8 @@ func TestDescsOfMachines(t *testing.T) {
 	})
 }
 
-// TestEveryDescIsRecorded: each metric of the collectors is in a golden, each of the exporter's own is served of some machine.
-func TestEveryDescIsRecorded(t *testing.T) {
+// TestEveryDescOfMachines: each metric of the collectors is in a golden, each of the exporter's own is served of some machine.
+func TestEveryDescOfMachines(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"odd-files", "hgx-h200-roce", "no-rdma"} {
 		for family := range played(t, name).count {
