@@ -19,7 +19,7 @@ NODES     ?= 1000
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
-SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOff|CountersThat|Demo|Every|Ignored|Refused)
+SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsBlind|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsBlind)
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
@@ -61,7 +61,7 @@ screenshots: ## write the screenshots of the README again
 test: ## all tests: no root, nothing outside the module cache
 	$(GO) test $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
 	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
-	$(GO) test -timeout 20m -run '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
+	$(GO) test -timeout 20m -run '$(SINGLE)' ./internal/app ./internal/capture
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff
