@@ -2,12 +2,14 @@ package app
 
 import (
 	"io/fs"
+	"sync"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/rules"
 )
 
 // detector tells which of the alerts in rule files a host leaves blind.
@@ -18,6 +20,15 @@ func detector(fsys fs.FS, names []string) (*blind.Detector, error) {
 	}
 	return blind.New(alerts, readable()), nil
 }
+
+// embeddedDetector is that of the rules in the program. Reading what they need takes longer than a round, and they do not change.
+var embeddedDetector = sync.OnceValues(func() (*blind.Detector, error) {
+	fsys, names, err := rules.Node()
+	if err != nil {
+		return nil, err
+	}
+	return detector(fsys, names)
+})
 
 // readable are the metrics that rules may read.
 func readable() []blind.Metric {

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,7 +20,6 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
-	"rdma_exporter/rules"
 )
 
 // play collects all rounds of a capture and returns the last picture.
@@ -69,21 +67,12 @@ func openIn(t testing.TB, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unseen, err := unseenBy()
+	unseen, err := embeddedDetector()
 	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
 		Blind: func() *blind.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
-
-// unseenBy is what the rules need, read once: that takes longer than many a recording.
-var unseenBy = sync.OnceValues(func() (*blind.Detector, error) {
-	fsys, files, err := rules.Node()
-	if err != nil {
-		return nil, err
-	}
-	return detector(fsys, files)
-})
 
 // metricsOf is what a capture serves in the end.
 func metricsOf(t *testing.T, file string) string {

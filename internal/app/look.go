@@ -34,11 +34,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	if err != nil {
 		return check.Report{}, err
 	}
-	fsys, files, err := rules.Node()
-	if err != nil {
-		return check.Report{}, err
-	}
-	unseen, err := detector(fsys, files)
+	unseen, err := embeddedDetector()
 	if err != nil {
 		return check.Report{}, err
 	}

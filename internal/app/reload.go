@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -38,9 +39,16 @@ func (r *reloader) begin() error {
 	if err != nil {
 		return err
 	}
-	unseen, err := detector(files, names)
+	unseen, err := r.detector(files, names)
 	r.blind.Store(unseen)
 	return err
+}
+
+func (r *reloader) detector(files fs.FS, names []string) (*blind.Detector, error) {
+	if len(r.ruleFiles) == 0 {
+		return embeddedDetector()
+	}
+	return detector(files, names)
 }
 
 func (r *reloader) hasFiles() bool {
@@ -57,7 +65,7 @@ func (r *reloader) prepareRules() (apply func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unseen, err := detector(files, names)
+	unseen, err := r.detector(files, names)
 	return func() { applyDaemon(); r.blind.Store(unseen) }, err
 }
 
