@@ -18,12 +18,14 @@ func TestBoot(t *testing.T) {
 		{"negative", "-- proc/uptime --\n-5.00 0\n", -1, ""},
 		{"empty", "-- proc/uptime --\n\n", -1, ""},
 	} {
-		b, got := (&infiniBand{}).readBoot(machine(t, c.tree)), -1.0
-		if b.Uptime != nil {
-			got = *b.Uptime
-		}
-		if got != c.want || b.ID != c.id {
-			t.Errorf("%s: %v %q", c.name, got, b.ID)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			b, got := (&infiniBand{}).readBoot(machine(t, c.tree)), -1.0
+			if b.Uptime != nil {
+				got = *b.Uptime
+			}
+			if got != c.want || b.ID != c.id {
+				t.Errorf("%v %q", got, b.ID)
+			}
+		})
 	}
 }

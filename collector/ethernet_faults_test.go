@@ -63,24 +63,26 @@ func TestFirstStormIsSampled(t *testing.T) {
 		"mlx5_core": {"tx_prio3_pause_duration", "tx_prio3_pause"},
 		"bnxt_en":   {"pfc_pri3_tx_duration_us", "tx_pfc_ena_frames_pri3"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newEthRig(t, strings.ReplaceAll(ethTree("mlx5_0", "eth0"), "mlx5_core", driver))
-			defer r.sampled()()
-			var paused uint64
-			var n *snapshot.Node
-			for i := range 8 {
-				if i == 4 {
-					paused = 5e6
+		t.Run(driver, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newEthRig(t, strings.ReplaceAll(ethTree("mlx5_0", "eth0"), "mlx5_core", driver))
+				defer r.sampled()()
+				var paused uint64
+				var n *snapshot.Node
+				for i := range 8 {
+					if i == 4 {
+						paused = 5e6
+					}
+					synctest.Wait()
+					r.driver.stats = []host.Stat{{Name: names[0], Value: paused}, {Name: names[1], Value: paused}, {Name: "pfc_pri4_tx_duration_us"}}
+					n = r.round()
+					time.Sleep(15 * time.Second)
 				}
-				synctest.Wait()
-				r.driver.stats = []host.Stat{{Name: names[0], Value: paused}, {Name: names[1], Value: paused}, {Name: "pfc_pri4_tx_duration_us"}}
-				n = r.round()
-				time.Sleep(15 * time.Second)
-			}
-			p := n.Ethernet.Netdevs[0].PFC
-			if p == nil || p.Sampled < 40 || len(p.Flows) != 1 {
-				t.Errorf("%s: %+v", driver, p)
-			}
+				p := n.Ethernet.Netdevs[0].PFC
+				if p == nil || p.Sampled < 40 || len(p.Flows) != 1 {
+					t.Errorf("%+v", p)
+				}
+			})
 		})
 	}
 }
@@ -102,30 +104,32 @@ func (d *alwaysPaused) NetdevStats(context.Context, string) ([]host.Stat, error)
 func TestReadingsOfAPausedPortAreFresh(t *testing.T) {
 	for _, takes := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		for _, every := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
-			synctest.Test(t, func(t *testing.T) {
-				r := newEthRig(t, ethTree("mlx5_0", "eth0"))
-				driver := &alwaysPaused{since: time.Now()}
-				driver.takes = takes
-				r.h.Ethtool = driver
-				defer r.sampled()()
-				type sample struct {
-					at     time.Time
-					paused float64
-				}
-				var scrapes []sample
-				least := 1.0
-				for range int(time.Hour / every) {
-					at := time.Now()
-					counts := r.round().Ethernet.Netdevs[0].Wire.Counts
-					scrapes = append(scrapes, sample{at, counts[0].Value})
-					if i := len(scrapes) - 1 - int(90*time.Second/every); i > 2 {
-						least = min(least, (counts[0].Value-scrapes[i].paused)/at.Sub(scrapes[i].at).Seconds())
+			t.Run(fmt.Sprintf("calls of %s, scrapes each %s", takes, every), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newEthRig(t, ethTree("mlx5_0", "eth0"))
+					driver := &alwaysPaused{since: time.Now()}
+					driver.takes = takes
+					r.h.Ethtool = driver
+					defer r.sampled()()
+					type sample struct {
+						at     time.Time
+						paused float64
 					}
-					time.Sleep(every - time.Since(at))
-				}
-				if least < 0.95 {
-					t.Errorf("calls of %s, scrapes each %s: a ratio of %.2f", takes, every, least)
-				}
+					var scrapes []sample
+					least := 1.0
+					for range int(time.Hour / every) {
+						at := time.Now()
+						counts := r.round().Ethernet.Netdevs[0].Wire.Counts
+						scrapes = append(scrapes, sample{at, counts[0].Value})
+						if i := len(scrapes) - 1 - int(90*time.Second/every); i > 2 {
+							least = min(least, (counts[0].Value-scrapes[i].paused)/at.Sub(scrapes[i].at).Seconds())
+						}
+						time.Sleep(every - time.Since(at))
+					}
+					if least < 0.95 {
+						t.Errorf("a ratio of %.2f", least)
+					}
+				})
 			})
 		}
 	}

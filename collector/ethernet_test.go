@@ -116,9 +116,11 @@ func TestWireNames(t *testing.T) {
 			},
 		},
 	} {
-		if got := wireCounts(tables[c.driver], c.stats); !slices.Equal(got, c.want) {
-			t.Errorf("%s:\n%v, want\n%v", c.driver, got, c.want)
-		}
+		t.Run(c.driver, func(t *testing.T) {
+			if got := wireCounts(tables[c.driver], c.stats); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want\n%v", got, c.want)
+			}
+		})
 	}
 	for driver := range wireNames {
 		seen := map[string]bool{}

@@ -47,9 +47,11 @@ func TestParseBufinfo(t *testing.T) {
 		{"none", "\nDma-buf Objects:\nsize    \tflags   \tmode    \tcount   \texp_name\tino     \tname\n\nTotal 0 objects, 0 bytes\n", map[string]uint64{}, true},
 		{"empty", "", map[string]uint64{}, false},
 	} {
-		if got, complete := parseBufinfo([]byte(c.text)); !maps.Equal(got, c.want) || complete != c.complete {
-			t.Errorf("%s: %v %v", c.name, got, complete)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, complete := parseBufinfo([]byte(c.text)); !maps.Equal(got, c.want) || complete != c.complete {
+				t.Errorf("%v %v", got, complete)
+			}
+		})
 	}
 }
 
@@ -120,12 +122,14 @@ func TestBufinfoThatTellsNothing(t *testing.T) {
 		{"a part without attachments", files(bufinfoPath, "\nDma-buf Objects:\nsize\tflags"), 0},
 		{"more than is read", files(bufinfoPath, strings.Repeat("00065536\t02000002\t00080007\t00000002\ti915\t00004244\t<none>\n", 2000)+"Total 2000 objects, 1 bytes"), 0},
 	} {
-		b := bufinfo{on: true}
-		var n snapshot.Node
-		h := machine(t, c.entries)
-		b.look(t.Context(), h, &snapshot.Node{}, true)
-		if b.look(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
-			t.Errorf("%s: %v %+v", c.name, value(b.of(h.Now(), nil)), n.Issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			b := bufinfo{on: true}
+			var n snapshot.Node
+			h := machine(t, c.entries)
+			b.look(t.Context(), h, &snapshot.Node{}, true)
+			if b.look(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
+				t.Errorf("%v %+v", value(b.of(h.Now(), nil)), n.Issues)
+			}
+		})
 	}
 }

@@ -26,9 +26,11 @@ func TestGIDIndices(t *testing.T) {
 		{"no RDMA device", snapshot.Process{HasNCCL: true, Env: of("3")}, nil},
 		{"no NCCL", snapshot.Process{Verbs: verbs, Env: of("3")}, nil},
 	} {
-		if got := gidIndices([]snapshot.Process{c.process, c.process}, gdr.Env(of("5"))); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := gidIndices([]snapshot.Process{c.process, c.process}, gdr.Env(of("5"))); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package collector
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -40,19 +41,21 @@ func TestJobsAreJudged(t *testing.T) {
 		{"what is asked for stands above it", jobOn("nccl: 2.27.3\nenv_NCCL_NET_GDR_LEVEL: LOC\n"), gdr.Job{NCCL: "2.27.3"}, "direct", 0, 0},
 		{"what cannot be read costs no more", jobOn("nonsense\n"), gdr.Job{}, "direct", 0, 1},
 	} {
-		machine := board(false, c.entries)
-		if c.name == "the minor number is the driver's" {
-			machine = strings.Replace(machine, "IRQ:", "Device Minor: \t 3\nIRQ:", 1)
-		}
-		got, issues := section(t, machine, c.job)
-		g := got.GPUs[0]
-		pid := 0
-		if g.Process != nil {
-			pid = g.Process.PID
-		}
-		if g.Best.Reason != c.reason || got.Pairs[0].Reason != c.reason || pid != c.pid || len(issues) != c.issues {
-			t.Errorf("%s: %s, pair %s, process %d, issues %v; want %s, process %d", c.name, g.Best.Reason, got.Pairs[0].Reason, pid, issues, c.reason, c.pid)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			machine := board(false, c.entries)
+			if c.name == "the minor number is the driver's" {
+				machine = strings.Replace(machine, "IRQ:", "Device Minor: \t 3\nIRQ:", 1)
+			}
+			got, issues := section(t, machine, c.job)
+			g := got.GPUs[0]
+			pid := 0
+			if g.Process != nil {
+				pid = g.Process.PID
+			}
+			if g.Best.Reason != c.reason || got.Pairs[0].Reason != c.reason || pid != c.pid || len(issues) != c.issues {
+				t.Errorf("%s, pair %s, process %d, issues %v; want %s, process %d", g.Best.Reason, got.Pairs[0].Reason, pid, issues, c.reason, c.pid)
+			}
+		})
 	}
 }
 
@@ -89,18 +92,20 @@ func TestHolders(t *testing.T) {
 		{"no netlink", files("proc/uptime", "1 1"), nil, []any{nil, nil, nil}, 0},
 		{"an error", whole + "-- rdma/b/holders !EIO --\n", []int{7, 8}, []any{uint64(2), nil, nil}, 1},
 	} {
-		var n snapshot.Node
-		got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
-		found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
-		got.tell(found)
-		if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
-			t.Errorf("%s: %v %+v", c.name, got.pids(), n.Issues)
-		}
-		for i := range found {
-			if value(found[i].Regions) != c.regions[i] || (found[i].RegionBytes == nil) != (c.regions[i] == nil) {
-				t.Errorf("%s: process %d: %v", c.name, found[i].PID, value(found[i].Regions))
+		t.Run(c.name, func(t *testing.T) {
+			var n snapshot.Node
+			got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
+			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
+			got.tell(found)
+			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
+				t.Errorf("%v %+v", got.pids(), n.Issues)
 			}
-		}
+			for i := range found {
+				if value(found[i].Regions) != c.regions[i] || (found[i].RegionBytes == nil) != (c.regions[i] == nil) {
+					t.Errorf("process %d: %v", found[i].PID, value(found[i].Regions))
+				}
+			}
+		})
 	}
 }
 
@@ -119,14 +124,16 @@ func TestProcessesThatAreNamed(t *testing.T) {
 		{"netlink does not", files("proc/uptime", "1 1"), []gdrGPU{{processes: []int{9}}}, []int{9}, false},
 		{"a context of somebody", told + "0: contexts=1 regions=0 bytes=0\n", []gdrGPU{{processes: []int{9}}}, []int{7, 9}, false},
 	} {
-		h := machine(t, c.entries)
-		d := &door{}
-		h.Processes = d
-		var j gdrJobs
-		j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
-		if !slices.Equal(d.first, c.first) || d.only != c.only {
-			t.Errorf("%s: %v, only them: %v", c.name, d.first, d.only)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			h := machine(t, c.entries)
+			d := &door{}
+			h.Processes = d
+			var j gdrJobs
+			j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
+			if !slices.Equal(d.first, c.first) || d.only != c.only {
+				t.Errorf("%v, only them: %v", d.first, d.only)
+			}
+		})
 	}
 }
 
@@ -162,24 +169,26 @@ func (r hungHolders) Holders(context.Context, string) ([]host.RDMAHolder, error)
 // leave time for the processes.
 func TestHoldersThatAreStuck(t *testing.T) {
 	for _, both := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			hang := make(chan struct{})
-			d := &door{found: []snapshot.Process{{PID: 1}}}
-			if both {
-				d.hang = hang
-			}
-			h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
-			var j gdrJobs
-			start := time.Now()
-			j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
-			most := processPatience / 2
-			if both {
-				most = processPatience
-			}
-			if took := time.Since(start); took > most || (len(j.found) == 0) != both {
-				t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
-			}
-			close(hang)
+		t.Run(fmt.Sprintf("both=%v", both), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hang := make(chan struct{})
+				d := &door{found: []snapshot.Process{{PID: 1}}}
+				if both {
+					d.hang = hang
+				}
+				h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+				var j gdrJobs
+				start := time.Now()
+				j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
+				most := processPatience / 2
+				if both {
+					most = processPatience
+				}
+				if took := time.Since(start); took > most || (len(j.found) == 0) != both {
+					t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
+				}
+				close(hang)
+			})
 		})
 	}
 }

@@ -28,20 +28,22 @@ func TestMeter(t *testing.T) {
 		{"cleared", []reading{{0, 500}, {15, 100}}, -1},
 		{"cleared, and on", []reading{{0, 500}, {15, 100}, {30, 250}}, 10},
 	} {
-		var m meter
-		for _, r := range c.readings {
-			m.add(at(r.second), r.value)
-		}
-		got := -1.0
-		if r := m.perSecond(); r != nil {
-			got = *r
-		}
-		if got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-		if len(m.readings) > 6 {
-			t.Errorf("%s: keeps %d readings", c.name, len(m.readings))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			var m meter
+			for _, r := range c.readings {
+				m.add(at(r.second), r.value)
+			}
+			got := -1.0
+			if r := m.perSecond(); r != nil {
+				got = *r
+			}
+			if got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if len(m.readings) > 6 {
+				t.Errorf("keeps %d readings", len(m.readings))
+			}
+		})
 	}
 }
 
@@ -54,19 +56,22 @@ func TestMeters(t *testing.T) {
 	}
 	m.add("new", start.Add(15*time.Second), 1)
 	for _, c := range []struct {
+		name  string
 		names []string
 		want  string
 	}{
-		{[]string{"slow", "fast"}, "true"},
-		{[]string{"slow"}, "false"},
-		{[]string{"fast", "new"}, "true"},
-		{[]string{"slow", "new"}, "none"},
-		{[]string{"slow", "absent"}, "none"},
-		{nil, "none"},
+		{"slow and fast", []string{"slow", "fast"}, "true"},
+		{"slow", []string{"slow"}, "false"},
+		{"fast and new", []string{"fast", "new"}, "true"},
+		{"slow and new", []string{"slow", "new"}, "none"},
+		{"slow and absent", []string{"slow", "absent"}, "none"},
+		{"none", nil, "none"},
 	} {
-		if got := tell(m.above(100, c.names...)); got != c.want {
-			t.Errorf("%v: %s, want %s", c.names, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := tell(m.above(100, c.names...)); got != c.want {
+				t.Errorf("%v: %s, want %s", c.names, got, c.want)
+			}
+		})
 	}
 	m.add("fast", start.Add(30*time.Second), 9000)
 	if m.keep(start.Add(30 * time.Second)); len(m) != 1 || m["fast"] == nil {

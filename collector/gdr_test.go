@@ -34,10 +34,12 @@ func TestGPUDriver(t *testing.T) {
 		{"another text", files("proc/driver/nvidia/version", "NVRM version: unknown"), "", ""},
 		{"none", files("proc/uptime", "1 1"), "", ""},
 	} {
-		d := readerOf(t, c.entries).gpuDriver()
-		if d.Version != c.version || flavourOf(d.Open) != c.flavour {
-			t.Errorf("%s: %s %s, want %s %s", c.name, d.Version, flavourOf(d.Open), c.version, c.flavour)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			d := readerOf(t, c.entries).gpuDriver()
+			if d.Version != c.version || flavourOf(d.Open) != c.flavour {
+				t.Errorf("%s %s, want %s %s", d.Version, flavourOf(d.Open), c.version, c.flavour)
+			}
+		})
 	}
 }
 
@@ -55,12 +57,14 @@ func TestPeermem(t *testing.T) {
 		{"going", files("sys/module/nvidia_peermem/initstate", "going", "proc/kallsyms", "0000000000000000 T ib_umem_dmabuf_get_pinned\t[ib_uverbs]"), "", nil, "false", "false"},
 		{"nothing told", files("proc/uptime", "1 1"), "", nil, "none", "none"},
 	} {
-		r := readerOf(t, c.entries)
-		dmabuf, peers := r.symbols()
-		p := r.peermem(peers)
-		if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
-			t.Errorf("%s: %+v, supported %s, DMA-BUF %s", c.name, p, tell(p.Supported), tell(dmabuf))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.entries)
+			dmabuf, peers := r.symbols()
+			p := r.peermem(peers)
+			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
+				t.Errorf("%+v, supported %s, DMA-BUF %s", p, tell(p.Supported), tell(dmabuf))
+			}
+		})
 	}
 }
 
@@ -159,20 +163,22 @@ func TestGDRSection(t *testing.T) {
 		{"one that the job names", board(false, files("sys/class/dmi/id/sys_vendor", "QEMU", "opt/topo.xml", `<system><cpu numaid="0"><pci busid="0000:18:00.0"/><pci busid="0000:19:00.0"/></cpu></system>`)), gdr.Job{Env: gdr.Env{"NCCL_TOPO_FILE": "/opt/topo.xml"}}, "false", "staging", "beyond_host_bridge"},
 		{"without the driver's files", strings.Replace(board(false, ""), nvidia, "proc/driver/other", 1), gdr.Job{}, "false", "unknown", "gpu_driver_unknown"},
 	} {
-		got, issues := section(t, c.entries, c.job)
-		if len(got.GPUs) != 1 || len(got.NICs) != 1 || len(got.Pairs) != 1 || len(issues) != 0 {
-			t.Fatalf("%s: %+v %v", c.name, got, issues)
-		}
-		g, n := got.GPUs[0], got.NICs[0]
-		if tell(n.Redirect) != c.redirect || g.Best.Receive != c.receive || g.Best.Reason != c.reason {
-			t.Errorf("%s: redirect %s, %s %s", c.name, tell(n.Redirect), g.Best.Receive, g.Best.Reason)
-		}
-		if g.Model != "NVIDIA H100 80GB HBM3" || g.UUID != "GPU-5e3a1c0d-0000-4c11-9a00-000000000001" || g.Index != "0" || len(g.Hops) != 4 || g.Hops[3].Width != 16 {
-			t.Errorf("%s: %+v", c.name, g)
-		}
-		if n.Settings == nil || *n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) || n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
-			t.Errorf("%s: %+v %+v", c.name, n, n.Settings)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, issues := section(t, c.entries, c.job)
+			if len(got.GPUs) != 1 || len(got.NICs) != 1 || len(got.Pairs) != 1 || len(issues) != 0 {
+				t.Fatalf("%+v %v", got, issues)
+			}
+			g, n := got.GPUs[0], got.NICs[0]
+			if tell(n.Redirect) != c.redirect || g.Best.Receive != c.receive || g.Best.Reason != c.reason {
+				t.Errorf("redirect %s, %s %s", tell(n.Redirect), g.Best.Receive, g.Best.Reason)
+			}
+			if g.Model != "NVIDIA H100 80GB HBM3" || g.UUID != "GPU-5e3a1c0d-0000-4c11-9a00-000000000001" || g.Index != "0" || len(g.Hops) != 4 || g.Hops[3].Width != 16 {
+				t.Errorf("%+v", g)
+			}
+			if n.Settings == nil || *n.Settings != (snapshot.PCIeSettings{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}) || n.IOMMU != "DMA-FQ" || n.CPUs != "0-55" || !n.Active {
+				t.Errorf("%+v %+v", n, n.Settings)
+			}
+		})
 	}
 }
 
@@ -191,9 +197,11 @@ func TestGPUOfVirtualMachine(t *testing.T) {
 		{"QEMU", below, gpu(below) + port("0x1b36"), true},
 		{"Intel", below, gpu(below) + port("0x8086"), false},
 	} {
-		if got := readerOf(t, c.entries).gdrGPU(c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
-			t.Errorf("%s: %v, %+v", c.name, got.emulated, got.GPU)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := readerOf(t, c.entries).gdrGPU(c.dir, 0); got.emulated != c.want || got.Place.NUMA != -1 || got.Device != 0x2335 {
+				t.Errorf("%v, %+v", got.emulated, got.GPU)
+			}
+		})
 	}
 }
 
@@ -218,9 +226,11 @@ func TestNoNIC(t *testing.T) {
 		{"one that is nowhere", strings.Replace(whole, "infiniband/mlx5_0/device -> ../..", "infiniband/mlx5_0/device -> ../../gone", 1), "no_active_nic"},
 		{"none", regexp.MustCompile(`(?m)^-- \S*infiniband/mlx5_0.* --\n(?:[^-].*\n)*`).ReplaceAllString(whole, ""), "no_nic"},
 	} {
-		got, _ := section(t, c.machine, gdr.Job{})
-		if best := got.GPUs[0].Best; best.Reason != c.reason {
-			t.Errorf("%s: %+v", c.name, best)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := section(t, c.machine, gdr.Job{})
+			if best := got.GPUs[0].Best; best.Reason != c.reason {
+				t.Errorf("%+v", best)
+			}
+		})
 	}
 }

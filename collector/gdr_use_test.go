@@ -93,11 +93,13 @@ func TestBufinfoTells(t *testing.T) {
 		{"GPUs alone are", unattached, true, "staging not_registered", uint64(0)},
 		{"nobody has permitted it", unattached, false, "unknown dmabuf_unseen", nil},
 	} {
-		got, _ := rounds(t, openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(bufinfoPath, c.text))), 1, Options{Bufinfo: c.on})
-		tr, last := got.GPUs[0].Transport, got.Registrations[len(got.Registrations)-1]
-		if said := tr.State + " " + tr.Reason; said != c.want || (last.Source == "dmabuf") != (c.live != nil) || c.live != nil && value(last.Live) != c.live {
-			t.Errorf("%s: %s, %+v", c.name, said, last)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := rounds(t, openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(bufinfoPath, c.text))), 1, Options{Bufinfo: c.on})
+			tr, last := got.GPUs[0].Transport, got.Registrations[len(got.Registrations)-1]
+			if said := tr.State + " " + tr.Reason; said != c.want || (last.Source == "dmabuf") != (c.live != nil) || c.live != nil && value(last.Live) != c.live {
+				t.Errorf("%s, %+v", said, last)
+			}
+		})
 	}
 }
 
@@ -136,17 +138,19 @@ func TestTransportOfGPUs(t *testing.T) {
 		{"a domain of several hosts", strings.Replace(busyBoard(0, 0, sockets(several)+otherNetdev(6)), "model: NVIDIA H100 80GB HBM3", "model: NVIDIA GB200\nfabric_state: 3\nfabric_status: 0\nfabric_cluster: 0d1e2f30-0000-1111-2222-333344445555\nfabric_clique: 1", 1), "unknown nvlink_domain"},
 		{"no NVML", strings.ReplaceAll(busyBoard(0, 0, sockets(several)+otherNetdev(6)), "nvml/", "other/"), "unknown nvlink_domain_unknown"},
 	} {
-		got, _ := rounds(t, c.entries, 0, Options{})
-		said := ""
-		if tr := got.GPUs[0].Transport; tr != nil {
-			said = tr.State + " " + tr.Reason
-			if tr.Process.PID != 4711 || tr.Words == "" {
-				t.Errorf("%s: %+v", c.name, tr)
+		t.Run(c.name, func(t *testing.T) {
+			got, _ := rounds(t, c.entries, 0, Options{})
+			said := ""
+			if tr := got.GPUs[0].Transport; tr != nil {
+				said = tr.State + " " + tr.Reason
+				if tr.Process.PID != 4711 || tr.Words == "" {
+					t.Errorf("%+v", tr)
+				}
 			}
-		}
-		if said != c.want {
-			t.Errorf("%s: %q, want %q", c.name, said, c.want)
-		}
+			if said != c.want {
+				t.Errorf("%q, want %q", said, c.want)
+			}
+		})
 	}
 }
 

@@ -51,26 +51,28 @@ func TestRoCEv2GIDs(t *testing.T) {
 		{"one that cannot be read", []entry{{v2, v4}, {v2, "!EIO"}}, nil, 1},
 		{"one that went between two reads", []entry{{v2, v4}, {v2, "!EINVAL"}}, nil, 0},
 	} {
-		var b strings.Builder
-		for i, e := range c.table {
-			switch {
-			case e.kind == "":
-				fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n-- %s/gid_attrs/types/%d !EINVAL --\n", portOne, i, "0000:0000:0000:0000:0000:0000:0000:0000", portOne, i)
-				continue
-			case e.gid[0] == '!':
-				fmt.Fprintf(&b, "-- %s/gids/%d %s --\n", portOne, i, e.gid)
-			default:
-				fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n", portOne, i, e.gid)
+		t.Run(c.name, func(t *testing.T) {
+			var b strings.Builder
+			for i, e := range c.table {
+				switch {
+				case e.kind == "":
+					fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n-- %s/gid_attrs/types/%d !EINVAL --\n", portOne, i, "0000:0000:0000:0000:0000:0000:0000:0000", portOne, i)
+					continue
+				case e.gid[0] == '!':
+					fmt.Fprintf(&b, "-- %s/gids/%d %s --\n", portOne, i, e.gid)
+				default:
+					fmt.Fprintf(&b, "-- %s/gids/%d --\n%s\n", portOne, i, e.gid)
+				}
+				fmt.Fprintf(&b, "-- %s/gid_attrs/types/%d --\n%s\n", portOne, i, e.kind)
 			}
-			fmt.Fprintf(&b, "-- %s/gid_attrs/types/%d --\n%s\n", portOne, i, e.kind)
-		}
-		r := readerOf(t, b.String())
-		if _, got := r.gids(portOne, "Ethernet"); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-		if len(r.issues) != c.issues {
-			t.Errorf("%s: %v", c.name, r.issues)
-		}
+			r := readerOf(t, b.String())
+			if _, got := r.gids(portOne, "Ethernet"); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if len(r.issues) != c.issues {
+				t.Error(r.issues)
+			}
+		})
 	}
 }
 

@@ -133,28 +133,30 @@ func TestGPUModes(t *testing.T) {
 		`rdma_gpu_throttle{UUID="GPU-0",gpu="0",reason="hw_thermal"} 1`,
 	}
 	for _, full := range []bool{false, true} {
-		c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
-		n, samples := collect(t, c, h)
-		if len(n.Issues) > 0 || f.full.Load() != full {
-			t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
-		}
-		for _, s := range fabric {
-			if !slices.Contains(samples, s) {
-				t.Errorf("full %v: lacks %s", full, s)
+		t.Run(fmt.Sprintf("full=%v", full), func(t *testing.T) {
+			c, h, _ := gpuRounds(t, Options{GPUFull: full}, f, "0000:1b:00.0")
+			n, samples := collect(t, c, h)
+			if len(n.Issues) > 0 || f.full.Load() != full {
+				t.Errorf("%v, asked for all: %v", n.Issues, f.full.Load())
 			}
-		}
-		for _, s := range more {
-			if slices.Contains(samples, s) != full {
-				t.Errorf("full %v: %s: %v", full, s, !full)
-			}
-		}
-		for _, s := range samples {
-			for _, absent := range []string{"temperature", "last_xid", "recovery_action", "memory"} {
-				if strings.Contains(s, absent) {
-					t.Errorf("a figure that is absent: %s", s)
+			for _, s := range fabric {
+				if !slices.Contains(samples, s) {
+					t.Errorf("full %v: lacks %s", full, s)
 				}
 			}
-		}
+			for _, s := range more {
+				if slices.Contains(samples, s) != full {
+					t.Errorf("full %v: %s: %v", full, s, !full)
+				}
+			}
+			for _, s := range samples {
+				for _, absent := range []string{"temperature", "last_xid", "recovery_action", "memory"} {
+					if strings.Contains(s, absent) {
+						t.Errorf("a figure that is absent: %s", s)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -318,25 +320,28 @@ func TestWatchThatFails(t *testing.T) {
 
 func TestFabricState(t *testing.T) {
 	for _, c := range []struct {
+		name string
 		f    snapshot.GPUFabric
 		want string
 	}{
-		{snapshot.GPUFabric{State: 1}, fabricPending},
-		{snapshot.GPUFabric{State: 2}, fabricPending},
-		{snapshot.GPUFabric{State: 3}, fabricCompleted},
-		{snapshot.GPUFabric{State: 3, Status: 999}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Health: number(0)}, fabricCompleted},
-		{snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, fabricCompleted},
-		{snapshot.GPUFabric{State: 3, Health: number(1)}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, fabricCompleted},
-		{snapshot.GPUFabric{State: 3, Summary: number(2)}, fabricDegraded},
-		{snapshot.GPUFabric{State: 3, Summary: number(3)}, fabricDegraded},
+		{"not started", snapshot.GPUFabric{State: 1}, fabricPending},
+		{"in progress", snapshot.GPUFabric{State: 2}, fabricPending},
+		{"completed", snapshot.GPUFabric{State: 3}, fabricCompleted},
+		{"completed with an error", snapshot.GPUFabric{State: 3, Status: 999}, fabricDegraded},
+		{"health not supported", snapshot.GPUFabric{State: 3, Health: number(0)}, fabricCompleted},
+		{"healthy", snapshot.GPUFabric{State: 3, Health: number(0x2a | 1<<8)}, fabricCompleted},
+		{"degraded bandwidth", snapshot.GPUFabric{State: 3, Health: number(1)}, fabricDegraded},
+		{"unhealthy route", snapshot.GPUFabric{State: 3, Health: number(1 << 4)}, fabricDegraded},
+		{"incorrect configuration", snapshot.GPUFabric{State: 3, Health: number(5 << 8)}, fabricDegraded},
+		{"summary not supported", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(0)}, fabricDegraded},
+		{"summary healthy", snapshot.GPUFabric{State: 3, Health: number(1), Summary: number(1)}, fabricCompleted},
+		{"summary unhealthy", snapshot.GPUFabric{State: 3, Summary: number(2)}, fabricDegraded},
+		{"summary limited capacity", snapshot.GPUFabric{State: 3, Summary: number(3)}, fabricDegraded},
 	} {
-		if got := fabricState(&c.f); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.f, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := fabricState(&c.f); got != c.want {
+				t.Errorf("%+v: %s, want %s", c.f, got, c.want)
+			}
+		})
 	}
 }

@@ -66,16 +66,18 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 	}
 	h := machine(t, nodeWithReporters)
 	for name, want := range of {
-		c := newHealth(Options{Include: regexp.MustCompile("^" + name + "$")})
-		n, err := readOnce(t.Context(), c, h)
-		if err != nil || len(n.Issues) != 0 {
-			t.Errorf("%s: %v, %v", name, err, n.Issues)
-		}
-		got := samples(c.Descs, func(s Sink) { emitHealth(&n, s) })
-		slices.Sort(got)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			c := newHealth(Options{Include: regexp.MustCompile("^" + name + "$")})
+			n, err := readOnce(t.Context(), c, h)
+			if err != nil || len(n.Issues) != 0 {
+				t.Errorf("%v, %v", err, n.Issues)
+			}
+			got := samples(c.Descs, func(s Sink) { emitHealth(&n, s) })
+			slices.Sort(got)
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
 	}
 	n, err := readOnce(t.Context(), newHealth(Options{Exclude: regexp.MustCompile("^mlx5_[0-2]$")}), h)
 	if err != nil || len(n.Health.Reporters) != 1 || n.Health.Reporters[0].Device != "mlx5_4" {
@@ -95,17 +97,19 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 		{"garbled", device + "-- devlink/health --\nfw\n", "malformed"},
 		{"no RDMA device", "-- devlink/health !EIO --\n", ""},
 	} {
-		n, err := readOnce(t.Context(), newHealth(Options{}), machine(t, c.tree))
-		if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
-			t.Errorf("%s: %+v, %v", c.name, n.Health, err)
-		}
-		reason := ""
-		for _, i := range n.Issues {
-			reason += i.Reason
-		}
-		if reason != c.reason {
-			t.Errorf("%s: %q, want %q", c.name, reason, c.reason)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			n, err := readOnce(t.Context(), newHealth(Options{}), machine(t, c.tree))
+			if err != nil || n.Health == nil || len(n.Health.Reporters) != 0 {
+				t.Errorf("%+v, %v", n.Health, err)
+			}
+			reason := ""
+			for _, i := range n.Issues {
+				reason += i.Reason
+			}
+			if reason != c.reason {
+				t.Errorf("%q, want %q", reason, c.reason)
+			}
+		})
 	}
 }
 

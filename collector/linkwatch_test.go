@@ -93,11 +93,13 @@ func TestTransitionsWithEvents(t *testing.T) {
 		{"made again, and events of the old one come late", []step{read(up, 5, 5), event(up, 6, 6), read(up, 1, 1).of(9), event(up, 7, 7), read(up, 2, 2).of(9), event(up, 2, 2).of(9), read(up, 2, 2).of(9)}, "2 2"},
 		{"made again, with more on its counts", []step{read(up, 5, 5), read(up, 50, 50).of(9), event(up, 51, 51).of(9), read(up, 51, 51).of(9)}, "1 1"},
 	} {
-		w := newLinkWatch()
-		w.listen(true)
-		if got := w.play(c.steps...); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			w := newLinkWatch()
+			w.listen(true)
+			if got := w.play(c.steps...); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -115,9 +117,11 @@ func TestTransitionsWithoutEvents(t *testing.T) {
 		{"went backwards", []step{read(up, 5, 5), read(up, 6, 6), read(up, 1, 1), read(up, 2, 2)}, "2 2"},
 		{"one count went backwards", []step{read(up, 5, 5), read(up, 6, 1), read(up, 7, 2)}, "1 1"},
 	} {
-		if got := newLinkWatch().play(c.steps...); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := newLinkWatch().play(c.steps...); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -182,19 +186,21 @@ func TestTransitionsOfInfiniBandPorts(t *testing.T) {
 		{"first readings failed", []*uint64{nil, nil, state(4)}, "0 0"},
 		{"never read", []*uint64{nil}, "none"},
 	} {
-		ib := &infiniBand{ports: map[deviceKey]map[int]*portHistory{}}
-		got := ""
-		for _, s := range c.states {
-			devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: s}}}}
-			ib.history(&devices[0], &devices[0].Ports[0])
-			got = "none"
-			if tr := devices[0].Ports[0].Transitions; tr != nil {
-				got = fmt.Sprint(tr.Downs, " ", tr.Ups)
+		t.Run(c.name, func(t *testing.T) {
+			ib := &infiniBand{ports: map[deviceKey]map[int]*portHistory{}}
+			got := ""
+			for _, s := range c.states {
+				devices := []snapshot.Device{{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand", State: s}}}}
+				ib.history(&devices[0], &devices[0].Ports[0])
+				got = "none"
+				if tr := devices[0].Ports[0].Transitions; tr != nil {
+					got = fmt.Sprint(tr.Downs, " ", tr.Ups)
+				}
 			}
-		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -261,12 +267,14 @@ func TestListening(t *testing.T) {
 		{"links fail", quiet{links: broken, wait: true}, broken},
 		{"devices fail", quiet{devices: broken}, broken},
 	} {
-		ib := &infiniBand{links: newLinkWatch(), registered: newDeviceWatch()}
-		if err := ib.run(t.Context(), &host.Host{Events: c.events}); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		if ib.links.listening {
-			t.Errorf("%s: listens still", c.name)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			ib := &infiniBand{links: newLinkWatch(), registered: newDeviceWatch()}
+			if err := ib.run(t.Context(), &host.Host{Events: c.events}); !errors.Is(err, c.want) {
+				t.Error(err)
+			}
+			if ib.links.listening {
+				t.Error("listens still")
+			}
+		})
 	}
 }

@@ -1,6 +1,9 @@
 package collector
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestFlavour(t *testing.T) {
 	for _, c := range []struct {
@@ -22,8 +25,10 @@ func TestFlavour(t *testing.T) {
 		{"efa", "E", false, "in-tree"}, // unsigned alone is no sign of another source
 		{"mlx5_core", "PE", true, "in-tree"},
 	} {
-		if got := flavour(c.name, c.taint, c.ofed); got != c.want {
-			t.Errorf("%s, taint %q, ofed %v: %s, want %s", c.name, c.taint, c.ofed, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%s %q ofed=%v", c.name, c.taint, c.ofed), func(t *testing.T) {
+			if got := flavour(c.name, c.taint, c.ofed); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }

@@ -55,11 +55,13 @@ func TestEnds(t *testing.T) {
 				[]string{`rdma_port_neighbour_info{device="mlx5_0",port="1",port_id="31",source="subnet",system="ib-leaf-1"} 1`}),
 		},
 	} {
-		got := farSorted(t, neighboursOf(Options{AskSubnet: true}), machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
-		slices.Sort(c.want)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := farSorted(t, neighboursOf(Options{AskSubnet: true}), machine(t, infinibandPort("-- subnet/mlx5_0/1/link --\n"+c.answers)))
+			slices.Sort(c.want)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
 	}
 }
 
@@ -100,16 +102,18 @@ func TestHalfRateCards(t *testing.T) {
 		{"a name that cannot be read", unread, toHDR, upTo4X, toHDR, 100, 200, 4},
 		{"a name that is not there", "", toHDR, upTo4X, toHDR, 100, 200, 4},
 	} {
-		answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
-		o := Options{AskSubnet: true, common: newCommonLinks(), nvlink: newNVLink(unsaid)}
-		far(t, newNeighbours(o), machine(t, infinibandPort(answers)+c.card))
-		bits := c.active * 1e9
-		d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
-		o.common.of([]snapshot.Device{*d})
-		e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
-		if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
-			t.Errorf("%s: %+v, want %v Gb/s over %d lanes", c.name, e, c.rate, c.lanes)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			answers := fmt.Sprintf("-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: %#x\nfar_widths: %#x\nfar_speeds: %#x\nfar_type: 2\nfar_port: 31\n", c.own, c.widths, c.speeds)
+			o := Options{AskSubnet: true, common: newCommonLinks(), nvlink: newNVLink(unsaid)}
+			far(t, newNeighbours(o), machine(t, infinibandPort(answers)+c.card))
+			bits := c.active * 1e9
+			d := &snapshot.Device{Name: "mlx5_0", Ports: []snapshot.Port{{Number: 1, Rate: &bits}}}
+			o.common.of([]snapshot.Device{*d})
+			e := expect.Of([]expect.Link{linksOf(d, &d.Ports[0], expect.Kind{}, site.Settings{})[0].Link}, func(string) expect.Mark { return expect.Mark{} })[0]
+			if e.RateSource != expect.LinkPartner || e.Rate != c.rate*1e9 || e.Lanes != c.lanes || (e.LanesSource == "") != (c.lanes == 0) {
+				t.Errorf("%+v, want %v Gb/s over %d lanes", e, c.rate, c.lanes)
+			}
+		})
 	}
 }
 
@@ -174,18 +178,20 @@ func TestDatagramsAreCounted(t *testing.T) {
 		{"a link that is down", infinibandPort(down), 1},
 		{"the far end does not answer", infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n"), 1},
 	} {
-		h := machine(t, c.files)
-		h.Meter = &host.Meter{}
-		far(t, neighboursOf(Options{AskSubnet: true}), h)
-		var got uint64
-		for _, cost := range h.Meter.Costs() {
-			if cost.Source == host.SourceSubnet {
-				got += cost.Requests
+		t.Run(c.name, func(t *testing.T) {
+			h := machine(t, c.files)
+			h.Meter = &host.Meter{}
+			far(t, neighboursOf(Options{AskSubnet: true}), h)
+			var got uint64
+			for _, cost := range h.Meter.Costs() {
+				if cost.Source == host.SourceSubnet {
+					got += cost.Requests
+				}
 			}
-		}
-		if got != c.want {
-			t.Errorf("%s: %d requests, want %d", c.name, got, c.want)
-		}
+			if got != c.want {
+				t.Errorf("%d requests, want %d", got, c.want)
+			}
+		})
 	}
 }
 

@@ -306,16 +306,18 @@ func TestNotHeardNeeds(t *testing.T) {
 		err   error
 		needs string
 	}{{syscall.EPERM, "CAP_NET_RAW"}, {host.ErrOtherNetwork, "network namespace of the host"}} {
-		h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
-		h.LLDP = &tape{err: &host.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
-		n := neighboursOf(Options{ListenLLDP: true})
-		collect(t, n, h) // the netdevs to hear
-		if err := n.Run(t.Context(), h); !errors.Is(err, c.err) {
-			t.Error(err)
-		}
-		if got, _ := collect(t, n, h); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) || !strings.Contains(got.Issues[0].Needs, c.needs) {
-			t.Errorf("%v: %+v", c.err, got.Issues)
-		}
+		t.Run(c.needs, func(t *testing.T) {
+			h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
+			h.LLDP = &tape{err: &host.Error{Op: "listen to", Path: "LLDP", Err: c.err}}
+			n := neighboursOf(Options{ListenLLDP: true})
+			collect(t, n, h) // the netdevs to hear
+			if err := n.Run(t.Context(), h); !errors.Is(err, c.err) {
+				t.Error(err)
+			}
+			if got, _ := collect(t, n, h); len(got.Issues) != 1 || got.Issues[0].Reason != string(host.Permission) || !strings.Contains(got.Issues[0].Needs, c.needs) {
+				t.Errorf("%v: %+v", c.err, got.Issues)
+			}
+		})
 	}
 }
 

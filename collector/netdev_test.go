@@ -53,10 +53,12 @@ func TestNetdevOfAPort(t *testing.T) {
 		{"a software device", "-- sys/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0 --\neth3\n", 1, "Ethernet", "", "eth3"},
 		{"nothing", "-- sys/class/infiniband/mlx5_0/ports/1/state --\n1: DOWN\n", 1, "Ethernet", "", ""},
 	} {
-		r := readerOf(t, c.tree)
-		if got := netdevNames(r.netdevs(&snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.told)); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			if got := netdevNames(r.netdevs(&snapshot.Device{Name: "mlx5_0"}, c.port, c.layer, c.told)); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 
@@ -81,10 +83,12 @@ func TestMembersOfABond(t *testing.T) {
 		{"the bond cannot be listed", "-- sys/class/net/bond0 !EIO --\n" + masters, "eth0", "eth0"},
 		{"a name that is a path", slaves, "../bond0", ""},
 	} {
-		r := readerOf(t, c.tree)
-		if got := strings.Join(r.bondMembers("mlx5_bond_0", c.netdev), " "); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			if got := strings.Join(r.bondMembers("mlx5_bond_0", c.netdev), " "); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

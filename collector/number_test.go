@@ -68,30 +68,32 @@ func TestReaderTellsAbsentFromFaulty(t *testing.T) {
 		{"missing", nil, "", []host.Reason{host.Absent, host.Absent}},     // nor is one that is not there
 		{"bad", nil, "", []host.Reason{host.Invalid, host.Invalid, host.Invalid}},
 	} {
-		r.issues = nil
-		if got := value(r.number("sys", c.name)); got != c.number {
-			t.Errorf("%s: number %v", c.name, got)
-		}
-		if got := r.text("sys", c.name); got != c.text {
-			t.Errorf("%s: text %q", c.name, got)
-		}
-		if got := r.optional("sys/" + c.name); got != c.text {
-			t.Errorf("%s: optional %q", c.name, got)
-		}
-		var got []string
-		for _, i := range r.issues {
-			got = append(got, i.Reason)
-			if i.Device != "mlx5_0" || i.Err == nil {
-				t.Errorf("%s: %+v", c.name, i)
+		t.Run(c.name, func(t *testing.T) {
+			r.issues = nil
+			if got := value(r.number("sys", c.name)); got != c.number {
+				t.Errorf("number %v", got)
 			}
-		}
-		var want []string
-		for _, reason := range c.issues {
-			want = append(want, string(reason))
-		}
-		if strings.Join(got, " ") != strings.Join(want, " ") {
-			t.Errorf("%s: issues %q, want %q", c.name, got, want)
-		}
+			if got := r.text("sys", c.name); got != c.text {
+				t.Errorf("text %q", got)
+			}
+			if got := r.optional("sys/" + c.name); got != c.text {
+				t.Errorf("optional %q", got)
+			}
+			var got []string
+			for _, i := range r.issues {
+				got = append(got, i.Reason)
+				if i.Device != "mlx5_0" || i.Err == nil {
+					t.Errorf("%+v", i)
+				}
+			}
+			var want []string
+			for _, reason := range c.issues {
+				want = append(want, string(reason))
+			}
+			if strings.Join(got, " ") != strings.Join(want, " ") {
+				t.Errorf("issues %q, want %q", got, want)
+			}
+		})
 	}
 }
 

@@ -58,11 +58,13 @@ func TestNVLinkManagement(t *testing.T) {
 		{"not permitted", nvlinkTree("0x15b3", "0x020700", refused), false, 1},
 		{"none", nvlinkTree("0x15b3", "0x020700", "!ENOENT --\n"), false, 0},
 	} {
-		r := readerOf(t, c.tree)
-		v := newNVLink(unsaid)
-		if got := v.manages(r, "mlx5_0"); got != c.want || v.known("mlx5_0") != c.want || len(r.issues) != c.issues {
-			t.Errorf("%s: %v, known %v, issues %v", c.name, got, v.known("mlx5_0"), r.issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			v := newNVLink(unsaid)
+			if got := v.manages(r, "mlx5_0"); got != c.want || v.known("mlx5_0") != c.want || len(r.issues) != c.issues {
+				t.Errorf("%v, known %v, issues %v", got, v.known("mlx5_0"), r.issues)
+			}
+		})
 	}
 }
 
@@ -71,18 +73,20 @@ func unsaid(site.Subject) site.Settings { return site.Settings{} }
 // TestPinnedRole: the operator's word stands, and spares the reading.
 func TestPinnedRole(t *testing.T) {
 	for role, want := range map[string]bool{"nvlink_management": true, "compute": false, "other": false} {
-		r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
-		files := &registrations{Files: r.h.Files, inode: 1}
-		r.h.Files = files
-		v := newNVLink(func(s site.Subject) site.Settings {
-			if s.Device != "mlx5_0" || s.PCIAddress == "" {
-				t.Errorf("asked of %+v", s)
+		t.Run(role, func(t *testing.T) {
+			r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
+			files := &registrations{Files: r.h.Files, inode: 1}
+			r.h.Files = files
+			v := newNVLink(func(s site.Subject) site.Settings {
+				if s.Device != "mlx5_0" || s.PCIAddress == "" {
+					t.Errorf("asked of %+v", s)
+				}
+				return site.Settings{Role: role}
+			})
+			if got := v.manages(r, "mlx5_0"); got != want || v.known("mlx5_0") != want || files.vpd != 0 {
+				t.Errorf("%v, known %v, read %d times", got, v.known("mlx5_0"), files.vpd)
 			}
-			return site.Settings{Role: role}
 		})
-		if got := v.manages(r, "mlx5_0"); got != want || v.known("mlx5_0") != want || files.vpd != 0 {
-			t.Errorf("%s: %v, known %v, read %d times", role, got, v.known("mlx5_0"), files.vpd)
-		}
 	}
 }
 

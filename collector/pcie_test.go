@@ -45,27 +45,31 @@ func TestPCIePath(t *testing.T) {
 		{"no link", "-- " + nic + "/current_link_speed --\nUnknown\n-- " + nic + "/current_link_width --\n0\n", 0, 0, "none", 0},
 		{"a width that is text", "-- " + nic + "/current_link_width --\nx16\n", 32e9, 0, "none", 0},
 	} {
-		r := readerOf(t, pcieTree(c.extra))
-		got, ok := r.pciePath("mlx5_0")
-		if !ok || len(got.Hops) != 4 {
-			t.Fatalf("%s: %+v %v", c.name, got, ok)
-		}
-		h := got.Hops[3]
-		correctable := "none"
-		if h.AER.Correctable != nil {
-			correctable = fmt.Sprint(*h.AER.Correctable)
-		}
-		if h.Speed != c.speed || h.Width != c.width || correctable != c.correctable || len(r.issues) != c.issues {
-			t.Errorf("%s: %+v, correctable %s, issues %v", c.name, h, correctable, r.issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, pcieTree(c.extra))
+			got, ok := r.pciePath("mlx5_0")
+			if !ok || len(got.Hops) != 4 {
+				t.Fatalf("%+v %v", got, ok)
+			}
+			h := got.Hops[3]
+			correctable := "none"
+			if h.AER.Correctable != nil {
+				correctable = fmt.Sprint(*h.AER.Correctable)
+			}
+			if h.Speed != c.speed || h.Width != c.width || correctable != c.correctable || len(r.issues) != c.issues {
+				t.Errorf("%+v, correctable %s, issues %v", h, correctable, r.issues)
+			}
+		})
 	}
 	for name, tree := range map[string]string{
 		"a virtual function": pcieTree("-- " + nic + "/physfn -> ../0000:18:00.1 --\n"),
 		"a software device":  "-- sys/class/infiniband/mlx5_0/parent --\neth0\n",
 	} {
-		if got, ok := readerOf(t, tree).pciePath("mlx5_0"); ok {
-			t.Errorf("%s: %+v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, ok := readerOf(t, tree).pciePath("mlx5_0"); ok {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 
@@ -84,15 +88,17 @@ func TestPCIeFatal(t *testing.T) {
 		{"text", own + reported + "many\n", "2", 1},
 		{"below it only", "-- " + root + "0000:18:00.0/aer_rootport_total_err_fatal --\n7\n", "none", 0}, // no kernel has that
 	} {
-		r := readerOf(t, pcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
-		got, _ := r.pciePath("mlx5_0")
-		fatal := "none"
-		if n := got.Hops[0].AER.Fatal; n != nil {
-			fatal = fmt.Sprint(*n)
-		}
-		if fatal != c.fatal || len(r.issues) != c.issues {
-			t.Errorf("%s: %s, issues %v", c.name, fatal, r.issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, pcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))
+			got, _ := r.pciePath("mlx5_0")
+			fatal := "none"
+			if n := got.Hops[0].AER.Fatal; n != nil {
+				fatal = fmt.Sprint(*n)
+			}
+			if fatal != c.fatal || len(r.issues) != c.issues {
+				t.Errorf("%s, issues %v", fatal, r.issues)
+			}
+		})
 	}
 	got, _ := readerOf(t, pcieTree(reported+"3\n")).pciePath("mlx5_0")
 	if n := got.Hops[0].AER.Fatal; n != nil {

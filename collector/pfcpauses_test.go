@@ -36,17 +36,19 @@ func TestPauses(t *testing.T) {
 		{"a set that changes", []pauseReading{us(1, 0), reading2(2, map[flow]float64{r3: 1}), us(3, 9), us(4, 10)}, "3 1 [0 0 0 0 0 0 1] 1"},
 		{"one that begins later", []pauseReading{reading2(1, map[flow]float64{r3: 1}), reading2(2, map[flow]float64{r3: 1, t3: 5}), reading2(3, map[flow]float64{r3: 1, t3: 6})}, "2 1 [0 0 0 0 0 0 1] 1"},
 	} {
-		p := newPauses()
-		for _, r := range c.samples {
-			p.noteSample(r)
-		}
-		got := fmt.Sprint(p.sampled)
-		if f := p.flows[t3]; f != nil {
-			got += fmt.Sprintf(" %.3g %v %.3g", f.stalled, f.ratios, f.sum)
-		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p := newPauses()
+			for _, r := range c.samples {
+				p.noteSample(r)
+			}
+			got := fmt.Sprint(p.sampled)
+			if f := p.flows[t3]; f != nil {
+				got += fmt.Sprintf(" %.3g %v %.3g", f.stalled, f.ratios, f.sum)
+			}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

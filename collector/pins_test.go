@@ -30,9 +30,11 @@ func TestMissingPKeys(t *testing.T) {
 		{"any will do", []uint16{0x0001, 0x0002}, []uint16{0x8001, 0x0002}, 0},
 		{"an empty table", []uint16{0x8001, 0x0002}, []uint16{}, 2},
 	} {
-		if got := missingPKeys(c.pinned, c.table); got != c.want {
-			t.Errorf("%s: %d, want %d", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := missingPKeys(c.pinned, c.table); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
 	}
 }
 
@@ -69,15 +71,17 @@ func TestDriverPin(t *testing.T) {
 		{"not loaded", snapshot.Module{Name: "mlx5_core", Version: "25.10-1.7.1"}, "nothing"},
 		{"another driver", snapshot.Module{Name: "bnxt_en", Loaded: true}, "nothing"},
 	} {
-		got := "nothing"
-		if p := o.driverPin([]snapshot.Module{c.module}); p != nil {
-			if got = "not met"; p.Met {
-				got = "met"
+		t.Run(c.name, func(t *testing.T) {
+			got := "nothing"
+			if p := o.driverPin([]snapshot.Module{c.module}); p != nil {
+				if got = "not met"; p.Met {
+					got = "met"
+				}
 			}
-		}
-		if got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 	if (Options{}).driverPin([]snapshot.Module{{Name: "mlx5_core", Loaded: true}}) != nil {
 		t.Error("a pin without a file")

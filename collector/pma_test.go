@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -49,10 +50,12 @@ func TestSaturation(t *testing.T) {
 		{"bnxt_en", snapshot.Stat{Name: "port_rcv_errors", Value: 65535}, []string{`rdma_port_receive_errors_total{device="d",port="1"} 65535`}}, // wraps
 		{"mlx5_core", snapshot.Stat{Name: "a_file_to_come", Value: 1}, nil},
 	} {
-		got := samples(pmaDescs(), func(s Sink) { emitPMA(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s %+v:\n%q\nwant\n%q", c.driver, c.stat, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%s %s %v", c.driver, c.stat.Name, c.stat.Value), func(t *testing.T) {
+			got := samples(pmaDescs(), func(s Sink) { emitPMA(s, d(c.driver), &snapshot.Port{Counters: []snapshot.Stat{c.stat}}, "1") })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%s %+v:\n%q\nwant\n%q", c.driver, c.stat, got, c.want)
+			}
+		})
 	}
 }
 
@@ -65,11 +68,13 @@ func TestIdleOnInfiniBand(t *testing.T) {
 			`rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`, `rdma_port_receive_switch_relay_errors_total{device="d",port="1"} 0`,
 		},
 	} {
-		p := &snapshot.Port{LinkLayer: layer, Counters: []snapshot.Stat{
-			{Name: "port_xmit_packets", Value: 9}, {Name: "unicast_xmit_packets", Value: 7}, {Name: "multicast_xmit_packets", Value: 2}, {Name: "port_rcv_switch_relay_errors"},
-		}}
-		if got := samples(pmaDescs(), func(s Sink) { emitPMA(s, &snapshot.Device{Name: "d"}, p, "1") }); !slices.Equal(got, want) {
-			t.Errorf("%s: %q", layer, got)
-		}
+		t.Run(layer, func(t *testing.T) {
+			p := &snapshot.Port{LinkLayer: layer, Counters: []snapshot.Stat{
+				{Name: "port_xmit_packets", Value: 9}, {Name: "unicast_xmit_packets", Value: 7}, {Name: "multicast_xmit_packets", Value: 2}, {Name: "port_rcv_switch_relay_errors"},
+			}}
+			if got := samples(pmaDescs(), func(s Sink) { emitPMA(s, &snapshot.Device{Name: "d"}, p, "1") }); !slices.Equal(got, want) {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }

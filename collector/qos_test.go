@@ -223,12 +223,14 @@ func TestDriverWithoutDCB(t *testing.T) {
 
 func TestRefusedPrioritiesAreReported(t *testing.T) {
 	for errno, reason := range map[syscall.Errno]string{syscall.EINVAL: "invalid", syscall.EPERM: "permission", syscall.EIO: "io"} {
-		h := machine(t, nodeWithPriorities)
-		h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
-		got, n := qosSamples(t, newQoS(Options{}), h)
-		if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" || n.Issues[0].Device != "mlx5_0" {
-			t.Errorf("%s: %q, %+v", errno, got, n.Issues)
-		}
+		t.Run(reason, func(t *testing.T) {
+			h := machine(t, nodeWithPriorities)
+			h.DCB = &countedDCB{err: &host.Error{Op: "ask", Path: "dcb/eth0/ieee", Err: errno}}
+			got, n := qosSamples(t, newQoS(Options{}), h)
+			if got != nil || len(n.Issues) != 1 || n.Issues[0].Reason != reason || n.Issues[0].Source != "dcb" || n.Issues[0].Device != "mlx5_0" {
+				t.Errorf("%s: %q, %+v", errno, got, n.Issues)
+			}
+		})
 	}
 }
 
@@ -370,23 +372,25 @@ func TestPriorityInfo(t *testing.T) {
 		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},
 		{"the driver trusts both", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorDSCP, host.DCBSelectorPCP}}, "dscp", []string{"3 26"}},
 	} {
-		q := snapshot.NetdevQoS{Device: "d", Port: 1, Name: "n"}
-		bridging(&q, &c.config)
-		if q.Trust != c.trust {
-			t.Errorf("%s: trust %q", c.name, q.Trust)
-		}
-		got := samples([]*Desc{priorityInfo}, func(s Sink) { (&qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}).priorities() })
-		var want []string
-		for _, w := range c.want {
-			p, list, _ := strings.Cut(w, " ")
-			if list != "" {
-				list = fmt.Sprintf("dscps=%q,", list)
+		t.Run(c.name, func(t *testing.T) {
+			q := snapshot.NetdevQoS{Device: "d", Port: 1, Name: "n"}
+			bridging(&q, &c.config)
+			if q.Trust != c.trust {
+				t.Errorf("trust %q", q.Trust)
 			}
-			want = append(want, fmt.Sprintf(`rdma_port_priority_info{device="d",%snetdev="n",port="1",priority=%q} 1`, list, p))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q", c.name, got)
-		}
+			got := samples([]*Desc{priorityInfo}, func(s Sink) { (&qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}).priorities() })
+			var want []string
+			for _, w := range c.want {
+				p, list, _ := strings.Cut(w, " ")
+				if list != "" {
+					list = fmt.Sprintf("dscps=%q,", list)
+				}
+				want = append(want, fmt.Sprintf(`rdma_port_priority_info{device="d",%snetdev="n",port="1",priority=%q} 1`, list, p))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
 
@@ -406,27 +410,29 @@ func TestTrafficClasses(t *testing.T) {
 		{"a class that there is not", snapshot.Classes{Algorithm: [8]uint64{ets}, Bandwidth: [8]uint64{30}, OfPrio: [8]uint64{3: 200}}, nil},
 		{"no bandwidth of its own", snapshot.Classes{Algorithm: [8]uint64{ets, ets, strict}, Bandwidth: [8]uint64{99, 0, 0}, OfPrio: [8]uint64{3: 1}}, []string{"ratio 1 0", "class 3 1"}},
 	} {
-		q := snapshot.NetdevQoS{PFC: &snapshot.PFC{Enabled: [8]bool{3: true}}, Classes: &c.Classes}
-		var got []string
-		line := regexp.MustCompile(`^rdma_port_(?:traffic_class_bandwidth_(ratio)|traffic_class_selection_(info)|priority_traffic_(class))\{(?:algorithm="(\w+)",)?.*(?:traffic_class|priority)="(\d)"\} (\S+)$`)
-		for _, s := range samples(qosDescs, func(s Sink) {
-			e := &qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}
-			e.priorities()
-			e.classes()
-		}) {
-			m := line.FindStringSubmatch(s)
-			if m == nil {
-				t.Fatalf("%s: %s", c.name, s)
+		t.Run(c.name, func(t *testing.T) {
+			q := snapshot.NetdevQoS{PFC: &snapshot.PFC{Enabled: [8]bool{3: true}}, Classes: &c.Classes}
+			var got []string
+			line := regexp.MustCompile(`^rdma_port_(?:traffic_class_bandwidth_(ratio)|traffic_class_selection_(info)|priority_traffic_(class))\{(?:algorithm="(\w+)",)?.*(?:traffic_class|priority)="(\d)"\} (\S+)$`)
+			for _, s := range samples(qosDescs, func(s Sink) {
+				e := &qosEmitter{s: s, q: &q, labels: []string{"d", "1", "n"}}
+				e.priorities()
+				e.classes()
+			}) {
+				m := line.FindStringSubmatch(s)
+				if m == nil {
+					t.Fatalf("%s", s)
+				}
+				v := m[6]
+				if m[4] != "" {
+					v = m[4]
+				}
+				got = append(got, m[1]+m[2]+m[3]+" "+m[5]+" "+v)
 			}
-			v := m[6]
-			if m[4] != "" {
-				v = m[4]
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q", got)
 			}
-			got = append(got, m[1]+m[2]+m[3]+" "+m[5]+" "+v)
-		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q", c.name, got)
-		}
+		})
 	}
 }
 

@@ -59,13 +59,15 @@ func TestQuarantineOfAGroup(t *testing.T) {
 func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, err := range []error{syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed")} {
-		var q quarantine
-		for range 5 {
-			q.note("d", "a", now, err)
-		}
-		if q.held("d", "a", now) {
-			t.Errorf("%v is held", err)
-		}
+		t.Run(err.Error(), func(t *testing.T) {
+			var q quarantine
+			for range 5 {
+				q.note("d", "a", now, err)
+			}
+			if q.held("d", "a", now) {
+				t.Errorf("%v is held", err)
+			}
+		})
 	}
 	var none *quarantine
 	none.note("d", "a", now, syscall.EIO)

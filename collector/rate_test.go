@@ -10,17 +10,19 @@ import (
 func TestParseRateOfEverySpeedAndWidth(t *testing.T) {
 	speeds := map[string]float64{"SDR": 2.5, "DDR": 5, "QDR": 10, "FDR10": 10, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 	for name, lane := range speeds {
-		for _, lanes := range []uint64{1, 2, 4, 8, 12} {
-			gb := lane * float64(lanes)
-			text := fmt.Sprintf("%d", int(gb))
-			if gb != math.Trunc(gb) {
-				text += ".5"
+		t.Run(name, func(t *testing.T) {
+			for _, lanes := range []uint64{1, 2, 4, 8, 12} {
+				gb := lane * float64(lanes)
+				text := fmt.Sprintf("%d", int(gb))
+				if gb != math.Trunc(gb) {
+					text += ".5"
+				}
+				text += fmt.Sprintf(" Gb/sec (%dX %s)\n", lanes, name)
+				if got, ok := parseRate(text); !ok || got != (linkRate{gb * 1e9, lanes, name}) {
+					t.Errorf("%q: %+v, %v", text, got, ok)
+				}
 			}
-			text += fmt.Sprintf(" Gb/sec (%dX %s)\n", lanes, name)
-			if got, ok := parseRate(text); !ok || got != (linkRate{gb * 1e9, lanes, name}) {
-				t.Errorf("%q: %+v, %v", text, got, ok)
-			}
-		}
+		})
 	}
 }
 
@@ -93,10 +95,12 @@ func TestPrintsUnknown(t *testing.T) {
 		{"MT4115", "Ethernet", "40 Gb/sec (4X QDR)", false, "ConnectX-4 on a 40 Gb/s switch"},
 		{"", "InfiniBand", "10 Gb/sec (4X SDR)", false, "another driver"},
 	} {
-		r, ok := parseRate(c.rate)
-		if got := printsUnknown(c.hca, c.layer, r); !ok || got != c.want {
-			t.Errorf("%s: %v", c.why, got)
-		}
+		t.Run(c.why, func(t *testing.T) {
+			r, ok := parseRate(c.rate)
+			if got := printsUnknown(c.hca, c.layer, r); !ok || got != c.want {
+				t.Error(got)
+			}
+		})
 	}
 }
 

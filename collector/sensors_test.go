@@ -24,21 +24,23 @@ func TestSensors(t *testing.T) {
 		{"a fan", file("fan1_input", "--\n5000\n"), "", 0},
 		{"none", "", "", 0},
 	} {
-		r := readerOf(t, pcieTree(c.files))
-		st := &sensorState{}
-		st.read(r, "mlx5_0")
-		var got []string
-		text := func(v *float64) string {
-			if v == nil {
-				return "-"
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, pcieTree(c.files))
+			st := &sensorState{}
+			st.read(r, "mlx5_0")
+			var got []string
+			text := func(v *float64) string {
+				if v == nil {
+					return "-"
+				}
+				return fmt.Sprint(*v)
 			}
-			return fmt.Sprint(*v)
-		}
-		for _, s := range st.last.Sensors {
-			got = append(got, s.Name+" "+text(s.Value)+"/"+text(s.Critical))
-		}
-		if strings.Join(got, " ") != c.want || len(r.issues) != c.issues {
-			t.Errorf("%s: %q, issues %v", c.name, got, r.issues)
-		}
+			for _, s := range st.last.Sensors {
+				got = append(got, s.Name+" "+text(s.Value)+"/"+text(s.Critical))
+			}
+			if strings.Join(got, " ") != c.want || len(r.issues) != c.issues {
+				t.Errorf("%q, issues %v", got, r.issues)
+			}
+		})
 	}
 }

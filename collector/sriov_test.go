@@ -14,12 +14,14 @@ func TestVirtualFunctions(t *testing.T) {
 		{"no capability", "-- " + pf + "/vendor --\n0x15b3\n", nil},
 		{"no number", "-- " + pf + "/sriov_totalvfs --\nmany\n", nil},
 	} {
-		r := readerOf(t, c.tree)
-		if got := value(r.virtualFunctions(pf)); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-		if len(r.issues) != 0 {
-			t.Errorf("%s: %v", c.name, r.issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			if got := value(r.virtualFunctions(pf)); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if len(r.issues) != 0 {
+				t.Error(r.issues)
+			}
+		})
 	}
 }

@@ -37,17 +37,19 @@ func TestGIDs(t *testing.T) {
 		{"no table", "Ethernet", "-- " + portOne + "/state --\n4: ACTIVE\n", nil, ""},
 		{"EFA", "Unknown", gidTable("IB/RoCE v1"), nil, ""},
 	} {
-		r := readerOf(t, c.tree)
-		if got, _ := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-		var issues []string
-		for _, i := range r.issues {
-			issues = append(issues, i.Reason)
-		}
-		if got := strings.Join(issues, " "); got != c.issues {
-			t.Errorf("%s: issues %q", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			if got, _ := r.gids(portOne, c.layer); !maps.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			var issues []string
+			for _, i := range r.issues {
+				issues = append(issues, i.Reason)
+			}
+			if got := strings.Join(issues, " "); got != c.issues {
+				t.Errorf("issues %q", got)
+			}
+		})
 	}
 }
 
@@ -76,14 +78,16 @@ func TestPKeys(t *testing.T) {
 		{"empty", pkeyTable(16, nil), uint64(0)},
 		{"no table: iWARP", "-- " + portOne + "/state --\n4: ACTIVE\n", nil},
 	} {
-		r := readerOf(t, c.tree)
-		count, table := r.pkeys(portOne)
-		if got := value(count); got != c.want || count != nil && uint64(len(table)) != *count {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-		if len(r.issues) != 0 {
-			t.Errorf("%s: %v", c.name, r.issues)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			r := readerOf(t, c.tree)
+			count, table := r.pkeys(portOne)
+			if got := value(count); got != c.want || count != nil && uint64(len(table)) != *count {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if len(r.issues) != 0 {
+				t.Error(r.issues)
+			}
+		})
 	}
 }
 

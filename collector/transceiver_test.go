@@ -291,23 +291,25 @@ func TestReadingsGrowOld(t *testing.T) {
 // TestModulesKeepTheirShare: a slow module takes a quarter of a percent of the time, and a tenth where the device's budget is spent.
 func TestModulesKeepTheirShare(t *testing.T) {
 	for spent, share := range map[bool]float64{false: 0.0025, true: 0.001} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
-			r.bus.takes = 50 * time.Millisecond
-			defer r.start()()
-			r.round()
-			const length = 4 * time.Hour
-			for start := time.Now(); time.Since(start) < length; time.Sleep(15 * time.Second) {
-				if spent {
-					r.h.Budget.Spend("mlx5_0", time.Second)
+		t.Run(fmt.Sprintf("budget spent=%v", spent), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
+				r.bus.takes = 50 * time.Millisecond
+				defer r.start()()
+				r.round()
+				const length = 4 * time.Hour
+				for start := time.Now(); time.Since(start) < length; time.Sleep(15 * time.Second) {
+					if spent {
+						r.h.Budget.Spend("mlx5_0", time.Second)
+					}
+					if _, text := r.round(); sample(text, "temperature_celsius") != "60" && time.Since(start) > time.Minute {
+						t.Fatalf("after %s:\n%s", time.Since(start), text)
+					}
 				}
-				if _, text := r.round(); sample(text, "temperature_celsius") != "60" && time.Since(start) > time.Minute {
-					t.Fatalf("after %s:\n%s", time.Since(start), text)
+				if took := float64(len(r.bus.taken())) * r.bus.takes.Seconds() / length.Seconds(); took > 1.05*share || took < share/2 {
+					t.Errorf("%.3f %% of the time", 100*took)
 				}
-			}
-			if took := float64(len(r.bus.taken())) * r.bus.takes.Seconds() / length.Seconds(); took > 1.05*share || took < share/2 {
-				t.Errorf("budget spent: %v: %.3f %% of the time", spent, 100*took)
-			}
+			})
 		})
 	}
 }
@@ -510,15 +512,17 @@ func TestByteThatFails(t *testing.T) {
 // TestBanksOfMlx5: a bank other than the first is not asked for, and its lanes are not there.
 func TestBanksOfMlx5(t *testing.T) {
 	for driver, lanes := range map[string]int{"mlx5_core": 8, "bnxt_en": 16} {
-		entries := moduleEntries(t, "eth0", "osfp-2xdr4", "[A0 page 01]\n", "[A0 page 01]\n142: 01\n")
-		entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
-		r := newOpticsRig(t, 0, entries)
-		g := newCage(wireTarget{"mlx5_0", 1, "eth0", driver})
-		seen := g.visit(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
-		banked := slices.ContainsFunc(r.bus.asked, func(ref transceiver.Ref) bool { return ref.Bank > 0 })
-		if seen.Module == nil || len(seen.Module.Lanes) != lanes || banked != (lanes > 8) || len(seen.issues) != 0 {
-			t.Errorf("%s: %+v, %v", driver, seen, r.bus.asked)
-		}
+		t.Run(driver, func(t *testing.T) {
+			entries := moduleEntries(t, "eth0", "osfp-2xdr4", "[A0 page 01]\n", "[A0 page 01]\n142: 01\n")
+			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
+			r := newOpticsRig(t, 0, entries)
+			g := newCage(wireTarget{"mlx5_0", 1, "eth0", driver})
+			seen := g.visit(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
+			banked := slices.ContainsFunc(r.bus.asked, func(ref transceiver.Ref) bool { return ref.Bank > 0 })
+			if seen.Module == nil || len(seen.Module.Lanes) != lanes || banked != (lanes > 8) || len(seen.issues) != 0 {
+				t.Errorf("%+v, %v", seen, r.bus.asked)
+			}
+		})
 	}
 }
 

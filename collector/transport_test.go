@@ -115,16 +115,18 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 		},
 		"rdma_port_link_downed_total": {"rxe": "link_downed"},
 	} {
-		for column, names := range columns {
-			for _, driver := range drivers[column] {
-				for name := range strings.SplitSeq(names, "|") {
-					want := []string{metric + `{device="d",port="1"} 7`}
-					if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
-						t.Errorf("%s %q: %q, want %q", driver, name, got, want)
+		t.Run(metric, func(t *testing.T) {
+			for column, names := range columns {
+				for _, driver := range drivers[column] {
+					for name := range strings.SplitSeq(names, "|") {
+						want := []string{metric + `{device="d",port="1"} 7`}
+						if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+							t.Errorf("%s %q: %q, want %q", driver, name, got, want)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -142,12 +144,14 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 		"mlx4_core": {"rq_num_rnr", "sq_num_roe"},
 		"unheardof": {"out_of_buffer", "tx_bytes"},
 	} {
-		for _, name := range names {
-			want := []string{`rdma_port_hw_stat{device="d",port="1",stat="` + strings.ReplaceAll(name, " ", "_") + `"} 7`}
-			if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
-				t.Errorf("%s %q: %q, want %q", driver, name, got, want)
+		t.Run(driver, func(t *testing.T) {
+			for _, name := range names {
+				want := []string{`rdma_port_hw_stat{device="d",port="1",stat="` + strings.ReplaceAll(name, " ", "_") + `"} 7`}
+				if got := emitted(driver, false, snapshot.Stat{Name: name, Value: 7}); !slices.Equal(got, want) {
+					t.Errorf("%s %q: %q, want %q", driver, name, got, want)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -167,13 +171,15 @@ func TestCountersOfTheDevice(t *testing.T) {
 		{"nobody knows of which of two", "mlx4_core", snapshot.Stat{Name: "sq_num_to", Value: 3}, []snapshot.PortCounters{{Number: 1}, {Number: 2}}, `rdma_device_hw_stat{device="d",stat="sq_num_to"} 3`},
 		{"no name of its own", "mana", snapshot.Stat{Name: "qp_congested_events", Value: 3}, []snapshot.PortCounters{{Number: 1}}, `rdma_device_hw_stat{device="d",stat="qp_congested_events"} 3`},
 	} {
-		col := newHWCounters(Options{})
-		got := samples(col.Descs, func(s Sink) {
-			col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports}}}}, s)
+		t.Run(c.name, func(t *testing.T) {
+			col := newHWCounters(Options{})
+			got := samples(col.Descs, func(s Sink) {
+				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: c.driver, Stats: []snapshot.Stat{c.device}, Ports: c.ports}}}}, s)
+			})
+			if !slices.Equal(got, []string{c.want}) {
+				t.Errorf("%q", got)
+			}
 		})
-		if !slices.Equal(got, []string{c.want}) {
-			t.Errorf("%s: %q", c.name, got)
-		}
 	}
 	col := newHWCounters(Options{})
 	got := samples(col.Descs, func(s Sink) {
@@ -201,22 +207,25 @@ func TestSeldomCountersOnInfiniBand(t *testing.T) {
 	marks := func(v uint64) snapshot.Stat { return snapshot.Stat{Name: "np_ecn_marked_roce_packets", Value: v} }
 	retries := snapshot.Stat{Name: "req_transport_retries_exceeded"}
 	for _, c := range []struct {
+		name       string
 		infiniBand bool
 		stats      []snapshot.Stat
 		want       []string
 	}{
-		{true, []snapshot.Stat{marks(0), retries}, []string{`rdma_port_transport_retries_exceeded_total{device="d",port="1"} 0`}},
-		{true, []snapshot.Stat{marks(7)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 7`}},
-		{false, []snapshot.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
+		{"InfiniBand, zero", true, []snapshot.Stat{marks(0), retries}, []string{`rdma_port_transport_retries_exceeded_total{device="d",port="1"} 0`}},
+		{"InfiniBand, nonzero", true, []snapshot.Stat{marks(7)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 7`}},
+		{"Ethernet, zero", false, []snapshot.Stat{marks(0)}, []string{`rdma_port_ecn_marked_packets_total{device="d",port="1"} 0`}},
 	} {
-		col := newHWCounters(Options{})
-		port := snapshot.PortCounters{Number: 1, InfiniBand: c.infiniBand, Stats: c.stats}
-		got := samples(col.Descs, func(s Sink) {
-			col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: "mlx5_core", Ports: []snapshot.PortCounters{port}}}}}, s)
+		t.Run(c.name, func(t *testing.T) {
+			col := newHWCounters(Options{})
+			port := snapshot.PortCounters{Number: 1, InfiniBand: c.infiniBand, Stats: c.stats}
+			got := samples(col.Descs, func(s Sink) {
+				col.Emit(&snapshot.Node{HWCounters: &snapshot.HWCounters{Devices: []snapshot.DeviceCounters{{Name: "d", Driver: "mlx5_core", Ports: []snapshot.PortCounters{port}}}}}, s)
+			})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("InfiniBand %v: %q, want %q", c.infiniBand, got, c.want)
+			}
 		})
-		if !slices.Equal(got, c.want) {
-			t.Errorf("InfiniBand %v: %q, want %q", c.infiniBand, got, c.want)
-		}
 	}
 }
 

@@ -30,9 +30,11 @@ func TestNameOfAWire(t *testing.T) {
 		{"no GUID told", physicalPort{}, "", "0000:01:00.0", ""},
 		{"no PCI function", physicalPort{}, guid, "", ""},
 	} {
-		if got := c.port.wireOf(c.system, c.address, 1); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.port.wireOf(c.system, c.address, 1); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }
 

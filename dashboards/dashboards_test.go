@@ -126,61 +126,65 @@ func load(t *testing.T) map[string]dashboard {
 
 func TestLayout(t *testing.T) {
 	for name, d := range load(t) {
-		if d.UID != uids[name] || d.Title == "" || d.ID != nil {
-			t.Errorf("%s: uid %q, title %q, id %v, want %q, some, none", name, d.UID, d.Title, d.ID, uids[name])
-		}
-		if d.SchemaVersion != 39 {
-			t.Errorf("%s: schema version %d, want that of Grafana 10.4, which later ones migrate", name, d.SchemaVersion)
-		}
-		ids := map[int]string{}
-		for i, p := range d.Panels {
-			if p.ID == 0 || ids[p.ID] != "" {
-				t.Errorf("%s: %s: id %d, which %q has", name, p.Title, p.ID, ids[p.ID])
+		t.Run(name, func(t *testing.T) {
+			if d.UID != uids[name] || d.Title == "" || d.ID != nil {
+				t.Errorf("uid %q, title %q, id %v, want %q, some, none", d.UID, d.Title, d.ID, uids[name])
 			}
-			ids[p.ID] = p.Title
-			for _, o := range d.Panels[:i] {
-				if p.GridPos.overlaps(o.GridPos) {
-					t.Errorf("%s: %s lies on %s", name, p.Title, o.Title)
+			if d.SchemaVersion != 39 {
+				t.Errorf("schema version %d, want that of Grafana 10.4, which later ones migrate", d.SchemaVersion)
+			}
+			ids := map[int]string{}
+			for i, p := range d.Panels {
+				if p.ID == 0 || ids[p.ID] != "" {
+					t.Errorf("%s: id %d, which %q has", p.Title, p.ID, ids[p.ID])
 				}
-				if p.Title == o.Title {
-					t.Errorf("%s: two panels %s", name, p.Title)
+				ids[p.ID] = p.Title
+				for _, o := range d.Panels[:i] {
+					if p.GridPos.overlaps(o.GridPos) {
+						t.Errorf("%s lies on %s", p.Title, o.Title)
+					}
+					if p.Title == o.Title {
+						t.Errorf("two panels %s", p.Title)
+					}
+				}
+				if p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W == 0 || p.GridPos.H == 0 {
+					t.Errorf("%s does not fit the grid: %+v", p.Title, p.GridPos)
 				}
 			}
-			if p.GridPos.X+p.GridPos.W > 24 || p.GridPos.W == 0 || p.GridPos.H == 0 {
-				t.Errorf("%s: %s does not fit the grid: %+v", name, p.Title, p.GridPos)
-			}
-		}
+		})
 	}
 }
 
 func TestPanelsExplainThemselves(t *testing.T) {
 	for name, d := range load(t) {
-		for _, p := range d.Panels {
-			if p.Type == "row" {
-				continue
-			}
-			if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
-				t.Errorf("%s: %s: wants a title, a description, a unit and a query", name, p.Title)
-			}
-			refs := map[string]bool{}
-			for _, q := range p.Targets {
-				if refs[q.RefID] || q.RefID == "" {
-					t.Errorf("%s: %s: two queries %s", name, p.Title, q.RefID)
+		t.Run(name, func(t *testing.T) {
+			for _, p := range d.Panels {
+				if p.Type == "row" {
+					continue
 				}
-				refs[q.RefID] = true
-				if now := p.Type == "table" || p.Type == "stat"; q.Instant != now || (q.Format == "table") != (p.Type == "table") {
-					t.Errorf("%s: %s: %s: a table and a number are of this moment, all others over time", name, p.Title, q.RefID)
+				if p.Title == "" || p.Description == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 {
+					t.Errorf("%s: wants a title, a description, a unit and a query", p.Title)
 				}
-				if q.LegendFormat == "" && p.Type != "table" && p.Type != "stat" {
-					t.Errorf("%s: %s: %s: no legend", name, p.Title, q.RefID)
-				}
-				for _, ds := range []datasource{p.Datasource, q.Datasource} {
-					if ds != chosen {
-						t.Errorf("%s: %s: %s: data source %v, want the chosen one", name, p.Title, q.RefID, ds)
+				refs := map[string]bool{}
+				for _, q := range p.Targets {
+					if refs[q.RefID] || q.RefID == "" {
+						t.Errorf("%s: two queries %s", p.Title, q.RefID)
+					}
+					refs[q.RefID] = true
+					if now := p.Type == "table" || p.Type == "stat"; q.Instant != now || (q.Format == "table") != (p.Type == "table") {
+						t.Errorf("%s: %s: a table and a number are of this moment, all others over time", p.Title, q.RefID)
+					}
+					if q.LegendFormat == "" && p.Type != "table" && p.Type != "stat" {
+						t.Errorf("%s: %s: no legend", p.Title, q.RefID)
+					}
+					for _, ds := range []datasource{p.Datasource, q.Datasource} {
+						if ds != chosen {
+							t.Errorf("%s: %s: data source %v, want the chosen one", p.Title, q.RefID, ds)
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -190,71 +194,75 @@ var chosen = datasource{"prometheus", "${datasource}"}
 func TestTables(t *testing.T) {
 	known := metrics(t)
 	for name, d := range load(t) {
-		for _, p := range d.Panels {
-			if p.Type != "table" {
-				continue
-			}
-			if len(p.Targets) > 1 && p.Transformations[0].ID != "merge" {
-				t.Errorf("%s: %s: several queries make several tables", name, p.Title)
-			}
-			organize := p.Transformations[len(p.Transformations)-1].Options
-			var titles []string
-			for field, title := range organize.RenameByName {
-				titles = append(titles, title)
-				if organize.ExcludeByName[field] {
-					t.Errorf("%s: %s: %s is both shown and not", name, p.Title, field)
+		t.Run(name, func(t *testing.T) {
+			for _, p := range d.Panels {
+				if p.Type != "table" {
+					continue
 				}
-			}
-			for _, q := range p.Targets {
-				field := "Value #" + q.RefID
-				if len(p.Targets) == 1 {
-					field = "Value"
+				if len(p.Targets) > 1 && p.Transformations[0].ID != "merge" {
+					t.Errorf("%s: several queries make several tables", p.Title)
 				}
-				if organize.RenameByName[field] == "" && !organize.ExcludeByName[field] {
-					t.Errorf("%s: %s: the values of %s have no column", name, p.Title, q.RefID)
+				organize := p.Transformations[len(p.Transformations)-1].Options
+				var titles []string
+				for field, title := range organize.RenameByName {
+					titles = append(titles, title)
+					if organize.ExcludeByName[field] {
+						t.Errorf("%s: %s is both shown and not", p.Title, field)
+					}
 				}
-				for _, l := range labels(nodes(t, windows.Replace(q.Expr))[0], known) {
-					if organize.RenameByName[l] == "" && !organize.ExcludeByName[l] {
-						t.Errorf("%s: %s: label %s has no column", name, p.Title, l)
+				for _, q := range p.Targets {
+					field := "Value #" + q.RefID
+					if len(p.Targets) == 1 {
+						field = "Value"
+					}
+					if organize.RenameByName[field] == "" && !organize.ExcludeByName[field] {
+						t.Errorf("%s: the values of %s have no column", p.Title, q.RefID)
+					}
+					for _, l := range labels(nodes(t, windows.Replace(q.Expr))[0], known) {
+						if organize.RenameByName[l] == "" && !organize.ExcludeByName[l] {
+							t.Errorf("%s: label %s has no column", p.Title, l)
+						}
+					}
+				}
+				for _, o := range p.FieldConfig.Overrides {
+					if !slices.Contains(titles, o.Matcher.Options) {
+						t.Errorf("%s: no column %s", p.Title, o.Matcher.Options)
 					}
 				}
 			}
-			for _, o := range p.FieldConfig.Overrides {
-				if !slices.Contains(titles, o.Matcher.Options) {
-					t.Errorf("%s: %s: no column %s", name, p.Title, o.Matcher.Options)
-				}
-			}
-		}
+		})
 	}
 }
 
 // TestColoursHaveWords: what is told by a colour is told by a word as well, and red is never set against green.
 func TestColoursHaveWords(t *testing.T) {
 	for name, d := range load(t) {
-		for _, p := range d.Panels {
-			all := slices.Clone(p.FieldConfig.Defaults.Mappings)
-			for _, o := range p.FieldConfig.Overrides {
-				for _, v := range o.Properties {
-					var m []mapping
-					if v.ID == "mappings" && json.Unmarshal(v.Value, &m) == nil {
-						all = append(all, m...)
+		t.Run(name, func(t *testing.T) {
+			for _, p := range d.Panels {
+				all := slices.Clone(p.FieldConfig.Defaults.Mappings)
+				for _, o := range p.FieldConfig.Overrides {
+					for _, v := range o.Properties {
+						var m []mapping
+						if v.ID == "mappings" && json.Unmarshal(v.Value, &m) == nil {
+							all = append(all, m...)
+						}
 					}
 				}
-			}
-			for _, m := range all {
-				for value, to := range m.Options {
-					if to.Text == "" {
-						t.Errorf("%s: %s: %s has a colour and no word", name, p.Title, value)
+				for _, m := range all {
+					for value, to := range m.Options {
+						if to.Text == "" {
+							t.Errorf("%s: %s has a colour and no word", p.Title, value)
+						}
 					}
 				}
+				if len(p.FieldConfig.Defaults.Mappings) == 0 && p.Type == "state-timeline" {
+					t.Errorf("%s: states have no words", p.Title)
+				}
 			}
-			if len(p.FieldConfig.Defaults.Mappings) == 0 && p.Type == "state-timeline" {
-				t.Errorf("%s: %s: states have no words", name, p.Title)
+			if m := regexp.MustCompile(`"[a-z-]*green"|palette-classic[a-z-]*|continuous-GrYlRd|continuous-RdYlGr`).FindString(d.text); m != "" {
+				t.Errorf("%s: people who do not tell red from green cannot read it", m)
 			}
-		}
-		if m := regexp.MustCompile(`"[a-z-]*green"|palette-classic[a-z-]*|continuous-GrYlRd|continuous-RdYlGr`).FindString(d.text); m != "" {
-			t.Errorf("%s: %s: people who do not tell red from green cannot read it", name, m)
-		}
+		})
 	}
 }
 
@@ -265,50 +273,54 @@ var builtIn = regexp.MustCompile(`^__(rate_interval|range|url_time_range|all|fie
 func TestVariables(t *testing.T) {
 	known := metrics(t)
 	for name, d := range load(t) {
-		for _, m := range regexp.MustCompile(`\$(?:(\w+)|\{([\w.]+)(?::\w+)?\})`).FindAllStringSubmatch(d.text, -1) {
-			used := m[1] + m[2]
-			if !builtIn.MatchString(used) && !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == used }) {
-				t.Errorf("%s: no variable %s", name, m[0])
-			}
-		}
-		for i, v := range d.Templating.List {
-			want := []string{"datasource", "cluster", "job", "instance", "device"}
-			if name == "subnet.json" {
-				want[4] = "switch"
-			}
-			if v.Name != want[i] {
-				t.Errorf("%s: variable %d is %s, want %s", name, i, v.Name, want[i])
-			}
-			if !strings.Contains(d.text, "$"+v.Name) && !strings.Contains(d.text, "${"+v.Name) {
-				t.Errorf("%s: variable %s is not used", name, v.Name)
-			}
-			if v.Type == "query" {
-				m := labelValues.FindStringSubmatch(v.Definition)
-				if m == nil || v.Datasource != chosen || !slices.Contains(labels(nodes(t, m[1])[0], known), m[2]) {
-					t.Errorf("%s: variable %s: %v %s, want label_values(…) of the chosen data source, of a label that there is", name, v.Name, v.Datasource, v.Definition)
+		t.Run(name, func(t *testing.T) {
+			for _, m := range regexp.MustCompile(`\$(?:(\w+)|\{([\w.]+)(?::\w+)?\})`).FindAllStringSubmatch(d.text, -1) {
+				used := m[1] + m[2]
+				if !builtIn.MatchString(used) && !slices.ContainsFunc(d.Templating.List, func(v variable) bool { return v.Name == used }) {
+					t.Errorf("no variable %s", m[0])
 				}
 			}
-			if v.Name == "cluster" && (!v.IncludeAll || v.AllValue != ".*") {
-				t.Errorf("%s: cluster: hosts without that label cannot be chosen", name)
+			for i, v := range d.Templating.List {
+				want := []string{"datasource", "cluster", "job", "instance", "device"}
+				if name == "subnet.json" {
+					want[4] = "switch"
+				}
+				if v.Name != want[i] {
+					t.Errorf("variable %d is %s, want %s", i, v.Name, want[i])
+				}
+				if !strings.Contains(d.text, "$"+v.Name) && !strings.Contains(d.text, "${"+v.Name) {
+					t.Errorf("variable %s is not used", v.Name)
+				}
+				if v.Type == "query" {
+					m := labelValues.FindStringSubmatch(v.Definition)
+					if m == nil || v.Datasource != chosen || !slices.Contains(labels(nodes(t, m[1])[0], known), m[2]) {
+						t.Errorf("variable %s: %v %s, want label_values(…) of the chosen data source, of a label that there is", v.Name, v.Datasource, v.Definition)
+					}
+				}
+				if v.Name == "cluster" && (!v.IncludeAll || v.AllValue != ".*") {
+					t.Error("cluster: hosts without that label cannot be chosen")
+				}
 			}
-		}
+		})
 	}
 }
 
 // TestLinks: to dashboards that there are.
 func TestLinks(t *testing.T) {
 	for name, d := range load(t) {
-		links := regexp.MustCompile(`\bd/([\w-]+)\?`).FindAllStringSubmatch(d.text, -1)
-		if len(links) == 0 {
-			t.Errorf("%s: nothing leads to a host", name)
-		}
-		for _, m := range links {
-			if !slices.Contains(slices.Collect(maps.Values(uids)), m[1]) {
-				t.Errorf("%s: no dashboard %s", name, m[1])
+		t.Run(name, func(t *testing.T) {
+			links := regexp.MustCompile(`\bd/([\w-]+)\?`).FindAllStringSubmatch(d.text, -1)
+			if len(links) == 0 {
+				t.Error("nothing leads to a host")
 			}
-		}
-		if len(d.Annotations.List) != 1 || d.Annotations.List[0].Datasource != chosen {
-			t.Errorf("%s: wants the alerts as marks, of the chosen data source", name)
-		}
+			for _, m := range links {
+				if !slices.Contains(slices.Collect(maps.Values(uids)), m[1]) {
+					t.Errorf("no dashboard %s", m[1])
+				}
+			}
+			if len(d.Annotations.List) != 1 || d.Annotations.List[0].Datasource != chosen {
+				t.Error("wants the alerts as marks, of the chosen data source")
+			}
+		})
 	}
 }

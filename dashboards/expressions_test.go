@@ -141,11 +141,13 @@ var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 func TestExpressions(t *testing.T) {
 	known := metrics(t)
 	for name, d := range load(t) {
-		for where, expr := range d.queries() {
-			for _, fault := range faults(windows.Replace(expr), known) {
-				t.Errorf("%s: %s: %s", name, where, fault)
+		t.Run(name, func(t *testing.T) {
+			for where, expr := range d.queries() {
+				for _, fault := range faults(windows.Replace(expr), known) {
+					t.Errorf("%s: %s", where, fault)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -255,8 +257,10 @@ func TestFaults(t *testing.T) {
 		`count by (c) (label_replace(max(g), "c", "x", "", ""))`:        0,
 		`topk(3, max by (a) (g)) * on (a) group_left () sum by (a) (g)`: 0,
 	} {
-		if got := faults(expr, known); len(got) != want {
-			t.Errorf("%s: %d faults %v, want %d", expr, len(got), got, want)
-		}
+		t.Run(expr, func(t *testing.T) {
+			if got := faults(expr, known); len(got) != want {
+				t.Errorf("%d faults %v, want %d", len(got), got, want)
+			}
+		})
 	}
 }

@@ -18,8 +18,10 @@ func TestMarked(t *testing.T) {
 	for name, parts := range map[string]map[string]func() (string, error){
 		"b.md": write("new", nil), "c.md": write("new", nil), "a.md": write("", errors.New("broken")),
 	} {
-		if _, err := marked(docs, name, parts); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := marked(docs, name, parts); err == nil {
+				t.Error("no error")
+			}
+		})
 	}
 }

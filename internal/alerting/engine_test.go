@@ -203,9 +203,11 @@ func TestNewRefuses(t *testing.T) {
 		"open store":               {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
 	}
 	for want, opts := range tests {
-		if _, err := alerting.New(opts); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", want, err)
-		}
+		t.Run(want, func(t *testing.T) {
+			if _, err := alerting.New(opts); err == nil || !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

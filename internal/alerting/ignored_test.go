@@ -180,12 +180,14 @@ func TestGuarded(t *testing.T) {
 		`a unless on (instance, job, device, port) rdma_port_ignored{port="1"}`: {},
 		"a unless on (instance, job, device) rdma_port_ignored":                 {},
 	} {
-		expr, err := pql.ParseExpr(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := guarded(expr, map[string]guard{"clean": {ports: true, devices: true}}); got != want {
-			t.Errorf("%s: %+v, want %+v", text, got, want)
-		}
+		t.Run(text, func(t *testing.T) {
+			expr, err := pql.ParseExpr(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := guarded(expr, map[string]guard{"clean": {ports: true, devices: true}}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
 	}
 }

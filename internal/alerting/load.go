@@ -21,11 +21,7 @@ func (e *Engine) loadGroups(files fs.FS, names []string) ([]*rules.Group, error)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("load rules %s: %w", file, errors.Join(errs...))
 		}
-		inOrder, err := groupNames(files, file)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range inOrder {
+		for _, name := range e.loader.groups {
 			groups = append(groups, byKey[rules.GroupKey(file, name)])
 		}
 	}

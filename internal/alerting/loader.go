@@ -16,6 +16,7 @@ type fsLoader struct {
 	files  fs.FS
 	parser parser.Parser
 	logger *slog.Logger
+	groups []string // names of the groups of the file loaded last, in the order of its text
 }
 
 func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
@@ -23,24 +24,17 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	if err != nil {
 		return nil, []error{fmt.Errorf("read rules: %w", err)}
 	}
-	return rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger)
+	parsed, errs := rulefmt.Parse(text, ignoreUnknown, scheme, l.parser, l.logger)
+	l.groups = l.groups[:0]
+	if parsed != nil {
+		for _, g := range parsed.Groups {
+			l.groups = append(l.groups, g.Name)
+		}
+	}
+	return parsed, errs
 }
 
 func (l *fsLoader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
-
-// groupNames lists the groups of a file that has been loaded without error, in the order of its text.
-func groupNames(files fs.FS, name string) ([]string, error) {
-	l := fsLoader{files: files, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
-	parsed, errs := l.Load(name, false, model.LegacyValidation)
-	if len(errs) > 0 {
-		return nil, fmt.Errorf("read groups of %s: %w", name, errs[0])
-	}
-	names := make([]string, 0, len(parsed.Groups))
-	for _, g := range parsed.Groups {
-		names = append(names, g.Name)
-	}
-	return names, nil
-}
 
 // quietHandler keeps the libraries' progress reports (each block written, each segment replayed) for debugging.
 type quietHandler struct{ slog.Handler }

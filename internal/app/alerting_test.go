@@ -100,16 +100,18 @@ func TestAPI(t *testing.T) {
 		t.Errorf("%d alerting rules, %d recording rules", alerting, recording)
 	}
 	for query, want := range map[string]int{"type=alert": alerting, "type=record": recording, "rule_name[]=RDMAWatchdog": 1, "file[]=x": 0} {
-		_, body, _ := s.get(t, "/api/v1/rules?"+query)
-		var answer struct{ Data v1.RulesResult }
-		must(t, json.Unmarshal([]byte(body), &answer))
-		got := 0
-		for _, g := range answer.Data.Groups {
-			got += len(g.Rules)
-		}
-		if got != want {
-			t.Errorf("%s: %d rules, want %d", query, got, want)
-		}
+		t.Run(query, func(t *testing.T) {
+			_, body, _ := s.get(t, "/api/v1/rules?"+query)
+			var answer struct{ Data v1.RulesResult }
+			must(t, json.Unmarshal([]byte(body), &answer))
+			got := 0
+			for _, g := range answer.Data.Groups {
+				got += len(g.Rules)
+			}
+			if got != want {
+				t.Errorf("%d rules, want %d", got, want)
+			}
+		})
 	}
 	if status, body, _ := s.get(t, "/api/v1/rules?type=x"); status != 400 || !strings.Contains(body, `"status":"error","errorType":"bad_data","error":"type=x: `) {
 		t.Errorf("%d, %s", status, body)

@@ -196,23 +196,25 @@ func TestCollectorOffIsBlind(t *testing.T) {
 		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
 		"--no-collector.infiniband": {"RDMAPortDown", "RDMALinkErrors", "RDMADeviceHot"}, // what the devices and ports are is not known
 	} {
-		code, out, errs := command(t, "--replay="+fixture("dgx-h100-ib"), off, "check", "--json")
-		var r check.Report
-		must(t, json.Unmarshal([]byte(out), &r))
-		var got []string
-		for _, n := range r.NotJudged {
-			if n.Reason == string(blind.CollectorDisabled) {
-				got = append(got, n.Alert)
-				if n.Needs != strings.Replace(off, "--no-", "--", 1) {
-					t.Errorf("%s: needs %s", n.Alert, n.Needs)
+		t.Run(off, func(t *testing.T) {
+			code, out, errs := command(t, "--replay="+fixture("dgx-h100-ib"), off, "check", "--json")
+			var r check.Report
+			must(t, json.Unmarshal([]byte(out), &r))
+			var got []string
+			for _, n := range r.NotJudged {
+				if n.Reason == string(blind.CollectorDisabled) {
+					got = append(got, n.Alert)
+					if n.Needs != strings.Replace(off, "--no-", "--", 1) {
+						t.Errorf("%s: needs %s", n.Alert, n.Needs)
+					}
 				}
 			}
-		}
-		for _, name := range want {
-			if !slices.Contains(got, name) {
-				t.Errorf("%s: %s is not told: %v (exit %d, %s)", off, name, got, code, errs)
+			for _, name := range want {
+				if !slices.Contains(got, name) {
+					t.Errorf("%s is not told: %v (exit %d, %s)", name, got, code, errs)
+				}
 			}
-		}
+		})
 	}
 }
 

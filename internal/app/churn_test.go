@@ -165,38 +165,40 @@ func (f *interrupted) ReadEach(dir string, names []string, buf []byte, each func
 // own in the next one; nor does the other one that was read before.
 func TestExchangedWithinARead(t *testing.T) {
 	for _, dir := range []string{"counters", "hw_counters"} {
-		b := newBay(t)
-		files := &interrupted{dir: "sys/class/infiniband/mlx5_0/ports/1/" + dir}
-		s, l := b.scheduler(t, func(f host.Files) host.Files { files.Files = f; return files })
-		whole := collect(t, s)
-		for i := range 4 {
-			exchange := func() {
-				b.exchange(t, func() {})
-				l.Forget() // sysfs answers ENODEV for a file that was open, and the name is opened again; tmpfs keeps it
-			}
-			files.before.Store(&exchange)
-			got := collect(t, s)
-			if files.before.Load() != nil {
-				t.Fatal("nothing was read")
-			}
-			if m := mixed(got, b.slots); m != nil {
-				t.Errorf("%s: %q", dir, m)
-			}
-			after := collect(t, s)
-			if m := mixed(after, b.slots); m != nil {
-				t.Errorf("%s, afterwards: %q", dir, m)
-			}
-			if l := lost(whole, after); i%2 == 1 && len(l) != 0 { // both are where they were
-				t.Errorf("%s, afterwards lost %q", dir, l)
-			}
-			for n, p := range b.slots { // what is kept for an hour, too, is of the other place
-				for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
-					if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q", filepath.Base(p.dir))) {
-						t.Errorf("%s, afterwards: %s of %s is not at %s", dir, metric, b.names[n], filepath.Base(p.dir))
+		t.Run(dir, func(t *testing.T) {
+			b := newBay(t)
+			files := &interrupted{dir: "sys/class/infiniband/mlx5_0/ports/1/" + dir}
+			s, l := b.scheduler(t, func(f host.Files) host.Files { files.Files = f; return files })
+			whole := collect(t, s)
+			for i := range 4 {
+				exchange := func() {
+					b.exchange(t, func() {})
+					l.Forget() // sysfs answers ENODEV for a file that was open, and the name is opened again; tmpfs keeps it
+				}
+				files.before.Store(&exchange)
+				got := collect(t, s)
+				if files.before.Load() != nil {
+					t.Fatal("nothing was read")
+				}
+				if m := mixed(got, b.slots); m != nil {
+					t.Errorf("%q", m)
+				}
+				after := collect(t, s)
+				if m := mixed(after, b.slots); m != nil {
+					t.Errorf("afterwards: %q", m)
+				}
+				if l := lost(whole, after); i%2 == 1 && len(l) != 0 { // both are where they were
+					t.Errorf("afterwards lost %q", l)
+				}
+				for n, p := range b.slots { // what is kept for an hour, too, is of the other place
+					for _, metric := range []string{"rdma_device_info", "rdma_device_pcie_path_info", "rdma_device_pcie_link_info"} {
+						if !has(after, metric, fmt.Sprintf("device=%q", b.names[n]), fmt.Sprintf("pci_address=%q", filepath.Base(p.dir))) {
+							t.Errorf("afterwards: %s of %s is not at %s", metric, b.names[n], filepath.Base(p.dir))
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -21,30 +21,32 @@ func TestControlTime(t *testing.T) {
 		59 * time.Second: "200 done",
 		time.Hour:        "503 not done within 1m0s: a sweep of the fabric, or a write to the state directory, takes longer: try again",
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			p := make(pipes.Listener)
-			s := controlServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				time.Sleep(took)
-				fmt.Fprint(w, "done")
-			}))
-			go func() { _ = s.Serve(p) }()
-			client := controlClient(func(context.Context) (net.Conn, error) {
-				ours, theirs := net.Pipe()
-				p <- theirs
-				return ours, nil
+		t.Run(took.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := make(pipes.Listener)
+				s := controlServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					time.Sleep(took)
+					fmt.Fprint(w, "done")
+				}))
+				go func() { _ = s.Serve(p) }()
+				client := controlClient(func(context.Context) (net.Conn, error) {
+					ours, theirs := net.Pipe()
+					p <- theirs
+					return ours, nil
+				})
+				resp, err := client.Post("http://rdma_exporter/fabric/accept", "", nil)
+				must(t, err)
+				b, err := io.ReadAll(resp.Body)
+				must(t, err)
+				must(t, resp.Body.Close())
+				if got := fmt.Sprintf("%d %s", resp.StatusCode, strings.TrimSpace(string(b))); got != want {
+					t.Errorf("%s, want %s", got, want)
+				}
+				client.CloseIdleConnections()
+				time.Sleep(took) // the handler ends
+				close(p)
+				must(t, s.Close())
 			})
-			resp, err := client.Post("http://rdma_exporter/fabric/accept", "", nil)
-			must(t, err)
-			b, err := io.ReadAll(resp.Body)
-			must(t, err)
-			must(t, resp.Body.Close())
-			if got := fmt.Sprintf("%d %s", resp.StatusCode, strings.TrimSpace(string(b))); got != want {
-				t.Errorf("after %s: %s, want %s", took, got, want)
-			}
-			client.CloseIdleConnections()
-			time.Sleep(took) // the handler ends
-			close(p)
-			must(t, s.Close())
 		})
 	}
 }

@@ -69,21 +69,23 @@ func TestDocsLinks(t *testing.T) {
 		headings[name] = anchors(text)
 	}
 	for name, text := range pages {
-		for _, m := range link.FindAllStringSubmatch(spans.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
-			target, anchor, _ := strings.Cut(m[1], "#")
-			if strings.Contains(target, "://") {
-				continue
+		t.Run(name, func(t *testing.T) {
+			for _, m := range link.FindAllStringSubmatch(spans.ReplaceAllString(fenced.ReplaceAllString(text, ""), ""), -1) {
+				target, anchor, _ := strings.Cut(m[1], "#")
+				if strings.Contains(target, "://") {
+					continue
+				}
+				to := name
+				if target != "" {
+					to = path.Join(path.Dir(name), target)
+				}
+				if _, err := os.Stat(filepath.Join("../..", to)); err != nil {
+					t.Errorf("%s is not there", m[1])
+				} else if anchor != "" && !slices.Contains(headings[to], anchor) {
+					t.Errorf("%s: no such heading", m[1])
+				}
 			}
-			to := name
-			if target != "" {
-				to = path.Join(path.Dir(name), target)
-			}
-			if _, err := os.Stat(filepath.Join("../..", to)); err != nil {
-				t.Errorf("%s: %s is not there", name, m[1])
-			} else if anchor != "" && !slices.Contains(headings[to], anchor) {
-				t.Errorf("%s: %s: no such heading", name, m[1])
-			}
-		}
+		})
 	}
 }
 
@@ -109,23 +111,25 @@ func TestDocsCommands(t *testing.T) {
 		commands[first] = true
 	}
 	for name, text := range documents(t) {
-		code := fenced.FindAllString(text, -1)
-		for _, s := range spans.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
-			if f := dottedFlag.FindStringSubmatch(s); f != nil && !flags[f[1]] && !strings.HasSuffix(f[1], ".") {
-				t.Errorf("%s: there is no flag %s", name, s)
+		t.Run(name, func(t *testing.T) {
+			code := fenced.FindAllString(text, -1)
+			for _, s := range spans.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
+				if f := dottedFlag.FindStringSubmatch(s); f != nil && !flags[f[1]] && !strings.HasSuffix(f[1], ".") {
+					t.Errorf("there is no flag %s", s)
+				}
+				code = append(code, strings.Trim(s, "`"))
 			}
-			code = append(code, strings.Trim(s, "`"))
-		}
-		for _, c := range commandLine.FindAllStringSubmatch(strings.Join(code, "\n"), -1) {
-			for _, f := range longFlag.FindAllStringSubmatch(c[1], -1) {
-				if !flags[f[1]] {
-					t.Errorf("%s: there is no flag --%s: rdma_exporter%s", name, f[1], c[1])
+			for _, c := range commandLine.FindAllStringSubmatch(strings.Join(code, "\n"), -1) {
+				for _, f := range longFlag.FindAllStringSubmatch(c[1], -1) {
+					if !flags[f[1]] {
+						t.Errorf("there is no flag --%s: rdma_exporter%s", f[1], c[1])
+					}
+				}
+				if words := strings.Fields(c[1]); len(words) > 0 && !strings.Contains(c[1], "{{") && regexp.MustCompile(`^[a-z]+(-[a-z]+)?$`).MatchString(words[0]) && !commands[words[0]] {
+					t.Errorf("there is no command %s: rdma_exporter%s", words[0], c[1])
 				}
 			}
-			if words := strings.Fields(c[1]); len(words) > 0 && !strings.Contains(c[1], "{{") && regexp.MustCompile(`^[a-z]+(-[a-z]+)?$`).MatchString(words[0]) && !commands[words[0]] {
-				t.Errorf("%s: there is no command %s: rdma_exporter%s", name, words[0], c[1])
-			}
-		}
+		})
 	}
 }
 
@@ -167,18 +171,20 @@ func TestDocsNames(t *testing.T) {
 	alerts["RDMAFabricUnhealthy"] = true // a condition of node problem detector
 	alert := regexp.MustCompile(`\b(RDMA[A-Z][A-Za-z0-9]+)\b`)
 	for name, text := range documents(t) {
-		if name == "CHANGELOG.md" { // what was renamed has its old name there
-			continue
-		}
-		for _, m := range metric.FindAllStringSubmatch(text, -1) {
-			if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(m[1], "_bucket"), "_sum"), "_count"); !metrics[m[1]] && !metrics[base] {
-				t.Errorf("%s: there is no metric %s", name, m[1])
+		t.Run(name, func(t *testing.T) {
+			if name == "CHANGELOG.md" { // what was renamed has its old name there
+				return
 			}
-		}
-		for _, m := range alert.FindAllStringSubmatch(text, -1) {
-			if !alerts[m[1]] {
-				t.Errorf("%s: there is no alert %s", name, m[1])
+			for _, m := range metric.FindAllStringSubmatch(text, -1) {
+				if base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(m[1], "_bucket"), "_sum"), "_count"); !metrics[m[1]] && !metrics[base] {
+					t.Errorf("there is no metric %s", m[1])
+				}
 			}
-		}
+			for _, m := range alert.FindAllStringSubmatch(text, -1) {
+				if !alerts[m[1]] {
+					t.Errorf("there is no alert %s", m[1])
+				}
+			}
+		})
 	}
 }

@@ -20,30 +20,32 @@ func TestServeFabric(t *testing.T) {
 	s := serve(t, "fabric", "--path.rootfs="+t.TempDir(), "--state.dir="+dir, "--web.route-prefix=/ib", "--web.pprof")
 	s.await(t, "/ib/", "Unseen")
 	for _, c := range []struct {
-		path   string
-		status int
-		want   string
+		name, path string
+		status     int
+		want       string
 	}{
-		{"/ib/", 200, "RDMAFabricUnseen"},
-		{"/ib/", 200, `href="debug/pprof/"`},
-		{"/ib/links", 200, "0 links"},
-		{"/ib/switches/0002:c903:0000:0001", 404, "switch 0002:c903:0000:0001: none of that GUID is known"},
-		{"/ib/switches/..%2f..%2fetc", 404, "none of that GUID"},
-		{"/ib/api/v1/fabric", 200, `"failed":"`},
-		{"/ib/api/v1/node", 404, "not found"},
-		{"/ib/static/page.css", 200, "prefers-color-scheme"},
-		{"/ib/docs/runbooks/RDMAFabricUnseen.md", 200, "## Meaning"},
-		{"/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
-		{"/ib/metrics", 200, "rdma_fabric_sweep_interval_seconds 60"},
-		{"/ib/-/ready", 200, "ready"},
+		{"page", "/ib/", 200, "RDMAFabricUnseen"},
+		{"link to pprof", "/ib/", 200, `href="debug/pprof/"`},
+		{"links", "/ib/links", 200, "0 links"},
+		{"unknown switch", "/ib/switches/0002:c903:0000:0001", 404, "switch 0002:c903:0000:0001: none of that GUID is known"},
+		{"path escape", "/ib/switches/..%2f..%2fetc", 404, "none of that GUID"},
+		{"fabric API", "/ib/api/v1/fabric", 200, `"failed":"`},
+		{"no node API", "/ib/api/v1/node", 404, "not found"},
+		{"style sheet", "/ib/static/page.css", 200, "prefers-color-scheme"},
+		{"runbook", "/ib/docs/runbooks/RDMAFabricUnseen.md", 200, "## Meaning"},
+		{"metrics of a failed sweep", "/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
+		{"metrics of the interval", "/ib/metrics", 200, "rdma_fabric_sweep_interval_seconds 60"},
+		{"ready", "/ib/-/ready", 200, "ready"},
 	} {
-		status, body, h := s.get(t, c.path)
-		if status != c.status || !strings.Contains(body, c.want) {
-			t.Errorf("%s: %d, want %d, %q in %.200s", c.path, status, c.status, c.want, body)
-		}
-		if strings.Contains(h.Get("Content-Type"), "html") && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
-			t.Errorf("%s: %v", c.path, h)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			status, body, h := s.get(t, c.path)
+			if status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("%s: %d, want %d, %q in %.200s", c.path, status, c.status, c.want, body)
+			}
+			if strings.Contains(h.Get("Content-Type"), "html") && !strings.HasPrefix(h.Get("Content-Security-Policy"), "default-src 'none';") && c.path != "/ib/metrics" {
+				t.Errorf("%s: %v", c.path, h)
+			}
+		})
 	}
 	servesNoFiles(t, s, "/ib")
 	st, err := os.Stat(filepath.Join(dir, fabricState, controlSocket))
@@ -57,16 +59,19 @@ func TestServeFabric(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
+		name string
 		args []string
 		want string
 	}{
-		{[]string{"leaf1/1"}, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
-		{nil, "rdma_exporter: accept: name links or nodes, or say --all\n"},
-		{[]string{"--all", "leaf1/1"}, "rdma_exporter: accept: name links or nodes, or say --all\n"},
+		{"not seen", []string{"leaf1/1"}, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
+		{"nothing named", nil, "rdma_exporter: accept: name links or nodes, or say --all\n"},
+		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter: accept: name links or nodes, or say --all\n"},
 	} {
-		if code, _, errs := command(t, append([]string{"fabric-accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {
-			t.Errorf("%q: %d %s", c.args, code, errs)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if code, _, errs := command(t, append([]string{"fabric-accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {
+				t.Errorf("%q: %d %s", c.args, code, errs)
+			}
+		})
 	}
 	if code, _, errs := command(t, "fabric-accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no rdma_exporter answers for --state.dir=") {
 		t.Errorf("without an exporter: %d %s", code, errs)

@@ -51,17 +51,19 @@ func TestFabricPort(t *testing.T) {
 		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, which the fabric was seen from, has no link; another port may be in another fabric: name the one to look from with --fabric.device"},
 		{"a device is named", []string{down, active}, first, "mlx5_1", "mlx5_1/0"},
 	} {
-		got := ""
-		f := fabricConfig{device: tt.device, open: func(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
-			got = fmt.Sprintf("%s/%d", device, port)
-			return nil, host.MADPort{}, nil
-		}}
-		if _, _, err := f.openPort(host.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
-			got = err.Error()
-		}
-		if got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			f := fabricConfig{device: tt.device, open: func(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
+				got = fmt.Sprintf("%s/%d", device, port)
+				return nil, host.MADPort{}, nil
+			}}
+			if _, _, err := f.openPort(host.Paths{RootFS: madRoot(t, tt.states...)}, tt.before); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
 	}
 }
 

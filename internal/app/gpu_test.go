@@ -10,22 +10,25 @@ func TestGPURelease(t *testing.T) {
 	live := serve(t, "--path.rootfs="+tree(t, "homelab-cx4-qdr"))
 	replay := serve(t, "--replay="+fixture("dgx-h100-ib"))
 	for _, c := range []struct {
+		name   string
 		s      *server
 		query  string
 		status int
 		text   string
 	}{
-		{live, "?for=30m", 200, "released: the exporter holds no GPU for 30m0s; for=0s ends it\n"},
-		{live, "?for=0s", 200, "the release has ended: GPUs are read again\n"},
-		{live, "", 400, "has to be a time from 0s"},
-		{live, "?for=soon", 400, "for=soon: has to be"},
-		{live, "?for=-1s", 400, "for=-1s: has to be"},
-		{live, "?for=25h", 400, "to 24h0m0s"},
-		{replay, "?for=30m", 503, "not released: a replay holds no GPU"},
+		{"30m", live, "?for=30m", 200, "released: the exporter holds no GPU for 30m0s; for=0s ends it\n"},
+		{"end", live, "?for=0s", 200, "the release has ended: GPUs are read again\n"},
+		{"no time", live, "", 400, "has to be a time from 0s"},
+		{"not a time", live, "?for=soon", 400, "for=soon: has to be"},
+		{"negative", live, "?for=-1s", 400, "for=-1s: has to be"},
+		{"too long", live, "?for=25h", 400, "to 24h0m0s"},
+		{"replay", replay, "?for=30m", 503, "not released: a replay holds no GPU"},
 	} {
-		if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {
-			t.Errorf("%q: status %d, %q", c.query, status, body)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {
+				t.Errorf("%q: status %d, %q", c.query, status, body)
+			}
+		})
 	}
 	if status, _, h := live.get(t, "/-/gpu/release?for=30m"); status != 405 || h.Get("Allow") != "POST" {
 		t.Errorf("GET: status %d, allows %q", status, h.Get("Allow"))
@@ -36,10 +39,12 @@ func TestGPURelease(t *testing.T) {
 func TestGPUMode(t *testing.T) {
 	const power = `rdma_gpu_power_watts{`
 	for mode, want := range map[string]bool{"fabric": false, "full": true} {
-		s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
-		if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want || !strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
-			t.Errorf("mode %s: power: %v", mode, !want)
-		}
+		t.Run(mode, func(t *testing.T) {
+			s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--collector.gpu.mode="+mode)
+			if _, body, _ := s.get(t, "/metrics"); strings.Contains(body, power) != want || !strings.Contains(body, "rdma_gpu_pcie_width_lanes{") {
+				t.Errorf("power: %v", !want)
+			}
+		})
 	}
 	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric,full") {
 		t.Errorf("exit code %d, %s", code, errs)

@@ -85,20 +85,22 @@ func TestHealthyFinds(t *testing.T) {
 		"--help":               "!serves nothing",
 		"--web.max-requests=0": "!serves nothing",
 	} {
-		s, _, err := served(strings.Fields(args))
-		if err != nil {
-			if want != "!serves nothing" {
-				t.Errorf("%s: %v", args, err)
+		t.Run("rdma_exporter "+strings.ReplaceAll(args, web, "web.yml"), func(t *testing.T) {
+			s, _, err := served(strings.Fields(args))
+			if err != nil {
+				if want != "!serves nothing" {
+					t.Error(err)
+				}
+				return
 			}
-			continue
-		}
-		u, err := s.ownURL()
-		got := fmt.Sprint(u)
-		if err != nil {
-			got = "!" + err.Error()
-		}
-		if got != want {
-			t.Errorf("%s: %s, not %s", args, got, want)
-		}
+			u, err := s.ownURL()
+			got := fmt.Sprint(u)
+			if err != nil {
+				got = "!" + err.Error()
+			}
+			if got != want {
+				t.Errorf("%s, not %s", got, want)
+			}
+		})
 	}
 }

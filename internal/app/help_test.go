@@ -20,27 +20,29 @@ func TestEachCommand(t *testing.T) {
 			continue
 		}
 		n++
-		if p.runs[c.FullCommand] == nil {
-			t.Errorf("%s runs nothing", c.FullCommand)
-		}
-		if !regexp.MustCompile(`(?m)^  ` + c.FullCommand + `  +\S`).MatchString(help) {
-			t.Errorf("%s is not listed:\n%s", c.FullCommand, help)
-		}
-		code, out, errs := command(t, append(strings.Fields(c.FullCommand), "--help")...)
-		own, all, ok := strings.Cut(out, "\nFlags of all commands:\n")
-		if code != 0 || errs != "" || !ok || !strings.HasPrefix(own, "usage: rdma_exporter "+c.FullCommand) || !strings.Contains(all, "--replay=FILE") {
-			t.Errorf("%s: exit %d, stderr %q:\n%s", c.FullCommand, code, errs, out)
-		}
-		for _, f := range c.Flags {
-			if strings.Contains(own, FlagUsage(f)) == f.Hidden {
-				t.Errorf("%s: %s, hidden %v:\n%s", c.FullCommand, FlagUsage(f), f.Hidden, own)
+		t.Run(c.FullCommand, func(t *testing.T) {
+			if p.runs[c.FullCommand] == nil {
+				t.Error("runs nothing")
 			}
-		}
-		for _, a := range c.Args {
-			if !strings.Contains(own, "\nArguments:\n  "+a.Name) {
-				t.Errorf("%s: %s is missing:\n%s", c.FullCommand, a.Name, own)
+			if !regexp.MustCompile(`(?m)^  ` + c.FullCommand + `  +\S`).MatchString(help) {
+				t.Errorf("not listed:\n%s", help)
 			}
-		}
+			code, out, errs := command(t, append(strings.Fields(c.FullCommand), "--help")...)
+			own, all, ok := strings.Cut(out, "\nFlags of all commands:\n")
+			if code != 0 || errs != "" || !ok || !strings.HasPrefix(own, "usage: rdma_exporter "+c.FullCommand) || !strings.Contains(all, "--replay=FILE") {
+				t.Errorf("exit %d, stderr %q:\n%s", code, errs, out)
+			}
+			for _, f := range c.Flags {
+				if strings.Contains(own, FlagUsage(f)) == f.Hidden {
+					t.Errorf("%s, hidden %v:\n%s", FlagUsage(f), f.Hidden, own)
+				}
+			}
+			for _, a := range c.Args {
+				if !strings.Contains(own, "\nArguments:\n  "+a.Name) {
+					t.Errorf("%s is missing:\n%s", a.Name, own)
+				}
+			}
+		})
 	}
 	if n != len(p.runs) {
 		t.Errorf("%d commands, %d that run", n, len(p.runs))

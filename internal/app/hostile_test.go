@@ -52,37 +52,39 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 	site := filepath.Join(t.TempDir(), "site.yml")
 	must(t, os.WriteFile(site, []byte("ports:\n  - device: \"\\e[2J\\u202e\"\n    expected_ratio: 1\n"), 0o600))
 	for _, c := range []struct {
-		file string
-		args []string
-		want string // of what is shown
+		name, file string
+		args       []string
+		want       string // of what is shown
 	}{
-		{running, []string{"topo"}, "0x\ufffd[2J\ufffd\ufffd\ufffd1m<b>\"'&"},
-		{running, []string{"topo"}, "By 3x\ufffd[2J"}, // a program
-		{running, []string{"topo"}, "2x\ufffd[2J"},    // the host
-		{running, []string{"optics"}, "1x\ufffd[2J"},
-		{modules, []string{"optics"}, "0x\ufffd[2J"},
-		{running, []string{"inventory", "list"}, "0x\ufffd[2J"},
-		{running, []string{"expect", "list"}, "1x\ufffd[2J"},
-		{down, []string{"check"}, "RDMAPortDown  0x[2J1m<b>"}, // a label is made valid before
-		{down, []string{"check", "--verbose"}, "RDMAPortDown"},
-		{down, []string{"check", "--json"}, "RDMAPortDown"},
-		{down, []string{"topo", "--json"}, `\u001b`},
-		{down, []string{"check-config", site}, ""},
+		{"topo", running, []string{"topo"}, "0x\ufffd[2J\ufffd\ufffd\ufffd1m<b>\"'&"},
+		{"topo, process", running, []string{"topo"}, "By 3x\ufffd[2J"}, // a program
+		{"topo, host", running, []string{"topo"}, "2x\ufffd[2J"},       // the host
+		{"optics, running", running, []string{"optics"}, "1x\ufffd[2J"},
+		{"optics, modules", modules, []string{"optics"}, "0x\ufffd[2J"},
+		{"inventory list", running, []string{"inventory", "list"}, "0x\ufffd[2J"},
+		{"expect list", running, []string{"expect", "list"}, "1x\ufffd[2J"},
+		{"check", down, []string{"check"}, "RDMAPortDown  0x[2J1m<b>"}, // a label is made valid before
+		{"check --verbose", down, []string{"check", "--verbose"}, "RDMAPortDown"},
+		{"check --json", down, []string{"check", "--json"}, "RDMAPortDown"},
+		{"topo --json", down, []string{"topo", "--json"}, `\u001b`},
+		{"check-config", down, []string{"check-config", site}, ""},
 	} {
-		args := c.args
-		if args[0] != "check-config" {
-			args = append([]string{"--replay=" + c.file}, args...)
-		}
-		_, out, errs := command(t, args...)
-		if !strings.Contains(out, c.want) {
-			t.Errorf("%v: without %q:\n%s\n%s", c.args, c.want, out, errs)
-		}
-		if strings.Contains(out, `"host"`) { // JSON is not for a terminal, and escapes what is below 0x20
-			out = ""
-		}
-		if bad := obeyed(out) + obeyed(errs); bad != "" {
-			t.Errorf("%v: %s", c.args, bad)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			args := c.args
+			if args[0] != "check-config" {
+				args = append([]string{"--replay=" + c.file}, args...)
+			}
+			_, out, errs := command(t, args...)
+			if !strings.Contains(out, c.want) {
+				t.Errorf("%v: without %q:\n%s\n%s", c.args, c.want, out, errs)
+			}
+			if strings.Contains(out, `"host"`) { // JSON is not for a terminal, and escapes what is below 0x20
+				out = ""
+			}
+			if bad := obeyed(out) + obeyed(errs); bad != "" {
+				t.Errorf("%v: %s", c.args, bad)
+			}
+		})
 	}
 }
 

@@ -68,12 +68,14 @@ func opticsFile(t *testing.T) string {
 func TestOptics(t *testing.T) {
 	file := opticsFile(t)
 	for name, args := range map[string][]string{"optics.txt": nil, "optics.json": {"--json"}} {
-		var stdout, stderr strings.Builder
-		code := Run(t.Context(), append([]string{"optics", "--replay", file, "--state.dir", t.TempDir()}, args...), &stdout, &stderr)
-		if code != exitOK || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "CAP_NET_ADMIN") {
-			t.Errorf("exit %d: %s", code, stderr.String())
-		}
-		golden(t, name, []byte(stdout.String()))
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			code := Run(t.Context(), append([]string{"optics", "--replay", file, "--state.dir", t.TempDir()}, args...), &stdout, &stderr)
+			if code != exitOK || strings.Count(stderr.String(), "\n") != 1 || !strings.Contains(stderr.String(), "CAP_NET_ADMIN") {
+				t.Errorf("exit %d: %s", code, stderr.String())
+			}
+			golden(t, name, []byte(stdout.String()))
+		})
 	}
 }
 
@@ -155,23 +157,26 @@ func TestBar(t *testing.T) {
 	n := func(v float64) *float64 { return &v }
 	all := transceiver.Levels{HighAlarm: n(70), LowAlarm: n(0), HighWarning: n(60), LowWarning: n(10)}
 	for _, c := range []struct {
+		name    string
 		reading *float64
 		levels  transceiver.Levels
 		want    string
 	}{
-		{n(-40), all, "[o~~----------~~!]"},
-		{n(0), all, "[!o~----------~~!]"},
-		{n(35), all, "[!~~-----o----~~!]"},
-		{n(69.9), all, "[!~~----------~o!]"},
-		{n(71), all, "[!~~----------~~o]"},
-		{n(1e9), all, "[!~~----------~~o]"},
-		{n(35), transceiver.Levels{HighAlarm: n(70), LowAlarm: n(0)}, "[!-------o------!]"},
-		{n(35), transceiver.Levels{HighAlarm: n(70)}, ""},
-		{nil, all, ""},
+		{"below low alarm", n(-40), all, "[o~~----------~~!]"},
+		{"at low alarm", n(0), all, "[!o~----------~~!]"},
+		{"in the middle", n(35), all, "[!~~-----o----~~!]"},
+		{"below high alarm", n(69.9), all, "[!~~----------~o!]"},
+		{"above high alarm", n(71), all, "[!~~----------~~o]"},
+		{"far above high alarm", n(1e9), all, "[!~~----------~~o]"},
+		{"alarms only", n(35), transceiver.Levels{HighAlarm: n(70), LowAlarm: n(0)}, "[!-------o------!]"},
+		{"high alarm only", n(35), transceiver.Levels{HighAlarm: n(70)}, ""},
+		{"no reading", nil, all, ""},
 	} {
-		if got := bar(c.reading, &c.levels); got != c.want {
-			t.Errorf("%v: %s, want %s", c.reading, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := bar(c.reading, &c.levels); got != c.want {
+				t.Errorf("%v: %s, want %s", c.reading, got, c.want)
+			}
+		})
 	}
 }
 

@@ -143,13 +143,15 @@ func TestServePage(t *testing.T) {
 		{"/rdma/api/v1/node", "application/json", `"expected_rate_source": "siblings"`},
 		{"/rdma/api/v1/topology", "application/json", `"lanes": 16`},
 	} {
-		status, body, h := s.get(t, c.path)
-		if status != http.StatusOK || h.Get("Content-Type") != c.contentType || !strings.Contains(body, c.want) {
-			t.Errorf("%s: %d %s, without %q: %.200s", c.path, status, h.Get("Content-Type"), c.want, body)
-		}
-		if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s: %v", c.path, h)
-		}
+		t.Run(c.path, func(t *testing.T) {
+			status, body, h := s.get(t, c.path)
+			if status != http.StatusOK || h.Get("Content-Type") != c.contentType || !strings.Contains(body, c.want) {
+				t.Errorf("%d %s, without %q: %.200s", status, h.Get("Content-Type"), c.want, body)
+			}
+			if csp := h.Get("Content-Security-Policy"); !strings.HasPrefix(csp, "default-src 'none';") || strings.Contains(csp, "unsafe") || h.Get("X-Content-Type-Options") != "nosniff" {
+				t.Error(h)
+			}
+		})
 	}
 	for path, want := range map[string]int{"/rdma/static/page.html": 404, "/rdma/static/": 404, "/rdma/docs/runbooks/runbooks.go": 404, "/rdma/docs/runbooks/..%2f..": 404, "/": 200} {
 		if status, _, _ := s.get(t, path); status != want {

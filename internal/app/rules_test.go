@@ -17,23 +17,25 @@ import (
 // TestRulesToStdout: one file that has the rules of all.
 func TestRulesToStdout(t *testing.T) {
 	for set, files := range map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat} {
-		code, out, errs := command(t, "rules", "--set="+set)
-		if code != 0 || errs != "" {
-			t.Fatalf("exit %d: %s", code, errs)
-		}
-		fsys, names, err := files()
-		must(t, err)
-		want, got := exprs(t, fsys, names), exprs(t, fstest.MapFS{"all.yml": {Data: []byte(out)}}, []string{"all.yml"})
-		if len(want) < 5 || !slices.Equal(got, want) {
-			t.Errorf("%s: %d rules, want %d", set, len(got), len(want))
-		}
-		for _, name := range names {
-			text, err := fs.ReadFile(fsys, name)
-			must(t, err)
-			if first, _, _ := strings.Cut(string(text), "\n"); !strings.Contains(out, first) || !strings.Contains(out, path.Base(name)) {
-				t.Errorf("%s: its words are lost", name)
+		t.Run(set, func(t *testing.T) {
+			code, out, errs := command(t, "rules", "--set="+set)
+			if code != 0 || errs != "" {
+				t.Fatalf("exit %d: %s", code, errs)
 			}
-		}
+			fsys, names, err := files()
+			must(t, err)
+			want, got := exprs(t, fsys, names), exprs(t, fstest.MapFS{"all.yml": {Data: []byte(out)}}, []string{"all.yml"})
+			if len(want) < 5 || !slices.Equal(got, want) {
+				t.Errorf("%d rules, want %d", len(got), len(want))
+			}
+			for _, name := range names {
+				text, err := fs.ReadFile(fsys, name)
+				must(t, err)
+				if first, _, _ := strings.Cut(string(text), "\n"); !strings.Contains(out, first) || !strings.Contains(out, path.Base(name)) {
+					t.Errorf("%s: its words are lost", name)
+				}
+			}
+		})
 	}
 }
 

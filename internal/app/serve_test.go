@@ -109,22 +109,24 @@ func TestServe(t *testing.T) {
 		t.Errorf("the first line does not say that this is a replay: %s", first)
 	}
 	for _, c := range []struct {
-		path   string
-		status int
-		want   string
+		name, path string
+		status     int
+		want       string
 	}{
-		{"/metrics", 200, `rdma_port_state_id{device="mlx5_bond_1",port="1"} 4`},
-		{"/metrics", 200, "process_resident_memory_bytes"},
-		{"/metrics?collect[]=modules", 200, `rdma_kernel_module_loaded{module="ib_core"} 1`},
-		{"/metrics?collect[]=modules&collect[]=nope", 400, "nope"},
-		{"/-/healthy", 200, "healthy"},
-		{"/", 200, "mlx5_bond_1"},
-		{"/debug/pprof/", 404, ""},
-		{"/nope", 404, ""},
+		{"port metrics", "/metrics", 200, `rdma_port_state_id{device="mlx5_bond_1",port="1"} 4`},
+		{"process metrics", "/metrics", 200, "process_resident_memory_bytes"},
+		{"one collector", "/metrics?collect[]=modules", 200, `rdma_kernel_module_loaded{module="ib_core"} 1`},
+		{"unknown collector", "/metrics?collect[]=modules&collect[]=nope", 400, "nope"},
+		{"healthy", "/-/healthy", 200, "healthy"},
+		{"page", "/", 200, "mlx5_bond_1"},
+		{"no pprof", "/debug/pprof/", 404, ""},
+		{"not found", "/nope", 404, ""},
 	} {
-		if status, body, _ := s.get(t, c.path); status != c.status || !strings.Contains(body, c.want) {
-			t.Errorf("%s: status %d, want %d with %q\n%.300s", c.path, status, c.status, c.want, body)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if status, body, _ := s.get(t, c.path); status != c.status || !strings.Contains(body, c.want) {
+				t.Errorf("%s: status %d, want %d with %q\n%.300s", c.path, status, c.status, c.want, body)
+			}
+		})
 	}
 	if _, body, _ := s.get(t, "/metrics?collect[]=modules"); strings.Contains(body, "rdma_port_") {
 		t.Error("collect[]=modules serves ports")
@@ -144,37 +146,39 @@ func TestFormats(t *testing.T) {
 		"application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5":                  "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores",
 		"application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited": "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited; escaping=underscores",
 	} {
-		status, body, h := s.get(t, "/metrics", "Accept", accept)
-		if status != 200 || h.Get("Content-Type") != contentType {
-			t.Errorf("Accept %q: status %d, Content-Type %q, want %q", accept, status, h.Get("Content-Type"), contentType)
-		}
-		if strings.Contains(contentType, "openmetrics") {
-			if !strings.HasSuffix(body, "\n# EOF\n") || strings.Count(body, "# EOF") != 1 {
-				t.Error("OpenMetrics does not end with one # EOF")
+		t.Run(strings.Split(contentType, ";")[0], func(t *testing.T) {
+			status, body, h := s.get(t, "/metrics", "Accept", accept)
+			if status != 200 || h.Get("Content-Type") != contentType {
+				t.Errorf("Accept %q: status %d, Content-Type %q, want %q", accept, status, h.Get("Content-Type"), contentType)
 			}
-		} else {
-			families := 0
-			d := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(h))
-			samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.Now()}, decodeAll(t, d)...)
+			if strings.Contains(contentType, "openmetrics") {
+				if !strings.HasSuffix(body, "\n# EOF\n") || strings.Count(body, "# EOF") != 1 {
+					t.Error("OpenMetrics does not end with one # EOF")
+				}
+			} else {
+				families := 0
+				d := expfmt.NewDecoder(strings.NewReader(body), expfmt.ResponseFormat(h))
+				samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{Timestamp: model.Now()}, decodeAll(t, d)...)
+				must(t, err)
+				for range samples {
+					families++
+				}
+				if families < 700 {
+					t.Errorf("Accept %q: %d samples", accept, families)
+				}
+			}
+			_, packed, h := s.get(t, "/metrics", "Accept", accept, "Accept-Encoding", "gzip")
+			if h.Get("Content-Encoding") != "gzip" {
+				t.Fatalf("not compressed: %v", h)
+			}
+			z, err := gzip.NewReader(strings.NewReader(packed))
 			must(t, err)
-			for range samples {
-				families++
+			plain, err := io.ReadAll(z)
+			must(t, err)
+			if len(plain) < len(body)/2 || len(packed) > len(plain)/3 {
+				t.Errorf("%d bytes packed, %d unpacked, %d plain", len(packed), len(plain), len(body))
 			}
-			if families < 700 {
-				t.Errorf("Accept %q: %d samples", accept, families)
-			}
-		}
-		_, packed, h := s.get(t, "/metrics", "Accept", accept, "Accept-Encoding", "gzip")
-		if h.Get("Content-Encoding") != "gzip" {
-			t.Fatalf("not compressed: %v", h)
-		}
-		z, err := gzip.NewReader(strings.NewReader(packed))
-		must(t, err)
-		plain, err := io.ReadAll(z)
-		must(t, err)
-		if len(plain) < len(body)/2 || len(packed) > len(plain)/3 {
-			t.Errorf("%d bytes packed, %d unpacked, %d plain", len(packed), len(plain), len(body))
-		}
+		})
 	}
 }
 

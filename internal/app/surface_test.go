@@ -126,9 +126,11 @@ func TestOversized(t *testing.T) {
 		"no time":  {"/metrics", []string{"X-Prometheus-Scrape-Timeout-Seconds", "NaN"}, http.StatusOK},
 		"accept":   {"/metrics", []string{"Accept", strings.Repeat("text/plain;q=0.1,", 2000)}, http.StatusOK},
 	} {
-		if status, _, _ := s.ask(t, once(), "GET", c.path, nil, c.header...); status != c.want {
-			t.Errorf("%s: %d, want %d", name, status, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if status, _, _ := s.ask(t, once(), "GET", c.path, nil, c.header...); status != c.want {
+				t.Errorf("%d, want %d", status, c.want)
+			}
+		})
 	}
 	// The server takes as much of a body as its buffers hold, and closes the connection; the client may see that as an error.
 	body := &endless{left: 1 << 30}
@@ -285,16 +287,18 @@ func TestNothingWithoutPassword(t *testing.T) {
 				t.Errorf("without TLS: %d", status)
 			}
 			for version, ok := range map[uint16]bool{tls.VersionTLS10: false, tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
-				c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
-				if (err == nil) != ok {
-					t.Errorf("%s: %v", tls.VersionName(version), err)
-				}
-				if err == nil {
-					if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
-						t.Errorf("%s: a weak cipher", tls.VersionName(version))
+				t.Run(tls.VersionName(version), func(t *testing.T) {
+					c, err := tls.Dial("tcp", strings.TrimPrefix(plain, "http://"), &tls.Config{RootCAs: pool, MinVersion: version, MaxVersion: version})
+					if (err == nil) != ok {
+						t.Error(err)
 					}
-					must(t, c.Close())
-				}
+					if err == nil {
+						if weak := slices.ContainsFunc(tls.InsecureCipherSuites(), func(s *tls.CipherSuite) bool { return s.ID == c.ConnectionState().CipherSuite }); weak {
+							t.Error("a weak cipher")
+						}
+						must(t, c.Close())
+					}
+				})
 			}
 		})
 	}

@@ -32,27 +32,29 @@ func TestTopo(t *testing.T) {
 // TestTopoWhatIf: another NCCL and other settings make another verdict.
 func TestTopoWhatIf(t *testing.T) {
 	for _, c := range []struct {
-		machine string
-		args    []string
-		reason  string
+		name, machine string
+		args          []string
+		reason        string
 	}{
-		{"gb200-c2c", nil, "direct_c2c"},
-		{"gb200-c2c", []string{"--nccl-version=2.25.1"}, "c2c_not_used"},
-		{"gb200-c2c", []string{"--nccl-version=2.26.2", "--nccl-env=NCCL_NET_GDR_C2C=1"}, "direct_c2c"},
-		{"homelab-t4", []string{"--nccl-env=NCCL_NET_GDR_LEVEL=PHB"}, "gpu_driver_proprietary"},
-		{"acs-on", []string{"--nccl-env=NCCL_IB_HCA=^mlx5_0"}, "beyond_host_bridge"},
-		{"acs-on", []string{"--nccl-env=NCCL_NET_GDR_READ=0"}, "gdr_read_disabled"},
+		{"C2C", "gb200-c2c", nil, "direct_c2c"},
+		{"C2C not used by NCCL 2.25", "gb200-c2c", []string{"--nccl-version=2.25.1"}, "c2c_not_used"},
+		{"C2C set by the job", "gb200-c2c", []string{"--nccl-version=2.26.2", "--nccl-env=NCCL_NET_GDR_C2C=1"}, "direct_c2c"},
+		{"GDR level", "homelab-t4", []string{"--nccl-env=NCCL_NET_GDR_LEVEL=PHB"}, "gpu_driver_proprietary"},
+		{"HCA excluded", "acs-on", []string{"--nccl-env=NCCL_IB_HCA=^mlx5_0"}, "beyond_host_bridge"},
+		{"GDR read disabled", "acs-on", []string{"--nccl-env=NCCL_NET_GDR_READ=0"}, "gdr_read_disabled"},
 	} {
-		var m topo.Machine
-		if err := json.Unmarshal(drawn(t, c.machine, append(c.args, "--json")...), &m); err != nil {
-			t.Fatal(err)
-		}
-		reasons := ""
-		for _, g := range m.GPUs {
-			reasons += g.Reason + " "
-		}
-		if !strings.Contains(reasons, c.reason) {
-			t.Errorf("%s %q: %s, want %s", c.machine, c.args, reasons, c.reason)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			var m topo.Machine
+			if err := json.Unmarshal(drawn(t, c.machine, append(c.args, "--json")...), &m); err != nil {
+				t.Fatal(err)
+			}
+			reasons := ""
+			for _, g := range m.GPUs {
+				reasons += g.Reason + " "
+			}
+			if !strings.Contains(reasons, c.reason) {
+				t.Errorf("%s %q: %s, want %s", c.machine, c.args, reasons, c.reason)
+			}
+		})
 	}
 }

@@ -141,10 +141,12 @@ func TestNeedsMeet(t *testing.T) {
 		"   ":               m("settings", "size-that-is-no-label-at-all"), // no label, and no permission for it
 		"x:not_supported  ": m("unknown"),
 	} {
-		r := detector(blind.Alert{Name: "x", Need: need}).Judge(h.round())
-		if got := said(r); got != strings.TrimSpace(want) {
-			t.Errorf("%s: %s, want %s", need, got, want)
-		}
+		t.Run(need.String(), func(t *testing.T) {
+			r := detector(blind.Alert{Name: "x", Need: need}).Judge(h.round())
+			if got := said(r); got != strings.TrimSpace(want) {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
 	}
 	r := detector(blind.Alert{Name: "x", Need: blind.All(m("module"), m("light"))}).Judge(h.round())
 	if g := r.Gaps[0]; g.Source != "eeprom" || !slices.Equal(g.Metrics, []string{"module"}) {

@@ -29,9 +29,11 @@ func TestNeedsAreSimple(t *testing.T) {
 		"any with other things":           {blind.Any(blind.All(a, b), c), "((a & b) | c)"},
 		"labels are another thing":        {blind.All(a, m("a", "x", "y")), "(a & a{x,y})"},
 	} {
-		if got := tc.need.String(); got != tc.want {
-			t.Errorf("%s: %s, want %s", name, got, tc.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := tc.need.String(); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
 	}
 	if got := blind.All(blind.Any(m("c"), m("a", "x")), m("b"), m("a")).Metrics(); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("metrics %v", got)

@@ -119,26 +119,28 @@ func TestAnonymiseTwiceIsAnonymiseOnce(t *testing.T) {
 
 func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 	for _, name := range []string{"dev", "sys", "rdma", "mlx5", "state", "net.example.com"} {
-		a := parse(t, header+"-- dev/infiniband/uverbs0 @unread --\n-- rdma/mlx5_0/1/port --\nphysical_state: 5\n-- sys/net/x --\n"+name+" is its name, net too\n")
-		a.Meta.Hostname = name
-		Anonymise(a)
-		var paths []string
-		for _, e := range a.Rounds[0].Entries {
-			paths = append(paths, e.Path)
-		}
-		if !slices.Equal(paths, []string{"dev/infiniband/uverbs0", "rdma/mlx5_0/1/port", "sys/net/x"}) {
-			t.Errorf("%s: %q", name, paths)
-		}
-		got := contents(a)
-		if s := got["0s rdma/mlx5_0/1/port"]; s != "physical_state: 5\n" {
-			t.Errorf("%s: %q", name, s)
-		}
-		if s := got["0s sys/net/x"]; !strings.HasPrefix(s, "host-1 is its name, ") || strings.HasSuffix(s, "net too\n") == (name == "net.example.com") {
-			t.Errorf("%s: %q", name, s)
-		}
-		if a.Meta.Hostname != "host-1" {
-			t.Errorf("%s: %q", name, a.Meta.Hostname)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := parse(t, header+"-- dev/infiniband/uverbs0 @unread --\n-- rdma/mlx5_0/1/port --\nphysical_state: 5\n-- sys/net/x --\n"+name+" is its name, net too\n")
+			a.Meta.Hostname = name
+			Anonymise(a)
+			var paths []string
+			for _, e := range a.Rounds[0].Entries {
+				paths = append(paths, e.Path)
+			}
+			if !slices.Equal(paths, []string{"dev/infiniband/uverbs0", "rdma/mlx5_0/1/port", "sys/net/x"}) {
+				t.Errorf("%q", paths)
+			}
+			got := contents(a)
+			if s := got["0s rdma/mlx5_0/1/port"]; s != "physical_state: 5\n" {
+				t.Errorf("%q", s)
+			}
+			if s := got["0s sys/net/x"]; !strings.HasPrefix(s, "host-1 is its name, ") || strings.HasSuffix(s, "net too\n") == (name == "net.example.com") {
+				t.Errorf("%q", s)
+			}
+			if a.Meta.Hostname != "host-1" {
+				t.Errorf("%q", a.Meta.Hostname)
+			}
+		})
 	}
 	for _, name := range []string{"", ".", "(*"} {
 		a := parse(t, header+"-- sys/x --\ncontent\n")

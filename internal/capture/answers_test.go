@@ -13,45 +13,53 @@ func num(n uint64) *uint64 { return &n }
 
 func TestAnswersOfPorts(t *testing.T) {
 	for _, c := range []struct {
+		name string
 		port host.RDMAPort
 		text string
 	}{
 		{
+			"InfiniBand",
 			host.RDMAPort{State: num(4), PhysicalState: num(5), LID: num(17), SMLID: num(1), LMC: num(0), Capabilities: num(0x2651e848)},
 			"state: 4\nphysical_state: 5\nlid: 17\nsm_lid: 1\nlmc: 0\ncapability_flags: 0x2651e848\n",
 		},
-		{host.RDMAPort{State: num(1), PhysicalState: num(3), Netdev: "eth0"}, "state: 1\nphysical_state: 3\nnetdev: eth0\n"},
-		{host.RDMAPort{Capabilities: num(1<<64 - 1)}, "capability_flags: 0xffffffffffffffff\n"},
-		{host.RDMAPort{}, ""},
+		{"Ethernet", host.RDMAPort{State: num(1), PhysicalState: num(3), Netdev: "eth0"}, "state: 1\nphysical_state: 3\nnetdev: eth0\n"},
+		{"all capability flags", host.RDMAPort{Capabilities: num(1<<64 - 1)}, "capability_flags: 0xffffffffffffffff\n"},
+		{"nothing", host.RDMAPort{}, ""},
 	} {
-		if got := string(encodePort(c.port)); got != c.text {
-			t.Errorf("%q, want %q", got, c.text)
-		}
-		if got, err := decodePort("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.port) {
-			t.Errorf("%q: %+v, %v", c.text, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(encodePort(c.port)); got != c.text {
+				t.Errorf("%q, want %q", got, c.text)
+			}
+			if got, err := decodePort("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.port) {
+				t.Errorf("%q: %+v, %v", c.text, got, err)
+			}
+		})
 	}
 }
 
 func TestAnswersOfLinkModes(t *testing.T) {
 	for _, c := range []struct {
+		name  string
 		modes host.LinkModes
 		text  string
 	}{
-		{host.LinkModes{Speed: num(400_000), Lanes: num(4), Autoneg: num(1), Duplex: num(1)}, "speed: 400000\nlanes: 4\nautoneg: 1\nduplex: 1\n"},
-		{host.LinkModes{Autoneg: num(0)}, "autoneg: 0\n"},
+		{"speed and lanes", host.LinkModes{Speed: num(400_000), Lanes: num(4), Autoneg: num(1), Duplex: num(1)}, "speed: 400000\nlanes: 4\nautoneg: 1\nduplex: 1\n"},
+		{"autonegotiation off", host.LinkModes{Autoneg: num(0)}, "autoneg: 0\n"},
 		{
+			"sets of modes",
 			host.LinkModes{Speed: num(400_000), Autoneg: num(1), Supported: linkmode.SetOf(6, 66, 89), Advertised: linkmode.SetOf(6, 89), Peer: linkmode.SetOf(89, 300)},
 			"speed: 400000\nautoneg: 1\nadvertised: 6 400000baseCR4\npeer: 400000baseCR4 300\nsupported: 6 200000baseCR4 400000baseCR4\n",
 		},
-		{host.LinkModes{}, ""},
+		{"nothing", host.LinkModes{}, ""},
 	} {
-		if got := string(encodeLinkModes(c.modes)); got != c.text {
-			t.Errorf("%q, want %q", got, c.text)
-		}
-		if got, err := decodeLinkModes("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.modes) {
-			t.Errorf("%q: %+v, %v", c.text, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(encodeLinkModes(c.modes)); got != c.text {
+				t.Errorf("%q, want %q", got, c.text)
+			}
+			if got, err := decodeLinkModes("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.modes) {
+				t.Errorf("%q: %+v, %v", c.text, got, err)
+			}
+		})
 	}
 	if got, err := decodeLinkModes("x", []byte("speed: 4294967295\nlanes: 0\n")); err != nil || !reflect.DeepEqual(got, host.LinkModes{}) {
 		t.Errorf("the kernel's marks of what it does not know: %+v, %v", got, err)
@@ -60,19 +68,22 @@ func TestAnswersOfLinkModes(t *testing.T) {
 
 func TestAnswersOfLinkStates(t *testing.T) {
 	for _, c := range []struct {
+		name  string
 		state host.LinkState
 		text  string
 	}{
-		{host.LinkState{Link: num(1), ExtDownCount: num(3)}, "link: 1\next_down_cnt: 3\n"},
-		{host.LinkState{Link: num(0), ExtState: num(0), ExtSubstate: num(6), ExtDownCount: num(0)}, "link: 0\next_state: 0\next_substate: 6\next_down_cnt: 0\n"},
-		{host.LinkState{}, ""},
+		{"up", host.LinkState{Link: num(1), ExtDownCount: num(3)}, "link: 1\next_down_cnt: 3\n"},
+		{"down with extended state", host.LinkState{Link: num(0), ExtState: num(0), ExtSubstate: num(6), ExtDownCount: num(0)}, "link: 0\next_state: 0\next_substate: 6\next_down_cnt: 0\n"},
+		{"nothing", host.LinkState{}, ""},
 	} {
-		if got := string(encodeLinkState(c.state)); got != c.text {
-			t.Errorf("%q, want %q", got, c.text)
-		}
-		if got, err := decodeLinkState("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.state) {
-			t.Errorf("%q: %+v, %v", c.text, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(encodeLinkState(c.state)); got != c.text {
+				t.Errorf("%q, want %q", got, c.text)
+			}
+			if got, err := decodeLinkState("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.state) {
+				t.Errorf("%q: %+v, %v", c.text, got, err)
+			}
+		})
 	}
 }
 

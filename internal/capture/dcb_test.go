@@ -45,19 +45,22 @@ func TestAnswersOfDCB(t *testing.T) {
 		Apps:   []host.DCBApp{{Selector: 1, Priority: 3, Protocol: 35093}, {Selector: 5, Priority: 3, Protocol: 24}, {Selector: 5, Priority: 3, Protocol: 26}, {Selector: 9, Protocol: 1}, {Selector: 255, Priority: 7, Protocol: 7}},
 	}
 	for _, c := range []struct {
+		name   string
 		config host.DCBConfig
 		text   string
 	}{
-		{whole, dcbText},
-		{host.DCBConfig{Apps: []host.DCBApp{}}, "apps: 0\n"},
-		{host.DCBConfig{}, ""},
+		{"all", whole, dcbText},
+		{"no application entry", host.DCBConfig{Apps: []host.DCBApp{}}, "apps: 0\n"},
+		{"nothing", host.DCBConfig{}, ""},
 	} {
-		if got := string(encodeDCB(c.config)); got != c.text {
-			t.Errorf("%s\nwant\n%s", got, c.text)
-		}
-		if got, err := decodeDCB("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
-			t.Errorf("%q: %+v, %v", c.text, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := string(encodeDCB(c.config)); got != c.text {
+				t.Errorf("%s\nwant\n%s", got, c.text)
+			}
+			if got, err := decodeDCB("x", []byte(c.text)); err != nil || !reflect.DeepEqual(got, c.config) {
+				t.Errorf("%q: %+v, %v", c.text, got, err)
+			}
+		})
 	}
 	if got, err := decodeDCB("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n")); err != nil || got.DCBX == nil {
 		t.Errorf("a line that is not known: %+v, %v", got, err)

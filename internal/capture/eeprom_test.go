@@ -32,9 +32,11 @@ func TestAnswersOfEEPROMs(t *testing.T) {
 	}{
 		{0, 3, []byte{0x19, 0x50, 0}}, {14, 6, []byte{0x3C, 0, 0x7F, 0x8C, 1, 2}}, {2, 4, []byte{0}}, {3, 4, nil}, {254, 4, []byte{0xAB, 0xCD}},
 	} {
-		if got := e.get(c.at, c.n); !bytes.Equal(got, c.want) {
-			t.Errorf("%d bytes from %d: % x", c.n, c.at, got)
-		}
+		t.Run(fmt.Sprintf("%d bytes from %d", c.n, c.at), func(t *testing.T) {
+			if got := e.get(c.at, c.n); !bytes.Equal(got, c.want) {
+				t.Errorf("% x", got)
+			}
+		})
 	}
 	for _, bad := range []string{"0\n", "256: 00\n", "255: 00 00\n", "0: 0\n", "0: xy\n", "-1: 00\n", "a: 00\n"} {
 		if _, err := decodeEEPROM("ethtool/eth0/eeprom/50-00-0", []byte(bad)); host.ReasonOf(err) != host.Malformed {

@@ -228,13 +228,15 @@ func TestRender(t *testing.T) {
 	in.Err, in.Interval = nil, 15*time.Second
 	daemon := check.Filter{Strict: true, Severity: "warning"}.Apply(check.New(in))
 	for name, r := range map[string]check.Report{"ok": ok, "faulty": faulty, "failed": failed, "daemon": daemon} {
-		var table, verbose, json bytes.Buffer
-		if err := errors.Join(check.Table(&table, r, check.Style{}), check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name+".txt", table.Bytes())
-		golden(t, name+"-verbose.txt", verbose.Bytes())
-		golden(t, name+".json", json.Bytes())
+		t.Run(name, func(t *testing.T) {
+			var table, verbose, json bytes.Buffer
+			if err := errors.Join(check.Table(&table, r, check.Style{}), check.Table(&verbose, r, check.Style{Verbose: true, Colour: true}), check.JSON(&json, r)); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", table.Bytes())
+			golden(t, name+"-verbose.txt", verbose.Bytes())
+			golden(t, name+".json", json.Bytes())
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -27,66 +28,70 @@ func upTo(n int) (out []int) {
 
 func TestOneGoroutineDoesAllWhileNoneBlocks(t *testing.T) {
 	for _, each := range []time.Duration{0, time.Millisecond, Patience / 2, Patience - 1} {
-		synctest.Test(t, func(t *testing.T) {
-			var order []int // without a lock: the race detector sees a second goroutine
-			inside := 0
-			start := time.Now()
-			done := Go(t.Context(), 50, func(i int) {
-				if inside++; inside > 1 {
-					t.Errorf("tasks of %v: two at once", each)
+		t.Run(fmt.Sprintf("tasks of %v", each), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var order []int // without a lock: the race detector sees a second goroutine
+				inside := 0
+				start := time.Now()
+				done := Go(t.Context(), 50, func(i int) {
+					if inside++; inside > 1 {
+						t.Error("two at once")
+					}
+					order = append(order, i)
+					time.Sleep(each)
+					inside--
+				})
+				<-done
+				if !slices.Equal(order, upTo(50)) {
+					t.Error(order)
 				}
-				order = append(order, i)
-				time.Sleep(each)
-				inside--
+				if took := time.Since(start); took != 50*each {
+					t.Errorf("50 tasks took %v", took)
+				}
 			})
-			<-done
-			if !slices.Equal(order, upTo(50)) {
-				t.Errorf("tasks of %v: %v", each, order)
-			}
-			if took := time.Since(start); took != 50*each {
-				t.Errorf("50 tasks of %v took %v", each, took)
-			}
 		})
 	}
 }
 
 func TestATaskThatBlocksCostsItselfOnly(t *testing.T) {
 	for _, blocking := range [][]int{{0}, {3}, {9}, {0, 1, 2}, {0, 4, 9}, {8, 9}} {
-		synctest.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			ended := make(chan int, 10)
-			done := Go(t.Context(), 10, func(i int) {
-				if slices.Contains(blocking, i) {
-					<-release
+		t.Run(fmt.Sprintf("%v blocked", blocking), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				ended := make(chan int, 10)
+				done := Go(t.Context(), 10, func(i int) {
+					if slices.Contains(blocking, i) {
+						<-release
+					}
+					ended <- i
+				})
+				time.Sleep(2 * Patience * time.Duration(len(blocking)))
+				synctest.Wait()
+				var want, got []int
+				for i := range 10 {
+					if !slices.Contains(blocking, i) {
+						want = append(want, i)
+					}
 				}
-				ended <- i
+				for len(ended) > 0 {
+					got = append(got, <-ended)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%v have ended, want %v", got, want)
+				}
+				if isClosed(done) {
+					t.Errorf("%v block: done is closed before they have ended", blocking)
+				}
+				close(release)
+				<-done
+				for len(ended) > 0 {
+					got = append(got, <-ended)
+				}
+				slices.Sort(got)
+				if !slices.Equal(got, upTo(10)) {
+					t.Errorf("%v have ended", got)
+				}
 			})
-			time.Sleep(2 * Patience * time.Duration(len(blocking)))
-			synctest.Wait()
-			var want, got []int
-			for i := range 10 {
-				if !slices.Contains(blocking, i) {
-					want = append(want, i)
-				}
-			}
-			for len(ended) > 0 {
-				got = append(got, <-ended)
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%v block: %v have ended, want %v", blocking, got, want)
-			}
-			if isClosed(done) {
-				t.Errorf("%v block: done is closed before they have ended", blocking)
-			}
-			close(release)
-			<-done
-			for len(ended) > 0 {
-				got = append(got, <-ended)
-			}
-			slices.Sort(got)
-			if !slices.Equal(got, upTo(10)) {
-				t.Errorf("%v blocked: %v have ended", blocking, got)
-			}
 		})
 	}
 }

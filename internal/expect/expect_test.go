@@ -85,8 +85,10 @@ func TestOf(t *testing.T) {
 		},
 		{"a pin of lanes alone", with(slow, func(l *Link) { l.PinnedLanes = num(uint64(2)) }), nil, marked(400, 4), Expectation{400 * gb, HighWater, 2, Pin}},
 	} {
-		if got := Of(append([]Link{c.first}, c.rest...), c.mark)[0]; got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Of(append([]Link{c.first}, c.rest...), c.mark)[0]; got != c.want {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
 	}
 }

@@ -153,8 +153,10 @@ func TestMissing(t *testing.T) {
 		{"a container has the device", eth, Presence{OnBus: true, Driver: "mlx5_core", Netdev: true, Shared: no}, ""},
 		{"the kernel does not tell", ib, Presence{OnBus: true, Driver: "mlx5_core"}, ""},
 	} {
-		if got := Missing(c.f, c.p); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Missing(c.f, c.p); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
 	}
 }

@@ -50,15 +50,17 @@ func TestSinkDropsAndCounts(t *testing.T) {
 		{"an empty value is no label", func(s *Sink) { s.Emit(g, 1, ""); s.Emit(u, 2, "", "1"); s.Emit(u, 3, "1", "") }, []string{`rdma_x 1`, `rdma_x{a="1"} 2`, `rdma_x{b="1"} 3`}, nil},
 		{"one bad sample costs itself", func(s *Sink) { s.Emit(g, 1, "a"); s.Emit(g, math.NaN(), "b"); s.Emit(g, 3, "c") }, []string{`rdma_x{device="a"} 1`, `rdma_x{device="c"} 3`}, map[string]int{"bad_value": 1}},
 	} {
-		s := NewSink([]*Desc{g, c, u})
-		for range 2 { // with series new and kept
-			if got := lines(s, func() { x.emit(s) }); !slices.Equal(got, x.want) {
-				t.Errorf("%s:\n%s\nwant\n%s", x.name, strings.Join(got, "\n"), strings.Join(x.want, "\n"))
+		t.Run(x.name, func(t *testing.T) {
+			s := NewSink([]*Desc{g, c, u})
+			for range 2 { // with series new and kept
+				if got := lines(s, func() { x.emit(s) }); !slices.Equal(got, x.want) {
+					t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(x.want, "\n"))
+				}
+				if got := s.Dropped(); !maps.Equal(got, x.dropped) {
+					t.Errorf("dropped %v, want %v", got, x.dropped)
+				}
 			}
-			if got := s.Dropped(); !maps.Equal(got, x.dropped) {
-				t.Errorf("%s: dropped %v, want %v", x.name, got, x.dropped)
-			}
-		}
+		})
 	}
 }
 

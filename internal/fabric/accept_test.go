@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"regexp"
@@ -35,7 +36,7 @@ func TestAccept(t *testing.T) {
 		{names: []string{"twin/1"}, err: "twin/1: 2 nodes are called twin: say the GUID, GUID/PORT", left: 5},
 		{names: []string{"twin"}, err: "twin: 2 nodes are called so: say the GUID", left: 5},
 	} {
-		t.Run(strings.Join(tt.names, " "), func(t *testing.T) {
+		t.Run(cmp.Or(strings.Join(tt.names, " "), "--all"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
 				s.nodes[21].name, s.nodes[22].name = "twin", "twin"

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,29 +35,31 @@ func TestAdapters(t *testing.T) {
 			`rdma_fabric_port_symbol_errors_total{node_guid="0000:0000:0000:0015",port="1"} 0`,
 		}},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := leaves()
-			s.nodes[22].ports[1].mute = true
-			m := s.monitor()
-			m.Adapters = tt.adapters
-			start(t, m)
-			time.Sleep(time.Second)
-			synctest.Wait()
-			var got []string
-			once := 0
-			for line := range strings.Lines(m.text()) {
-				name, _, _ := strings.Cut(line, "{")
-				if name == linkInfo.Name && strings.Contains(line, `end="1"`) {
-					once++
+		t.Run(fmt.Sprintf("adapters=%v", tt.adapters), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				s.nodes[22].ports[1].mute = true
+				m := s.monitor()
+				m.Adapters = tt.adapters
+				start(t, m)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				var got []string
+				once := 0
+				for line := range strings.Lines(m.text()) {
+					name, _, _ := strings.Cut(line, "{")
+					if name == linkInfo.Name && strings.Contains(line, `end="1"`) {
+						once++
+					}
+					of := name == symbols || strings.HasPrefix(name, "rdma_fabric_link_") || strings.HasPrefix(name, "rdma_fabric_port_") && !strings.HasSuffix(name, "_total")
+					if of && adapter.MatchString(line) {
+						got = append(got, strings.TrimSpace(line))
+					}
 				}
-				of := name == symbols || strings.HasPrefix(name, "rdma_fabric_link_") || strings.HasPrefix(name, "rdma_fabric_port_") && !strings.HasSuffix(name, "_total")
-				if of && adapter.MatchString(line) {
-					got = append(got, strings.TrimSpace(line))
+				if !slices.Equal(got, tt.want) || once != 9 {
+					t.Errorf("%d links, got\n%s", once, strings.Join(got, "\n"))
 				}
-			}
-			if !slices.Equal(got, tt.want) || once != 9 {
-				t.Errorf("%v: %d links, got\n%s", tt.adapters, once, strings.Join(got, "\n"))
-			}
+			})
 		})
 	}
 }

@@ -169,19 +169,21 @@ func TestMonitor(t *testing.T) {
 // TestSlowAgents: what is found is told in time, however long counters are waited for.
 func TestSlowAgents(t *testing.T) {
 	for interval, took := range map[time.Duration]string{time.Second: "30", 2 * time.Minute: "120"} {
-		synctest.Test(t, func(t *testing.T) {
-			s := leaves()
-			s.lost = func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() == mad.ClassPerformance }
-			m := s.monitor()
-			m.Interval, m.Client = interval, mad.Options{Timeout: time.Minute, Retries: 5}
-			start(t, m)
-			time.Sleep(2*time.Minute + time.Second)
-			synctest.Wait()
-			for _, want := range []string{"sweep_duration_seconds " + took, `unanswered{request="counters"} 13`, `subnet_managers{state="master"} 1`, "sweep_failed 0"} {
-				if !strings.Contains(m.text(), "rdma_fabric_"+want+"\n") {
-					t.Errorf("every %s: not %s", interval, want)
+		t.Run(interval.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := leaves()
+				s.lost = func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() == mad.ClassPerformance }
+				m := s.monitor()
+				m.Interval, m.Client = interval, mad.Options{Timeout: time.Minute, Retries: 5}
+				start(t, m)
+				time.Sleep(2*time.Minute + time.Second)
+				synctest.Wait()
+				for _, want := range []string{"sweep_duration_seconds " + took, `unanswered{request="counters"} 13`, `subnet_managers{state="master"} 1`, "sweep_failed 0"} {
+					if !strings.Contains(m.text(), "rdma_fabric_"+want+"\n") {
+						t.Errorf("not %s", want)
+					}
 				}
-			}
+			})
 		})
 	}
 }

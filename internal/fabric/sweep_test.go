@@ -201,13 +201,15 @@ func TestSweepEnds(t *testing.T) {
 		"the fabric has more than 5000 ports of switches": {ports: 36},
 		"the fabric is deeper than 50 hops":               {ports: 2},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			e.line = leaves().open()
-			c := mad.NewClient(e, mad.Options{})
-			defer c.Close()
-			if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want || e.seen.Load() > 5000 {
-				t.Errorf("%v after %d switches, want %s", err, e.seen.Load(), want)
-			}
+		t.Run(want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e.line = leaves().open()
+				c := mad.NewClient(e, mad.Options{})
+				defer c.Close()
+				if f, err := Sweep(t.Context(), c, nil, Options{MaxPorts: 5000}); f != nil || fmt.Sprint(err) != want || e.seen.Load() > 5000 {
+					t.Errorf("%v after %d switches, want %s", err, e.seen.Load(), want)
+				}
+			})
 		})
 	}
 }
@@ -289,21 +291,23 @@ func TestLink(t *testing.T) {
 		{"nothing in common", mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 1, Speeds: 0x7f}, mad.Link{Widths: 3, Speeds: 0x7f}, mad.Link{Widths: 2, Speeds: 0x7f}, 0, 0, true, true},
 		{name: "the other end does not answer", aSup: mad.Link{Widths: 3, Speeds: 0x7f}},
 	} {
-		f := newFabric(time.Time{})
-		a, b := End{1, 1}, End{2, 1}
-		f.connect(a, b)
-		up := mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: tt.aSup, Enabled: tt.aEn}
-		f.Nodes[1] = &Node{Ports: map[int]*Port{1: {Info: up}}}
-		if tt.known {
-			up.Supported, up.Enabled = tt.bSup, tt.bEn
-			f.Nodes[2] = &Node{Ports: map[int]*Port{1: {Info: up}}}
-		}
-		for _, e := range []End{a, b} {
-			_, enabled, ok := f.Common(e)
-			if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.Differs(e) != tt.differs || ok != tt.known {
-				t.Errorf("%s: %v Gb/s over %d lanes, %v %v", tt.name, rate, enabled.Widths.Lanes(), f.Differs(e), ok)
+		t.Run(tt.name, func(t *testing.T) {
+			f := newFabric(time.Time{})
+			a, b := End{1, 1}, End{2, 1}
+			f.connect(a, b)
+			up := mad.PortInfo{State: mad.PortActive, PhysicalState: mad.PhysicalLinkUp, Supported: tt.aSup, Enabled: tt.aEn}
+			f.Nodes[1] = &Node{Ports: map[int]*Port{1: {Info: up}}}
+			if tt.known {
+				up.Supported, up.Enabled = tt.bSup, tt.bEn
+				f.Nodes[2] = &Node{Ports: map[int]*Port{1: {Info: up}}}
 			}
-		}
+			for _, e := range []End{a, b} {
+				_, enabled, ok := f.Common(e)
+				if rate := enabled.Rate() * 8 / 1e9; rate != tt.rate || enabled.Widths.Lanes() != tt.lanes || f.Differs(e) != tt.differs || ok != tt.known {
+					t.Errorf("%v Gb/s over %d lanes, %v %v", rate, enabled.Widths.Lanes(), f.Differs(e), ok)
+				}
+			}
+		})
 	}
 }
 

@@ -151,26 +151,28 @@ func virtualTopology() *Topology {
 func TestDecide(t *testing.T) {
 	seen := map[Reason]bool{}
 	for _, c := range cases {
-		m := c.base()
-		if c.change != nil {
-			c.change(m)
-		}
-		r := m.Decide(c.job)
-		if len(r.Pairs) != len(m.GPUs)*len(m.NICs) || len(r.Best) != len(m.GPUs) {
-			t.Fatalf("%s: %d pairs, %d best", c.name, len(r.Pairs), len(r.Best))
-		}
-		b := r.Best[0]
-		nic := ""
-		if b.NIC >= 0 {
-			nic = m.NICs[b.NIC].Device
-		}
-		if got, want := (Pair{Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State}, Receive: Verdict{State: b.Receive.State}}),
-			(Pair{Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive}}); got != want || nic != c.nic {
-			t.Errorf("%s: %s %+v, want %s %+v", c.name, nic, got, c.nic, want)
-		}
-		if got := b.Verdict().Reason; got != c.reason {
-			t.Errorf("%s: %s, want %s", c.name, got, c.reason)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m := c.base()
+			if c.change != nil {
+				c.change(m)
+			}
+			r := m.Decide(c.job)
+			if len(r.Pairs) != len(m.GPUs)*len(m.NICs) || len(r.Best) != len(m.GPUs) {
+				t.Fatalf("%d pairs, %d best", len(r.Pairs), len(r.Best))
+			}
+			b := r.Best[0]
+			nic := ""
+			if b.NIC >= 0 {
+				nic = m.NICs[b.NIC].Device
+			}
+			if got, want := (Pair{Distance: b.Distance, Mechanism: b.Mechanism, Send: Verdict{State: b.Send.State}, Receive: Verdict{State: b.Receive.State}}),
+				(Pair{Distance: c.distance, Mechanism: c.mechanism, Send: Verdict{State: c.send}, Receive: Verdict{State: c.receive}}); got != want || nic != c.nic {
+				t.Errorf("%s %+v, want %s %+v", nic, got, c.nic, want)
+			}
+			if got := b.Verdict().Reason; got != c.reason {
+				t.Errorf("%s, want %s", got, c.reason)
+			}
+		})
 		seen[c.reason] = true
 	}
 	for r := range advices {
@@ -230,13 +232,15 @@ var said = map[Reason]string{
 
 func TestReasonsInWords(t *testing.T) {
 	for r, want := range said {
-		got := r.Words()
-		if remedy := r.Remedy(); remedy != "" {
-			got += ": " + remedy
-		}
-		if got != want {
-			t.Errorf("%s:\n%s\nwant\n%s", r, got, want)
-		}
+		t.Run(string(r), func(t *testing.T) {
+			got := r.Words()
+			if remedy := r.Remedy(); remedy != "" {
+				got += ": " + remedy
+			}
+			if got != want {
+				t.Errorf("%s:\n%s\nwant\n%s", r, got, want)
+			}
+		})
 	}
 	if a, b := slices.Sorted(maps.Keys(said)), slices.Sorted(maps.Keys(advices)); !slices.Equal(a, b) {
 		t.Errorf("reasons in words %q, reasons %q", a, b)

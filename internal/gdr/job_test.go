@@ -1,6 +1,7 @@
 package gdr
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -26,9 +27,11 @@ func TestHCAs(t *testing.T) {
 		{"^=mlx5_1", "mlx5_1", 1, false},
 		{",", "mlx5_1", 1, true},
 	} {
-		if got := env("NCCL_IB_HCA="+c.text).hcas().allow(c.device, c.port); got != c.want {
-			t.Errorf("%q, %s:%d: %v, want %v", c.text, c.device, c.port, got, c.want)
-		}
+		t.Run(fmt.Sprintf("%q %s:%d", c.text, c.device, c.port), func(t *testing.T) {
+			if got := env("NCCL_IB_HCA="+c.text).hcas().allow(c.device, c.port); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
 

@@ -33,9 +33,11 @@ func TestTopology(t *testing.T) {
 	}{
 		{"0000:13:00.0", "0000:14:00.0", pci.PIX}, {"0000:23:00.0", "0000:24:00.0", pci.PXB}, {"0000:13:00.0", "0000:24:00.0", pci.SYS},
 	} {
-		if got := top.places[c.gpu].DistanceTo(top.places[c.nic], false); got != c.want {
-			t.Errorf("%s, %s: %s, want %s", c.gpu, c.nic, got, c.want)
-		}
+		t.Run(string(c.want), func(t *testing.T) {
+			if got := top.places[c.gpu].DistanceTo(top.places[c.nic], false); got != c.want {
+				t.Errorf("%s, %s: %s, want %s", c.gpu, c.nic, got, c.want)
+			}
+		})
 	}
 	if top.has("0000:99:00.0") || (*Topology)(nil).has("0000:13:00.0") {
 		t.Error("it has what it has not")

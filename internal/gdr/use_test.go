@@ -70,14 +70,16 @@ func TestTransport(t *testing.T) {
 		{"interfaces are quiet", overSockets(func(u *Use) { u.Other = ptr(false) }), OverUnknown, OtherQuiet},
 		{"interfaces are not known", overSockets(func(u *Use) { u.Other = nil }), OverUnknown, OtherUnknown},
 	} {
-		got, why := c.use.Decide()
-		if got != c.want || why != c.reason {
-			t.Errorf("%s: %s %s, want %s %s", c.name, got, why, c.want, c.reason)
-		}
-		if why.Words() == "" {
-			t.Errorf("%s: %s has no words", c.name, why)
-		}
-		seen[why] = true
+		t.Run(c.name, func(t *testing.T) {
+			got, why := c.use.Decide()
+			if got != c.want || why != c.reason {
+				t.Errorf("%s %s, want %s %s", got, why, c.want, c.reason)
+			}
+			if why.Words() == "" {
+				t.Errorf("%s has no words", why)
+			}
+		})
+		seen[c.reason] = true
 	}
 	for _, r := range UseReasons() {
 		if !seen[r] {
@@ -101,9 +103,11 @@ func TestSuspected(t *testing.T) {
 		{"peer memory in use", job(func(u *Use) { u.DMABUF, u.Peermem = nil, ptr(uint64(3)) }), false},
 		{"sockets", overSockets(func(*Use) {}), false},
 	} {
-		if got := c.use.Suspected(); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.use.Suspected(); got != c.want {
+				t.Error(got)
+			}
+		})
 	}
 }
 
@@ -126,10 +130,12 @@ func TestAttachments(t *testing.T) {
 		{"a NIC that cannot", open, nil, "mlx4_core", nil, "none"},
 		{"a NIC of which it is not known", open, nil, "vmw_pvrdma", nil, "not known"},
 	} {
-		got := c.m.Attachments(c.seen, c.driver, c.env)
-		said := map[bool]string{none(got): "none", some(got): "some", got == nil: "not known"}[true]
-		if said != c.want {
-			t.Errorf("%s: %s, want %s", c.name, said, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got := c.m.Attachments(c.seen, c.driver, c.env)
+			said := map[bool]string{none(got): "none", some(got): "some", got == nil: "not known"}[true]
+			if said != c.want {
+				t.Errorf("%s, want %s", said, c.want)
+			}
+		})
 	}
 }

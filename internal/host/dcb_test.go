@@ -83,15 +83,19 @@ func TestParseDCB(t *testing.T) {
 		{"a priority that there is not", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 8, 26)))), DCBConfig{Apps: []DCBApp{}}},
 		{"cut inside a nest", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEPFC, pfcStruct(8, 1<<3)), attr(dcbIEEEETS, etsStruct())[:20])), DCBConfig{PFC: pfc}},
 	} {
-		got, err := parseDCB(c.msg)
-		if err != nil || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v", c.name, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseDCB(c.msg)
+			if err != nil || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 	for name, msg := range map[string][]byte{"empty": nil, "half a header": {0, 21}, "no IEEE": dcbReply(), "the DCBX mode alone": dcbReply(attr(dcbAttrDCBX, u8(1))), "cut": whole[:80]} {
-		if got, err := parseDCB(msg); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(got, DCBConfig{}) {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, err := parseDCB(msg); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(got, DCBConfig{}) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

@@ -42,10 +42,12 @@ func TestParseHealthReporter(t *testing.T) {
 		{"cut", whole[:40], HealthReporter{}, true},
 		{"empty", nil, HealthReporter{}, true},
 	} {
-		got, err := parseHealthReporter(c.msg)
-		if !reflect.DeepEqual(got, c.want) || c.bad != errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %+v, %v", c.name, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseHealthReporter(c.msg)
+			if !reflect.DeepEqual(got, c.want) || c.bad != errors.Is(err, ErrMalformed) {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
 	}
 }
 

@@ -41,19 +41,23 @@ func TestImageOffset(t *testing.T) {
 		{"a bank", moduleSFF8636, 640, transceiver.Ref{Address: a0, Bank: 1, Page: 1, Offset: 128, Length: 1}, 0, unix.EINVAL},
 		{"another kind", 9, 640, transceiver.Ref{Address: a0, Length: 1}, 0, unix.EOPNOTSUPP},
 	} {
-		got, err := imageOffset(&moduleInfo{kind: c.kind, length: c.length}, c.ref)
-		if got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %d, %v; want %d, %v", c.name, got, err, c.want, c.err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := imageOffset(&moduleInfo{kind: c.kind, length: c.length}, c.ref)
+			if got != c.want || !errors.Is(err, c.err) {
+				t.Errorf("%d, %v; want %d, %v", got, err, c.want, c.err)
+			}
+		})
 	}
 }
 
 // TestIoctlOfANetdevWithoutModules asks this kernel.
 func TestIoctlOfANetdevWithoutModules(t *testing.T) {
 	for netdev, want := range map[string]error{"lo": unix.EOPNOTSUPP, "none0": unix.ENODEV, "a-name-that-is-too-long": unix.ENODEV} {
-		b, err := moduleByIoctl(netdev, transceiver.Ref{Address: transceiver.AddressA0, Length: 1})
-		if !errors.Is(err, want) && !errors.Is(err, unix.EPERM) {
-			t.Errorf("%s: %x, %v", netdev, b, err)
-		}
+		t.Run(netdev, func(t *testing.T) {
+			b, err := moduleByIoctl(netdev, transceiver.Ref{Address: transceiver.AddressA0, Length: 1})
+			if !errors.Is(err, want) && !errors.Is(err, unix.EPERM) {
+				t.Errorf("%x, %v", b, err)
+			}
+		})
 	}
 }

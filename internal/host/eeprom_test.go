@@ -26,10 +26,12 @@ func TestParseModuleEEPROM(t *testing.T) {
 		{"a module that does not answer", slices.Concat(header, attr(moduleEEPROMData, nil)), nil, IO},
 		{"empty", nil, nil, Malformed},
 	} {
-		got, err := parseModuleEEPROM(c.msg, ref)
-		if !bytes.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && ReasonOf(err) != c.err {
-			t.Errorf("%s: % x, %v", c.name, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseModuleEEPROM(c.msg, ref)
+			if !bytes.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && ReasonOf(err) != c.err {
+				t.Errorf("% x, %v", got, err)
+			}
+		})
 	}
 }
 

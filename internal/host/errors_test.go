@@ -13,43 +13,46 @@ import (
 
 func TestReasonOf(t *testing.T) {
 	for _, c := range []struct {
+		name string
 		err  error
 		want Reason
 	}{
-		{ErrStuck, Stuck},
-		{fmt.Errorf("mlx5_0: %w: no answer in time", ErrStuck), Stuck},
-		{context.DeadlineExceeded, Stuck},
-		{ErrGarbled("sys/x", []byte("?")), Malformed},
-		{ErrMalformed, Malformed},
-		{syscall.ENOENT, Absent},
-		{syscall.ENOTDIR, Absent},
-		{syscall.EPROTONOSUPPORT, Absent},
-		{syscall.EAFNOSUPPORT, Absent},
-		{fs.ErrNotExist, Absent},
-		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, Absent},
-		{syscall.EOPNOTSUPP, Unsupported},
-		{syscall.ENOTSUP, Unsupported},
-		{syscall.ENOSYS, Unsupported},
-		{syscall.EINVAL, Invalid},
-		{syscall.ENODEV, Gone},
-		{syscall.ENXIO, Gone},
-		{syscall.EACCES, Permission},
-		{syscall.EPERM, Permission},
-		{syscall.EIO, IO},
-		{syscall.ETIMEDOUT, IO},
-		{syscall.EFBIG, IO},
-		{syscall.EISDIR, IO},
-		{errors.New("anything"), IO},
-		{os.ErrClosed, IO},
+		{"ErrStuck", ErrStuck, Stuck},
+		{"ErrStuck, wrapped", fmt.Errorf("mlx5_0: %w: no answer in time", ErrStuck), Stuck},
+		{"DeadlineExceeded", context.DeadlineExceeded, Stuck},
+		{"ErrGarbled", ErrGarbled("sys/x", []byte("?")), Malformed},
+		{"ErrMalformed", ErrMalformed, Malformed},
+		{"ENOENT", syscall.ENOENT, Absent},
+		{"ENOTDIR", syscall.ENOTDIR, Absent},
+		{"EPROTONOSUPPORT", syscall.EPROTONOSUPPORT, Absent},
+		{"EAFNOSUPPORT", syscall.EAFNOSUPPORT, Absent},
+		{"fs.ErrNotExist", fs.ErrNotExist, Absent},
+		{"PathError", &fs.PathError{Op: "open", Path: "x", Err: syscall.ENOENT}, Absent},
+		{"EOPNOTSUPP", syscall.EOPNOTSUPP, Unsupported},
+		{"ENOTSUP", syscall.ENOTSUP, Unsupported},
+		{"ENOSYS", syscall.ENOSYS, Unsupported},
+		{"EINVAL", syscall.EINVAL, Invalid},
+		{"ENODEV", syscall.ENODEV, Gone},
+		{"ENXIO", syscall.ENXIO, Gone},
+		{"EACCES", syscall.EACCES, Permission},
+		{"EPERM", syscall.EPERM, Permission},
+		{"EIO", syscall.EIO, IO},
+		{"ETIMEDOUT", syscall.ETIMEDOUT, IO},
+		{"EFBIG", syscall.EFBIG, IO},
+		{"EISDIR", syscall.EISDIR, IO},
+		{"another error", errors.New("anything"), IO},
+		{"os.ErrClosed", os.ErrClosed, IO},
 	} {
-		for _, err := range []error{c.err, &Error{"read", "sys/x", c.err}, fmt.Errorf("more: %w", &Error{"read", "sys/x", c.err})} {
-			if got := ReasonOf(err); got != c.want {
-				t.Errorf("%v: %s, want %s", err, got, c.want)
+		t.Run(c.name, func(t *testing.T) {
+			for _, err := range []error{c.err, &Error{"read", "sys/x", c.err}, fmt.Errorf("more: %w", &Error{"read", "sys/x", c.err})} {
+				if got := ReasonOf(err); got != c.want {
+					t.Errorf("%v: %s, want %s", err, got, c.want)
+				}
+				if IsAbsent(err) != (c.want == Absent) {
+					t.Errorf("IsAbsent(%v) = %v", err, IsAbsent(err))
+				}
 			}
-			if IsAbsent(err) != (c.want == Absent) {
-				t.Errorf("IsAbsent(%v) = %v", err, IsAbsent(err))
-			}
-		}
+		})
 	}
 }
 

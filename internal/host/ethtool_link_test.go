@@ -30,9 +30,11 @@ func TestParsePause(t *testing.T) {
 		{"a driver without statistics", slices.Concat(header, attr(pauseRX, u8(1)), attr(pauseTX, u8(1)), attr(pauseStats|nested)), Pause{RX: ptr(1), TX: ptr(1)}},
 		{"empty", nil, Pause{}},
 	} {
-		if got := parsePause(c.msg); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := parsePause(c.msg); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 
@@ -53,9 +55,11 @@ func TestParseFEC(t *testing.T) {
 		{"a broken number", slices.Concat(header, attr(fecStats|nested, attr(fecStatCorrected, make([]byte, 12)))), FEC{}},
 		{"off", header, FEC{}},
 	} {
-		if got := parseFEC(c.msg); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := parseFEC(c.msg); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -28,9 +28,11 @@ func TestParseStandardStats(t *testing.T) {
 		{"a driver without any", header, nil},
 		{"a group without a number", attr(statsGroup|nested, statNest(0, 5)), nil},
 	} {
-		if got := parseStandardStats(c.msg); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := parseStandardStats(c.msg); !slices.Equal(got, c.want) {
+				t.Error(got)
+			}
+		})
 	}
 }
 

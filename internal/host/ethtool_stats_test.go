@@ -140,9 +140,11 @@ func TestAnswerOfStats(t *testing.T) {
 	for name, counts := range map[string][2]uint32{
 		"a set that has grown meanwhile: no values": {2, 0}, "and no names": {0, 0}, "an old kernel writes the new size": {2, 3}, "more than there is room for": {1 << 20, 1 << 20},
 	} {
-		s.answered(nil, counts[0], counts[1])
-		if got, whole := s.answer("eth0"); whole {
-			t.Errorf("%s: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			s.answered(nil, counts[0], counts[1])
+			if got, whole := s.answer("eth0"); whole {
+				t.Error(got)
+			}
+		})
 	}
 }

@@ -45,9 +45,11 @@ func TestParseLinkModes(t *testing.T) {
 		{"only a header", header, LinkModes{}},
 		{"empty", nil, LinkModes{}},
 	} {
-		if got := parseLinkModes(c.msg); !sameLinkModes(got, c.want) {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := parseLinkModes(c.msg); !sameLinkModes(got, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 
@@ -81,8 +83,10 @@ func TestParseLinkState(t *testing.T) {
 		{"a driver that tells no more", slices.Concat(header, attr(linkStateLink, u8(1))), LinkState{Link: ptr(1)}},
 		{"empty", nil, LinkState{}},
 	} {
-		if got := parseLinkState(c.msg); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := parseLinkState(c.msg); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }

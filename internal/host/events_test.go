@@ -47,9 +47,11 @@ func TestParseLinkEvent(t *testing.T) {
 		{"cut", unix.RTM_NEWLINK, linkMessage(unix.AF_UNSPEC, 5, 0)[:15], LinkEvent{}, false},
 		{"empty", unix.RTM_NEWLINK, nil, LinkEvent{}, false},
 	} {
-		if got, ok := parseLinkEvent(c.kind, c.msg); ok != c.ok || !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, %v", c.name, got, ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := parseLinkEvent(c.kind, c.msg); ok != c.ok || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v, %v", got, ok)
+			}
+		})
 	}
 }
 
@@ -72,9 +74,11 @@ func TestParseDeviceEvent(t *testing.T) {
 		{"no device", attr(nldevAttrEventType, u8(0)), DeviceEvent{}, false},
 		{"empty", nil, DeviceEvent{}, false},
 	} {
-		if got, ok := parseDeviceEvent(c.msg); ok != c.ok || got != c.want {
-			t.Errorf("%s: %+v, %v", c.name, got, ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := parseDeviceEvent(c.msg); ok != c.ok || got != c.want {
+				t.Errorf("%+v, %v", got, ok)
+			}
+		})
 	}
 }
 

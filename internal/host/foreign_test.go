@@ -27,70 +27,72 @@ func TestNetwork(t *testing.T) {
 		{"a container whose interface has the name of the host's only one", "    lo: 0\n  eth1: 0\n", "eth1", "lo", "eth1"},
 		{"an interface that goes at this moment", "    lo: 0\n  eth2: 0\n", "eth2", "lo", ""},
 	} {
-		root := t.TempDir()
-		put := func(path, content string) {
-			t.Helper()
-			path = filepath.Join(root, path)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Run(c.name, func(t *testing.T) {
+			root := t.TempDir()
+			put := func(path, content string) {
+				t.Helper()
+				path = filepath.Join(root, path)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put("own", devHeading+c.own)
+			put("proc/version", "Linux\n")
+			for _, name := range strings.Fields(c.hardware) {
+				put("sys/class/net/"+name+"/device/vendor", "0x15b3\n")
+				put("sys/class/net/"+name+"/address", "b8:3f:d2:00:00:01:ff:ff\n")
+			}
+			for _, name := range strings.Fields(c.software) {
+				put("sys/class/net/"+name+"/address", "\n")
+			}
+			if err := os.MkdirAll(filepath.Join(root, "sys/class/net"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			tree, err := openTree(Paths{RootFS: root})
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-		put("own", devHeading+c.own)
-		put("proc/version", "Linux\n")
-		for _, name := range strings.Fields(c.hardware) {
-			put("sys/class/net/"+name+"/device/vendor", "0x15b3\n")
-			put("sys/class/net/"+name+"/address", "b8:3f:d2:00:00:01:ff:ff\n")
-		}
-		for _, name := range strings.Fields(c.software) {
-			put("sys/class/net/"+name+"/address", "\n")
-		}
-		if err := os.MkdirAll(filepath.Join(root, "sys/class/net"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		tree, err := openTree(Paths{RootFS: root})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := &network{files: tree, own: filepath.Join(root, "own"), address: func(netdev string) (net.HardwareAddr, error) {
-			switch netdev {
-			case "eth1":
-				return net.HardwareAddr{2, 0x42, 0xac, 0x11, 0, 2}, nil
-			case "eth2":
-				return nil, syscall.ENODEV
+			n := &network{files: tree, own: filepath.Join(root, "own"), address: func(netdev string) (net.HardwareAddr, error) {
+				switch netdev {
+				case "eth1":
+					return net.HardwareAddr{2, 0x42, 0xac, 0x11, 0, 2}, nil
+				case "eth2":
+					return nil, syscall.ENODEV
+				}
+				return net.HardwareAddr{0xb8, 0x3f, 0xd2, 0, 0, 1}, nil
+			}}
+			err = n.same()
+			if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) || err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
+				t.Error(err)
 			}
-			return net.HardwareAddr{0xb8, 0x3f, 0xd2, 0, 0, 1}, nil
-		}}
-		err = n.same()
-		if (c.foreign != "") != errors.Is(err, ErrOtherNetwork) || err != nil && !strings.Contains(err.Error(), c.foreign+" is in sys/class/net") {
-			t.Errorf("%s: %v", c.name, err)
-		}
-		asked := false
-		_, refused := ask(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
-		if err != nil && (ReasonOf(refused) != Permission || SourceDCB.NeedsAfter(refused) != hostNetwork) {
-			t.Errorf("%s: %v", c.name, refused)
-		}
-		if asked != (err == nil) || !errors.Is(refused, err) {
-			t.Errorf("%s: asked %v, %v", c.name, asked, refused)
-		}
-		listening := map[string]func(context.Context) error{
-			"events": func(ctx context.Context) error { return newEvents(n, 0).Links(ctx, func() {}, nil) },
-			"LLDP": func(ctx context.Context) error {
-				return lldpSocket{n}.Hear(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
-			},
-		}
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		for what, listen := range listening {
-			if refused := listen(ended); errors.Is(refused, ErrOtherNetwork) != (err != nil) {
-				t.Errorf("%s: %s: %v", c.name, what, refused)
+			asked := false
+			_, refused := ask(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
+			if err != nil && (ReasonOf(refused) != Permission || SourceDCB.NeedsAfter(refused) != hostNetwork) {
+				t.Error(refused)
 			}
-		}
-		if err := tree.close(); err != nil {
-			t.Error(err)
-		}
+			if asked != (err == nil) || !errors.Is(refused, err) {
+				t.Errorf("asked %v, %v", asked, refused)
+			}
+			listening := map[string]func(context.Context) error{
+				"events": func(ctx context.Context) error { return newEvents(n, 0).Links(ctx, func() {}, nil) },
+				"LLDP": func(ctx context.Context) error {
+					return lldpSocket{n}.Hear(ctx, nil, func(int, func()) error { return errors.New("here") }, nil, nil)
+				},
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			for what, listen := range listening {
+				if refused := listen(ended); errors.Is(refused, ErrOtherNetwork) != (err != nil) {
+					t.Errorf("%s: %v", what, refused)
+				}
+			}
+			if err := tree.close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

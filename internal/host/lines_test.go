@@ -25,18 +25,21 @@ func TestLines(t *testing.T) {
 	}
 	defer tr.close()
 	for _, c := range []struct {
+		name  string
 		words []string
 		want  string
 	}{
-		{[]string{"ib_umem_dmabuf_get", "ib_register_peer_memory_client"}, "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n"},
-		{[]string{"T last"}, "0000000000000000 T last"},
-		{[]string{"not there"}, ""},
-		{nil, ""},
+		{"two words", []string{"ib_umem_dmabuf_get", "ib_register_peer_memory_client"}, "0000000000000000 T ib_umem_dmabuf_get\t[ib_uverbs]\n"},
+		{"last line", []string{"T last"}, "0000000000000000 T last"},
+		{"no match", []string{"not there"}, ""},
+		{"no words", nil, ""},
 	} {
-		got, err := tr.Lines("proc/kallsyms", c.words)
-		if string(got) != c.want || err != nil {
-			t.Errorf("%q: %q %v", c.words, got, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := tr.Lines("proc/kallsyms", c.words)
+			if string(got) != c.want || err != nil {
+				t.Errorf("%q: %q %v", c.words, got, err)
+			}
+		})
 	}
 	if got, err := tr.Lines("proc/kallsyms", []string{"symbol"}); len(got) == 0 || len(got) > MaxFile || err != nil {
 		t.Errorf("%d bytes, %v", len(got), err)

@@ -102,16 +102,18 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestInterruptedDump(t *testing.T) {
 	list := [][]byte{{1}}
 	for tries, want := range map[int]bool{0: true, 1: true, dumpTries - 1: true, dumpTries: false, 100: false} {
-		asked := 0
-		msgs, err := whole(func() ([][]byte, error) {
-			if asked++; asked <= tries {
-				return [][]byte{{1}, {1}}, nl.ErrDumpInterrupted
+		t.Run(fmt.Sprintf("interrupted %d times", tries), func(t *testing.T) {
+			asked := 0
+			msgs, err := whole(func() ([][]byte, error) {
+				if asked++; asked <= tries {
+					return [][]byte{{1}, {1}}, nl.ErrDumpInterrupted
+				}
+				return list, nil
+			})
+			if want != (err == nil && len(msgs) == 1) || !want && (msgs != nil || !errors.Is(err, nl.ErrDumpInterrupted)) || asked > dumpTries {
+				t.Errorf("%v, %v, asked %d times", msgs, err, asked)
 			}
-			return list, nil
 		})
-		if want != (err == nil && len(msgs) == 1) || !want && (msgs != nil || !errors.Is(err, nl.ErrDumpInterrupted)) || asked > dumpTries {
-			t.Errorf("interrupted %d times: %v, %v, asked %d times", tries, msgs, err, asked)
-		}
 	}
 	if _, err := whole(func() ([][]byte, error) { return nil, syscall.EPERM }); !errors.Is(err, syscall.EPERM) {
 		t.Errorf("another error: %v", err)

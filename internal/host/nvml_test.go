@@ -26,26 +26,29 @@ func TestNVMLNumber(t *testing.T) {
 	short := word(0)
 	binary.NativeEndian.PutUint32(short[:], math.MaxUint32)
 	for _, c := range []struct {
+		name string
 		kind uint32
 		v    [8]byte
 		want uint64
 		ok   bool
 	}{
-		{0, word(math.Float64bits(2.5)), 2, true},
-		{0, word(math.Float64bits(-1)), 0, false},
-		{0, word(math.Float64bits(math.NaN())), 0, false},
-		{1, short, math.MaxUint32, true},
-		{2, word(1 << 40), 1 << 40, true},
-		{3, word(math.MaxUint64), math.MaxUint64, true},
-		{4, word(7), 7, true},
-		{4, word(math.MaxUint64), 0, false},
-		{5, short, 0, false},
-		{6, short, math.MaxUint16, true},
-		{7, word(1), 0, false},
+		{"double", 0, word(math.Float64bits(2.5)), 2, true},
+		{"negative double", 0, word(math.Float64bits(-1)), 0, false},
+		{"NaN", 0, word(math.Float64bits(math.NaN())), 0, false},
+		{"unsigned int", 1, short, math.MaxUint32, true},
+		{"unsigned long", 2, word(1 << 40), 1 << 40, true},
+		{"unsigned long long", 3, word(math.MaxUint64), math.MaxUint64, true},
+		{"long long", 4, word(7), 7, true},
+		{"negative long long", 4, word(math.MaxUint64), 0, false},
+		{"negative int", 5, short, 0, false},
+		{"unsigned short", 6, short, math.MaxUint16, true},
+		{"unknown type", 7, word(1), 0, false},
 	} {
-		if got, ok := nvmlNumber(c.kind, c.v); ok != c.ok || ok && got != c.want {
-			t.Errorf("type %d of %x: %d %v, want %d %v", c.kind, c.v, got, ok, c.want, c.ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := nvmlNumber(c.kind, c.v); ok != c.ok || ok && got != c.want {
+				t.Errorf("type %d of %x: %d %v, want %d %v", c.kind, c.v, got, ok, c.want, c.ok)
+			}
+		})
 	}
 }
 

@@ -39,28 +39,30 @@ func TestJobFiles(t *testing.T) {
 		{"one that is not there", nil, map[string]string{"NCCL_TOPO_FILE": "/opt/t.xml"}, "0", "/root", "", "", nil},
 		{"one that is no topology", map[string]string{"etc/shadow": "root:<x:1:\n"}, map[string]string{"NCCL_TOPO_FILE": "/etc/shadow"}, "0", "/root", "", "", ErrMalformed},
 	} {
-		p, table := newProcessTree(t)
-		files := map[string]string{"root/etc/hostname": "n"}
-		for name, text := range c.files {
-			files["root/"+name] = text
-		}
-		p.process(42, nil, files)
-		got, err := table.tree.jobFiles(job{42, "", c.env, c.uid, c.home})
-		if !errors.Is(err, c.err) {
-			t.Errorf("%s: %v", c.name, err)
-			continue
-		}
-		if c.err != nil {
-			continue
-		}
-		want := map[string]string{}
-		for pair := range strings.FieldsSeq(c.conf) {
-			k, v, _ := strings.Cut(pair, "=")
-			want[k] = v
-		}
-		if !maps.Equal(got.conf, want) || got.topology != c.topology {
-			t.Errorf("%s: %+v", c.name, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p, table := newProcessTree(t)
+			files := map[string]string{"root/etc/hostname": "n"}
+			for name, text := range c.files {
+				files["root/"+name] = text
+			}
+			p.process(42, nil, files)
+			got, err := table.tree.jobFiles(job{42, "", c.env, c.uid, c.home})
+			if !errors.Is(err, c.err) {
+				t.Error(err)
+				return
+			}
+			if c.err != nil {
+				return
+			}
+			want := map[string]string{}
+			for pair := range strings.FieldsSeq(c.conf) {
+				k, v, _ := strings.Cut(pair, "=")
+				want[k] = v
+			}
+			if !maps.Equal(got.conf, want) || got.topology != c.topology {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

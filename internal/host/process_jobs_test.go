@@ -110,14 +110,16 @@ func TestSettingsThatAreCut(t *testing.T) {
 		{"names that are none", "NCCL_A\njob: slurm/1\nB=1\x00NCCL_=1\x00NCCL_A: B=1\x00NCCL_A\n=1\x00", nil, map[string]string{}, true},
 		{"a file with one that is too long", "", map[string]string{"root/etc/nccl.conf": "NCCL_A=" + strings.Repeat("x", settingLength) + "\n"}, map[string]string{}, false},
 	} {
-		p, table := newProcessTree(t)
-		files := map[string]string{"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd}
-		maps.Copy(files, c.files)
-		p.process(42, []string{"/dev/nvidia3"}, files)
-		found, refused, err := table.Processes(t.Context(), nil, false)
-		if len(found) != 1 || !maps.Equal(found[0].Env, c.env) || (found[0].Conf != nil) != c.known || refused || err != nil {
-			t.Errorf("%s: %.300v %v %v", c.name, found, refused, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			p, table := newProcessTree(t)
+			files := map[string]string{"maps": ncclMaps, "stat": stat, "environ": c.environ, "status": "Uid:\t0\t0\t0\t0\n", "root/etc/passwd": passwd}
+			maps.Copy(files, c.files)
+			p.process(42, []string{"/dev/nvidia3"}, files)
+			found, refused, err := table.Processes(t.Context(), nil, false)
+			if len(found) != 1 || !maps.Equal(found[0].Env, c.env) || (found[0].Conf != nil) != c.known || refused || err != nil {
+				t.Errorf("%.300v %v %v", found, refused, err)
+			}
+		})
 	}
 	many := strings.Builder{}
 	for i := range 100 {

@@ -208,21 +208,23 @@ func TestProcessWithManyFiles(t *testing.T) {
 
 func TestJobOf(t *testing.T) {
 	const scope = "0::/system.slice/slurmstepd.scope/job_77/step_0\n"
-	for _, c := range []struct{ id, cgroup, want string }{
-		{"", scope, "slurm/77"},
-		{"88", scope, "slurm/77"}, // of another's job
-		{"88", "0::/user.slice\n", "slurm/88"},
-		{"88_3", "", "slurm/88_3"},
-		{"88\n", "", ""},
-		{"88 99", "", ""},
-		{"x", "", ""},
-		{"88_", "", ""},
-		{"88888888888", "", ""},
-		{"", "", ""},
+	for _, c := range []struct{ name, id, cgroup, want string }{
+		{"cgroup", "", scope, "slurm/77"},
+		{"cgroup and another ID", "88", scope, "slurm/77"}, // of another's job
+		{"ID only", "88", "0::/user.slice\n", "slurm/88"},
+		{"array task", "88_3", "", "slurm/88_3"},
+		{"ID with a newline", "88\n", "", ""},
+		{"two IDs", "88 99", "", ""},
+		{"letter", "x", "", ""},
+		{"empty task number", "88_", "", ""},
+		{"too long", "88888888888", "", ""},
+		{"none", "", "", ""},
 	} {
-		if got := jobOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)); got != c.want {
-			t.Errorf("%q in %q: %q, want %q", c.id, c.cgroup, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := jobOf(map[string]string{"SLURM_JOB_ID": c.id}, []byte(c.cgroup)); got != c.want {
+				t.Errorf("%q in %q: %q, want %q", c.id, c.cgroup, got, c.want)
+			}
+		})
 	}
 	if got := commandOf([]byte("7 (a\x1b[2J\nb) S")); got != "a?[2J?b" {
 		t.Errorf("%q", got)
@@ -231,21 +233,23 @@ func TestJobOf(t *testing.T) {
 
 func TestMapped(t *testing.T) {
 	for _, c := range []struct {
-		text, version       string
+		name, text, version string
 		nccl, plugin, mover bool
 	}{
-		{ncclMaps, "2.22.3", true, false, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false, false},
-		{"1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, true},
-		{"1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, true},
-		{"", "", false, false, false},
+		{"library with version", ncclMaps, "2.22.3", true, false, false},
+		{"library without version", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2\n", "", true, false, false},
+		{"deleted library and net plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl.so.2.27.3 (deleted)\n1-2 r-xp 0 fd:00 1 /opt/libnccl-net-ofi.so\n", "2.27.3", true, true, false},
+		{"tuner plugin", "1-2 r-xp 0 fd:00 1 /opt/libnccl-tuner.so\n", "", false, false, false},
+		{"NIXL", "1-2 r-xp 0 fd:00 1 /opt/lib/libnixl.so\n", "", false, false, true},
+		{"Mooncake", "1-2 r-xp 0 fd:00 1 /usr/lib/python3/mooncake/engine.so\n", "", false, false, true},
+		{"nothing", "", "", false, false, false},
 	} {
-		version, nccl, plugin, mover := mapped([]byte(c.text))
-		if version != c.version || nccl != c.nccl || plugin != c.plugin || mover != c.mover {
-			t.Errorf("%q: %q %v %v %v", c.text, version, nccl, plugin, mover)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			version, nccl, plugin, mover := mapped([]byte(c.text))
+			if version != c.version || nccl != c.nccl || plugin != c.plugin || mover != c.mover {
+				t.Errorf("%q: %q %v %v %v", c.text, version, nccl, plugin, mover)
+			}
+		})
 	}
 	if got := startOf([]byte(stat)); got != "987654" {
 		t.Errorf("start %q", got)

@@ -36,10 +36,12 @@ func TestParseResources(t *testing.T) {
 		{"without device", attr(nldevAttrResMR, region(42, 8)), nil, true},
 		{"empty", nil, nil, true},
 	} {
-		got, device, err := parseResources(c.msg, nldevAttrResMR, nldevAttrResMREntry)
-		if !slices.Equal(got, c.want) || c.bad != errors.Is(err, ErrMalformed) || !c.bad && device != "mlx5_0" {
-			t.Errorf("%s: %v of %q, %v", c.name, got, device, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, device, err := parseResources(c.msg, nldevAttrResMR, nldevAttrResMREntry)
+			if !slices.Equal(got, c.want) || c.bad != errors.Is(err, ErrMalformed) || !c.bad && device != "mlx5_0" {
+				t.Errorf("%v of %q, %v", got, device, err)
+			}
+		})
 	}
 	got, _, err := parseResources(resourcesMessage("mlx5_0", nldevAttrResCtx, attr(nldevAttrResCtxEntry, attr(65, u32(1)), attr(nldevAttrResPID, u32(42)))), nldevAttrResCtx, nldevAttrResCtxEntry)
 	if want := []resource{{pid: 42}}; err != nil || !slices.Equal(got, want) {

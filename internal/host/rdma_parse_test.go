@@ -57,9 +57,11 @@ func TestAttributes(t *testing.T) {
 		{"length beyond the end", append(attr(1), 9, 0, 9, 0, 1, 2, 3, 4), []uint16{1}},
 		{"flags", attr(5 | nested | 1<<14), []uint16{5}},
 	} {
-		if got := kinds(c.msg); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := kinds(c.msg); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 	for range attrs(whole) {
 		break // a reader that has enough
@@ -68,21 +70,24 @@ func TestAttributes(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	for _, c := range []struct {
+		name    string
 		payload []byte
 		want    uint64
 		ok      bool
 	}{
-		{u8(200), 200, true},
-		{u16(40000), 40000, true},
-		{u32(4e9), 4e9, true},
-		{u64(1<<64 - 1), 1<<64 - 1, true},
-		{nil, 0, false},
-		{make([]byte, 3), 0, false},
-		{make([]byte, 16), 0, false},
+		{"8 bits", u8(200), 200, true},
+		{"16 bits", u16(40000), 40000, true},
+		{"32 bits", u32(4e9), 4e9, true},
+		{"64 bits", u64(1<<64 - 1), 1<<64 - 1, true},
+		{"empty", nil, 0, false},
+		{"3 bytes", make([]byte, 3), 0, false},
+		{"16 bytes", make([]byte, 16), 0, false},
 	} {
-		if got, ok := number(c.payload); got != c.want || ok != c.ok {
-			t.Errorf("% x: %d %v", c.payload, got, ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got, ok := number(c.payload); got != c.want || ok != c.ok {
+				t.Errorf("% x: %d %v", c.payload, got, ok)
+			}
+		})
 	}
 }
 
@@ -100,10 +105,12 @@ func TestParseDevice(t *testing.T) {
 		{"index of a wrong size", slices.Concat(attr(nldevAttrDevIndex, make([]byte, 3)), attr(nldevAttrDevName, str("mlx5_0"))), "", 0, true},
 		{"empty", nil, "", 0, true},
 	} {
-		name, index, err := parseDevice(c.msg)
-		if name != c.want || index != c.index || c.bad != errors.Is(err, ErrMalformed) {
-			t.Errorf("%s: %q %d %v", c.name, name, index, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			name, index, err := parseDevice(c.msg)
+			if name != c.want || index != c.index || c.bad != errors.Is(err, ErrMalformed) {
+				t.Errorf("%q %d %v", name, index, err)
+			}
+		})
 	}
 }
 
@@ -147,16 +154,18 @@ func TestParsePort(t *testing.T) {
 		{"an empty device", slices.Concat(attr(nldevAttrDevName, str("")), attr(nldevAttrPortState, u8(4))), RDMAPort{}, true},
 		{"empty", nil, RDMAPort{}, true},
 	} {
-		p, device, err := parsePort(c.msg)
-		if c.bad {
-			if !errors.Is(err, ErrMalformed) || device != "" || !samePort(p, RDMAPort{}) {
-				t.Errorf("%s: %+v %q %v, want ErrMalformed", c.name, p, device, err)
+		t.Run(c.name, func(t *testing.T) {
+			p, device, err := parsePort(c.msg)
+			if c.bad {
+				if !errors.Is(err, ErrMalformed) || device != "" || !samePort(p, RDMAPort{}) {
+					t.Errorf("%+v %q %v, want ErrMalformed", p, device, err)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil || device != "mlx5_0" || !samePort(p, c.want) {
-			t.Errorf("%s: %+v %q %v", c.name, p, device, err)
-		}
+			if err != nil || device != "mlx5_0" || !samePort(p, c.want) {
+				t.Errorf("%+v %q %v", p, device, err)
+			}
+		})
 	}
 }
 
@@ -182,16 +191,18 @@ func TestParseStats(t *testing.T) {
 		{"without device", attr(nldevAttrHWCounters, counters...), nil, true},
 		{"empty", nil, nil, true},
 	} {
-		stats, device, err := parseStats(c.msg, nil)
-		if c.bad {
-			if !errors.Is(err, ErrMalformed) || stats != nil {
-				t.Errorf("%s: %v %v, want ErrMalformed", c.name, stats, err)
+		t.Run(c.name, func(t *testing.T) {
+			stats, device, err := parseStats(c.msg, nil)
+			if c.bad {
+				if !errors.Is(err, ErrMalformed) || stats != nil {
+					t.Errorf("%v %v, want ErrMalformed", stats, err)
+				}
+				return
 			}
-			continue
-		}
-		if err != nil || device != "mlx5_0" || !slices.Equal(stats, c.want) {
-			t.Errorf("%s: %v %q %v", c.name, stats, device, err)
-		}
+			if err != nil || device != "mlx5_0" || !slices.Equal(stats, c.want) {
+				t.Errorf("%v %q %v", stats, device, err)
+			}
+		})
 	}
 }
 

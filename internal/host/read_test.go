@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +15,19 @@ import (
 
 func TestRead(t *testing.T) {
 	for _, n := range []int{0, 1, 511, 512, 513, 4095, 4096, 4097, 5000, 70_000, MaxFile - 1, MaxFile} {
-		bothWays(t, func(t *testing.T, dir string, l *Live) {
-			want := strings.Repeat("x", n)
-			put(t, dir, "sys/f", want)
-			put(t, dir, "proc/f", want)
-			for _, p := range []string{"sys/f", "proc/f"} {
-				for _, buf := range [][]byte{nil, make([]byte, 0, 512), make([]byte, 100, 4096), make([]byte, 0, 2*MaxFile)} {
-					if got, err := l.Files.Read(p, buf); err != nil || string(got) != want {
-						t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v", p, n, cap(buf), len(got), err)
+		t.Run(fmt.Sprintf("%d bytes", n), func(t *testing.T) {
+			bothWays(t, func(t *testing.T, dir string, l *Live) {
+				want := strings.Repeat("x", n)
+				put(t, dir, "sys/f", want)
+				put(t, dir, "proc/f", want)
+				for _, p := range []string{"sys/f", "proc/f"} {
+					for _, buf := range [][]byte{nil, make([]byte, 0, 512), make([]byte, 100, 4096), make([]byte, 0, 2*MaxFile)} {
+						if got, err := l.Files.Read(p, buf); err != nil || string(got) != want {
+							t.Errorf("%s of %d bytes into a buffer of %d: %d bytes, %v", p, n, cap(buf), len(got), err)
+						}
 					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -89,13 +92,15 @@ func TestErrorsOfReading(t *testing.T) {
 			}{"sys/secret", syscall.EACCES, Permission})
 		}
 		for _, c := range cases {
-			b, err := l.Files.Read(c.path, nil)
-			var e *Error
-			if !errors.Is(err, c.errno) || ReasonOf(err) != c.reason {
-				t.Errorf("%s: %q, %v (%s), want %v (%s)", c.path, b, err, ReasonOf(err), c.errno, c.reason)
-			} else if !errors.As(err, &e) || e.Op != "read" || e.Path != c.path {
-				t.Errorf("%s: %#v does not name it", c.path, err)
-			}
+			t.Run(c.path, func(t *testing.T) {
+				b, err := l.Files.Read(c.path, nil)
+				var e *Error
+				if !errors.Is(err, c.errno) || ReasonOf(err) != c.reason {
+					t.Errorf("%q, %v (%s), want %v (%s)", b, err, ReasonOf(err), c.errno, c.reason)
+				} else if !errors.As(err, &e) || e.Op != "read" || e.Path != c.path {
+					t.Errorf("%#v does not name it", err)
+				}
+			})
 		}
 		if _, err := l.Files.List("sys/file"); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("List of a file: %v", err)

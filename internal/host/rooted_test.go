@@ -40,24 +40,26 @@ func TestLinksThatLeadOutsideAreRefused(t *testing.T) {
 		symlink(t, "a/b/from-below", dir, "by-another-link")
 
 		for _, way := range []string{"by-dots", "absolute", "a/b/from-below", "sys/from-sys", "by-another-link"} {
-			file := way + "/secret"
-			_, read := l.Files.Read(file, nil)
-			_, readIn := l.Files.ReadIn(way, "secret", nil)
-			var readEach error
-			l.Files.ReadEach(way, []string{"secret"}, nil, func(_ string, _ []byte, err error) { readEach = err })
-			_, list := l.Files.List(way)
-			_, link := l.Files.Link(file)
-			_, resolve := l.Files.Resolve(file)
-			_, resolveItself := l.Files.Resolve(way)
-			for op, err := range map[string]error{
-				"Read": read, "ReadIn": readIn, "ReadEach": readEach, "List": list, "Link": link,
-				"Resolve": resolve, "Resolve of the link": resolveItself, "Readable": l.Files.Readable(file),
-			} {
-				var e *Error
-				if !errors.Is(err, syscall.EXDEV) || !errors.As(err, &e) {
-					t.Errorf("%s through %s: %v, want EXDEV in an *Error", op, way, err)
+			t.Run(way, func(t *testing.T) {
+				file := way + "/secret"
+				_, read := l.Files.Read(file, nil)
+				_, readIn := l.Files.ReadIn(way, "secret", nil)
+				var readEach error
+				l.Files.ReadEach(way, []string{"secret"}, nil, func(_ string, _ []byte, err error) { readEach = err })
+				_, list := l.Files.List(way)
+				_, link := l.Files.Link(file)
+				_, resolve := l.Files.Resolve(file)
+				_, resolveItself := l.Files.Resolve(way)
+				for op, err := range map[string]error{
+					"Read": read, "ReadIn": readIn, "ReadEach": readEach, "List": list, "Link": link,
+					"Resolve": resolve, "Resolve of the link": resolveItself, "Readable": l.Files.Readable(file),
+				} {
+					var e *Error
+					if !errors.Is(err, syscall.EXDEV) || !errors.As(err, &e) {
+						t.Errorf("%s: %v, want EXDEV in an *Error", op, err)
+					}
 				}
-			}
+			})
 		}
 	})
 }
@@ -197,13 +199,15 @@ func TestATreeThatCannotBeReadIsNamed(t *testing.T) {
 		"--path.sysfs":  {RootFS: dir, Sys: filepath.Join(dir, "file")},
 		"--path.procfs": {RootFS: dir, Proc: filepath.Join(dir, "no-such")},
 	} {
-		l, err := OpenLive(p)
-		if err == nil {
-			t.Fatalf("%s: opened %v", flag, l)
-		}
-		if got := err.Error(); got[:len(flag)] != flag {
-			t.Errorf("%s: %s", flag, got)
-		}
+		t.Run(flag, func(t *testing.T) {
+			l, err := OpenLive(p)
+			if err == nil {
+				t.Fatalf("opened %v", l)
+			}
+			if got := err.Error(); got[:len(flag)] != flag {
+				t.Errorf("%s", got)
+			}
+		})
 	}
 	if n := descriptors(t, dir); n != before {
 		t.Errorf("%d descriptors were left open", n-before)

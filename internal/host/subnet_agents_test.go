@@ -173,18 +173,20 @@ func TestCountersFail(t *testing.T) {
 		{"redirected", agent{mask: extWidth, status: map[uint16]uint16{portCountersExtended: 2}}, "agent redirects"},
 		{"device gone", agent{broken: errors.New("no such device")}, "no such device"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			c, err := tt.a.subnet().Counters(context.Background(), "mlx5_0", 1, &Agent{LID: 17, Port: 1})
-			if err == nil || !strings.Contains(err.Error(), tt.want) || c.Stats != nil {
-				t.Errorf("%s: %+v, %v; want %s", tt.name, c, err, tt.want)
-			}
-			if took := time.Since(start); took > (1+subnetRetries)*agentTimeout {
-				t.Errorf("%s: %s", tt.name, took)
-			}
-			if tt.a.refuses == nil && !tt.a.closed {
-				t.Errorf("%s: is open", tt.name)
-			}
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				c, err := tt.a.subnet().Counters(context.Background(), "mlx5_0", 1, &Agent{LID: 17, Port: 1})
+				if err == nil || !strings.Contains(err.Error(), tt.want) || c.Stats != nil {
+					t.Errorf("%+v, %v; want %s", c, err, tt.want)
+				}
+				if took := time.Since(start); took > (1+subnetRetries)*agentTimeout {
+					t.Errorf("%s", took)
+				}
+				if tt.a.refuses == nil && !tt.a.closed {
+					t.Error("is open")
+				}
+			})
 		})
 	}
 }

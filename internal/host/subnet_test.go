@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -104,25 +105,29 @@ func (l *lossy) Send(d *mad.Datagram, timeout time.Duration) error {
 // TestLostDatagrams: whichever datagram is lost, the question is answered, by one datagram more.
 func TestLostDatagrams(t *testing.T) {
 	for loses := range 5 {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			w := &wire{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
-			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{w, loses}, nil })
-			if l, err := s.Ends(t.Context(), "mlx5_0", 1); err != nil || l.FarLID == nil || l.Requests != 6 {
-				t.Errorf("link, %d lost: %+v, %v", loses, l, err)
-			}
-			if took := time.Since(start); took > subnetTimeout {
-				t.Errorf("%d lost: %s", loses, took)
-			}
+		t.Run(fmt.Sprintf("link, %d lost", loses), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				w := &wire{physical: mad.PhysicalLinkUp, answers: make(chan *mad.Datagram, 4)}
+				s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{w, loses}, nil })
+				if l, err := s.Ends(t.Context(), "mlx5_0", 1); err != nil || l.FarLID == nil || l.Requests != 6 {
+					t.Errorf("%+v, %v", l, err)
+				}
+				if took := time.Since(start); took > subnetTimeout {
+					t.Error(took)
+				}
+			})
 		})
 	}
 	for loses := range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			a := &agent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
-			s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, loses}, nil })
-			if c, err := s.Counters(t.Context(), "mlx5_0", 1, &Agent{LID: 17, Port: 1}); err != nil || c.Stats == nil {
-				t.Errorf("counters, %d lost: %+v, %v", loses, c, err)
-			}
+		t.Run(fmt.Sprintf("counters, %d lost", loses), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := &agent{mask: extWidth, answers: make(chan *mad.Datagram, 4)}
+				s := NewSubnet(func(string, int, ...uint8) (mad.Transport, error) { return &lossy{a, loses}, nil })
+				if c, err := s.Counters(t.Context(), "mlx5_0", 1, &Agent{LID: 17, Port: 1}); err != nil || c.Stats == nil {
+					t.Errorf("%+v, %v", c, err)
+				}
+			})
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -51,18 +51,20 @@ func TestChooseMAD(t *testing.T) {
 		{ports, "mlx5_3", 2, `no InfiniBand port for management datagrams is device "mlx5_3", port 2`},
 		{nil, "", 0, `no InfiniBand port for management datagrams is device "", port 0 (empty and 0 being any): there are []`},
 	} {
-		_, l := madMachine(t, tt.ports...)
-		p, err := chooseMAD(l.Files, tt.device, tt.port)
-		got := fmt.Sprintf("%s/%d %s", p.Device, p.Port, p.file)
-		if err != nil {
-			got = err.Error()
-		}
-		if !strings.HasPrefix(got, tt.want) {
-			t.Errorf("%s/%d of %d: %s, want %s", tt.device, tt.port, len(tt.ports), got, tt.want)
-		}
-		if want := map[bool]string{true: "0:" + p.Device}[err == nil]; p.GUID != want {
-			t.Errorf("%s/%d: GUID %q, want %q", tt.device, tt.port, p.GUID, want)
-		}
+		t.Run(fmt.Sprintf("device=%s,port=%d,of=%d", tt.device, tt.port, len(tt.ports)), func(t *testing.T) {
+			_, l := madMachine(t, tt.ports...)
+			p, err := chooseMAD(l.Files, tt.device, tt.port)
+			got := fmt.Sprintf("%s/%d %s", p.Device, p.Port, p.file)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.HasPrefix(got, tt.want) {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+			if want := map[bool]string{true: "0:" + p.Device}[err == nil]; p.GUID != want {
+				t.Errorf("GUID %q, want %q", p.GUID, want)
+			}
+		})
 	}
 }
 
@@ -85,25 +87,27 @@ func TestFindMAD(t *testing.T) {
 		{"not there", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 Ethernet 4: ACTIVE", "0:b"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_0/1]"},
 		{"another in its place", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:c"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_1/1]"},
 	} {
-		var ports []string
-		for i := 0; i < len(tt.ports); i += 2 {
-			ports = append(ports, tt.ports[i])
-		}
-		dir, _ := madMachine(t, ports...)
-		for i := 0; i < len(tt.ports); i += 2 {
-			device, _, _ := strings.Cut(tt.ports[i], "/")
-			put(t, dir, "sys/class/infiniband/"+device+"/node_guid", tt.ports[i+1]+"\n")
-		}
-		p, err := FindMAD(Paths{RootFS: dir}, tt.was)
-		got := fmt.Sprintf("%s/%d", p.Device, p.Port)
-		if err != nil {
-			got = err.Error()
-		} else if p.GUID != tt.was.GUID {
-			t.Errorf("%s: GUID %q", tt.name, p.GUID)
-		}
-		if got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			var ports []string
+			for i := 0; i < len(tt.ports); i += 2 {
+				ports = append(ports, tt.ports[i])
+			}
+			dir, _ := madMachine(t, ports...)
+			for i := 0; i < len(tt.ports); i += 2 {
+				device, _, _ := strings.Cut(tt.ports[i], "/")
+				put(t, dir, "sys/class/infiniband/"+device+"/node_guid", tt.ports[i+1]+"\n")
+			}
+			p, err := FindMAD(Paths{RootFS: dir}, tt.was)
+			got := fmt.Sprintf("%s/%d", p.Device, p.Port)
+			if err != nil {
+				got = err.Error()
+			} else if p.GUID != tt.was.GUID {
+				t.Errorf("GUID %q", p.GUID)
+			}
+			if got != tt.want {
+				t.Errorf("%s, want %s", got, tt.want)
+			}
+		})
 	}
 	dir, _ := machine(t)
 	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil || !strings.Contains(err.Error(), "is the kernel's module ib_umad loaded") {
@@ -132,10 +136,12 @@ func TestChooseMADAsksLittle(t *testing.T) {
 		port   int
 		want   int
 	}{{"mlx5_1", 1, 0}, {"mlx5_2", 2, 0}, {"mlx5_2", 0, 2}, {"", 0, 3}} {
-		files := &asked{Files: l.Files}
-		if p, err := chooseMAD(files, tt.device, tt.port); err != nil || files.states != tt.want {
-			t.Errorf("%s/%d: %+v %v, %d states are read, want %d", tt.device, tt.port, p, err, files.states, tt.want)
-		}
+		t.Run(fmt.Sprintf("device=%s,port=%d", tt.device, tt.port), func(t *testing.T) {
+			files := &asked{Files: l.Files}
+			if p, err := chooseMAD(files, tt.device, tt.port); err != nil || files.states != tt.want {
+				t.Errorf("%+v %v, %d states are read, want %d", p, err, files.states, tt.want)
+			}
+		})
 	}
 }
 

@@ -12,12 +12,14 @@ func TestOf(t *testing.T) {
 		64: {"200000baseLR4_ER4_FR4", 200000, 4}, 89: {"400000baseCR4", 400000, 4}, 71: {"400000baseLR8_ER8_FR8", 400000, 8},
 		106: {"200000baseDR_2", 200000, 1}, 118: {"800000baseDR4_2", 800000, 4}, 124: {"1600000baseDR8_2", 1600000, 8},
 	} {
-		if got, ok := Of(bit); got != want || !ok {
-			t.Errorf("%d: %+v %v, want %+v", bit, got, ok, want)
-		}
-		if b, ok := Bit(want.Name); b != bit || !ok {
-			t.Errorf("%s: %d %v", want.Name, b, ok)
-		}
+		t.Run(want.Name, func(t *testing.T) {
+			if got, ok := Of(bit); got != want || !ok {
+				t.Errorf("%d: %+v %v, want %+v", bit, got, ok, want)
+			}
+			if b, ok := Bit(want.Name); b != bit || !ok {
+				t.Errorf("%d %v", b, ok)
+			}
+		})
 	}
 	for _, bit := range []int{-1, 0, 6, 13, 49, 74, 99, 125, 1 << 20} {
 		if m, ok := Of(bit); ok {
@@ -46,9 +48,11 @@ func TestFastest(t *testing.T) {
 		{"empty", Set{}, [2]uint64{}},
 		{"not sent", nil, [2]uint64{}},
 	} {
-		if speed, lanes := c.set.Fastest(); [2]uint64{speed, lanes} != c.want {
-			t.Errorf("%s: %d Mb/s over %d lanes, want %v", c.name, speed, lanes, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if speed, lanes := c.set.Fastest(); [2]uint64{speed, lanes} != c.want {
+				t.Errorf("%d Mb/s over %d lanes, want %v", speed, lanes, c.want)
+			}
+		})
 	}
 }
 

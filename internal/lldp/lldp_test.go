@@ -92,20 +92,24 @@ var switches = []struct {
 
 func TestParse(t *testing.T) {
 	for _, c := range switches {
-		c.want.Source = "0c:42:a1:10:20:30"
-		tagged := slices.Insert(slices.Clone(c.frame), 12, 0x81, 0x00, 0x00, 0x07)
-		for form, frame := range map[string][]byte{
-			"plain": c.frame, "padded": append(slices.Clone(c.frame), make([]byte, 40)...), "tagged": tagged, "twice tagged": slices.Insert(slices.Clone(tagged), 12, 0x88, 0xa8, 0, 1),
-			"without an end": c.frame[:len(c.frame)-2],
-		} {
-			got, err := Parse(frame)
-			if err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%s, %s: %+v, %v\nwant %+v", c.name, form, got, err, c.want)
+		t.Run(c.name, func(t *testing.T) {
+			c.want.Source = "0c:42:a1:10:20:30"
+			tagged := slices.Insert(slices.Clone(c.frame), 12, 0x81, 0x00, 0x00, 0x07)
+			for form, frame := range map[string][]byte{
+				"plain": c.frame, "padded": append(slices.Clone(c.frame), make([]byte, 40)...), "tagged": tagged, "twice tagged": slices.Insert(slices.Clone(tagged), 12, 0x88, 0xa8, 0, 1),
+				"without an end": c.frame[:len(c.frame)-2],
+			} {
+				t.Run(form, func(t *testing.T) {
+					got, err := Parse(frame)
+					if err != nil || !reflect.DeepEqual(got, c.want) {
+						t.Errorf("%+v, %v\nwant %+v", got, err, c.want)
+					}
+					if got.Port() != c.port {
+						t.Errorf("port %q, want %q", got.Port(), c.port)
+					}
+				})
 			}
-			if got.Port() != c.port {
-				t.Errorf("%s: port %q, want %q", c.name, got.Port(), c.port)
-			}
-		}
+		})
 	}
 }
 
@@ -148,9 +152,11 @@ func TestRefused(t *testing.T) {
 		"an empty port ID":       Frame(sender, chassis, TLV{TypePortID, nil}, ttl),
 		"half a TTL":             Frame(sender, chassis, port, TLV{TypeTTL, []byte{1}}),
 	} {
-		if n, err := Parse(frame); err == nil || n != (Neighbour{}) {
-			t.Errorf("%s: %+v, %v", what, n, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if n, err := Parse(frame); err == nil || n != (Neighbour{}) {
+				t.Errorf("%+v, %v", n, err)
+			}
+		})
 	}
 }
 

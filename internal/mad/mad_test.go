@@ -84,20 +84,22 @@ func TestDecodeRefuses(t *testing.T) {
 		{name: "other attribute", spoil: func(d *Datagram) { d.MAD[17] = 0x11 }, want: "malformed answer: version 1, class 0x81, method 0x81, attribute 0x0011"},
 		{name: "own request", spoil: func(d *Datagram) { d.MAD[3] = 1 }, want: "malformed answer: version 1, class 0x81, method 0x01, attribute 0x0015"},
 	} {
-		q := request{class: ClassSubnetDirected, attribute: attrPortInfo}
-		var d Datagram
-		q.encode(&d, 1, 0)
-		a := answerTo(&d, tt.status, bytes.Repeat([]byte{7}, 64))
-		if tt.spoil != nil {
-			tt.spoil(a)
-		}
-		data, err := q.decode(a)
-		switch {
-		case tt.want == "" && (err != nil || len(data) != 64 || data[63] != 7):
-			t.Errorf("%s: %v %v", tt.name, data, err)
-		case tt.want != "" && (err == nil || err.Error() != tt.want):
-			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			q := request{class: ClassSubnetDirected, attribute: attrPortInfo}
+			var d Datagram
+			q.encode(&d, 1, 0)
+			a := answerTo(&d, tt.status, bytes.Repeat([]byte{7}, 64))
+			if tt.spoil != nil {
+				tt.spoil(a)
+			}
+			data, err := q.decode(a)
+			switch {
+			case tt.want == "" && (err != nil || len(data) != 64 || data[63] != 7):
+				t.Errorf("%v %v", data, err)
+			case tt.want != "" && (err == nil || err.Error() != tt.want):
+				t.Errorf("%v, want %s", err, tt.want)
+			}
+		})
 	}
 }
 
@@ -171,13 +173,15 @@ func TestPortInfo(t *testing.T) {
 		},
 		{name: "nothing", want: PortInfo{}},
 	} {
-		got := decodePortInfo(sparse(64, tt.at))
-		if got != tt.want {
-			t.Errorf("%s:\ngot  %+v\nwant %+v", tt.name, got, tt.want)
-		}
-		if rate := got.Active.Rate() * 8 / 1e9; rate != tt.rate || got.Active.Speeds.Name() != tt.text {
-			t.Errorf("%s: %v Gb/s %s", tt.name, rate, got.Active.Speeds.Name())
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := decodePortInfo(sparse(64, tt.at))
+			if got != tt.want {
+				t.Errorf("got  %+v\nwant %+v", got, tt.want)
+			}
+			if rate := got.Active.Rate() * 8 / 1e9; rate != tt.rate || got.Active.Speeds.Name() != tt.text {
+				t.Errorf("%v Gb/s %s", rate, got.Active.Speeds.Name())
+			}
+		})
 	}
 }
 
@@ -185,19 +189,22 @@ func TestPortInfo(t *testing.T) {
 func TestFDR10(t *testing.T) {
 	qdr := PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4}}
 	for _, tt := range []struct {
-		at   map[int]byte
-		name string
-		want [3]Speeds // supported, enabled, active
+		name   string
+		at     map[int]byte
+		active string
+		want   [3]Speeds // supported, enabled, active
 	}{
-		{map[int]byte{3: 1, 7: 1, 11: 1, 15: 1}, "FDR10", [3]Speeds{7 | FDR10, 7 | FDR10, 4 | FDR10}},
-		{map[int]byte{7: 1, 11: 1}, "QDR", [3]Speeds{7 | FDR10, 7 | FDR10, 4}},
-		{map[int]byte{7: 0xfe, 15: 0xfe}, "QDR", [3]Speeds{7, 7, 4}},
+		{"all FDR10", map[int]byte{3: 1, 7: 1, 11: 1, 15: 1}, "FDR10", [3]Speeds{7 | FDR10, 7 | FDR10, 4 | FDR10}},
+		{"active is QDR", map[int]byte{7: 1, 11: 1}, "QDR", [3]Speeds{7 | FDR10, 7 | FDR10, 4}},
+		{"other bits", map[int]byte{7: 0xfe, 15: 0xfe}, "QDR", [3]Speeds{7, 7, 4}},
 	} {
-		p := qdr
-		p.Add(decodeMellanoxPort(sparse(64, tt.at)))
-		if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.name || p.Active.Rate() != qdr.Active.Rate() {
-			t.Errorf("%v: %v %s", tt.at, got, p.Active.Speeds.Name())
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			p := qdr
+			p.Add(decodeMellanoxPort(sparse(64, tt.at)))
+			if got := [3]Speeds{p.Supported.Speeds, p.Enabled.Speeds, p.Active.Speeds}; got != tt.want || p.Active.Speeds.Name() != tt.active || p.Active.Rate() != qdr.Active.Rate() {
+				t.Errorf("%v: %v %s", tt.at, got, p.Active.Speeds.Name())
+			}
+		})
 	}
 	edr, down := qdr, qdr
 	edr.Active.Speeds, down.State = 1<<4|4, PortDown
@@ -295,19 +302,22 @@ func TestCounters(t *testing.T) {
 
 func TestPerformanceInfo(t *testing.T) {
 	for _, tt := range []struct {
+		name string
 		at   map[int]byte
 		want PerformanceInfo
 	}{
-		{nil, PerformanceInfo{}},
-		{map[int]byte{2: 0x02}, PerformanceInfo{Extended: true, Casts: true}}, // mlx5 (drivers/infiniband/hw/mlx5/mad.c)
-		{map[int]byte{2: 0x14}, PerformanceInfo{Extended: true, TransmitWait: true}},
-		{map[int]byte{2: 0x02, 7: 0x52}, PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}}, // 0x12 below it is RespTimeValue
-		{map[int]byte{2: 0x02, 7: 0x3f}, PerformanceInfo{Extended: true, Casts: true}},
-		{map[int]byte{7: 0x40}, PerformanceInfo{}},
+		{"no capability", nil, PerformanceInfo{}},
+		{"mlx5", map[int]byte{2: 0x02}, PerformanceInfo{Extended: true, Casts: true}}, // mlx5 (drivers/infiniband/hw/mlx5/mad.c)
+		{"transmit wait", map[int]byte{2: 0x14}, PerformanceInfo{Extended: true, TransmitWait: true}},
+		{"extended errors", map[int]byte{2: 0x02, 7: 0x52}, PerformanceInfo{Extended: true, Casts: true, ExtendedErrors: true}}, // 0x12 below it is RespTimeValue
+		{"response time only", map[int]byte{2: 0x02, 7: 0x3f}, PerformanceInfo{Extended: true, Casts: true}},
+		{"extended errors without extended counters", map[int]byte{7: 0x40}, PerformanceInfo{}},
 	} {
-		if got := decodePerformanceInfo(sparse(192, tt.at)); got != tt.want {
-			t.Errorf("%v: %+v, want %+v", tt.at, got, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			if got := decodePerformanceInfo(sparse(192, tt.at)); got != tt.want {
+				t.Errorf("%v: %+v, want %+v", tt.at, got, tt.want)
+			}
+		})
 	}
 }
 

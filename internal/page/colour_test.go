@@ -23,26 +23,28 @@ func TestContrast(t *testing.T) {
 		t.Fatal("no dark colours")
 	}
 	for name, part := range map[string]string{"light": bright, "dark": dark} {
-		colours := map[string]string{}
-		for _, m := range variable.FindAllStringSubmatch(part, -1) {
-			colours[m[1]] = m[2]
-		}
-		pairs := [][2]string{{"text", "back"}, {"quiet", "card"}, {"quiet", "back"}, {"link", "card"}, {"critical", "card"}, {"warning", "card"}, {"warning", "back"}, {"ok", "card"}}
-		for _, h := range healths {
-			if back := string(h) + "-back"; colours[back] != "" {
-				pairs = append(pairs, [2]string{string(h), back}, [2]string{"text", back}, [2]string{"quiet", back})
+		t.Run(name, func(t *testing.T) {
+			colours := map[string]string{}
+			for _, m := range variable.FindAllStringSubmatch(part, -1) {
+				colours[m[1]] = m[2]
 			}
-		}
-		for _, p := range pairs {
-			if c := contrast(t, colours[p[0]], colours[p[1]]); c < 4.5 {
-				t.Errorf("%s: %s on %s: %.1f", name, p[0], p[1], c)
+			pairs := [][2]string{{"text", "back"}, {"quiet", "card"}, {"quiet", "back"}, {"link", "card"}, {"critical", "card"}, {"warning", "card"}, {"warning", "back"}, {"ok", "card"}}
+			for _, h := range healths {
+				if back := string(h) + "-back"; colours[back] != "" {
+					pairs = append(pairs, [2]string{string(h), back}, [2]string{"text", back}, [2]string{"quiet", back})
+				}
 			}
-		}
-		for _, line := range []string{"a", "b", "inactive", "not_judged"} {
-			if c := contrast(t, colours[line], colours["back"]); c < 3 {
-				t.Errorf("%s: %s: %.1f", name, line, c)
+			for _, p := range pairs {
+				if c := contrast(t, colours[p[0]], colours[p[1]]); c < 4.5 {
+					t.Errorf("%s on %s: %.1f", p[0], p[1], c)
+				}
 			}
-		}
+			for _, line := range []string{"a", "b", "inactive", "not_judged"} {
+				if c := contrast(t, colours[line], colours["back"]); c < 3 {
+					t.Errorf("%s: %.1f", line, c)
+				}
+			}
+		})
 	}
 }
 

@@ -205,15 +205,17 @@ func TestFabricWords(t *testing.T) {
 	p := tree(2, 2, 4)
 	delete(p.Fabric.Nodes, 0x3000)
 	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not judged", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
-		for name, view := range views(guid) {
-			html := shown(t, view, looked(p))
-			if name == "switch" {
-				holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
+		t.Run(word, func(t *testing.T) {
+			for name, view := range views(guid) {
+				html := shown(t, view, looked(p))
+				if name == "switch" {
+					holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
+				}
+				if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
+					t.Errorf("%s page: %s", name, text)
+				}
 			}
-			if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
-				t.Errorf("%s page: %s", name, text)
-			}
-		}
+		})
 	}
 	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not judged</span>`})
 }
@@ -229,13 +231,15 @@ func TestFabricStarting(t *testing.T) {
 		"unseen":   {fabric.Picture{Known: known, Failed: errors.New("no port")}, []string{"Unseen", "cannot be looked at: no port"}},
 		"nothing":  {fabric.Picture{}, []string{"Starting", "No switch."}},
 	} {
-		in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
-		html := shown(t, views("")["first"], in)
-		holds(t, name, html, c.want)
-		if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">What is wrong</h2>\n<p>Nothing`) {
-			t.Errorf("%s: %s", name, html)
-		}
-		shown(t, views("")["links"], in)
+		t.Run(name, func(t *testing.T) {
+			in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
+			html := shown(t, views("")["first"], in)
+			holds(t, name, html, c.want)
+			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">What is wrong</h2>\n<p>Nothing`) {
+				t.Errorf("%s", html)
+			}
+			shown(t, views("")["links"], in)
+		})
 	}
 }
 
@@ -285,11 +289,13 @@ func large2048() *fabric.Picture {
 func TestFabricLarge(t *testing.T) {
 	in := looked(large2048())
 	for name, limit := range map[string]int{"first": 200 << 10, "switch": 100 << 10, "links": 4 << 20} {
-		if html := shown(t, views("0000:0000:0000:2000")[name], in); len(html) > limit {
-			t.Errorf("%s: %d bytes", name, len(html))
-		} else {
-			t.Logf("%s: %d bytes", name, len(html))
-		}
+		t.Run(name, func(t *testing.T) {
+			if html := shown(t, views("0000:0000:0000:2000")[name], in); len(html) > limit {
+				t.Errorf("%d bytes", len(html))
+			} else {
+				t.Logf("%d bytes", len(html))
+			}
+		})
 	}
 	b, err := json.Marshal(NewFabric(in))
 	t.Logf("JSON: %d bytes, %v", len(b), err)

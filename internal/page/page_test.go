@@ -174,11 +174,13 @@ func BenchmarkManyPorts(b *testing.B) {
 // TestStale: readings that do not go on are said to be old.
 func TestStale(t *testing.T) {
 	for age, want := range map[time.Duration]bool{15 * time.Second: false, time.Minute: false, 3 * time.Minute: true} {
-		in := node("mlx5_0")
-		in.Now = in.Read.Add(age)
-		if got := strings.Contains(render(t, in), "<strong>Old:</strong>"); got != want {
-			t.Errorf("%s: %v", age, got)
-		}
+		t.Run(age.String(), func(t *testing.T) {
+			in := node("mlx5_0")
+			in.Now = in.Read.Add(age)
+			if got := strings.Contains(render(t, in), "<strong>Old:</strong>"); got != want {
+				t.Error(got)
+			}
+		})
 	}
 }
 
@@ -218,11 +220,13 @@ func TestHealth(t *testing.T) {
 		"nothing is judged":   {func(in *Input) { in.Report = nil }, NotJudged},
 		"could not be judged": {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotJudged},
 	} {
-		in := node("mlx5_0")
-		c.change(&in)
-		if got := New(in).Ports[0].Health; got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			in := node("mlx5_0")
+			c.change(&in)
+			if got := New(in).Ports[0].Health; got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

@@ -45,10 +45,12 @@ func TestParseConfig(t *testing.T) {
 		{"extended ones in a circle", loop, Config{128, 512, true, false, false}, true},
 		{"cut off", whole[:0x69], Config{}, false},
 	} {
-		got, ok := ParseConfig(c.b)
-		if got != c.want || ok != c.ok {
-			t.Errorf("%s: %+v %v, want %+v %v", c.name, got, ok, c.want, c.ok)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, ok := ParseConfig(c.b)
+			if got != c.want || ok != c.ok {
+				t.Errorf("%+v %v, want %+v %v", got, ok, c.want, c.ok)
+			}
+		})
 	}
 	gone := make([]byte, 4096)
 	for i := range gone {

@@ -39,19 +39,21 @@ func TestDistances(t *testing.T) {
 		{"behind an Intel VMD", gpuBehindSwitch, nicInVMDDomain, 0, false, NODE, PHB, nil},
 		{"a flat virtual machine", gpuOfFlatVM, nicOfFlatVM, 0, false, PHB, PHB, nil},
 	} {
-		gpu, nic := PlaceOf(c.gpu, 0), PlaceOf(c.nic, c.numa)
-		if got := DistanceOf(gpu, nic); got != c.smi {
-			t.Errorf("%s: nvidia-smi says %s, want %s", c.name, got, c.smi)
-		}
-		if got := DistanceOf(nic, gpu); got != c.smi {
-			t.Errorf("%s: back: nvidia-smi says %s, want %s", c.name, got, c.smi)
-		}
-		if got := gpu.Fabric(nil).DistanceTo(nic.Fabric(nil), c.c2c); got != c.nccl {
-			t.Errorf("%s: NCCL says %s, want %s", c.name, got, c.nccl)
-		}
-		if got := Between(gpu, nic); !slices.Equal(got, c.between) {
-			t.Errorf("%s: between: %q, want %q", c.name, got, c.between)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			gpu, nic := PlaceOf(c.gpu, 0), PlaceOf(c.nic, c.numa)
+			if got := DistanceOf(gpu, nic); got != c.smi {
+				t.Errorf("nvidia-smi says %s, want %s", got, c.smi)
+			}
+			if got := DistanceOf(nic, gpu); got != c.smi {
+				t.Errorf("back: nvidia-smi says %s, want %s", got, c.smi)
+			}
+			if got := gpu.Fabric(nil).DistanceTo(nic.Fabric(nil), c.c2c); got != c.nccl {
+				t.Errorf("NCCL says %s, want %s", got, c.nccl)
+			}
+			if got := Between(gpu, nic); !slices.Equal(got, c.between) {
+				t.Errorf("between: %q, want %q", got, c.between)
+			}
+		})
 	}
 	if PlaceOf(gpuOfFlatVM, 0).Bridged() || !PlaceOf(nicOnOtherPort, 0).Bridged() {
 		t.Error("bridges are not told")
@@ -74,10 +76,12 @@ func TestBroadcomSwitchesAreOne(t *testing.T) {
 		{"another maker's board", Bridge{0x1000, 0xc010, 0x1028, 0xa016}, gen4, PXB},
 		{"not known", Bridge{}, Bridge{}, PXB},
 	} {
-		models := map[string]Bridge{top: c.top, sub: c.sub}
-		gpu, nic := PlaceOf(gpuTwoBelow, 0).Fabric(models), PlaceOf(nicBehindSwitch, 0).Fabric(models)
-		if got := gpu.DistanceTo(nic, false); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			models := map[string]Bridge{top: c.top, sub: c.sub}
+			gpu, nic := PlaceOf(gpuTwoBelow, 0).Fabric(models), PlaceOf(nicBehindSwitch, 0).Fabric(models)
+			if got := gpu.DistanceTo(nic, false); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }

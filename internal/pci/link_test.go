@@ -44,10 +44,12 @@ func TestAvailable(t *testing.T) {
 		{"a speed that nobody knows yet", change(0, hop("root", 128, 16, 128, 16)), 0, ""},
 		{"no path", nil, 0, ""},
 	} {
-		bits, limit, ok := Available(c.path)
-		if bits != c.bits || limit != c.limit || ok != (c.limit != "") {
-			t.Errorf("%s: %g %q %v, want %g %q", c.name, bits, limit, ok, c.bits, c.limit)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			bits, limit, ok := Available(c.path)
+			if bits != c.bits || limit != c.limit || ok != (c.limit != "") {
+				t.Errorf("%g %q %v, want %g %q", bits, limit, ok, c.bits, c.limit)
+			}
+		})
 	}
 	if got := Capable(gen5[3]); got != 16*31507e6 {
 		t.Errorf("capable of %g", got)

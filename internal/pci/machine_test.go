@@ -21,9 +21,11 @@ func TestVirtual(t *testing.T) {
 		{"Dell Inc.", "PowerEdge XE9680", false},
 		{"", "", false},
 	} {
-		if got := Virtual(c.vendor, c.product); got != c.want {
-			t.Errorf("%s, %s: %v, want %v", c.vendor, c.product, got, c.want)
-		}
+		t.Run(c.vendor+", "+c.product, func(t *testing.T) {
+			if got := Virtual(c.vendor, c.product); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 	if !Emulated("0x1b36\n") || Emulated("0x8086") {
 		t.Error("bridges of QEMU are not told from others")
@@ -32,14 +34,16 @@ func TestVirtual(t *testing.T) {
 
 func TestCoupled(t *testing.T) {
 	for _, c := range []struct {
-		gpu, root string
-		want      bool
+		name, gpu, root string
+		want            bool
 	}{
-		{"0x10de\n", "0x10de\n", true}, {"0x10de", "0x8086", false}, {"0x15b3", "0x10de", false}, {"", "", false},
+		{"both NVIDIA", "0x10de\n", "0x10de\n", true}, {"another root", "0x10de", "0x8086", false}, {"another GPU", "0x15b3", "0x10de", false}, {"nothing read", "", "", false},
 	} {
-		if got := Coupled(c.gpu, c.root); got != c.want {
-			t.Errorf("%q below %q: %v, want %v", c.gpu, c.root, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Coupled(c.gpu, c.root); got != c.want {
+				t.Errorf("%q below %q: %v, want %v", c.gpu, c.root, got, c.want)
+			}
+		})
 	}
 }
 

@@ -53,9 +53,11 @@ func TestRoleOf(t *testing.T) {
 		{"no PCI function", platformDeviceNIC, []string{gpuBehindSwitch}, Unknown},
 		{"a software device", "", []string{gpuBehindSwitch}, Unknown},
 	} {
-		if got := RoleOf(c.nic, c.gpus); got != c.want {
-			t.Errorf("%s: %s, want %s", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := RoleOf(c.nic, c.gpus); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
 	}
 }
 
@@ -91,8 +93,10 @@ func TestIsGPU(t *testing.T) {
 		{"", "", false, "nothing read"},
 		{"0x10de", "", false, "class not read"},
 	} {
-		if got := IsGPU(c.vendor, c.class); got != c.want {
-			t.Errorf("%s: %v", c.what, got)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			if got := IsGPU(c.vendor, c.class); got != c.want {
+				t.Error(got)
+			}
+		})
 	}
 }

@@ -23,11 +23,13 @@ func TestTopologyBounds(t *testing.T) {
 		{"longer", strings.Repeat("<a/>", topologyElements+1), topologyElements, true},
 		{"wide is not deep", strings.Repeat(nested(2), topologyDepth), 2 * topologyDepth, false},
 	} {
-		begun, ended := 0, 0
-		err := TopologyElements(strings.NewReader(c.text), func(xml.StartElement) { begun++ }, func() { ended++ })
-		if begun != c.begun || errors.Is(err, ErrTopologyBounds) != c.out || !c.out && (err != nil || ended != begun) {
-			t.Errorf("%s: %d begun, %d ended, %v", c.name, begun, ended, err)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			begun, ended := 0, 0
+			err := TopologyElements(strings.NewReader(c.text), func(xml.StartElement) { begun++ }, func() { ended++ })
+			if begun != c.begun || errors.Is(err, ErrTopologyBounds) != c.out || !c.out && (err != nil || ended != begun) {
+				t.Errorf("%d begun, %d ended, %v", begun, ended, err)
+			}
+		})
 	}
 	if err := TopologyElements(strings.NewReader("<a></b>"), func(xml.StartElement) {}, func() {}); err == nil || errors.Is(err, ErrTopologyBounds) {
 		t.Errorf("broken: %v", err)

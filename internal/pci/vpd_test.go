@@ -38,14 +38,16 @@ func TestParseVPD(t *testing.T) {
 		{"ones", strings.Repeat("\xff", 64), "", "", false, true},
 		{"nothing", "", "", "", false, true},
 	} {
-		v, err := ParseVPD([]byte(c.data))
-		keys := strings.Join(slices.Sorted(maps.Keys(v.Fields)), " ")
-		if v.Identifier != c.name || keys != c.keys || v.ManagesNVLink() != c.manages || (err != nil) != c.bad {
-			t.Errorf("%s: %q, fields %q, manages %v, %v", c.what, v.Identifier, keys, v.ManagesNVLink(), err)
-		}
-		if err != nil && !errors.Is(err, ErrVPD) {
-			t.Errorf("%s: %v", c.what, err)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			v, err := ParseVPD([]byte(c.data))
+			keys := strings.Join(slices.Sorted(maps.Keys(v.Fields)), " ")
+			if v.Identifier != c.name || keys != c.keys || v.ManagesNVLink() != c.manages || (err != nil) != c.bad {
+				t.Errorf("%q, fields %q, manages %v, %v", v.Identifier, keys, v.ManagesNVLink(), err)
+			}
+			if err != nil && !errors.Is(err, ErrVPD) {
+				t.Error(err)
+			}
+		})
 	}
 }
 

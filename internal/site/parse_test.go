@@ -2,6 +2,7 @@ package site
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"reflect"
@@ -158,10 +159,12 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {device: [a, b], pci_address: \"0000:18:00.0\"}\n  present: true": "line 2: present: device and pci_address together name one device: give one of each, or a pin for each device",
 		strings.Repeat("#", MaxSize+1): "the file is larger than 1 MiB: is it the right one?",
 	} {
-		c, err := Parse([]byte(text))
-		if c != nil || err == nil || err.Error() != want {
-			t.Errorf("%.200s\n%v\nwant\n%s", text, err, want)
-		}
+		t.Run(fmt.Sprintf("%.80s", text), func(t *testing.T) {
+			c, err := Parse([]byte(text))
+			if c != nil || err == nil || err.Error() != want {
+				t.Errorf("%.200s\n%v\nwant\n%s", text, err, want)
+			}
+		})
 	}
 }
 
@@ -203,9 +206,11 @@ func TestHostileFiles(t *testing.T) {
 		"anchors":     "pins: [" + strings.Repeat("&a x,", MaxSize/20) + "]",
 		"merge":       "pins:\n- &a {match: {device: a}}\n- {<<: *a, rate: 1G}\n",
 	} {
-		if _, err := Parse([]byte(text)); err == nil || len(err.Error()) > 1<<14 {
-			t.Errorf("%s: %.500v", what, err)
-		}
+		t.Run(what, func(t *testing.T) {
+			if _, err := Parse([]byte(text)); err == nil || len(err.Error()) > 1<<14 {
+				t.Errorf("%.500v", err)
+			}
+		})
 	}
 	parsed(t, strings.Repeat("#\n", MaxSize/2))
 	many := parsed(t, "ignore: [match: {device: ["+strings.Repeat("a,", MaxSize/8)+"]}]")
@@ -292,9 +297,11 @@ func TestKeys(t *testing.T) {
 		keys   []Key
 		parser map[string]func(*yaml.Node)
 	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}} {
-		taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
-		if got := names(of.keys); !slices.Equal(got, taken) {
-			t.Errorf("%s: %q, the parser takes %q", what, got, taken)
-		}
+		t.Run(what, func(t *testing.T) {
+			taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
+			if got := names(of.keys); !slices.Equal(got, taken) {
+				t.Errorf("%q, the parser takes %q", got, taken)
+			}
+		})
 	}
 }

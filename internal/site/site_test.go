@@ -42,9 +42,11 @@ func TestMatch(t *testing.T) {
 		`device: mlx5_0, port: 2`:               false,
 		`device: mlx5_0, port: 1, netdev: ib/1`: true,
 	} {
-		if got := parsed(t, "ignore: [match: {"+match+"}]").Ignored(rail); got != want {
-			t.Errorf("%s: %v", match, got)
-		}
+		t.Run(match, func(t *testing.T) {
+			if got := parsed(t, "ignore: [match: {"+match+"}]").Ignored(rail); got != want {
+				t.Error(got)
+			}
+		})
 	}
 }
 
@@ -65,13 +67,15 @@ func TestIgnoredGPU(t *testing.T) {
 		`device: "*"`:                           false,
 		`pci_address: "0000:9d:00.0"`:           false,
 	} {
-		c := parsed(t, "ignore: [match: {"+match+"}]")
-		if got := c.IgnoredGPU(three); got != want {
-			t.Errorf("%s: %v", match, got)
-		}
-		if strings.HasPrefix(match, "gpu") && c.Ignored(rail) {
-			t.Errorf("%s: a port is ignored", match)
-		}
+		t.Run(match, func(t *testing.T) {
+			c := parsed(t, "ignore: [match: {"+match+"}]")
+			if got := c.IgnoredGPU(three); got != want {
+				t.Error(got)
+			}
+			if strings.HasPrefix(match, "gpu") && c.Ignored(rail) {
+				t.Error("a port is ignored")
+			}
+		})
 	}
 	if c := parsed(t, `ignore: [match: {gpu: "*"}]`); c.IgnoredGPU(GPU{}) || (*Config)(nil).IgnoredGPU(three) {
 		t.Error("what is not known is ignored, or what nobody says")
@@ -81,18 +85,20 @@ func TestIgnoredGPU(t *testing.T) {
 // TestUnknownFacts: no key matches what the machine does not tell.
 func TestUnknownFacts(t *testing.T) {
 	for _, key := range []string{"hostname", "device", "board_id", "pci_address", "netdev", "port", "link_layer"} {
-		c := parsed(t, "ignore: [match: {"+key+`: "*"}]`)
-		if c.Ignored(Subject{}) {
-			t.Errorf("%s matches what is not known", key)
-		}
-		if !c.Ignored(rail) {
-			t.Errorf("%s does not match what is known", key)
-		}
-		device := rail
-		device.Port = 0
-		if got, want := c.Ignored(device), key != "netdev" && key != "port" && key != "link_layer"; got != want {
-			t.Errorf("%s: the device itself is ignored: %v", key, got)
-		}
+		t.Run(key, func(t *testing.T) {
+			c := parsed(t, "ignore: [match: {"+key+`: "*"}]`)
+			if c.Ignored(Subject{}) {
+				t.Error("matches what is not known")
+			}
+			if !c.Ignored(rail) {
+				t.Error("does not match what is known")
+			}
+			device := rail
+			device.Port = 0
+			if got, want := c.Ignored(device), key != "netdev" && key != "port" && key != "link_layer"; got != want {
+				t.Errorf("the device itself is ignored: %v", got)
+			}
+		})
 	}
 }
 
@@ -163,9 +169,11 @@ func TestRequired(t *testing.T) {
 		"gpu-2": {{Hostname: "gpu-2", Device: "mlx5_0"}, {Hostname: "gpu-2", PCIAddress: "0000:9a:00.0"}, {Hostname: "gpu-2", Device: "mlx5_5", PCIAddress: "0000:18:00.0"}},
 		"cpu":   {{Hostname: "cpu", PCIAddress: "0000:9a:00.0"}, {Hostname: "cpu", Device: "mlx5_0"}},
 	} {
-		if got := c.Required(host); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %+v, want %+v", host, got, want)
-		}
+		t.Run(host, func(t *testing.T) {
+			if got := c.Required(host); !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
 	}
 }
 
@@ -185,18 +193,21 @@ func TestCable(t *testing.T) {
 	far := rail
 	far.Hostname = "gpu-2"
 	for _, x := range []struct {
+		name string
 		s    Subject
 		want *Cable
 	}{
-		{rail, &Cable{c.Cabling[1].Match, "leaf-2", "Ethernet1/7"}},
-		{other, &Cable{c.Cabling[0].Match, "leaf-1", ""}},
-		{far, &Cable{c.Cabling[2].Match, "3", "12"}},
-		{device, &c.Cabling[0]},
-		{Subject{Hostname: "cpu"}, nil},
+		{"rail", rail, &Cable{c.Cabling[1].Match, "leaf-2", "Ethernet1/7"}},
+		{"other", other, &Cable{c.Cabling[0].Match, "leaf-1", ""}},
+		{"far", far, &Cable{c.Cabling[2].Match, "3", "12"}},
+		{"device", device, &c.Cabling[0]},
+		{"another host", Subject{Hostname: "cpu"}, nil},
 	} {
-		if got := c.Cable(x.s); !reflect.DeepEqual(got, x.want) {
-			t.Errorf("%+v: %+v, want %+v", x.s, got, x.want)
-		}
+		t.Run(x.name, func(t *testing.T) {
+			if got := c.Cable(x.s); !reflect.DeepEqual(got, x.want) {
+				t.Errorf("%+v: %+v, want %+v", x.s, got, x.want)
+			}
+		})
 	}
 	if got := c.Systems(); !reflect.DeepEqual(got, []string{"3", "leaf-1", "leaf-2"}) {
 		t.Error(got)

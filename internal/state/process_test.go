@@ -128,18 +128,20 @@ func killedAtRole(dir, step string) error {
 
 func TestKilledAtEachStep(t *testing.T) {
 	for step, want := range map[string]int{"create": 2, "write": 2, "sync": 2, "remove old": 2, "link": 2, "rename": 2, "sync directory": 3} {
-		dir := t.TempDir()
-		must(t, open(t, dir).Close())
-		out, err := process(t, dir, "killed-at "+step).CombinedOutput()
-		var ended *exec.ExitError
-		if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("%s: not killed: %v %s", step, err, out)
-		}
-		reads(t, dir, want)
-		s := open(t, dir)
-		reads(t, dir, want)
-		must(t, s.Write(valueOf(4)))
-		reads(t, dir, 4)
+		t.Run(step, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, open(t, dir).Close())
+			out, err := process(t, dir, "killed-at "+step).CombinedOutput()
+			var ended *exec.ExitError
+			if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Fatalf("not killed: %v %s", err, out)
+			}
+			reads(t, dir, want)
+			s := open(t, dir)
+			reads(t, dir, want)
+			must(t, s.Write(valueOf(4)))
+			reads(t, dir, 4)
+		})
 	}
 }
 

@@ -203,25 +203,27 @@ func TestNotOurs(t *testing.T) {
 		"pipe":   func(name string) error { return syscall.Mkfifo(name, 0o600) },
 		"folder": func(name string) error { return os.Mkdir(name, 0o700) },
 	} {
-		dir := t.TempDir()
-		must(t, os.WriteFile(outside, []byte("outside"), 0o600))
-		must(t, put(filepath.Join(dir, currentName)))
-		must(t, put(filepath.Join(dir, tempName)))
-		must(t, os.WriteFile(filepath.Join(dir, "state.v2.json"), []byte("newer"), 0o600))
-		s := open(t, dir)
-		must(t, s.Write(valueOf(1)))
-		reads(t, dir, 1)
-		for name, want := range map[string]string{outside: "outside", filepath.Join(dir, "state.v2.json"): "newer"} {
-			if b, err := os.ReadFile(name); err != nil || string(b) != want {
-				t.Errorf("%s: %s is %q, %v", what, name, b, err)
+		t.Run(what, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, os.WriteFile(outside, []byte("outside"), 0o600))
+			must(t, put(filepath.Join(dir, currentName)))
+			must(t, put(filepath.Join(dir, tempName)))
+			must(t, os.WriteFile(filepath.Join(dir, "state.v2.json"), []byte("newer"), 0o600))
+			s := open(t, dir)
+			must(t, s.Write(valueOf(1)))
+			reads(t, dir, 1)
+			for name, want := range map[string]string{outside: "outside", filepath.Join(dir, "state.v2.json"): "newer"} {
+				if b, err := os.ReadFile(name); err != nil || string(b) != want {
+					t.Errorf("%s is %q, %v", name, b, err)
+				}
 			}
-		}
-		must(t, s.Close())
-		must(t, os.Remove(s.path(lockName)))
-		must(t, os.Symlink(outside, s.path(lockName)))
-		if _, err := Open(dir); err == nil {
-			t.Errorf("%s: a lock that is a link is followed", what)
-		}
+			must(t, s.Close())
+			must(t, os.Remove(s.path(lockName)))
+			must(t, os.Symlink(outside, s.path(lockName)))
+			if _, err := Open(dir); err == nil {
+				t.Error("a lock that is a link is followed")
+			}
+		})
 	}
 }
 
@@ -231,10 +233,12 @@ func TestCannotWrite(t *testing.T) {
 	s := open(t, dir)
 	must(t, s.Write(valueOf(1)))
 	for what, v := range map[string]any{"too large": strings.Repeat("x", maxSize), "no JSON": func() {}} {
-		if err := s.Write(v); err == nil || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%s: %v", what, err)
-		}
-		reads(t, dir, 1)
+		t.Run(what, func(t *testing.T) {
+			if err := s.Write(v); err == nil || !strings.Contains(err.Error(), dir) {
+				t.Error(err)
+			}
+			reads(t, dir, 1)
+		})
 	}
 	must(t, os.RemoveAll(dir))
 	if err := s.Write(valueOf(2)); !errors.Is(err, fs.ErrNotExist) {

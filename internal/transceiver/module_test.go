@@ -59,9 +59,11 @@ func TestWhatIsNotToBeHad(t *testing.T) {
 		{"no page 03h", qsfp.without(page3), func(m Module) bool { return m.Thresholds == Thresholds{} && len(m.Lanes) == 4 }},
 		{"no A2h", sfp.without(a2half), func(m Module) bool { return m.DOM && m.Temperature == nil && m.Lanes == nil && m.Vendor == "Mellanox" }},
 	} {
-		if m := decode(t, c.d); !c.want(m) {
-			t.Errorf("%s:\n%s", c.name, written(m))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if m := decode(t, c.d); !c.want(m) {
+				t.Errorf("%s", written(m))
+			}
+		})
 	}
 }
 
@@ -97,9 +99,11 @@ func TestReadingsWithoutMeaning(t *testing.T) {
 			func(m Module) bool { return m.ExternalCal && m.Lanes[0].RxPower == nil && m.Voltage == nil },
 		},
 	} {
-		if m := decode(t, c.d); !c.want(m) {
-			t.Errorf("%s:\n%s", c.name, written(m))
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if m := decode(t, c.d); !c.want(m) {
+				t.Errorf("%s", written(m))
+			}
+		})
 	}
 }
 
@@ -133,20 +137,22 @@ func TestThresholds(t *testing.T) {
 		{"low power of 0", [4]uint16{10000, 0, 10000, 0}, rawPower, true, levels(0, none, 0, none)},
 		{"high power of 0", [4]uint16{0, 1000, 10000, 1000}, rawPower, true, levels(none, none, 0, -10)},
 	} {
-		p, data := &Pages{}, []byte{}
-		for _, r := range c.raw {
-			data = binary.BigEndian.AppendUint16(data, r)
-		}
-		at := upper(0, 2, 128)
-		p.Put(at.run(8), data)
-		got := p.thresholds(at, c.of, c.power)
-		for i, pair := range [][2]*float64{
-			{got.HighAlarm, c.want.HighAlarm}, {got.LowAlarm, c.want.LowAlarm}, {got.HighWarning, c.want.HighWarning}, {got.LowWarning, c.want.LowWarning},
-		} {
-			if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && math.Abs(*pair[0]-*pair[1]) > 1e-9 {
-				t.Errorf("%s: level %d: %v", c.name, i, written(Module{Thresholds: Thresholds{Voltage: got}}))
+		t.Run(c.name, func(t *testing.T) {
+			p, data := &Pages{}, []byte{}
+			for _, r := range c.raw {
+				data = binary.BigEndian.AppendUint16(data, r)
 			}
-		}
+			at := upper(0, 2, 128)
+			p.Put(at.run(8), data)
+			got := p.thresholds(at, c.of, c.power)
+			for i, pair := range [][2]*float64{
+				{got.HighAlarm, c.want.HighAlarm}, {got.LowAlarm, c.want.LowAlarm}, {got.HighWarning, c.want.HighWarning}, {got.LowWarning, c.want.LowWarning},
+			} {
+				if (pair[0] == nil) != (pair[1] == nil) || pair[0] != nil && math.Abs(*pair[0]-*pair[1]) > 1e-9 {
+					t.Errorf("level %d: %v", i, written(Module{Thresholds: Thresholds{Voltage: got}}))
+				}
+			}
+		})
 	}
 }
 
@@ -201,21 +207,24 @@ func TestBanks(t *testing.T) {
 func TestStates(t *testing.T) {
 	d := load(t, "osfp-2xdr4")
 	for _, c := range []struct {
+		name         string
 		state, cause byte
 		want, fault  string
 		low          bool
 	}{
-		{1 << 1, 0, "low_power", "", true},
-		{2 << 1, 0, "power_up", "", false},
-		{3<<1 | 1, 2, "ready", "", false}, // a cause that is left over
-		{5 << 1, 1, "fault", "tec_runaway", false},
-		{5 << 1, 9, "fault", "0x09", false},
-		{5 << 1, 0, "fault", "", false},
+		{"low power", 1 << 1, 0, "low_power", "", true},
+		{"power up", 2 << 1, 0, "power_up", "", false},
+		{"ready, fault cause left over", 3<<1 | 1, 2, "ready", "", false}, // a cause that is left over
+		{"fault with cause", 5 << 1, 1, "fault", "tec_runaway", false},
+		{"fault with unknown cause", 5 << 1, 9, "fault", "0x09", false},
+		{"fault without cause", 5 << 1, 0, "fault", "", false},
 	} {
-		m := decode(t, d.changed(a0, 3, c.state).changed(a0, 41, c.cause))
-		if m.State != c.want || m.Fault != c.fault || *m.LowPower != c.low {
-			t.Errorf("%#x, %d: %q, %q, %v", c.state, c.cause, m.State, m.Fault, *m.LowPower)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			m := decode(t, d.changed(a0, 3, c.state).changed(a0, 41, c.cause))
+			if m.State != c.want || m.Fault != c.fault || *m.LowPower != c.low {
+				t.Errorf("%#x, %d: %q, %q, %v", c.state, c.cause, m.State, m.Fault, *m.LowPower)
+			}
+		})
 	}
 	if m := decode(t, d.changed(a0, 3, 0)); m.State != "" || m.LowPower != nil {
 		t.Errorf("a state that is reserved: %q, %v", m.State, m.LowPower)
@@ -250,9 +259,11 @@ func TestMedia(t *testing.T) {
 		{"10GBASE-SR", sfp.changed(a0, 3, 0x10).changed(a0, 36, 0), MultiMode},
 		{"by its reach", sfp.changed(a0, 14, 10).changed(a0, 36, 0), SingleMode},
 	} {
-		if m := decode(t, c.d); m.Media != c.want {
-			t.Errorf("%s: %q", c.name, m.Media)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if m := decode(t, c.d); m.Media != c.want {
+				t.Errorf("%q", m.Media)
+			}
+		})
 	}
 }
 
@@ -271,9 +282,11 @@ func TestFormFactors(t *testing.T) {
 		"SFP-DD":  cmis.changed(a0, 0, 0x1A),
 		"unknown": cmis.changed(a0, 0, 0xEE),
 	} {
-		if m := decode(t, d); m.FormFactor != want || m.Unknown != (want == "unknown" || want == "SFP-DD") {
-			t.Errorf("%q, want %q", m.FormFactor, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			if m := decode(t, d); m.FormFactor != want || m.Unknown != (want == "unknown" || want == "SFP-DD") {
+				t.Errorf("%q, want %q", m.FormFactor, want)
+			}
+		})
 	}
 	if m := decode(t, load(t, "unknown").changed(page0, 222, 1)); m.Vendor != "" {
 		t.Errorf("an identity that its checksum does not vouch for: %q", m.Vendor)
@@ -413,22 +426,25 @@ func check(t *testing.T, m Module) {
 func TestPassed(t *testing.T) {
 	all := Levels{HighAlarm: ptr(75.0), LowAlarm: ptr(-5.0), HighWarning: ptr(70.0), LowWarning: ptr(0.0)}
 	for _, c := range []struct {
+		name    string
 		levels  Levels
 		reading *float64
 		want    Level
 	}{
-		{all, ptr(75.1), HighAlarm},
-		{all, ptr(75.0), HighWarning},
-		{all, ptr(70.0), ""},
-		{all, ptr(0.0), ""},
-		{all, ptr(-0.1), LowWarning},
-		{all, ptr(-5.1), LowAlarm},
-		{all, nil, ""},
-		{Levels{HighWarning: ptr(70.0)}, ptr(80.0), HighWarning},
-		{Levels{}, ptr(-40.0), ""},
+		{"above high alarm", all, ptr(75.1), HighAlarm},
+		{"at high alarm", all, ptr(75.0), HighWarning},
+		{"at high warning", all, ptr(70.0), ""},
+		{"at low warning", all, ptr(0.0), ""},
+		{"below low warning", all, ptr(-0.1), LowWarning},
+		{"below low alarm", all, ptr(-5.1), LowAlarm},
+		{"no reading", all, nil, ""},
+		{"high warning only", Levels{HighWarning: ptr(70.0)}, ptr(80.0), HighWarning},
+		{"no levels", Levels{}, ptr(-40.0), ""},
 	} {
-		if got := c.levels.Passed(c.reading); got != c.want {
-			t.Errorf("%+v: %q, want %q", c, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.levels.Passed(c.reading); got != c.want {
+				t.Errorf("%+v: %q, want %q", c, got, c.want)
+			}
+		})
 	}
 }

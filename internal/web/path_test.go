@@ -28,21 +28,23 @@ func TestMetricsPath(t *testing.T) {
 			"/links": true, "/links/": true, "//x/../links": true, "/switches/any": true, "/api/v1/fabric": true, "/api/v1/rules": true, "/static/page.css": true,
 			"/docs/runbooks/x": true, "/-/healthy": true, "/-/ready": true, "/-/reload": true, "/debug/pprof": true, "/debug/pprof/heap": true,
 		} {
-			h, err := New(Options{
-				Rounds: empty{}, MetricsPath: metrics, RoutePrefix: prefix, MaxRequests: 1, Pprof: true, Alerting: none{}, Reload: func() error { return nil },
-				Page: &Page{Views: map[string]View{"{$}": view, "links": view, "switches/{guid}": view, "api/v1/fabric": view}, Static: fstest.MapFS{}, Runbooks: fstest.MapFS{}},
+			t.Run(metrics+" below "+prefix, func(t *testing.T) {
+				h, err := New(Options{
+					Rounds: empty{}, MetricsPath: metrics, RoutePrefix: prefix, MaxRequests: 1, Pprof: true, Alerting: none{}, Reload: func() error { return nil },
+					Page: &Page{Views: map[string]View{"{$}": view, "links": view, "switches/{guid}": view, "api/v1/fabric": view}, Static: fstest.MapFS{}, Runbooks: fstest.MapFS{}},
+				})
+				if (err != nil) != taken {
+					t.Error(err)
+				}
+				if err != nil {
+					return
+				}
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path.Join(prefix, metrics), nil))
+				if w.Code != http.StatusOK || w.Body.String() != "" {
+					t.Errorf("%d %q", w.Code, w.Body)
+				}
 			})
-			if (err != nil) != taken {
-				t.Errorf("%s below %s: %v", metrics, prefix, err)
-			}
-			if err != nil {
-				continue
-			}
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path.Join(prefix, metrics), nil))
-			if w.Code != http.StatusOK || w.Body.String() != "" {
-				t.Errorf("%s below %s: %d %q", metrics, prefix, w.Code, w.Body)
-			}
 		}
 	}
 }
