@@ -57,11 +57,18 @@ screenshots: ## write the screenshots of the README again
 	CGO_ENABLED=0 $(BUILD) -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -run Screenshots ./test/page -shots $(CURDIR)/docs/img
 
-.PHONY: test
+.PHONY: test test-race test-single test-pure
 test: ## all tests: no root, nothing outside the module cache
+	$(MAKE) --no-print-directory -j2 -O test-race test-single test-pure
+
+test-race:
 	$(GO) test $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
-	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
+
+test-single:
 	$(GO) test -timeout 20m -run '$(SINGLE)' ./internal/app ./internal/capture
+
+test-pure:
+	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
 
 .PHONY: update
 update: ## write generated files and goldens again; read the diff
@@ -80,7 +87,7 @@ compare: build ## compare metrics and findings of every recorded machine with th
 check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
-	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak
+	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
@@ -94,6 +101,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(BIN)/promtool test rules rules/tests/*.test.yml
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
+	test/contributing/follow.sh
 
 .PHONY: contributing
 contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
