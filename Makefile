@@ -61,6 +61,9 @@ screenshots: ## write the screenshots of the README again
 test: ## all tests: no root, nothing outside the module cache
 	$(MAKE) --no-print-directory -j2 -O test-race test-single test-pure
 
+# Many short replays: the garbage collector takes a third of their time otherwise.
+test-race test-single test-pure: export GOGC = 400
+
 test-race:
 	$(GO) test $(RACE) -timeout 20m -skip '$(SINGLE)' $$($(GO) list ./... | grep -vxE 'rdma_exporter/($(PURE))')
 
@@ -78,6 +81,10 @@ update: ## write generated files and goldens again; read the diff
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
 	cd dashboards/gen && $(GO) run .
 	cd packaging/test && $(GO) test ./helm -run Golden -update
+
+.PHONY: captures
+captures: ## capture every recorded machine, all rounds, and play what was captured; ten minutes
+	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./internal/app -every
 
 .PHONY: compare
 compare: build ## compare metrics and findings of every recorded machine with those of BEFORE (a revision), in ten minutes
