@@ -150,7 +150,7 @@ func record(t *testing.T, name string) (r recording) {
 }
 
 // settle is how long the last round of a machine is held: longer than any rule waits. The rules' ranges have two samples at least.
-const settle, settleStep = 20 * time.Minute, 90 * time.Second
+const settle, settleStep = 20 * time.Minute, time.Minute
 
 // judged plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
 // information in any round.

@@ -29,14 +29,16 @@ type Player struct {
 	next     int                      // the round that Seek has not applied yet
 	errors   map[string]syscall.Errno // injected, by canonical path
 	unread   map[string]bool
-	links    map[string]bool
-	counters counters // by canonical path
+	links    map[string]string // targets, by canonical path
+	counters counters          // by canonical path
 
 	present map[string]bool // paths that have been written, and are there
 	made    map[string]bool // directories that files have been written to
 
-	targets sync.Map // what links lead to, by path, while no link changes; "" of what is no link
-	dirs    sync.Map // canonical directories, by logical path, while no link changes
+	dirs sync.Map // canonical directories, by logical path, while no link changes
+
+	dir     *os.Root // the directory that was written to last: entries are sorted, and its path need not be walked again
+	dirName string
 }
 
 // Play unpacks an archive that begins at base. Close removes what was unpacked.
@@ -50,7 +52,7 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
-		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]bool{}, present: map[string]bool{}, made: map[string]bool{},
+		errors: map[string]syscall.Errno{}, unread: map[string]bool{}, links: map[string]string{}, present: map[string]bool{}, made: map[string]bool{},
 		counters: newCounters(),
 	}
 	if err := p.unpack(); err != nil {
@@ -90,6 +92,7 @@ func (p *Player) Close() error {
 	if p.live != nil {
 		errs = append(errs, p.live.Close())
 	}
+	p.leave()
 	if p.root != nil {
 		errs = append(errs, p.root.Close())
 	}

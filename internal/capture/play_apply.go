@@ -22,9 +22,9 @@ func (p *Player) apply(e Entry) error {
 		}
 		p.made[above] = true
 	}
-	if p.links[e.Path] || e.Kind == Link {
+	if _, was := p.links[e.Path]; was || e.Kind == Link {
 		p.dirs.Clear()
-		p.targets.Clear()
+		p.leave()
 		if err := p.root.RemoveAll(e.Path); err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func (p *Player) apply(e Entry) error {
 	case Dir:
 		return p.root.MkdirAll(e.Path, 0o755)
 	case Link:
-		p.links[e.Path] = true
+		p.links[e.Path] = e.Target
 		return p.root.Symlink(e.Target, e.Path)
 	case Error:
 		p.errors[e.Path] = e.Errno
@@ -45,11 +45,36 @@ func (p *Player) apply(e Entry) error {
 	case File:
 		p.counters.count(e)
 	}
-	err := p.root.WriteFile(e.Path, e.Data, 0o644)
+	err := p.write(e)
 	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that cannot be listed any more
 		return nil
 	}
 	return err
+}
+
+// write puts a file into its directory, which is there.
+func (p *Player) write(e Entry) error {
+	dir, name := path.Split(e.Path)
+	if dir == "" {
+		return p.root.WriteFile(name, e.Data, 0o644)
+	}
+	if p.dir == nil || dir != p.dirName {
+		d, err := p.root.OpenRoot(dir)
+		if err != nil {
+			return err
+		}
+		p.leave()
+		p.dir, p.dirName = d, dir
+	}
+	return p.dir.WriteFile(name, e.Data, 0o644)
+}
+
+// leave closes the directory that was written to last.
+func (p *Player) leave() {
+	if p.dir != nil {
+		_ = p.dir.Close() // nothing is written by closing a directory
+		p.dir = nil
+	}
 }
 
 // makeAbove makes the directories above a path. One that itself cannot be listed may stand there as a file.
@@ -57,6 +82,7 @@ func (p *Player) makeAbove(name string) error {
 	for i, c := range name {
 		if _, bad := p.errors[name[:i]]; c == '/' && bad {
 			if st, err := p.root.Lstat(name[:i]); err == nil && !st.IsDir() {
+				p.leave()
 				if err := p.root.Remove(name[:i]); err != nil {
 					return err
 				}
@@ -69,13 +95,13 @@ func (p *Player) makeAbove(name string) error {
 // forget drops what is known of a path and of all below it.
 func (p *Player) forget(name string) {
 	p.dirs.Clear()
-	p.targets.Clear()
+	p.leave()
 	p.live.Forget()
 	below := func(q string) bool { return isBelow(q, name) }
 	maps.DeleteFunc(p.errors, func(q string, _ syscall.Errno) bool { return below(q) })
 	maps.DeleteFunc(p.unread, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.present, func(q string, _ bool) bool { return below(q) })
 	maps.DeleteFunc(p.made, func(q string, _ bool) bool { return below(q) })
-	maps.DeleteFunc(p.links, func(q string, _ bool) bool { return below(q) })
+	maps.DeleteFunc(p.links, func(q, _ string) bool { return below(q) })
 	p.counters.forget(name)
 }

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"errors"
 	"path"
 	"syscall"
 
@@ -26,7 +25,7 @@ func (p *Player) canonical(name string) string {
 // real is the canonical path of what a path leads to.
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
-	if p.links[c] {
+	if _, ok := p.links[c]; ok {
 		if real, err := host.ResolveBy(p.target, c); err == nil {
 			return real
 		}
@@ -124,22 +123,18 @@ func (p *Player) Link(name string) (string, error) {
 	if err := p.injected("follow", name, p.canonical(name)); err != nil {
 		return "", err
 	}
-	return p.target(name)
+	if t, ok := p.links[p.canonical(name)]; ok {
+		return t, nil
+	}
+	return p.live.Files.Link(name)
 }
 
-// target is Link of the unpacked tree, remembered.
+// target is Link of a canonical path: all links are in the archive.
 func (p *Player) target(name string) (string, error) {
-	if t, ok := p.targets.Load(name); ok {
-		if t == "" {
-			return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
-		}
-		return t.(string), nil
+	if t, ok := p.links[name]; ok {
+		return t, nil
 	}
-	t, err := p.live.Files.Link(name)
-	if err == nil || errors.Is(err, syscall.EINVAL) {
-		p.targets.Store(name, t)
-	}
-	return t, err
+	return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
 }
 
 // Resolve follows links as of Now.
