@@ -149,8 +149,17 @@ func record(t *testing.T, name string) (r recording) {
 	return r
 }
 
-// settle is how long the last round of a machine is held: longer than any rule waits. The rules' ranges have two samples at least.
-const settle, settleStep = 20 * time.Minute, time.Minute
+// settle is how long the last round of a machine is held: longer than any rule waits.
+const settle = 20 * time.Minute
+
+// settleStep is the time between rounds then, so that the rules' ranges of 5m have two samples at least. What was recorded by the minute has
+// ranges of a minute to fill.
+func settleStep(times []time.Time) time.Duration {
+	if n := len(times); n > 1 && times[n-1].Sub(times[n-2]) == time.Minute {
+		return time.Minute
+	}
+	return 2 * time.Minute
+}
 
 // judged plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
 // information in any round.
@@ -160,8 +169,8 @@ func judged(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Ti
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	times := m.player.Times()
-	for at, end := m.player.Last(), m.player.Last().Add(settle); at.Before(end); {
-		at = at.Add(settleStep)
+	step, end := settleStep(times), m.player.Last().Add(settle)
+	for at := m.player.Last().Add(step); !at.After(end); at = at.Add(step) {
 		times = append(times, at)
 	}
 	loud = map[string]bool{}
