@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -19,16 +20,17 @@ func TestHealthyLinksOfMachines(t *testing.T) {
 			return
 		}
 		values := map[string]map[string]float64{} // metric → labels → value
-		for _, f := range r.values {
-			of := map[string]float64{}
-			for _, m := range f.GetMetric() {
-				var link []string
-				for _, l := range m.GetLabel() {
-					link = append(link, l.GetValue())
-				}
-				of[strings.Join(link, "/")] = m.GetGauge().GetValue()
+		for _, line := range r.series {
+			metric, rest, _ := strings.Cut(line, "{")
+			link, text, ok := strings.Cut(rest, "} ")
+			v, err := strconv.ParseFloat(text, 64)
+			if !ok || err != nil {
+				continue
 			}
-			values[f.GetName()] = of
+			if values[metric] == nil {
+				values[metric] = map[string]float64{}
+			}
+			values[metric][link] = v
 		}
 		for _, pair := range pairs {
 			for link, has := range values[pair.has] {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
-
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/exposition"
@@ -79,12 +77,11 @@ func written(t testing.TB, a *capture.Archive) string {
 
 // recording is what a recorded machine shows when it is played.
 type recording struct {
-	text     string              // what is served in its last round
-	series   []string            // of it, what tells of the machine
-	count    map[string]int      // of it, series by family
-	values   []*dto.MetricFamily // of it, all families
-	findings []string            // what fires when its last round has lasted longer than any rule waits
-	earlier  []string            // what fired above severity info before, and does so no more
+	text     string         // what is served in its last round
+	series   []string       // of it, what tells of the machine
+	count    map[string]int // of it, series by family
+	findings []string       // what fires when its last round has lasted longer than any rule waits
+	earlier  []string       // what fired above severity info before, and does so no more
 }
 
 // inFullMode is the machine of which all figures of GPUs are served.
@@ -129,7 +126,7 @@ func record(t *testing.T, name string) (r recording) {
 	firing, loud := judged(t, m, sched, func(at time.Time, p *rounds.Picture) {
 		if at.Equal(last) {
 			r.text = string(exposition.AppendText(nil, p.Families))
-			r.series, r.values, r.count = seriesOf(p.Families), exposition.DTO(p.Families), map[string]int{}
+			r.series, r.count = seriesOf(p.Families), map[string]int{}
 			for _, f := range p.Families {
 				for _, point := range f.Points {
 					r.count[f.Head.Desc.Name] += point.Samples()
