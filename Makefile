@@ -59,7 +59,9 @@ screenshots: ## write the screenshots of the README again
 
 .PHONY: test test-race test-single test-pure
 test: ## all tests: no root, nothing outside the module cache
-	$(MAKE) --no-print-directory -j2 -O test-race test-single test-pure
+	$(MAKE) --no-print-directory test-race
+	$(MAKE) --no-print-directory test-single
+	$(MAKE) --no-print-directory test-pure
 
 # Many short replays: the garbage collector takes a third of their time otherwise.
 test-race test-single test-pure: export GOGC = 400
