@@ -63,7 +63,9 @@ func matrixPage(repository fs.FS) ([]byte, error) {
 
 type finding struct{ severity, alert, where string }
 
-func (f finding) String() string { return strings.TrimSpace(f.severity + " " + f.alert + " " + f.where) }
+func (f finding) String() string {
+	return strings.TrimSpace(f.severity + " " + f.alert + " " + f.where)
+}
 
 // findings are those of a golden.
 func findings(golden []byte) (out []finding) {
