@@ -1,6 +1,7 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks, docs/detection-matrix.md from the goldens of the recorded machines, docs/gpudirect.md from the reasons of verdicts, parts of docs/configuration.md from the flags
-// and the keys of the configuration file; and from flags and commands the man page and the completions of shells in packaging.
+// collectors, docs/alerts.md from the rule files and the runbooks, docs/detection-matrix.md from the goldens of the recorded
+// machines, docs/gpudirect.md from the reasons of verdicts, parts of docs/configuration.md from the flags and the keys of the
+// configuration file; and from flags and commands the man page and the completions of shells in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check

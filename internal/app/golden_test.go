@@ -25,13 +25,7 @@ import (
 // play collects all rounds of a capture and returns the last picture.
 func play(t *testing.T, file string) *rounds.Picture {
 	t.Helper()
-	return playIn(t, file, gpuFabric)
-}
-
-// playIn is play with --collector.gpu.mode.
-func playIn(t *testing.T, file, gpuMode string) *rounds.Picture {
-	t.Helper()
-	m, sched := openIn(t, file, gpuMode)
+	m, sched := open(t, file)
 	var p *rounds.Picture
 	for _, at := range m.player.Times() {
 		if err := m.seek(at); err != nil {

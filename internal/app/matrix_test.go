@@ -17,7 +17,7 @@ import (
 func firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]bool) {
 	t.Helper()
 	m, sched := open(t, file)
-	return judged(t, m, sched, func(time.Time, *rounds.Picture) {})
+	return evaluated(t, m, sched, func(time.Time, *rounds.Picture) {})
 }
 
 // healthyVariants are variants that are no fault although their names do not end in -ok.

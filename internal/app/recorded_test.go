@@ -123,7 +123,7 @@ func shared[T any](all *sync.Map, key string, value func() T) T {
 func record(t *testing.T, name string) (r recording) {
 	m, sched := openIn(t, fixture(name), gpuModeOf(name))
 	last := m.player.Last()
-	firing, loud := judged(t, m, sched, func(at time.Time, p *rounds.Picture) {
+	firing, loud := evaluated(t, m, sched, func(at time.Time, p *rounds.Picture) {
 		if at.Equal(last) {
 			r.text = string(exposition.AppendText(nil, p.Families))
 			r.series, r.count = seriesOf(p.Families), map[string]int{}
@@ -158,9 +158,9 @@ func settleStep(times []time.Time) time.Duration {
 	return 2 * time.Minute
 }
 
-// judged plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
+// evaluated plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
 // information in any round.
-func judged(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool) {
+func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool) {
 	t.Helper()
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)

@@ -114,15 +114,24 @@ func encodeStats(stats []host.Stat) []byte {
 func lines(path string, data []byte, each func(name, value string) error) error {
 	for line := range strings.Lines(string(data)) {
 		line = strings.TrimSuffix(line, "\n")
-		i := strings.LastIndex(line, ": ")
-		if i < 0 {
+		name, value, ok := splitLine(line)
+		if !ok {
 			return host.ErrGarbled(path, []byte(line))
 		}
-		if err := each(line[:i], line[i+2:]); err != nil {
+		if err := each(name, value); err != nil {
 			return host.ErrGarbled(path, []byte(line))
 		}
 	}
 	return nil
+}
+
+// splitLine splits "NAME: VALUE". A name may have a colon and a blank in it, a value has none.
+func splitLine(line string) (name, value string, ok bool) {
+	i := strings.LastIndex(line, ": ")
+	if i < 0 {
+		return "", "", false
+	}
+	return line[:i], line[i+2:], true
 }
 
 func decodeFields(path string, data []byte, fields []field, other func(name, value string)) error {

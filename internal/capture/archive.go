@@ -35,7 +35,7 @@ const metaName = "capture.json"
 // Meta describes a capture: its first entry, capture.json.
 type Meta struct {
 	Version      int       `json:"version"`
-	Base         string    `json:"base"`         // of a variant: the name of the archive that it differs from, which is whole
+	Base         string    `json:"base"`         // of a variant: the name of the archive that it differs from
 	Hostname     string    `json:"hostname"`     // where a variant has none of this and the following three, they are its base's
 	Kernel       string    `json:"kernel"`       // proc/sys/kernel/osrelease
 	Time         time.Time `json:"time"`         // of the first round

@@ -96,13 +96,12 @@ func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []
 func mapLines(data []byte, is func(name string) bool, f func(name string, n uint64) uint64) []byte {
 	var out []byte
 	changed := false
-	for line := range bytes.Lines(data) {
-		name, value, n, ok := numberLine(line)
-		if ok && is(name) {
+	for line := range strings.Lines(string(data)) {
+		name, value, ok := splitLine(strings.TrimSuffix(line, "\n"))
+		n, err := strconv.ParseUint(value, 10, 64)
+		if ok && err == nil && is(name) {
 			if now := f(name, n); now != n {
-				out = fmt.Appendf(append(out, line[:len(line)-len(value)]...), "%d\n", now)
-				changed = true
-				continue
+				line, changed = fmt.Sprintf("%s: %d\n", name, now), true
 			}
 		}
 		out = append(out, line...)
@@ -111,17 +110,6 @@ func mapLines(data []byte, is func(name string) bool, f func(name string, n uint
 		return data
 	}
 	return out
-}
-
-// numberLine splits "NAME: NUMBER\n"; value is what follows the blank.
-func numberLine(line []byte) (name string, value []byte, n uint64, ok bool) {
-	i := bytes.LastIndex(line, []byte(": "))
-	if i < 0 {
-		return "", nil, 0, false
-	}
-	value = line[i+2:]
-	n, err := strconv.ParseUint(string(bytes.TrimSuffix(value, []byte("\n"))), 10, 64)
-	return string(line[:i]), value, n, err == nil
 }
 
 // mapHundredths is for /proc/uptime: two times in seconds with two decimals.

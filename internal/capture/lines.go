@@ -155,7 +155,8 @@ func lineName(line string) string {
 	if name, ok := strings.CutSuffix(line, lineGone); ok {
 		return name
 	}
-	return line[:max(0, strings.LastIndex(line, ": "))]
+	name, _, _ := splitLine(line)
+	return name
 }
 
 // patched is the content of an entry with some of its lines replaced, gone, or added at its end.

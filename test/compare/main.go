@@ -5,7 +5,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -23,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"rdma_exporter/test/port"
 )
 
 // build is a binary and the folder of the recorded machines that it plays.
@@ -179,11 +180,7 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(state)
-	cmd := exec.CommandContext(ctx, b.binary, "serve", "--replay="+file, "--state.dir="+state, "--no-alerting", "--no-web.exporter-metrics", "--web.listen-address=127.0.0.1:0")
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
+	cmd := exec.CommandContext(ctx, b.binary, "serve", "--replay="+file, "--state.dir="+state, "--no-alerting", "--no-web.exporter-metrics", "--web.listen-address="+port.Any)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -191,11 +188,11 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	address, err := listening(stderr)
+	addresses, err := port.Await(ctx, cmd.Process.Pid, 1)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addresses[0]+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -218,22 +215,6 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 		return nil, fmt.Errorf("%s serves nothing of %s", b.binary, file)
 	}
 	return lines, nil
-}
-
-var listens = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-
-// listening reads from the log where an exporter listens. The rest of the log is read on, so that nobody waits for it.
-func listening(log io.Reader) (string, error) {
-	s := bufio.NewScanner(log)
-	var lines []string
-	for s.Scan() {
-		if m := listens.FindStringSubmatch(s.Text()); m != nil {
-			go func() { _, _ = io.Copy(io.Discard, log) }()
-			return m[1], nil
-		}
-		lines = append(lines, s.Text())
-	}
-	return "", fmt.Errorf("does not listen: %s", strings.Join(lines, "; "))
 }
 
 // findings are the lines of what check reports, without the times of the run.
