@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"cmp"
+	"errors"
 	"path"
 	"syscall"
 
@@ -120,16 +122,14 @@ func (p *Player) Identity(name string) (uint64, error) {
 func (p *Player) Link(name string) (string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("follow", name, p.canonical(name)); err != nil {
-		return "", err
+	target, err := p.follow(name)
+	if errors.Is(err, syscall.EINVAL) { // no link: what is not there is another error
+		return "", cmp.Or(p.there(name), err)
 	}
-	if t, ok := p.links[p.canonical(name)]; ok {
-		return t, nil
-	}
-	return p.live.Files.Link(name)
+	return target, err
 }
 
-// target is Link of a canonical path: all links are in the archive.
+// target is the link at a canonical path: all links are in the archive.
 func (p *Player) target(name string) (string, error) {
 	if t, ok := p.links[name]; ok {
 		return t, nil
@@ -137,8 +137,34 @@ func (p *Player) target(name string) (string, error) {
 	return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
 }
 
+// follow is target of any path, or the recorded error.
+func (p *Player) follow(name string) (string, error) {
+	c := p.canonical(name)
+	if err := p.injected("follow", name, c); err != nil {
+		return "", err
+	}
+	return p.target(c)
+}
+
+// there is nil where the path leads to something.
+func (p *Player) there(name string) error {
+	_, err := p.live.Files.Identity(p.canonical(name))
+	return err
+}
+
 // Resolve follows links as of Now.
-func (p *Player) Resolve(name string) (string, error) { return host.ResolveBy(p.Link, name) }
+func (p *Player) Resolve(name string) (string, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	real, err := host.ResolveBy(p.follow, name)
+	if err == nil {
+		err = p.there(real)
+	}
+	if err != nil {
+		return "", err
+	}
+	return real, nil
+}
 
 // Readable gives the recorded permission.
 func (p *Player) Readable(name string) error {

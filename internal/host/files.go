@@ -401,9 +401,9 @@ func (t *tree) Link(p string) (string, error) {
 		return "", &Error{"follow", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
-	s, err := r.dir.Readlink(rel)
+	s, err := r.readlink(rel)
 	if err != nil {
-		return "", &Error{"follow", p, errno(err)}
+		return "", &Error{"follow", p, err}
 	}
 	return s, nil
 }

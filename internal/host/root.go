@@ -94,6 +94,24 @@ func (r *root) open(path string, flags int) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
+// readlink gives where a link leads; EINVAL for what is none.
+func (r *root) readlink(path string) (string, error) {
+	fd, err := r.open(path, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", buf)
+	switch {
+	case err == unix.ENOENT: // so readlinkat(2) says of a descriptor that is no link
+		return "", unix.EINVAL
+	case err != nil:
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
 // errno takes the cause out of an error of package os.
 func errno(err error) error {
 	var e syscall.Errno
