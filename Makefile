@@ -59,9 +59,7 @@ screenshots: ## write the screenshots of the README again
 
 .PHONY: test test-race test-single test-pure
 test: ## all tests: no root, nothing outside the module cache
-	$(MAKE) --no-print-directory test-race
-	$(MAKE) --no-print-directory test-single
-	$(MAKE) --no-print-directory test-pure
+	@$(MAKE) --no-print-directory -j2 -Otarget test-race test-single test-pure
 
 # Many short replays: with the default of 100 the garbage collector takes an eighth more processor time.
 test-race test-single test-pure: export GOGC = 400

@@ -99,10 +99,7 @@ type bay struct {
 
 func newBay(t *testing.T) *bay {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "rdma_exporter-test-") // inode numbers of tmpfs rise, as those of sysfs do
-	must(t, err)
-	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
-	must(t, os.CopyFS(dir, os.DirFS(tree(t, "dgx-h100-ib"))))
+	dir := treeIn(t, "/dev/shm", "dgx-h100-ib") // inode numbers of tmpfs rise, as those of sysfs do
 	b := &bay{dir: dir, template: filepath.Join(dir, "template"), names: []string{"mlx5_0", "mlx5_4"}}
 	for i, name := range b.names {
 		real, err := filepath.EvalSymlinks(filepath.Join(dir, "sys/class/infiniband", name))

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,7 +27,15 @@ import (
 // tree unpacks the first round of a fixture into real files, which a test may then spoil.
 func tree(t *testing.T, name string) string {
 	t.Helper()
-	dir := t.TempDir()
+	return treeIn(t, capture.Scratch(), name)
+}
+
+// treeIn is tree in a folder of scratch, which says what file system the files have.
+func treeIn(t *testing.T, scratch, name string) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(scratch, "rdma_exporter-test-")
+	must(t, err)
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	must(t, testmachine.Unpack(fixture(name), dir))
 	return dir
 }
@@ -87,30 +96,22 @@ const port0 = "sys/class/infiniband/mlx5_0/ports/1/"
 func TestOneFileCostsOneSample(t *testing.T) {
 	rate := []string{`rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"}`, `rdma_port_width_lanes{device="mlx5_0",port="1"}`}
 	downed := []string{`rdma_port_link_downed_total{device="mlx5_0",port="1"}`}
+	dir := tree(t, "dgx-h100-ib")
+	whole := collect(t, live(t, dir, 10*time.Second))
 	for _, c := range []struct {
 		name, file string
 		spoil      func(path string) error
 		lost       []string
 		reason     string
 	}{
-		{"missing rate", "rate", os.Remove, rate, "absent"},
+		{"missing rate", "rate", func(string) error { return nil }, rate, "absent"},
 		{"empty rate", "rate", write0(""), rate, "malformed"},
 		{"garbled rate", "rate", write0("\xff\xfe\x00 Gb/sec"), rate, "malformed"},
 		{"empty counter", "counters/link_downed", write0(""), downed, "malformed"},
 		{"counter of text", "counters/link_downed", write0("N/A (no PMA)\n"), downed, "malformed"},
 		{"counter too large", "counters/link_downed", write0("18446744073709551616\n"), downed, "malformed"},
-		{"counter is a directory", "counters/link_downed", func(p string) error {
-			if err := os.Remove(p); err != nil {
-				return err
-			}
-			return os.Mkdir(p, 0o755)
-		}, downed, "io"},
-		{"counter leads outside", "counters/link_downed", func(p string) error {
-			if err := os.Remove(p); err != nil {
-				return err
-			}
-			return os.Symlink("/etc/passwd", p)
-		}, downed, "io"},
+		{"counter is a directory", "counters/link_downed", func(p string) error { return os.Mkdir(p, 0o755) }, downed, "io"},
+		{"counter leads outside", "counters/link_downed", func(p string) error { return os.Symlink("/etc/passwd", p) }, downed, "io"},
 		{"huge counter", "counters/link_downed", write0(strings.Repeat("1", 3<<20)), downed, "io"},
 		{"a page of zeros", "counters/link_downed", write0(strings.Repeat("0", 4096)), downed, "malformed"},
 		{"more than a page", "counters/link_downed", write0(strings.Repeat("1", 4097)), downed, "malformed"},
@@ -122,17 +123,18 @@ func TestOneFileCostsOneSample(t *testing.T) {
 		{"a page of rate", "rate", write0("400 Gb/sec (4X NDR)" + strings.Repeat(" ", 4096) + "x"), rate, "malformed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			dir := tree(t, "dgx-h100-ib")
-			whole := collect(t, live(t, dir, 10*time.Second))
-			must(t, c.spoil(filepath.Join(dir, port0+c.file)))
+			file := filepath.Join(dir, port0+c.file)
+			aside := filepath.Join(dir, "aside")
+			must(t, os.Rename(file, aside))
+			t.Cleanup(func() { must(t, errors.Join(os.RemoveAll(file), os.Rename(aside, file))) })
+			must(t, c.spoil(file))
 			got := collect(t, live(t, dir, 10*time.Second))
 			if d := lost(whole, got); !sameStrings(d, c.lost) {
 				t.Errorf("lost %v, want %v", d, c.lost)
 			}
-			errors := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, c.reason)
-			if got[errors] != "1" {
-				t.Errorf("%s is %q, want 1", errors, got[errors])
+			counted := fmt.Sprintf(`rdma_scrape_errors_total{collector="infiniband",device="mlx5_0",reason=%q}`, c.reason)
+			if got[counted] != "1" {
+				t.Errorf("%s is %q, want 1", counted, got[counted])
 			}
 		})
 	}
