@@ -10,7 +10,7 @@ import (
 )
 
 // identity reads what a device is. It changes when the device registers again only.
-func (r *reader) identity(name string, gpus []string) snapshot.Device {
+func (r *reader) identity(name string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
 		Name:       name,
@@ -20,7 +20,6 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 		HCAType:    r.optional(dir + "/hca_type"),
 		BoardID:    r.optional(dir + "/board_id"),
 		Firmware:   r.optional(dir + "/fw_ver"),
-		Role:       string(pci.Unknown),
 	}
 	var function string
 	d.FunctionType, function = r.function(dir)
@@ -28,7 +27,8 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 	if function == "" {
 		return d
 	}
-	d.PCIAddress, d.Role = path.Base(function), string(r.role(function, gpus))
+	d.PCIAddress, d.Path = path.Base(function), function
+	d.Emulated = pci.Emulated(r.optional(pciDir + pci.Functions(function)[0] + "/vendor"))
 	if n := r.optional(function + "/numa_node"); n != "-1" {
 		d.NUMANode = n
 	}
@@ -37,15 +37,6 @@ func (r *reader) identity(name string, gpus []string) snapshot.Device {
 		d.PhysicalFunction = path.Base(target)
 	}
 	return d
-}
-
-// role is what a NIC is for, by its place. That a port which a hypervisor made leads to no GPU tells nothing.
-func (r *reader) role(function string, gpus []string) pci.Role {
-	role := pci.RoleOf(function, gpus)
-	if role == pci.Other && pci.Emulated(r.optional(pciDir+pci.Functions(function)[0]+"/vendor")) {
-		return pci.Unknown
-	}
-	return role
 }
 
 // function tells what kind of function a device directory is on, and the path of the PCI function, the parent's for a

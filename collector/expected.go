@@ -146,34 +146,35 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 	}
 	said := c.Site.Current()
 	version := c.Memory.Version() // what is forgotten from here on is judged anew in the next round
-	if c.judged.again(devices, said, version) {
+	if !c.roles.waiting(now) && c.judged.again(devices, said, version, c.machine.version) {
 		return true
 	}
 	c.judge(now, said, devices)
 	c.forgetPassing(devices)
-	c.judged.keep(devices, said, version)
+	c.judged.keep(devices, said, version, c.machine.version)
 	return false
 }
 
 // judge sets what the operator and the evidence say of each port.
 func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
-	perCard := map[string]int{}
+	perCard := portsPerCard(devices)
+	subjects := make([][]site.Subject, len(devices))
 	for i := range devices {
-		if !isPart(&devices[i]) {
-			perCard[cardOf(&devices[i])] += len(devices[i].Ports)
-		}
+		subjects[i] = c.subjects(&devices[i])
 	}
+	c.assignRoles(now, devices, func(i, j int) (string, bool) {
+		return said.Settings(subjects[i][1+j]).Role, said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j])
+	})
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
 	for i := range devices {
 		d := &devices[i]
-		subjects := c.subjects(d)
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			pin := said.Settings(subjects[1+j])
-			p.Role, p.PinnedActive, p.PinnedSM = cmp.Or(pin.Role, d.Role), pin.Active, pin.SubnetManager
-			kind := expect.Kind{Board: cmp.Or(d.BoardID, d.HCAType), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
-			if isPart(d) || said.Ignored(subjects[0]) || said.Ignored(subjects[1+j]) {
+			pin := said.Settings(subjects[i][1+j])
+			p.PinnedActive, p.PinnedSM = pin.Active, pin.SubnetManager
+			kind := expect.Kind{Board: boardOf(d), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
+			if isPart(d) || said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j]) {
 				kind.Board = "" // neither is an example to others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
@@ -259,6 +260,20 @@ func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
 		}
 	}
 }
+
+// portsPerCard counts the ports of each card.
+func portsPerCard(devices []snapshot.Device) map[string]int {
+	out := map[string]int{}
+	for i := range devices {
+		if !isPart(&devices[i]) {
+			out[cardOf(&devices[i])] += len(devices[i].Ports)
+		}
+	}
+	return out
+}
+
+// boardOf names the model of a device; empty where nothing does.
+func boardOf(d *snapshot.Device) string { return cmp.Or(d.BoardID, d.HCAType) }
 
 // cardOf names the card that a device is on: its PCI address without the function.
 func cardOf(d *snapshot.Device) string {

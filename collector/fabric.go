@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -17,6 +18,9 @@ type fabric struct {
 	gpus    []string      // paths of their functions
 	first   chan struct{} // closed when the first round is over; nil before it has begun
 	told    bool
+
+	job     *gdr.Topology // of a running job's own topology file; nil: none has one
+	jobText string
 }
 
 // fabricPatience is how long a collector waits for the first round, in which vital product data is read.
@@ -65,4 +69,30 @@ func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []st
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.devices, f.gpus, f.at
+}
+
+// tellJob hands out the topology file of a running job.
+func (f *fabric) tellJob(processes []snapshot.Process) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(processes, func(p snapshot.Process) bool { return p.Topology != "" })
+	switch {
+	case i < 0:
+		f.job, f.jobText = nil, ""
+	case f.jobText != processes[i].Topology:
+		f.job, f.jobText = topologyOf(&processes[i]), processes[i].Topology
+	}
+}
+
+// jobTopology is what tellJob has told; nil: nothing.
+func (f *fabric) jobTopology() *gdr.Topology {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.job
 }

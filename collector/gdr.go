@@ -26,6 +26,12 @@ var (
 		Labels: []string{"gpu", "UUID", "direction"},
 		Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
+	gdrNearestDown = &Desc{
+		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
+		Help:   "RDMA device that is nearest to a GPU and has no ACTIVE port, so that the GPU stages over one further away, always 1: reason nearest_port_down of rdma_gdr_gpu_info.",
+		Labels: []string{"gpu", "UUID", "device"},
+		Source: "as rdma_gdr_gpu_direct",
+	}
 	gdrInfo = &Desc{
 		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
 		Help:   "Best eligible NIC of a GPU (device), always 1: how far it is in NCCL's words (PIX, PXB, P2C, PHB, SYS), by which mechanism NCCL would use it (peermem, dmabuf, none), and the reason of what is not direct. docs/gpudirect.md has the reasons in words.",
@@ -67,7 +73,7 @@ func newGDR(o Options) *Collector {
 		Name:    "gdr",
 		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
 		Default: true,
-		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings},
+		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings},
 		Read:    c.read,
 		Emit:    emitGDR,
 	}
@@ -103,6 +109,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	}
 	if len(gpus) > 0 {
 		c.jobs.read(ctx, h, n, names, gpus)
+		c.fabric.tellJob(c.jobs.found)
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
 	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
@@ -157,7 +164,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapsh
 		out.Pairs = append(out.Pairs, pairOf(p))
 	}
 	for i, b := range result.Best {
-		out.GPUs[i].Best = pairOf(b)
+		out.GPUs[i].Best = bestOf(b, out.NICs)
 	}
 	if !asked {
 		judgeJobs(out, &m, gpus, machine.conf, processes)
@@ -187,6 +194,16 @@ func pairOf(p gdr.Pair) snapshot.GDRPair {
 		GPU: p.GPU, NIC: p.NIC, Topology: string(p.SMI), Distance: string(p.Distance), Mechanism: string(p.Mechanism), Eligible: p.Eligible,
 		Send: string(p.Send.State), Receive: string(p.Receive.State), Reason: string(v.Reason), Words: v.Reason.Words(), Remedy: v.Reason.Remedy(),
 	}
+}
+
+// bestOf is pairOf, with the NIC that is down in its place.
+func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
+	out := pairOf(p)
+	if p.Down >= 0 {
+		out.Down = nics[p.Down].Device
+		out.Words = out.Down + ": " + out.Words
+	}
+	return out
 }
 
 func emitGDR(n *snapshot.Node, s Sink) {
@@ -221,6 +238,9 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
 		device = d.NICs[g.Best.NIC].Device
 	}
 	s.Emit(gdrInfo, 1, g.Index, g.UUID, device, g.Best.Distance, g.Best.Mechanism, g.Best.Reason)
+	if g.Best.Down != "" {
+		s.Emit(gdrNearestDown, 1, g.Index, g.UUID, g.Best.Down)
+	}
 	emitTransport(s, g)
 }
 

@@ -37,12 +37,7 @@ func (f *gdrHost) read(r *reader, job gdr.Job) {
 		return
 	}
 	f.at = r.now()
-	f.conf = gdr.Env{}
-	if b, err := r.h.Files.Read("etc/nccl.conf", nil); err == nil {
-		f.conf = gdr.ParseConf(string(b))
-	} else if !host.IsAbsent(err) {
-		r.issue(err)
-	}
+	f.conf = r.ncclConf()
 	f.facts = gdr.Machine{
 		Virtual:  pci.Virtual(r.optional("sys/class/dmi/id/sys_vendor"), r.optional("sys/class/dmi/id/product_name")),
 		Kernel:   r.optional("proc/sys/kernel/osrelease"),
@@ -52,6 +47,18 @@ func (f *gdrHost) read(r *reader, job gdr.Job) {
 		Topology: r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
 	}
 	f.registrations = r.registrations(f.facts.Peermem)
+}
+
+// ncclConf reads the settings of NCCL on this machine.
+func (r *reader) ncclConf() gdr.Env {
+	b, err := r.h.Files.Read("etc/nccl.conf", nil)
+	if err != nil {
+		if !host.IsAbsent(err) {
+			r.issue(err)
+		}
+		return gdr.Env{}
+	}
+	return gdr.ParseConf(string(b))
 }
 
 // symbols are looked up in the kernel's list, which is long: a twentieth of a second of one processor. Who may not see addresses sees

@@ -195,7 +195,7 @@ func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, p
 			results[key] = result
 		}
 		g := &out.GPUs[i]
-		g.Best, g.Process = pairOf(result.Best[i]), p
+		g.Best, g.Process = bestOf(result.Best[i], out.NICs), p
 		for k := range m.NICs {
 			out.Pairs[i*len(m.NICs)+k] = pairOf(result.Pairs[i*len(m.NICs)+k])
 		}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -14,7 +13,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 	active, down := uint64(stateActive), uint64(1)
 	var devices []snapshot.Device
 	for i := range nics {
-		devices = append(devices, snapshot.Device{Name: nics[i].Device, Role: "compute", Ports: []snapshot.Port{{Number: 1, State: &active}}})
+		devices = append(devices, snapshot.Device{Name: nics[i].Device, Ports: []snapshot.Port{{Number: 1, State: &active, Role: "compute"}}})
 	}
 	linked := true
 	c := &gpuDirect{}
@@ -27,7 +26,7 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 		{"nothing", func() {}, false},
 		{"a port goes down", func() { devices[3].Ports[0].State = &down }, true},
 		{"a counter rises", func() { devices[3].Ports[0].Counters = []snapshot.Stat{{Name: "port_rcv_data", Value: 1}} }, false},
-		{"a device has another role", func() { devices[4].Role = string(pci.Other) }, true},
+		{"a device has another role", func() { devices[4].Ports[0].Role = "other" }, true},
 		{"a port is made", func() { devices[5].Ports = append(devices[5].Ports, snapshot.Port{Number: 2}) }, true},
 		{"NVML tells of links", func() { gpus[0].Linked = &linked }, true},
 		{"NVML tells the same again", func() { again := linked; gpus[0].Linked = &again }, false},

@@ -92,7 +92,7 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 		}
 	}
 	g.Coupled = pci.Coupled(r.optional(dir+"/vendor"), root)
-	g.emulated = pci.Emulated(root) || !g.Place.Bridged() // a real GPU has a port above it
+	g.emulated = r.emulated(g.Place)
 	return g
 }
 
@@ -162,16 +162,21 @@ func (r *reader) branch(dir string) branch {
 		}
 		f.cut = f.cut || size == openConfig
 		if i < len(chain)-1 {
-			f.models[address] = pci.Bridge{
-				Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
-				SubVendor: hexValue(r.optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.optional(at + "/subsystem_device")),
-			}
+			f.models[address] = r.bridge(at)
 		}
 	}
 	if group, err := r.h.Files.Resolve(dir + "/iommu_group"); err == nil {
 		f.iommu = r.optional(group + "/type")
 	}
 	return f
+}
+
+// bridge reads the model of a bridge.
+func (r *reader) bridge(at string) pci.Bridge {
+	return pci.Bridge{
+		Vendor: hexValue(r.optional(at + "/vendor")), Device: hexValue(r.optional(at + "/device")),
+		SubVendor: hexValue(r.optional(at + "/subsystem_vendor")), SubDevice: hexValue(r.optional(at + "/subsystem_device")),
+	}
 }
 
 // config reads configuration space, and says how much of it there was. That is some hundred reads of registers for the kernel, and happens once an hour.
@@ -206,7 +211,10 @@ func (n *gdrNIC) see(devices []snapshot.Device) {
 		n.Role = pci.Unknown
 		return
 	}
-	n.Role = pci.Role(devices[i].Role)
+	n.Role = pci.Unknown
+	if devices[i].ManagesNVLink {
+		n.Role = pci.NVLinkManagement
+	}
 	for j := range devices[i].Ports {
 		p := &devices[i].Ports[j]
 		if p.Role != "" {

@@ -8,7 +8,6 @@ import (
 
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/host"
-	"rdma_exporter/internal/pci"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
@@ -67,8 +66,8 @@ type infiniBand struct {
 	absent  absent
 	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
 	last    map[string]*lastDevice    // by name
-	gpus    []string
-	gpusAt  time.Time
+	machine machineFacts
+	roles   roles
 	boot    bootClock
 
 	links      *linkWatch
@@ -86,7 +85,7 @@ type deviceState struct {
 }
 
 func newInfiniBand(o Options) *Collector {
-	c := &infiniBand{Options: o, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch()}
+	c := &infiniBand{Options: o, ports: map[deviceKey]map[int]*portHistory{}, facts: map[string][]site.Subject{}, last: map[string]*lastDevice{}, links: newLinkWatch(), registered: newDeviceWatch(), roles: roles{ports: map[roleKey]*roleState{}}}
 	if c.Memory == nil {
 		c.Memory = expect.NewMemory(expect.Data{})
 	}
@@ -94,7 +93,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, roleDescs, expectedDescs, pmaDescs()),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -109,7 +108,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.fabric.begin()
 	c.forget(h, names)
-	c.readGPUs(ctx, h)
+	c.readMachine(ctx, h)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
@@ -117,9 +116,9 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			delete(c.last, name)
 		}
 	}
-	gpus, now, boot := c.gpus, h.Now(), c.readBoot(h)
+	now, boot := h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
-		return c.readDevice(r, name, states[name], gpus)
+		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.Device) {
 		same := c.remember(now, devices)
 		c.count(devices, now)
@@ -127,7 +126,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
-		c.fabric.tell(now, devices, gpus)
+		c.fabric.tell(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
 	}, done)
 }
@@ -138,25 +137,10 @@ func (c *infiniBand) forget(h *host.Host, names []string) {
 		if !slices.Contains(names, name) {
 			delete(c.last, name)
 			h.Budget.Forget(name)
-			c.gpusAt = time.Time{}
+			c.machine.at = time.Time{}
 		}
 	}
 	c.nvlink.forget(names)
-}
-
-// readGPUs finds the GPUs, whose place in the PCI tree gives a NIC its role.
-func (c *infiniBand) readGPUs(ctx context.Context, h *host.Host) {
-	if now := h.Now(); c.gpusAt.IsZero() || now.Sub(c.gpusAt) >= slowInterval {
-		var found []string
-		if h.Lanes.Do(ctx, "pci", func() {
-			r := &reader{ctx: ctx, h: h, since: time.Now()}
-			r.begin(host.SourcePCI)
-			found = gpus(h, r)
-			r.end()
-		}) == nil {
-			c.gpus, c.gpusAt = found, now
-		}
-	}
 }
 
 // deviceKey outlives a rename and a driver that is loaded again.
@@ -170,7 +154,7 @@ func keyOf(d *snapshot.Device) deviceKey {
 }
 
 // readDevice reads one device. A device that is listed and has no directory any more has just gone.
-func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []string) (snapshot.Device, bool) {
+func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapshot.Device, bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine
 	if len(st.numbers) == 0 || r.due(st.at) {
@@ -180,13 +164,13 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState, gpus []
 			}
 			return snapshot.Device{}, false
 		}
-		st.id, st.numbers, st.at = r.identity(name, gpus), r.ports(name), r.now()
+		st.id, st.numbers, st.at = r.identity(name), r.ports(name), r.now()
 		if c.nvlink.manages(r, name) {
-			st.id.Role, st.id.Ports = string(pci.NVLinkManagement), r.namedPorts(name, st.numbers)
+			st.id.ManagesNVLink, st.id.Ports = true, r.namedPorts(name, st.numbers)
 		}
 	}
 	d := st.id
-	if d.Role == string(pci.NVLinkManagement) {
+	if d.ManagesNVLink {
 		d.Ports = slices.Clone(d.Ports)
 		return d, true
 	}
@@ -226,11 +210,13 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
-			if d.Role == string(pci.NVLinkManagement) {
-				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, d.Role)
+			if d.ManagesNVLink {
+				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
+				emitRole(s, d, p, port)
 				continue
 			}
 			emitPort(s, d, p, port)
+			emitRole(s, d, p, port)
 			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
 		}

@@ -12,6 +12,7 @@ import (
 type judged struct {
 	site    *site.Config
 	version uint64 // of the memory
+	machine uint64 // of what roles rest on besides the devices
 	facts   []linkFacts
 	spare   []linkFacts // for the facts of the next round
 	words   []snapshot.Port
@@ -19,12 +20,15 @@ type judged struct {
 
 // linkFacts are all that a judgement rests on, of a device (port 0), a port, or the netdev of a port.
 type linkFacts struct {
-	device, guid, pci, physical, board, hca, driver, role, layer, netdev, wire string
+	device, guid, pci, path, numa, physical, board, hca, driver, layer, netdev, wire string
 
-	kind               snapshot.FunctionType
-	port               int
-	active, member     bool
-	rate, commonRate   float64
+	kind             snapshot.FunctionType
+	port             int
+	active, member   bool
+	emulated, nvlink bool
+
+	rate, commonRate, capable float64
+
 	lanes, commonLanes uint64
 }
 
@@ -32,7 +36,8 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 	for i := range devices {
 		d := &devices[i]
 		out = append(out, linkFacts{
-			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, physical: d.PhysicalFunction, board: d.BoardID, hca: d.HCAType, driver: d.Driver, role: d.Role, kind: d.FunctionType,
+			device: d.Name, guid: d.NodeGUID, pci: d.PCIAddress, physical: d.PhysicalFunction, board: d.BoardID, hca: d.HCAType, driver: d.Driver, kind: d.FunctionType,
+			path: d.Path, numa: d.NUMANode, emulated: d.Emulated, nvlink: d.ManagesNVLink,
 		})
 		for j := range d.Ports {
 			p := &d.Ports[j]
@@ -41,7 +46,7 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 				nd := &p.Netdev[k]
 				out = append(out, linkFacts{
 					netdev: nd.Name, wire: nd.Wire, member: nd.Member, active: valueOf(nd.Up), rate: valueOf(nd.Rate), lanes: valueOf(nd.Lanes),
-					commonRate: valueOf(nd.CommonRate), commonLanes: valueOf(nd.CommonLanes),
+					commonRate: valueOf(nd.CommonRate), commonLanes: valueOf(nd.CommonLanes), capable: valueOf(nd.CapableRate),
 				})
 			}
 		}
@@ -58,9 +63,9 @@ func valueOf[T any](p *T) (v T) {
 }
 
 // again says of the ports what was said of them in the last round, if it rests on the same.
-func (j *judged) again(devices []snapshot.Device, said *site.Config, version uint64) bool {
+func (j *judged) again(devices []snapshot.Device, said *site.Config, version, machine uint64) bool {
 	j.spare = appendFacts(j.spare[:0], devices)
-	if said != j.site || version != j.version || !slices.Equal(j.spare, j.facts) {
+	if said != j.site || version != j.version || machine != j.machine || !slices.Equal(j.spare, j.facts) {
 		return false
 	}
 	words := j.words
@@ -68,7 +73,8 @@ func (j *judged) again(devices []snapshot.Device, said *site.Config, version uin
 		for k := range devices[i].Ports {
 			p, w := &devices[i].Ports[k], &words[0]
 			words = words[1:]
-			p.Role, p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.Role, w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
+			p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
+			p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
 			for n := range p.Netdev {
 				p.Netdev[n].Expected = w.Netdev[n].Expected
 			}
@@ -78,8 +84,8 @@ func (j *judged) again(devices []snapshot.Device, said *site.Config, version uin
 }
 
 // keep notes what has been said of the ports, after again has looked at them.
-func (j *judged) keep(devices []snapshot.Device, said *site.Config, version uint64) {
-	j.site, j.version = said, version
+func (j *judged) keep(devices []snapshot.Device, said *site.Config, version, machine uint64) {
+	j.site, j.version, j.machine = said, version, machine
 	j.facts, j.spare = j.spare, j.facts
 	j.words = j.words[:0]
 	for i := range devices {

@@ -116,7 +116,7 @@ func moduleSensor(n *snapshot.Node, device string) *float64 {
 
 func whyNoCage(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) string {
 	switch {
-	case d.Role == "nvlink_management":
+	case d.ManagesNVLink:
 		return "the function manages NVLink switches"
 	case p.LinkLayer == "InfiniBand":
 		return "the kernel shows no modules of InfiniBand ports; mlxlink -m does"

@@ -7,12 +7,22 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"rdma_exporter/internal/role"
 )
 
 // Data is what is remembered across restarts, as it is kept in the state directory.
 type Data struct {
 	Links     map[string]LinkRecord     `json:"links,omitempty"`     // by Link.ID
 	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
+	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
+}
+
+// RoleRecord is the role that a port was seen to have.
+type RoleRecord struct {
+	Device string `json:"device"` // name when it was learned
+	Port   int    `json:"port"`
+	role.Verdict
 }
 
 // LinkRecord is what is remembered of a link.
@@ -77,12 +87,15 @@ func NewMemory(d Data) *Memory {
 }
 
 func clone(d Data) Data {
-	d.Links, d.Functions = maps.Clone(d.Links), maps.Clone(d.Functions)
+	d.Links, d.Functions, d.Roles = maps.Clone(d.Links), maps.Clone(d.Functions), maps.Clone(d.Roles)
 	if d.Links == nil {
 		d.Links = map[string]LinkRecord{}
 	}
 	if d.Functions == nil {
 		d.Functions = map[string]FunctionRecord{}
+	}
+	if d.Roles == nil {
+		d.Roles = map[string]RoleRecord{}
 	}
 	return d
 }
@@ -131,6 +144,23 @@ func (m *Memory) WasActive(id string) bool {
 	defer m.mu.Unlock()
 	_, ok := m.data.Links[id]
 	return ok
+}
+
+// Role is the role that a port was seen to have; empty where none was.
+func (m *Memory) Role(id string) role.Verdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data.Roles[id].Verdict
+}
+
+// Learn remembers the role of a port.
+func (m *Memory) Learn(id string, r RoleRecord) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.data.Roles[id] != r {
+		m.data.Roles[id] = r
+		m.touch()
+	}
 }
 
 // NamedLink is a link, and the names that an operator knows it by.
@@ -222,10 +252,11 @@ func sortFunctions(f []FunctionRecord) {
 	})
 }
 
-// AcceptLinks forgets what links have done, so that what they do now is what they ought to do.
+// AcceptLinks forgets what links have done and what they were for, so that what they do now is what they ought to do.
 func (m *Memory) AcceptLinks(which func(LinkRecord) bool) []LinkRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	forget(m, m.data.Roles, func(r RoleRecord) bool { return which(LinkRecord{Device: r.Device, Port: r.Port}) })
 	return forget(m, m.data.Links, which)
 }
 
@@ -244,6 +275,7 @@ func (m *Memory) AcceptFunctions(which func(FunctionRecord) bool) []FunctionReco
 // forgetLinks forgets the links of a function that is forgotten. m.mu is held.
 func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
+	maps.DeleteFunc(m.data.Roles, func(id string, _ RoleRecord) bool { return strings.HasPrefix(id, function+"/") })
 }
 
 // Absorb takes over what another memory knows and this one does not, and its higher marks.
@@ -253,6 +285,11 @@ func (m *Memory) Absorb(d Data) {
 	for id, r := range d.Links {
 		if own, known := m.data.Links[id]; !known || own.Rate < r.Rate {
 			m.data.Links[id] = r
+		}
+	}
+	for id, r := range d.Roles {
+		if _, known := m.data.Roles[id]; !known {
+			m.data.Roles[id] = r
 		}
 	}
 	for key, f := range d.Functions {

@@ -27,6 +27,7 @@ type decision struct {
 type nicFacts struct {
 	at        *pci.Fabric // nil where it is not known where it is
 	eligible  bool
+	down      bool // it would be eligible if a port of it were ACTIVE
 	mechanism Mechanism
 	way       Verdict // of the mechanism
 }
@@ -47,13 +48,15 @@ func newDecision(m *Machine, j Job) *decision {
 	compute := slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Role == pci.Compute })
 	for i := range m.NICs {
 		n := &m.NICs[i]
+		meant := slices.ContainsFunc(n.Ports, func(p Port) bool { return d.hcas.allow(n.Device, p.Number) })
 		ok := slices.ContainsFunc(n.Ports, func(p Port) bool { return p.Active && d.hcas.allow(n.Device, p.Number) })
 		if len(d.hcas.list) > 0 {
 			d.none = NoChosenNIC
 		} else if compute {
-			ok = ok && n.Role == pci.Compute
+			meant = meant && n.Role == pci.Compute
 		}
-		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && n.Role != pci.NVLinkManagement}
+		meant = meant && n.Role != pci.NVLinkManagement
+		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && meant, down: meant && !ok}
 		f.mechanism, f.way = d.mechanism(n)
 		d.nics = append(d.nics, f)
 	}
@@ -77,6 +80,16 @@ func (d *decision) pair(g, n int) Pair {
 		p.Send = d.send(gpu, p.Receive)
 	}
 	return p
+}
+
+// Distance is how far NCCL takes a GPU and a NIC to be apart, empty where that is not known; file reports whether the topology file gives it.
+func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
+	d := decision{Machine: m}
+	a, b := d.place(g.Address, g.Place), d.place(nicAddress(n), n.Place)
+	if a == nil || b == nil {
+		return "", false
+	}
+	return a.DistanceTo(*b, g.Coupled), m.Topology.has(g.Address) && m.Topology.has(nicAddress(n))
 }
 
 // place is where NCCL takes a function to be: a topology file stands above the tree. Nil: that of a virtual machine tells nothing.
@@ -138,7 +151,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 		return Verdict{Unknown, EFA}
 	case distance == "":
 		return Verdict{Unknown, VirtualTopology}
-	case level(distance) > d.limit:
+	case Level(distance) > d.limit:
 		return Verdict{Staging, d.tooFar(distance, gpu.Coupled)}
 	case !known:
 		return Verdict{Unknown, ModelUnknown}
@@ -155,7 +168,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 // tooFar says why a distance is beyond the limit.
 func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	switch {
-	case d.set && level(distance) <= level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
+	case d.set && Level(distance) <= Level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
 		return LevelSet
 	case distance == pci.P2C:
 		return CoupledOff

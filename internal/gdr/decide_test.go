@@ -65,7 +65,7 @@ var cases = []struct {
 	reason        Reason // of the verdict that sums up
 }{
 	{"DMA-BUF behind one switch", hopper, nil, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"its own NIC is down: the other is too far", hopper, func(m *Machine) { m.NICs[0].Ports[0].Active = false }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
+	{"its own NIC is down: the other is too far", hopper, func(m *Machine) { m.NICs[0].Ports[0].Active = false }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, NearestDown},
 	{"both NICs down", hopper, func(m *Machine) { m.NICs[0].Ports, m.NICs[1].Ports = nil, nil }, Job{}, "", "", "", Unknown, Unknown, NoActiveNIC},
 	{"a NIC for storage is near", hopper, func(m *Machine) { m.NICs[0].Role = pci.Other }, Job{}, "mlx5_1", "SYS", DMABUF, Staging, Staging, FarNode},
 	{"no NIC is for computing", hopper, func(m *Machine) { m.NICs[0].Role, m.NICs[1].Role = pci.Other, pci.Unknown }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
@@ -214,6 +214,7 @@ var said = map[Reason]string{
 	CoupledFar:     "the nearest eligible NIC belongs to another CPU than the one that the GPU is coupled to: give the job a NIC of the GPU's own CPU: look at NCCL_IB_HCA and at ports that are down",
 	LevelSet:       "NCCL_NET_GDR_LEVEL allows less distance than there is: take NCCL_NET_GDR_LEVEL out of the job's environment and of nccl.conf, or raise it",
 	ReadOff:        "NCCL_NET_GDR_READ=0 makes sending go through host memory: take NCCL_NET_GDR_READ out of the job's environment and of nccl.conf",
+	NearestDown:    "the nearest NIC has no ACTIVE port, and the next one is too far: bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager",
 	PreAmpere:      "NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct: nothing is wrong; NCCL_NET_GDR_READ=1 tries it",
 
 	NoNIC:            "no RDMA device is seen on this host",

@@ -103,6 +103,7 @@ type Pair struct {
 	Distance  pci.Distance // in NCCL's words; empty where it is not known
 	Mechanism Mechanism    // that NCCL would use; empty where it is not known
 	Eligible  bool         // NCCL would use this NIC: it is up and of the job's choice
+	Down      int          // of a GPU's best pair: the nearer NIC that would do better if a port of it were ACTIVE; negative: none
 	Send      Verdict      // the NIC reads the GPU's memory
 	Receive   Verdict      // the NIC writes it
 }
@@ -128,19 +129,26 @@ func (m *Machine) Decide(j Job) Result {
 	r := Result{Pairs: make([]Pair, 0, len(m.GPUs)*len(m.NICs)), Best: make([]Pair, 0, len(m.GPUs))}
 	used := make([]int, len(m.NICs)) // by GPUs before
 	for g := range m.GPUs {
-		best := Pair{GPU: g, NIC: -1}
+		best, down := Pair{GPU: g, NIC: -1}, Pair{NIC: -1}
 		for n := range m.NICs {
 			p := d.pair(g, n)
 			r.Pairs = append(r.Pairs, p)
-			if p.Eligible && (best.NIC < 0 || p.compare(best) > 0 || p.compare(best) == 0 && used[n] < used[best.NIC]) {
+			switch {
+			case p.Eligible && (best.NIC < 0 || p.compare(best) > 0 || p.compare(best) == 0 && used[n] < used[best.NIC]):
 				best = p
+			case d.nics[n].down && (down.NIC < 0 || p.compare(down) > 0):
+				down = p
 			}
 		}
+		best.Down = -1
 		if best.NIC < 0 {
 			v := Verdict{Unknown, d.none}
 			best.Send, best.Receive = v, v
 		} else {
 			used[best.NIC]++
+		}
+		if down.NIC >= 0 && best.NIC >= 0 && best.Receive.State == Staging && down.Receive.State == Direct {
+			best.Down, best.Receive.Reason, best.Send.Reason = down.NIC, NearestDown, NearestDown
 		}
 		r.Best = append(r.Best, best)
 	}
@@ -149,7 +157,7 @@ func (m *Machine) Decide(j Job) Result {
 
 // compare is more than 0 if the pair is better: by what one has of it, receiving before sending, then by nearness. GPUs share equal NICs.
 func (p Pair) compare(o Pair) int {
-	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), level(o.Distance)-level(p.Distance))
+	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), Level(o.Distance)-Level(p.Distance))
 }
 
 // rank puts what is not known above what is known to be bad, so that it is not told as bad.

@@ -57,8 +57,8 @@ func (e Env) integer(name string, unset int64) int64 {
 // levels are the kinds of paths in NCCL's order (src/include/graph.h): the number is what limits are compared by.
 var levels = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
 
-// level is that of a distance. One that is not known is beyond all.
-func level(d pci.Distance) int {
+// Level orders distances, the nearest first. One that is not known is beyond all.
+func Level(d pci.Distance) int {
 	for i, name := range levels {
 		if name == string(d) {
 			return i
@@ -73,7 +73,7 @@ var oldLevels = []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}
 // userLevel is the limit that NCCL_NET_GDR_LEVEL sets, a name or an old number; what is neither sets none (ncclGetLevel, src/graph/paths.cc).
 func (e Env) userLevel() (int, bool) {
 	text := e["NCCL_NET_GDR_LEVEL"]
-	if l := level(pci.Distance(text)); l < len(levels) {
+	if l := Level(pci.Distance(text)); l < len(levels) {
 		return l, true
 	}
 	if text == "" || text[0] < '0' || text[0] > '9' {
@@ -84,7 +84,7 @@ func (e Env) userLevel() (int, bool) {
 	if err != nil {
 		n = 0
 	}
-	return level(pci.Distance(oldLevels[min(n, len(oldLevels)-1)])), true
+	return Level(pci.Distance(oldLevels[min(n, len(oldLevels)-1)])), true
 }
 
 // usesC2C says whether NCCL goes through the CPU that a GPU is coupled to: since 2.27, in 2.26 when told to.
@@ -105,9 +105,9 @@ func (j Job) limit() (limit int, set bool) {
 		return l, true
 	}
 	if j.usesC2C() {
-		return level(pci.P2C), false
+		return Level(pci.P2C), false
 	}
-	return level(pci.PXB), false
+	return Level(pci.PXB), false
 }
 
 // hcas is NCCL_IB_HCA: [^][=]NAME[:PORT],… — names are prefixes unless there is a =, and left out where there is a ^ (parseStringList

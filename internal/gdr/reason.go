@@ -26,6 +26,7 @@ const (
 	GPUUnsupported Reason = "gpu_unsupported"
 	FarHostBridge  Reason = "beyond_host_bridge"
 	FarNode        Reason = "other_numa_node"
+	NearestDown    Reason = "nearest_port_down"
 	CoupledOff     Reason = "c2c_not_used"
 	CoupledFar     Reason = "other_cpu"
 	LevelSet       Reason = "gdr_level_set"
@@ -65,6 +66,7 @@ var advices = map[Reason]advice{
 	GPUUnsupported: {"this GPU has no GPUDirect RDMA", "use a data center or professional GPU"},
 	FarHostBridge:  {"the nearest eligible NIC is behind another host bridge or root port than the GPU", "put GPU and NIC behind one PCIe switch; NCCL_NET_GDR_LEVEL=PHB tries it all the same"},
 	FarNode:        {"the nearest eligible NIC belongs to another NUMA node than the GPU", "put the NIC into a slot of the GPU's own socket, best behind the same PCIe switch"},
+	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far", "bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager"},
 	CoupledOff:     {"the way through the coupled CPU is used by NCCL 2.27 and newer, unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
 	CoupledFar:     {"the nearest eligible NIC belongs to another CPU than the one that the GPU is coupled to", "give the job a NIC of the GPU's own CPU: look at NCCL_IB_HCA and at ports that are down"},
 	LevelSet:       {"NCCL_NET_GDR_LEVEL allows less distance than there is", "take NCCL_NET_GDR_LEVEL out of the job's environment and of nccl.conf, or raise it"},

@@ -94,4 +94,5 @@ type GDRPair struct {
 	Send, Receive string // direct, staging, unknown
 	Reason        string // gdr.Reason, of what is not direct if something is not
 	Words, Remedy string // the reason for people, and what to do
+	Down          string // RDMA device that is nearer and has no ACTIVE port: of a GPU's best pair with that reason
 }

@@ -112,7 +112,10 @@ type Device struct {
 	PCIAddress   string  // DDDD:BB:DD.F of the PCI function, of the parent for a sub-function
 	NUMANode     string  // numa_node of the PCI function; empty where it is -1
 	FunctionType FunctionType
-	Role         string // compute, other, unknown, nvlink_management: pci.Role
+	// Path is that of the PCI function below the root, as PCIAddress: sys/devices/pci0000:15/…; empty where there is none.
+	Path          string
+	Emulated      bool // a hypervisor has made the port above the function
+	ManagesNVLink bool // vital product data, or the operator, says that it manages NVLink switches: nothing else of it is read
 	// PhysicalFunction is the address behind the link physfn: of a virtual function that this host itself serves.
 	PhysicalFunction string
 	// Registrations counts those that were heard in this run; nil where the kernel does not tell.
@@ -131,7 +134,9 @@ type Port struct {
 	State         *uint64       // state, enum ib_port_state
 	PhysicalState *uint64       // phys_state, enum ib_port_phys_state
 	WasActive     bool          // State was ACTIVE at an earlier reading
-	Role          string        // the operator's, else the device's
+	Role          string        // compute, other, unknown, nvlink_management: pci.Role
+	RoleSource    string        // evidence for the role: role.Source
+	PeersActive   bool          // it ought to be ACTIVE because its peers are: role.Peers
 	PinnedActive  bool          // the operator says that it has to be ACTIVE
 	PinnedSM      bool          // the operator says that a subnet manager is meant to run on it
 	LID           *uint64       // lid

@@ -1,0 +1,307 @@
+package collector
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/role"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	portRoleInfo = &Desc{
+		Name: "rdma_port_role_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "Evidence for the role of a port, always 1. source: site configuration, topology_file of NCCL, gpudirect (nearest NIC of a GPU), pcie_switch shared with a GPU, siblings of the same board, vpd; empty where the role is unknown. The state of the port does not matter; a compute role is remembered in the state directory.",
+		Labels: []string{"device", "port", "role", "source"},
+		Source: "the configuration file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route; the other ports of the host",
+	}
+	portPeersActive = &Desc{
+		Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Help:   "1 where the port ought to be ACTIVE because its peers are: more than half of the host's ports of role compute at the same place of their card, at least three. Absent elsewhere.",
+		Labels: []string{"device", "port"},
+		Source: "the other ports of the host",
+	}
+
+	roleDescs = []*Desc{portRoleInfo, portPeersActive}
+)
+
+// roleAfter is how long evidence has to stand before a compute role is remembered: at boot, NICs register one after the other.
+const roleAfter = 10 * time.Minute
+
+// machineFacts are what roles rest on that is not the NICs'. They are read each minute.
+type machineFacts struct {
+	at     time.Time
+	gpus   []string      // paths of their functions
+	routed []string      // netdevs below the interface of the default route
+	own    *gdr.Topology // of the machine; nil: it has none
+	tree   role.Machine
+
+	version uint64 // counts changes
+}
+
+// read reads the GPUs, the switches, the topology file and the default route.
+func (f *machineFacts) read(r *reader, job gdr.Job) {
+	f.at, f.gpus, f.routed = r.now(), gpus(r.h, r), r.routed()
+	models := f.tree.Bridges
+	if models == nil {
+		models = map[string]pci.Bridge{}
+	}
+	f.own, f.tree = nil, role.Machine{GPUPaths: f.gpus}
+	if len(f.gpus) == 0 {
+		return
+	}
+	f.own = r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], r.ncclConf()["NCCL_TOPO_FILE"]))
+	f.tree.Bridges = models
+	f.tree.Virtual = pci.Virtual(r.optional("sys/class/dmi/id/sys_vendor"), r.optional("sys/class/dmi/id/product_name"))
+	for _, p := range f.gpus {
+		g := gdr.GPU{Address: path.Base(p), Place: r.place(p)}
+		root := ""
+		if g.Place.Bridged() {
+			root = r.optional(pciDir + g.Place.Chain[0] + "/vendor")
+		}
+		g.Coupled = pci.Coupled(r.optional(p+"/vendor"), root)
+		f.tree.Virtual = f.tree.Virtual || r.emulated(g.Place)
+		f.tree.GPUs = append(f.tree.GPUs, g)
+		for i := 0; i < len(g.Place.Chain)-1; i++ {
+			if address := g.Place.Chain[i]; models[address] == (pci.Bridge{}) {
+				models[address] = r.bridge(pciDir + address)
+			}
+		}
+	}
+}
+
+// emulated reports whether the place of a GPU is what a hypervisor has made: a real one has a port above it.
+func (r *reader) emulated(p pci.Place) bool {
+	return !p.Bridged() || pci.Emulated(r.optional(pciDir+p.Chain[0]+"/vendor"))
+}
+
+// routed returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network namespace of the host.
+func (r *reader) routed() (netdevs []string) {
+	for _, parse := range []struct {
+		file  string
+		route func(fields []string) (netdev string, metric uint64, ok bool)
+	}{{"route", ipv4Default}, {"ipv6_route", ipv6Default}} {
+		text := r.optional("proc/1/net/" + parse.file)
+		if text == "" {
+			text = r.optional("proc/net/" + parse.file)
+		}
+		best, lowest := "", uint64(0)
+		for line := range strings.Lines(text) {
+			if netdev, metric, ok := parse.route(strings.Fields(line)); ok && (best == "" || metric < lowest) {
+				best, lowest = netdev, metric
+			}
+		}
+		if best != "" {
+			return r.below(best, 4)
+		}
+	}
+	return nil
+}
+
+// routeUp is RTF_UP (include/uapi/linux/route.h).
+const routeUp = 1
+
+// ipv4Default parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask … (fib_route_seq_show, net/ipv4/fib_trie.c).
+func ipv4Default(f []string) (netdev string, metric uint64, ok bool) {
+	if len(f) < 8 || f[1] != "00000000" || f[7] != "00000000" {
+		return "", 0, false
+	}
+	flags, err := strconv.ParseUint(f[3], 16, 32)
+	metric, err2 := strconv.ParseUint(f[6], 10, 32)
+	return f[0], metric, err == nil && err2 == nil && flags&routeUp != 0
+}
+
+// ipv6Default parses a line of /proc/net/ipv6_route: destination, prefix length, source, prefix length, next hop, metric, references, use,
+// flags, device, numbers in hex (rt6_native_seq_show, net/ipv6/ip6_fib.c). Unreachable ones are on lo.
+func ipv6Default(f []string) (netdev string, metric uint64, ok bool) {
+	if len(f) < 10 || strings.Trim(f[0], "0") != "" || f[1] != "00" || f[9] == "lo" {
+		return "", 0, false
+	}
+	metric, err := strconv.ParseUint(f[5], 16, 32)
+	return f[9], metric, err == nil
+}
+
+// below returns an interface and those that it stands on: members of a bond or a bridge, the parent of a VLAN.
+func (r *reader) below(netdev string, depth int) []string {
+	out := []string{netdev}
+	if strings.ContainsRune(netdev, '/') {
+		return nil
+	}
+	names, err := r.h.Files.List("sys/class/net/" + netdev)
+	if err != nil || depth == 0 {
+		return out
+	}
+	for _, n := range names {
+		if lower, ok := strings.CutPrefix(n, "lower_"); ok {
+			out = append(out, r.below(lower, depth-1)...)
+		}
+	}
+	return out
+}
+
+// roles keeps what the evidence says of ports.
+type roles struct {
+	ports map[roleKey]*roleState
+	due   time.Time // when a role is to be remembered; zero: none is waiting
+}
+
+type roleKey struct {
+	deviceKey
+	port int
+}
+
+type roleState struct {
+	since   time.Time // since when the evidence says compute without a break; zero: it does not
+	learned role.Verdict
+}
+
+// assignRoles sets the roles of all ports. Said gives the operator's word for a port, empty where there is none.
+func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) {
+	nics := c.nics(devices, said)
+	verdicts := role.Of(&c.machine.tree, nics)
+	c.roles.due = time.Time{}
+	for i := range devices {
+		d := &devices[i]
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			v := c.learn(now, d, p.Number, verdicts[i][j])
+			if d.ManagesNVLink {
+				v = role.Verdict{Role: pci.NVLinkManagement, Source: role.VPD}
+			}
+			if pinned, _ := said(i, j); pinned != "" {
+				v = role.Verdict{Role: pci.Role(pinned), Source: role.Site}
+			}
+			p.Role, p.RoleSource = string(v.Role), string(v.Source)
+		}
+	}
+	peers := role.Peers(nics, func(i, j int) bool { return devices[i].Ports[j].Role == string(pci.Compute) })
+	for i := range devices {
+		for j := range devices[i].Ports {
+			_, ignored := said(i, j)
+			devices[i].Ports[j].PeersActive = peers[i][j] && !ignored
+		}
+	}
+}
+
+// learn returns what stands of a port's role, and remembers a compute role whose evidence has stood for long enough.
+func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.Verdict) role.Verdict {
+	key := roleKey{keyOf(d), port}
+	st := c.roles.ports[key]
+	if st == nil {
+		st = &roleState{}
+		c.roles.ports[key] = st
+	}
+	id := lastingID(d, port, "")
+	if id != "" { // accepting takes it away there
+		st.learned = c.Memory.Role(id)
+	}
+	if v.Role != pci.Compute {
+		st.since = time.Time{}
+		return st.learned.Keep(v)
+	}
+	switch {
+	case st.since.IsZero():
+		st.since = now
+		fallthrough
+	case now.Sub(st.since) < roleAfter:
+		if until := st.since.Add(roleAfter); c.roles.due.IsZero() || until.Before(c.roles.due) {
+			c.roles.due = until
+		}
+	case st.learned != v:
+		st.learned = v
+		if id != "" {
+			c.Memory.Learn(id, expect.RoleRecord{Device: d.Name, Port: port, Verdict: v})
+		}
+	}
+	return v
+}
+
+// waiting reports whether a role is to be remembered now.
+func (r *roles) waiting(now time.Time) bool { return !r.due.IsZero() && !now.Before(r.due) }
+
+// nics are the devices as roles are judged by.
+func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) []role.NIC {
+	out := make([]role.NIC, len(devices))
+	perCard := portsPerCard(devices)
+	routed := map[string]bool{} // cards
+	for i := range devices {
+		d := &devices[i]
+		numa, err := strconv.Atoi(d.NUMANode)
+		if err != nil {
+			numa = -1
+		}
+		n := role.NIC{NIC: gdr.NIC{Device: d.Name}, Path: d.Path, Emulated: d.Emulated, Function: strings.TrimPrefix(path.Ext(d.PCIAddress), "."), Apart: isPart(d)}
+		n.Board, n.PortsPerCard = boardOf(d), perCard[cardOf(d)]
+		if d.Path != "" {
+			n.Place = pci.PlaceOf(d.Path, numa)
+		}
+		if d.ManagesNVLink {
+			n.Role = pci.NVLinkManagement
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			if _, ignored := said(i, j); ignored {
+				n.Apart = true
+			}
+			n.LinkLayer = p.LinkLayer
+			n.Ports = append(n.Ports, gdr.Port{Number: p.Number, Active: isActive(p)})
+			n.Rate = max(n.Rate, c.Memory.Mark(lastingID(d, p.Number, "")).Rate, rateKnown(p))
+			if slices.ContainsFunc(p.Netdev, func(nd snapshot.Netdev) bool { return slices.Contains(c.machine.routed, nd.Name) }) {
+				routed[cardOf(d)] = true
+			}
+		}
+		out[i] = n
+	}
+	for i := range devices {
+		out[i].DefaultRoute = routed[cardOf(&devices[i])]
+	}
+	return out
+}
+
+// rateKnown is the best rate that a port tells of itself, in bits per second: that of its link, or what its netdevs are capable of.
+func rateKnown(p *snapshot.Port) (rate float64) {
+	if isActive(p) {
+		rate = valueOf(p.Rate)
+	}
+	for i := range p.Netdev {
+		rate = max(rate, valueOf(p.Netdev[i].CapableRate))
+	}
+	return rate
+}
+
+// readMachine reads what roles rest on besides the NICs. A job's topology file stands where the machine has none of its own.
+func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
+	now, before := h.Now(), c.machine
+	if c.machine.at.IsZero() || now.Sub(c.machine.at) >= slowInterval {
+		facts := c.machine
+		if h.Lanes.Do(ctx, "pci", func() {
+			r := &reader{ctx: ctx, h: h, since: time.Now()}
+			r.begin(host.SourcePCI)
+			facts.read(r, c.NCCL)
+			r.end()
+		}) == nil {
+			c.machine = facts
+		}
+	}
+	c.machine.tree.Topology = cmp.Or(c.machine.own, c.fabric.jobTopology())
+	if !reflect.DeepEqual(c.machine.tree, before.tree) || !slices.Equal(c.machine.routed, before.routed) {
+		c.machine.version++
+	}
+}
+
+func emitRole(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	s.Emit(portRoleInfo, 1, d.Name, port, p.Role, p.RoleSource)
+	if p.PeersActive {
+		s.Emit(portPeersActive, 1, d.Name, port)
+	}
+}

@@ -1,0 +1,290 @@
+// Package role says what each port of a NIC is for, compute or something else, from the first evidence that answers. The state of the
+// port itself is no evidence: a dead compute port is a compute port. It is pure: facts in, verdicts out.
+package role
+
+import (
+	"slices"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/pci"
+)
+
+// Source is the evidence for a role.
+type Source string
+
+// The sources, the strongest first.
+const (
+	Site         Source = "site"          // the site configuration
+	TopologyFile Source = "topology_file" // the topology file that NCCL uses places it nearest to a GPU, or not
+	GPUDirect    Source = "gpudirect"     // it is, or is not, the nearest NIC of a GPU in the PCI tree
+	PCIeSwitch   Source = "pcie_switch"   // it shares a PCIe switch or root port with a GPU, or does not
+	Siblings     Source = "siblings"      // most ports of its kind on the host are ACTIVE
+	VPD          Source = "vpd"           // its vital product data names NVLink management
+)
+
+var sources = []Source{Site, TopologyFile, GPUDirect, PCIeSwitch, Siblings}
+
+// Verdict is a role with its evidence; Source is empty where the role is unknown.
+type Verdict struct {
+	Role   pci.Role `json:"role,omitempty"`
+	Source Source   `json:"source,omitempty"`
+}
+
+var unknown = Verdict{Role: pci.Unknown}
+
+// Keep returns what stands of a role that was learned and one that the evidence of now gives: a learned compute role outlives evidence
+// that is no stronger, because the evidence goes as ports and GPUs fail.
+func (learned Verdict) Keep(now Verdict) Verdict {
+	if learned.Role != pci.Compute || now.Role == pci.Compute || now.Role == pci.NVLinkManagement {
+		return now
+	}
+	if now.Source != "" && slices.Index(sources, now.Source) < slices.Index(sources, learned.Source) {
+		return now
+	}
+	return learned
+}
+
+// Kind is what NICs of one purpose have in common.
+type Kind struct {
+	Board        string // board_id; empty: the NIC is nobody's sibling
+	LinkLayer    string
+	PortsPerCard int
+}
+
+// NIC is an RDMA device.
+type NIC struct {
+	gdr.NIC
+	Kind
+	Path         string  // of its PCI function below /sys/devices; empty where it has none
+	Emulated     bool    // a hypervisor has made the port above it, so that its place says nothing
+	Function     string  // number of the PCI function: ports at the same place of their card are alike
+	Apart        bool    // no example to others: ignored, or a part of another device on this host (virtual function, sub-function)
+	Rate         float64 // bits per second: the highest that the device is known for; 0: none
+	DefaultRoute bool    // the default route goes over its card
+}
+
+// Machine is what NICs are near to.
+type Machine struct {
+	gdr.Machine
+	GPUPaths []string // of the PCI functions, below /sys/devices
+}
+
+// Of returns the roles of the ports of each NIC, by index of the NIC and of the port.
+func Of(m *Machine, nics []NIC) [][]Verdict {
+	out := make([][]Verdict, len(nics))
+	near := m.nearest(nics)
+	found := false
+	for i := range nics {
+		v := m.byPlace(&nics[i], near[i])
+		found = found || v.Role == pci.Compute
+		out[i] = slices.Repeat([]Verdict{v}, len(nics[i].Ports))
+	}
+	if found { // the others are for storage or management, whatever their siblings do
+		return out
+	}
+	for i, ports := range siblings(nics) {
+		for j, compute := range ports {
+			if compute {
+				out[i][j] = Verdict{pci.Compute, Siblings}
+			}
+		}
+	}
+	return out
+}
+
+// byPlace is what the place of a NIC says.
+func (m *Machine) byPlace(n *NIC, near Source) Verdict {
+	if near != "" {
+		return Verdict{pci.Compute, near}
+	}
+	shares := pci.RoleOf(n.Path, m.GPUPaths)
+	if shares == pci.Compute {
+		return Verdict{pci.Compute, PCIeSwitch}
+	}
+	for g := range m.GPUs {
+		switch d, file := m.Distance(&m.GPUs[g], &n.NIC); {
+		case d == "" || n.Path == "":
+		case file:
+			return Verdict{pci.Other, TopologyFile}
+		default:
+			return Verdict{pci.Other, GPUDirect}
+		}
+	}
+	if shares == pci.Other && !n.Emulated {
+		return Verdict{pci.Other, PCIeSwitch}
+	}
+	return unknown
+}
+
+// choice are the NICs that are equally good for a GPU.
+type choice struct {
+	level int // of their distance
+	nics  []int
+	file  bool // the distance is that of a topology file
+}
+
+// nearest finds the NICs that NCCL would give the GPUs if all ports were ACTIVE, and what says so. Beyond the switch of the GPU several
+// may be equally far, those for storage among them: then a NIC of half the rate is not meant, nor a board of which the host has fewer.
+func (m *Machine) nearest(nics []NIC) map[int]Source {
+	boards := boardsOf(nics)
+	var choices []choice
+	far := gdr.Level(pci.SYS)
+	for g := range m.GPUs {
+		c := choice{level: gdr.Level("")}
+		for i := range nics {
+			n := &nics[i]
+			if n.Path == "" || n.Role == pci.NVLinkManagement {
+				continue
+			}
+			d, file := m.Distance(&m.GPUs[g], &n.NIC)
+			level := gdr.Level(d)
+			beyond := level > gdr.Level(pci.PXB)
+			if d == "" || beyond && (n.DefaultRoute || boards.slow(n)) || level > c.level {
+				continue
+			}
+			if level < c.level {
+				c = choice{level: level}
+			}
+			c.nics, c.file = append(c.nics, i), file
+		}
+		if c.level > gdr.Level(pci.PXB) {
+			c.nics = boards.most(nics, c.nics)
+		}
+		if len(c.nics) > 0 {
+			choices, far = append(choices, c), min(far, c.level)
+		}
+	}
+	out := map[int]Source{}
+	for _, c := range choices {
+		if c.level == gdr.Level(pci.SYS) && far < c.level { // another GPU's, across the sockets
+			continue
+		}
+		for _, i := range c.nics {
+			out[i] = GPUDirect
+			if c.file {
+				out[i] = TopologyFile
+			}
+		}
+	}
+	return out
+}
+
+// boards are the NICs of a host by board.
+type boards struct {
+	count   map[string]int
+	rate    map[string]float64
+	fastest float64
+}
+
+func boardsOf(nics []NIC) *boards {
+	b := &boards{count: map[string]int{}, rate: map[string]float64{}}
+	for i := range nics {
+		n := &nics[i]
+		if !n.Apart {
+			b.count[n.Board]++
+		}
+		b.rate[n.Board], b.fastest = max(b.rate[n.Board], n.Rate), max(b.fastest, n.Rate)
+	}
+	return b
+}
+
+// slow reports whether no NIC of the board is known for more than half of the host's best rate.
+func (b *boards) slow(n *NIC) bool { return b.rate[n.Board] <= b.fastest/2 && b.fastest > 0 }
+
+// most keeps those of the boards that the host has most of.
+func (b *boards) most(nics []NIC, of []int) (out []int) {
+	most := 0
+	for _, i := range of {
+		most = max(most, b.count[nics[i].Board])
+	}
+	for _, i := range of {
+		if b.count[nics[i].Board] == most {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// minAlike is how many ports of a kind it takes to say what one of them is for, and how many ACTIVE ones to expect it of another.
+const minAlike = 3
+
+// planes is how many ports a device has at most; more are the planes of one link, of which some are in use.
+const planes = 2
+
+// place is where a port stands on its card: second ports without a cable are no example to the first ones.
+type place struct {
+	Kind
+	function string
+	port     int
+}
+
+// placesOf returns the places of a NIC's ports, and whether a port there is ACTIVE.
+func placesOf(n *NIC) map[place]bool {
+	out := map[place]bool{}
+	for _, p := range n.Ports {
+		at := n.placeOf(p.Number)
+		out[at] = out[at] || p.Active
+	}
+	return out
+}
+
+func (n *NIC) placeOf(port int) place {
+	if len(n.Ports) > planes {
+		port = 0
+	}
+	return place{n.Kind, n.Function, port}
+}
+
+// siblings finds the ports of which there are at least three alike on the host, more than half of them ACTIVE.
+func siblings(nics []NIC) [][]bool {
+	total, active := map[place]int{}, map[place]int{}
+	for i := range nics {
+		n := &nics[i]
+		if n.Apart || n.Board == "" || n.Role == pci.NVLinkManagement {
+			continue
+		}
+		for at, up := range placesOf(n) {
+			total[at]++
+			if up {
+				active[at]++
+			}
+		}
+	}
+	out := make([][]bool, len(nics))
+	for i := range nics {
+		n := &nics[i]
+		out[i] = make([]bool, len(n.Ports))
+		for j, p := range n.Ports {
+			at := n.placeOf(p.Number)
+			out[i][j] = !n.Apart && total[at] >= minAlike && 2*active[at] > total[at]
+		}
+	}
+	return out
+}
+
+// Peers returns of each port whether its like are ACTIVE, so that it ought to be too: of the ports of role compute that stand at the same
+// place of their card at least three, and more than half. Compute says which those are.
+func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
+	total, active := map[place]int{}, map[place]int{}
+	each := func(f func(i, j int, at place, up bool)) {
+		for i := range nics {
+			for j, p := range nics[i].Ports {
+				if !nics[i].Apart && len(nics[i].Ports) <= planes && compute(i, j) {
+					f(i, j, place{function: nics[i].Function, port: p.Number}, p.Active)
+				}
+			}
+		}
+	}
+	each(func(_, _ int, at place, up bool) {
+		total[at]++
+		if up {
+			active[at]++
+		}
+	})
+	out := make([][]bool, len(nics))
+	for i := range nics {
+		out[i] = make([]bool, len(nics[i].Ports))
+	}
+	each(func(i, j int, at place, _ bool) { out[i][j] = active[at] >= minAlike && 2*active[at] > total[at] })
+	return out
+}
