@@ -93,7 +93,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, roleDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -211,12 +211,10 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
 			if d.ManagesNVLink {
-				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
-				emitRole(s, d, p, port)
+				s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
 				continue
 			}
 			emitPort(s, d, p, port)
-			emitRole(s, d, p, port)
 			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
 		}

@@ -8,9 +8,9 @@ import (
 var (
 	portInfo = &Desc{
 		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute shares a PCIe switch or root port with a GPU, other does not, nvlink_management manages NVLink switches and has nothing else here, unknown cannot be told; a pin overrides.",
-		Labels: []string{"device", "port", "netdev", "link_layer", "role"},
-		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; PCI vpd",
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (has nothing else here), unknown. role_source is the evidence for it, the strongest first: site configuration, topology_file of NCCL, gpudirect (nearest NIC of a GPU), pcie_switch shared with a GPU, siblings of the same board; vpd; empty where the role is unknown. The state of the port is no evidence, and a compute role is remembered in the state directory.",
+		Labels: []string{"device", "port", "netdev", "link_layer", "role", "role_source"},
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; the configuration file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
 	}
 	portLogicalState = &Desc{
 		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
@@ -116,7 +116,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
@@ -124,10 +124,10 @@ var (
 
 func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if len(p.Netdev) == 0 {
-		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role)
+		s.Emit(portInfo, 1, d.Name, port, "", p.LinkLayer, p.Role, p.RoleSource)
 	}
 	for _, nd := range p.Netdev {
-		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role)
+		s.Emit(portInfo, 1, d.Name, port, nd.Name, p.LinkLayer, p.Role, p.RoleSource)
 		if nd.DownReason != "" {
 			s.Emit(portDownReason, 1, d.Name, port, nd.Name, nd.DownReason, nd.DownDetail)
 		}
@@ -144,6 +144,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitUint(s, portLogicalState, p.State, d.Name, port)
 	emitUint(s, portPhysicalState, p.PhysicalState, d.Name, port)
 	s.Emit(portWasActive, boolValue(p.WasActive), d.Name, port)
+	if p.PeersActive {
+		s.Emit(portPeersActive, 1, d.Name, port)
+	}
 	if p.PinnedActive {
 		s.Emit(portPinnedActive, 1, d.Name, port)
 	}

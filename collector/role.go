@@ -18,22 +18,12 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-var (
-	portRoleInfo = &Desc{
-		Name: "rdma_port_role_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "Evidence for the role of a port, always 1. source: site configuration, topology_file of NCCL, gpudirect (nearest NIC of a GPU), pcie_switch shared with a GPU, siblings of the same board, vpd; empty where the role is unknown. The state of the port does not matter; a compute role is remembered in the state directory.",
-		Labels: []string{"device", "port", "role", "source"},
-		Source: "the configuration file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route; the other ports of the host",
-	}
-	portPeersActive = &Desc{
-		Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "1 where the port ought to be ACTIVE because its peers are: more than half of the host's ports of role compute at the same place of their card, at least three. Absent elsewhere.",
-		Labels: []string{"device", "port"},
-		Source: "the other ports of the host",
-	}
-
-	roleDescs = []*Desc{portRoleInfo, portPeersActive}
-)
+var portPeersActive = &Desc{
+	Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+	Help:   "1 where the port is not ACTIVE and ought to be because its peers are: more than half of the host's ports of role compute at the same place of their card, at least three. Absent elsewhere.",
+	Labels: []string{"device", "port"},
+	Source: "the other ports of the host",
+}
 
 // roleAfter is how long evidence has to stand before a compute role is remembered: at boot, NICs register one after the other.
 const roleAfter = 10 * time.Minute
@@ -188,7 +178,8 @@ func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said 
 	for i := range devices {
 		for j := range devices[i].Ports {
 			_, ignored := said(i, j)
-			devices[i].Ports[j].PeersActive = peers[i][j] && !ignored
+			p := &devices[i].Ports[j]
+			p.PeersActive = peers[i][j] && !ignored && !isActive(p)
 		}
 	}
 }
@@ -296,12 +287,5 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 	c.machine.tree.Topology = cmp.Or(c.machine.own, c.fabric.jobTopology())
 	if !reflect.DeepEqual(c.machine.tree, before.tree) || !slices.Equal(c.machine.routed, before.routed) {
 		c.machine.version++
-	}
-}
-
-func emitRole(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
-	s.Emit(portRoleInfo, 1, d.Name, port, p.Role, p.RoleSource)
-	if p.PeersActive {
-		s.Emit(portPeersActive, 1, d.Name, port)
 	}
 }

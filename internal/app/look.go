@@ -100,6 +100,7 @@ type judge struct {
 	engine *alerting.Engine
 	host   string
 	blind  blind.Report // of the last round
+	idle   []check.Port
 	needs  map[string]string
 }
 
@@ -131,17 +132,25 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	}
 	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
 	if p != nil {
-		j.blind, j.needs = p.Blind, p.Needs
+		j.blind, j.needs, j.idle = p.Blind, p.Needs, notExpected(p)
 	}
 	return err
 }
 
 func (j *judge) report(replay string, err error) check.Report {
-	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Needs: j.needs, Err: err})
+	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, NotExpected: j.idle, Needs: j.needs, Err: err})
 }
 
 // alerts lists the alerts that can be judged.
 func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Alerts() }
+
+// notExpected are the ports that are down with nothing expected of them.
+func notExpected(p *rounds.Picture) (out []check.Port) {
+	for _, id := range p.Node.InfiniBand.NotExpected() {
+		out = append(out, check.Port{Device: id.Device, Port: id.Number})
+	}
+	return out
+}
 
 // reportOf makes the report of what an engine says now.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {

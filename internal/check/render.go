@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,6 +39,9 @@ func Table(w io.Writer, r Report, s Style) error {
 			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Annotations["summary"]})
 		}
 		text.WriteString(coloured(columns(rows, ""), s))
+	}
+	if idle := r.Idle(); idle != "" {
+		fmt.Fprintf(&text, "\n%s\n", oneLine(idle))
 	}
 	if len(r.NotJudged) > 0 {
 		fmt.Fprintf(&text, "\nNot judged, %s:\n", count(len(r.NotJudged), "alert"))
@@ -101,9 +105,18 @@ func verdictLine(r Report) string {
 		if r.Severity != "" && r.Severity != severityInfo {
 			what = "nothing of severity " + r.Severity
 		}
+		if w := r.watching(); w != "" {
+			what = headlineWatching + ": " + w
+		}
 		return fmt.Sprintf("%s: %s, %s", host, what, r.Coverage())
 	default:
-		return fmt.Sprintf("%s: %s, %s, %s", host, r.Verdict, count(len(r.Findings), "finding"), r.Coverage())
+		word := cmp.Or(r.Headline, r.Verdict) // a daemon of an earlier version gives no headline
+		if w := r.watching(); w != "" && r.Headline != headlineWatching {
+			word += ", " + w
+		} else if w != "" {
+			word += ": " + w
+		}
+		return fmt.Sprintf("%s: %s, %s, %s", host, word, count(len(r.Findings), "finding"), r.Coverage())
 	}
 }
 

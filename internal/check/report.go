@@ -4,9 +4,11 @@ package check
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/alerting"
@@ -28,6 +30,8 @@ const (
 const (
 	verdictOK      = "ok"
 	verdictUnknown = "unknown"
+
+	headlineWatching = "watching"
 )
 
 // Report is what check says about a host. Its JSON form is a contract: docs/check.md.
@@ -47,7 +51,12 @@ type Report struct {
 	Judged          []Judged    `json:"judged"`               // by alert
 	NotJudged       []NotJudged `json:"not_judged"`           // by alert
 	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
-	Severity        string      `json:"-"`                    // the least that was asked for
+	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
+	// warning are pending.
+	Headline    string    `json:"headline"`
+	Pending     []Finding `json:"pending"`            // worst first; they hold and are no findings yet, and change neither verdict nor exit code
+	NotExpected []Port    `json:"ports_not_expected"` // down, with nothing that says they ought to be up
+	Severity    string    `json:"-"`                  // the least that was asked for
 }
 
 // Finding is one alert that holds.
@@ -62,6 +71,12 @@ type Finding struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
+// Port is a port of an RDMA device.
+type Port struct {
+	Device string `json:"device"`
+	Port   int    `json:"port"`
+}
+
 // Input is what an engine and the rounds have to say after an evaluation.
 type Input struct {
 	Exporter string
@@ -70,9 +85,10 @@ type Input struct {
 	Interval time.Duration
 	History  time.Duration // the longest that can be observed
 	alerting.Judgement
-	Blind blind.Report
-	Needs map[string]string // what would permit each source that may not be read
-	Err   error             // why the look failed, when it did
+	Blind       blind.Report
+	NotExpected []Port            // that are down
+	Needs       map[string]string // what would permit each source that may not be read
+	Err         error             // why the look failed, when it did
 }
 
 const (
@@ -91,18 +107,24 @@ func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
 		IntervalSeconds: in.Interval.Seconds(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
-		Findings: []Finding{}, Judged: []Judged{}, NotJudged: []NotJudged{}, NotApplicable: []string{},
+		Findings: []Finding{}, Judged: []Judged{}, NotJudged: []NotJudged{}, NotApplicable: []string{}, Pending: []Finding{},
+		NotExpected: append([]Port{}, in.NotExpected...),
 	}
 	for _, a := range in.Alerts {
-		if a.Labels["severity"] == severityNone || a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
+		if a.Labels["severity"] == severityNone {
 			continue
 		}
 		f := finding(a)
+		if a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
+			r.Pending = append(r.Pending, f)
+			continue
+		}
 		wait := in.Rules[a.Rule].For
 		f.Waits = a.State == alerting.StatePending && wait > 0 && in.To.Sub(in.From) >= wait
 		r.Findings = append(r.Findings, f)
 	}
 	slices.SortFunc(r.Findings, worstFirst)
+	slices.SortFunc(r.Pending, worstFirst)
 	machine := r.cover(in)
 	r.conclude()
 	if !machine {
@@ -113,6 +135,48 @@ func New(in Input) Report {
 		r.unknown()
 	}
 	return r
+}
+
+// watching counts the pending alerts of severity critical and warning: "1 pending critical, 2 pending warning".
+func (r *Report) watching() string {
+	var parts []string
+	for _, s := range []string{severityCritical, severityWarning} {
+		n := 0
+		for _, f := range r.Pending {
+			if f.Severity == s {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d pending %s", n, s))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Watching says what is pending, as a sentence; empty where nothing of severity critical or warning is.
+func (r *Report) Watching() string {
+	if w := r.watching(); w != "" {
+		return "Watching: " + w + "."
+	}
+	return ""
+}
+
+// Idle says which ports are down with nothing expected of them: "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1". Empty
+// where there is none.
+func (r *Report) Idle() string {
+	if len(r.NotExpected) == 0 {
+		return ""
+	}
+	const most = 16
+	var names []string
+	for _, p := range r.NotExpected[:min(len(r.NotExpected), most)] {
+		names = append(names, fmt.Sprintf("%s/%d", p.Device, p.Port))
+	}
+	if n := len(r.NotExpected) - most; n > 0 {
+		names = append(names, fmt.Sprintf("%d more", n))
+	}
+	return fmt.Sprintf("%s DOWN, not expected to be up: %s", count(len(r.NotExpected), "port"), strings.Join(names, ", "))
 }
 
 // conclude sets the verdict by the worst finding.
@@ -126,9 +190,16 @@ func (r *Report) conclude() {
 			r.Verdict, r.ExitCode = severityWarning, ExitWarning
 		}
 	}
+	r.Headline = r.Verdict
+	if r.Verdict == verdictOK && r.watching() != "" {
+		r.Headline = headlineWatching
+	}
 }
 
-func (r *Report) unknown() { r.Verdict, r.ExitCode = verdictUnknown, ExitUnknown }
+func (r *Report) unknown() {
+	r.Verdict, r.ExitCode = verdictUnknown, ExitUnknown
+	r.Headline = r.Verdict
+}
 
 func finding(a alerting.Alert) Finding {
 	f := Finding{

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,5 +270,52 @@ func TestRenderErrors(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// TestHeadline: what is pending is watched, and changes neither verdict nor exit code.
+func TestHeadline(t *testing.T) {
+	rules := []alerting.Rule{rule("C", "critical"), rule("W", "warning"), rule("I", "info")}
+	for i := range rules {
+		rules[i].Range, rules[i].For = time.Minute, time.Minute
+	}
+	critical, warning, info := alert(rules, 0, alerting.StatePending, nil), alert(rules, 1, alerting.StatePending, nil), alert(rules, 2, alerting.StatePending, nil)
+	for _, c := range []struct {
+		name     string
+		alerts   []alerting.Alert
+		headline string
+		line     string
+	}{
+		{"nothing", nil, "ok", ": all ok, "},
+		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical, "},
+		{"both", []alerting.Alert{warning, critical, warning}, "watching", ": watching: 1 pending critical, 2 pending warning, "},
+		{"information alone", []alerting.Alert{info}, "ok", ": all ok, "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}})
+			if r.Headline != c.headline || r.Verdict != "ok" || r.ExitCode != 0 || len(r.Findings) != 0 || len(r.Pending) != len(c.alerts) {
+				t.Errorf("%s, %s, %d, %d findings, %d pending", r.Headline, r.Verdict, r.ExitCode, len(r.Findings), len(r.Pending))
+			}
+			var b strings.Builder
+			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), c.line) {
+				t.Errorf("%v %q", err, b.String())
+			}
+		})
+	}
+}
+
+func TestPortsNotExpected(t *testing.T) {
+	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up: mlx5_0/1\n", 18: ", mlx5_15/1, 2 more\n"} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) {
+			var ports []check.Port
+			for i := range n {
+				ports = append(ports, check.Port{Device: fmt.Sprintf("mlx5_%d", i), Port: 1})
+			}
+			r := check.New(check.Input{Host: "h", NotExpected: ports, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
+			var b strings.Builder
+			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), want) || want == "" && strings.Contains(b.String(), "DOWN") {
+				t.Errorf("%v %q", err, b.String())
+			}
+		})
 	}
 }

@@ -16,14 +16,15 @@ type Health string
 const (
 	Critical  Health = "critical"
 	Warning   Health = "warning"
-	Info      Health = "info" // also: less than expected, without an alert of its own
+	Watching  Health = "watching" // the headline alone: alerts of severity critical or warning are pending
+	Info      Health = "info"     // also: less than expected, without an alert of its own
 	NotJudged Health = "not_judged"
 	Inactive  Health = "inactive" // a port without a link and without an alert of its own
 	Ignored   Health = "ignored"  // by the configuration file
 	OK        Health = "ok"
 )
 
-var healths = []Health{Critical, Warning, Info, NotJudged, Inactive, Ignored, OK}
+var healths = []Health{Critical, Warning, Watching, Info, NotJudged, Inactive, Ignored, OK}
 
 // Word is the health for people.
 func (h Health) Word() string {

@@ -140,16 +140,21 @@ func (v *view) verdict(in Input) {
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
 		v.Health, v.Word, v.Lead = NotJudged, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
 	default:
-		v.Health = Health(r.Verdict)
+		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
 		v.Word, v.Lead = v.Health.Heading(), "Nothing is wrong with RDMA on this node, as far as was looked."
 		switch {
 		case len(r.Findings) > 0:
-			v.Lead = tally(r)
+			v.Lead = joined(" ", tally(r), r.Watching())
+		case r.Watching() != "":
+			v.Lead = r.Watching() + " No finding yet."
 		case len(v.Waiting) > 0:
 			v.Lead = "No finding yet; what holds now and may become one stands below."
 		}
 	}
 	if r != nil && !in.Read.IsZero() {
+		if idle := r.Idle(); idle != "" {
+			v.Lead = short(v.Lead+" "+idle+".", maxText)
+		}
 		v.Coverage = r.Coverage() + "."
 	}
 }
