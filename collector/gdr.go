@@ -22,9 +22,10 @@ var (
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Help:   "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. NCCL is that of the process that holds the GPU, with its settings; where none does or processes cannot be seen, a current one with those of /etc/nccl.conf.",
-		Labels: []string{"gpu", "UUID", "direction"},
-		Source: "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
+		Unknown: map[string][]string{"": because("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
+		Help:    "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. NCCL is that of the process that holds the GPU, with its settings; where none does or processes cannot be seen, a current one with those of /etc/nccl.conf.",
+		Labels:  []string{"gpu", "UUID", "direction"},
+		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
 	gdrNearestDown = &Desc{
 		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,

@@ -14,7 +14,7 @@ import (
 
 var (
 	gdrTransport = &Desc{
-		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopeHost,
+		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(), Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
 		Help:   "How data of a GPU goes to other hosts now, 1 for the state that is: gdr NICs use the GPU's memory; staging they use host memory, though NCCL had decided for the GPU's; tcp over sockets, between nodes that RDMA joins; host_only its process moves host memory only, or stays on this host; unknown, which is most often so where DMA-BUFs are in use. The other states have no series, and GPUs without a process that has NCCL, or an RDMA device, have none at all.",
 		Labels: []string{"gpu", "UUID", "state"},
 		Source: "docs/gpudirect.md has the conditions",
@@ -203,4 +203,18 @@ func emitTransport(s Sink, g *snapshot.GDRGPU) {
 		s.Emit(gdrTransport, 1, g.Index, g.UUID, t.State)
 		s.Emit(gdrTransportInfo, 1, g.Index, g.UUID, t.Reason, t.Process.Job, t.Process.Command, t.Process.NCCL)
 	}
+}
+
+// transportUnknown are the reasons for which it is not known whether a GPU is in a state, since something could not be read.
+var transportUnknown = map[string][]string{
+	string(gdr.OverStaging): because("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
+	string(gdr.OverTCP):     because("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
+}
+
+// because are selectors of an info metric by its reason.
+func because(metric string, reasons ...gdr.Reason) (out []string) {
+	for _, r := range reasons {
+		out = append(out, metric+`{reason="`+string(r)+`"}`)
+	}
+	return out
 }

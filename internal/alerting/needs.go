@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -75,7 +76,7 @@ func needOf(expr parser.Expr, self string, recorded map[string]blind.Need) (blin
 		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
 			return blind.Need{}, true
 		}
-		return blind.Need{Metric: name, Labels: told(e)}, name != self
+		return blind.Need{Metric: name, Labels: told(e), State: stateOf(e)}, name != self
 	case *parser.BinaryExpr:
 		left, leftOK := of(e.LHS)
 		if e.Op == parser.LUNLESS {
@@ -126,4 +127,14 @@ func told(s *parser.VectorSelector) (names []string) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// stateOf is the value that a selector asks of the label state; empty where it asks none, or one of several.
+func stateOf(s *parser.VectorSelector) string {
+	for _, m := range s.LabelMatchers {
+		if m.Name == "state" && m.Type == labels.MatchEqual {
+			return m.Value
+		}
+	}
+	return ""
 }

@@ -271,6 +271,25 @@ func TestCheckFiltersOfReplays(t *testing.T) {
 	}
 }
 
+// TestCheckUnknownIsNotOKOfReplays: where staging cannot be seen, it is not evaluated; where no job asks, the question does not arise.
+func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
+	for name, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"gdr-staging-unseen": {3, `unknown  the fact that decides could not be read: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
+		"gdr-ok-live":        {0, "all ok, 1 alert judged"},
+		"gdr-ok":             {3, "1 of no concern here"}, // it alone was asked for
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := command(t, "--replay="+fixture(name), "check", "--strict", "--verbose", "--only=RDMAGPUDirectStaging")
+			if code != c.code || !strings.Contains(out, c.says) || errs != "" {
+				t.Errorf("exit %d, want %d and %q\n%s%s", code, c.code, c.says, out, errs)
+			}
+		})
+	}
+}
+
 // TestDemo: the recorded node in the binary shows a fault.
 func TestDemo(t *testing.T) {
 	if code, out, _ := command(t, "--replay=demo", "check"); code != 2 || !strings.Contains(out, "RDMAPortDown") {

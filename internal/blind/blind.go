@@ -15,17 +15,18 @@ const (
 	NotReadYet        Reason = "not_read_yet"       // its first collection has not finished
 	Permission        Reason = "permission"         // this process may not read the source
 	Failed            Reason = "failed"             // the read failed, or has not returned
+	Unknown           Reason = "unknown"            // the metric says that the fact could not be read
 	NotSupported      Reason = "not_supported"      // the kernel, the driver or the hardware does not tell
 )
 
 // reasons are all of them, in that order.
-var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, NotSupported}
+var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, Unknown, NotSupported}
 
 // Gap is an alert that cannot be judged.
 type Gap struct {
 	Alert   string
 	Reason  Reason
-	Metrics []string // for want of which it is, sorted
+	Metrics []string // for want of which it is, or selectors of the samples that say that it is unknown; sorted
 	Partly  bool     // they are there for a part of the host, which is judged
 	Source  string   // what is not read, host.Source by its name, where the reason is Permission, or NotReadYet of one source
 	// Collector is the one that gave nothing, where the reason is CollectorDisabled, NotReadYet or Failed; empty if it gave its section.

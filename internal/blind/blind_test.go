@@ -165,3 +165,46 @@ func BenchmarkJudge(b *testing.B) {
 		d.Judge(r)
 	}
 }
+
+// TestUnknownFacts: a sample that says that a fact could not be read makes the alerts blind that ask for that state, and no others.
+func TestUnknownFacts(t *testing.T) {
+	info := &exposition.Desc{Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}}
+	way := &exposition.Desc{
+		Name: "way", Scope: exposition.ScopeHost, Labels: []string{"gpu", "state"}, Of: "way",
+		Unknown: map[string][]string{"staging": {`way_info{reason="unseen"}`, `way_info{reason="cut"}`}, "": {`way_info{reason="gone"}`}},
+	}
+	descs := []*exposition.Desc{info, way}
+	d := blind.New([]blind.Alert{
+		{Name: "staging", Need: blind.Need{Metric: "way", Labels: []string{"state"}, State: "staging"}},
+		{Name: "tcp", Need: blind.Need{Metric: "way", Labels: []string{"state"}, State: "tcp"}},
+	}, []blind.Metric{{Desc: info}, {Desc: way}})
+	for _, c := range []struct {
+		name    string
+		samples []string
+		want    string
+	}{
+		{"no job", nil, "[] idle [staging tcp]"},
+		{"known", []string{"way 0 gdr", "way_info 0 registered"}, "[] idle []"},
+		{"unseen", []string{"way 0 unknown", "way_info 0 unseen"}, `[{staging unknown [way_info{reason="unseen"}] false  }] idle []`},
+		{"of one GPU", []string{"way 0 unknown", "way_info 0 cut", "way 1 gdr"}, `[{staging unknown [way_info{reason="cut"}] true  }] idle []`},
+		{"of any state", []string{"way 0 unknown", "way_info 0 gone"}, `[{staging unknown [way_info{reason="gone"}] false  } {tcp unknown [way_info{reason="gone"}] false  }] idle []`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sink := exposition.NewSink(descs)
+			sink.Begin()
+			for _, s := range c.samples {
+				f := strings.Split(s, " ")
+				for _, desc := range descs {
+					if desc.Name == f[0] {
+						sink.Emit(desc, 1, f[1:]...)
+					}
+				}
+			}
+			none := func(string) blind.Reason { return "" }
+			r := d.Judge(blind.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
+			if got := fmt.Sprintf("%v idle %v", r.Gaps, r.Idle); got != c.want {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

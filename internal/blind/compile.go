@@ -24,6 +24,7 @@ type tree struct {
 type leaf struct {
 	metric int
 	labels []string
+	state  string
 	asks   string // the source that this is asked of; empty if it is not known
 }
 
@@ -32,13 +33,15 @@ type metric struct {
 	name             string
 	collectors       []string
 	of, never, other selector // as in its Desc; other is Beside
-	ofLeaf           int      // the leaf of the metric that it is of; -1: none, or itself
+	unknown          map[string][]selector
+	ofLeaf           int // the leaf of the metric that it is of; -1: none, or itself
 }
 
 // selector is a metric with a label's value, or any.
 type selector struct {
 	metric       int // -1: nothing is selected
 	label, value string
+	text         string
 }
 
 // compile finds all that can be found once.
@@ -63,10 +66,16 @@ func (d *Detector) compile(given []Metric) {
 	for i := range d.metrics {
 		m, desc := &d.metrics[i], descs[d.metrics[i].name]
 		m.of, m.never, m.other = d.selector(ofWhat(desc)), d.selector(desc.Never), d.selector(desc.Beside)
+		m.unknown = map[string][]selector{}
+		for state, selectors := range desc.Unknown {
+			for _, text := range selectors {
+				m.unknown[state] = append(m.unknown[state], d.selector(text))
+			}
+		}
 	}
 	for i := range d.metrics {
 		if of := d.metrics[i].of.metric; of >= 0 && of != i {
-			d.metrics[i].ofLeaf = d.leaf(of, descs[d.metrics[of].name], nil)
+			d.metrics[i].ofLeaf = d.leaf(of, descs[d.metrics[of].name], nil, "")
 		}
 	}
 	for _, a := range d.alerts {
@@ -88,7 +97,7 @@ func ofWhat(d *exposition.Desc) string {
 func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
 	t := tree{leaf: -1}
 	if n.Metric != "" {
-		t.leaf = d.leaf(d.index(n.Metric), descs[n.Metric], n.Labels)
+		t.leaf = d.leaf(d.index(n.Metric), descs[n.Metric], n.Labels, n.State)
 		d.needed++
 	}
 	for _, part := range n.All {
@@ -101,12 +110,12 @@ func (d *Detector) tree(n Need, descs map[string]*exposition.Desc) tree {
 }
 
 // leaf finds a leaf, or adds it.
-func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string) int {
-	i := slices.IndexFunc(d.leaves, func(l leaf) bool { return l.metric == metric && slices.Equal(l.labels, labels) })
+func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string, state string) int {
+	i := slices.IndexFunc(d.leaves, func(l leaf) bool { return l.metric == metric && l.state == state && slices.Equal(l.labels, labels) })
 	if i >= 0 {
 		return i
 	}
-	d.leaves = append(d.leaves, leaf{metric, labels, Need{Labels: labels}.Asks(desc)})
+	d.leaves = append(d.leaves, leaf{metric, labels, state, Need{Labels: labels}.Asks(desc)})
 	return len(d.leaves) - 1
 }
 
@@ -114,7 +123,7 @@ func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string) int 
 func (d *Detector) selector(text string) selector {
 	name, matcher, _ := strings.Cut(strings.TrimSuffix(text, `"}`), "{")
 	label, value, _ := strings.Cut(matcher, `="`)
-	return selector{d.index(name), label, value}
+	return selector{d.index(name), label, value, text}
 }
 
 // index is where a metric stands; -1: there is none.

@@ -97,6 +97,9 @@ func (l *look) leaf(i int) verdict {
 func (l *look) judge(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
 	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
+	if l.unknown(n) != "" {
+		return verdict{state: stateBlind, reason: Unknown, partly: f != nil && f.HasOther("state", "unknown")}
+	}
 	partly := l.has(m.never)
 	if told && !partly {
 		return verdict{}
@@ -127,6 +130,17 @@ func (l *look) judge(n *leaf) verdict {
 	return verdict{state: stateBlind, reason: cmp.Or(asked, NotSupported)}
 }
 
+// unknown is the selector of a sample that says that the fact of a leaf could not be read; empty where there is none.
+func (l *look) unknown(n *leaf) string {
+	for _, state := range []string{"", n.state} {
+		of := l.metrics[n.metric].unknown[state]
+		if i := slices.IndexFunc(of, l.has); i >= 0 {
+			return of[i].text
+		}
+	}
+	return ""
+}
+
 // explain adds to a gap the metrics for want of which it is, and whom to ask.
 func (l *look) explain(t *tree, g *Gap) {
 	if t.leaf >= 0 && l.leaf(t.leaf).state == stateBlind {
@@ -147,7 +161,7 @@ func (l *look) explainLeaf(n *leaf, v verdict, g *Gap) {
 		l.explainLeaf(&l.leaves[m.ofLeaf], v, g)
 		return
 	}
-	g.Metrics = append(g.Metrics, m.name)
+	g.Metrics = append(g.Metrics, cmp.Or(l.unknown(n), m.name))
 	if v.reason != g.Reason {
 		return
 	}

@@ -12,7 +12,8 @@ import (
 // Need is what an expression needs so that it can have a result, whatever the values are. The zero Need is nothing.
 type Need struct {
 	Metric string   // has to have a sample,
-	Labels []string // with a value for each of these, sorted
+	Labels []string // with a value for each of these, sorted,
+	State  string   // and this one for the label state; empty: any
 
 	All []Need // all of these have to be
 	Any []Need // one of these has to be
@@ -125,6 +126,8 @@ func (n Need) parts() []Need {
 // key is the need as text: metric{label,…}, (a & b), (a | b).
 func (n Need) key() string {
 	switch {
+	case n.State != "":
+		return n.Metric + "{" + strings.Join(n.Labels, ",") + "=" + n.State + "}"
 	case len(n.Labels) > 0:
 		return n.Metric + "{" + strings.Join(n.Labels, ",") + "}"
 	case n.Metric != "":

@@ -142,6 +142,8 @@ func (d detection) blind(g blind.Gap, needs map[string]string) NotJudged {
 		if g.Collector != "" {
 			n.Detail = fmt.Sprintf("collector %s has given nothing", g.Collector)
 		}
+	case blind.Unknown:
+		n.Detail = "the fact that decides could not be read: " + strings.Join(g.Metrics, ", ")
 	default:
 		n.Detail = what
 		if g.Partly {

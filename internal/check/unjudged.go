@@ -17,6 +17,7 @@ var words = []struct{ reason, text string }{
 	{string(blind.CollectorDisabled), "the collector is off"},
 	{string(blind.Permission), "not permitted, needs"},
 	{string(blind.Failed), "reading fails; the log says what"},
+	{string(blind.Unknown), "the fact that decides could not be read"},
 	{string(blind.NotReadYet), "not read yet"},
 	{reasonPending, "hold, not yet for as long as they have to, up to"},
 	{reasonTooShort, "look back further than was observed, up to"},

@@ -19,6 +19,9 @@ type Desc struct {
 	Of string
 	// Never is a selector of what would have the metric if the kernel told: where it has a sample, a part of the host goes unseen.
 	Never string
+	// Unknown are selectors of samples that say that the value could not be read, by the value of the label state that is asked for; under
+	// the empty one those for any.
+	Unknown map[string][]string
 	// Asks is the source, host.Source by its name, that the metric comes from, so that its absence can be explained.
 	Asks string
 	// AskedLabels are those of its labels that Asks is for, where the others are had without it.

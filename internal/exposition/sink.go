@@ -80,6 +80,12 @@ func (f Family) Has(label, value string) bool {
 	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
 }
 
+// HasOther says whether a sample has another value of a label; also where it has no such label.
+func (f Family) HasOther(label, value string) bool {
+	i := slices.Index(f.Head.Desc.Labels, label)
+	return slices.ContainsFunc(f.Points, func(p Point) bool { return i < 0 || p.Series.values[i] != value })
+}
+
 // Samples lists the samples: the values of the labels in the order of the Desc, as they came from hardware, and the value.
 func (f Family) Samples() iter.Seq2[[]string, float64] {
 	return func(yield func([]string, float64) bool) {

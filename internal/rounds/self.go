@@ -79,7 +79,7 @@ var (
 	}
 	detectionUnavailable = &exposition.Desc{
 		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help:   "1 for an alert of the rules that cannot be judged on this host, or not for all of it, because a metric that it needs is not there; absent for others, and for what does not apply to the host. reason: collector_disabled; not_read_yet; permission, this process may not read it; failed, reading it fails; not_supported, the kernel, the driver or the hardware does not tell.",
+		Help:   "1 for an alert of the rules that cannot be judged on this host, or not for all of it, because a metric that it needs is not there; absent for others, and for what does not apply to the host. reason: collector_disabled; not_read_yet; permission, this process may not read it; failed, reading it fails; unknown, the metric says that the fact that decides could not be read; not_supported, the kernel, the driver or the hardware does not tell.",
 		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
 	buildInfo = &exposition.Desc{
