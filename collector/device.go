@@ -14,12 +14,12 @@ func (r *reader) identity(name string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
 		Name:       name,
-		NodeType:   r.number(dir, "node_type"),
-		NodeGUID:   r.optional(dir + "/node_guid"),
-		SystemGUID: r.optional(dir + "/sys_image_guid"),
-		HCAType:    r.optional(dir + "/hca_type"),
-		BoardID:    r.optional(dir + "/board_id"),
-		Firmware:   r.optional(dir + "/fw_ver"),
+		NodeType:   r.within(dir+"/node_type", r.number(dir, "node_type"), nodeTypes),
+		NodeGUID:   r.identityText(dir+"/node_guid", nameLength, guids),
+		SystemGUID: r.identityText(dir+"/sys_image_guid", nameLength, guids),
+		HCAType:    r.identityText(dir+"/hca_type", nameLength, nil),
+		BoardID:    r.identityText(dir+"/board_id", nameLength, nil),
+		Firmware:   r.identityText(dir+"/fw_ver", firmwareLength, firmwares),
 	}
 	var function string
 	d.FunctionType, function = r.function(dir)

@@ -39,9 +39,10 @@ func roceMTU(netdev uint64) (bytes uint64, ok bool) {
 // readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
 func (r *reader) readMTUs(netdevs []snapshot.Netdev) {
 	for i := range netdevs {
+		path := netDir + netdevs[i].Name + "/mtu"
 		netdevs[i].MTU = nil
-		if n, err := strconv.ParseUint(r.optional(netDir+netdevs[i].Name+"/mtu"), 10, 64); err == nil {
-			netdevs[i].MTU = &n
+		if n, err := strconv.ParseUint(r.optional(path), 10, 64); err == nil {
+			netdevs[i].MTU = r.within(path, &n, mtus)
 		}
 	}
 }

@@ -163,6 +163,7 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 		r.begin(host.SourcePortFiles)
 		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
+		r.inRange(dir, &st.slow)
 	}
 	r.begin(host.SourcePortTables)
 	st.slow.GIDs, st.slow.RoCEv2 = r.gids(dir, st.slow.LinkLayer)

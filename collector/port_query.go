@@ -2,7 +2,6 @@ package collector
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -18,11 +17,12 @@ func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Por
 	if !ok {
 		return p, false, "", false
 	}
-	if told && a.State != nil && *a.State <= stateActiveDefer {
+	dir := portDir(d.Name, n)
+	if told && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
+		r.inRange(dir, &p)
 		return p, true, a.Netdev, true
 	}
-	dir := portDir(d.Name, n)
 	if st.takesRTNL(d) {
 		var both []*uint64
 		if both, ok = r.numbersUnderRTNL(host.SourcePortFiles, dir, "state", "phys_state"); !ok {
@@ -33,10 +33,7 @@ func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Por
 		r.begin(host.SourcePortFiles)
 		p.State, p.PhysicalState = r.number(dir, "state"), r.number(dir, "phys_state")
 	}
-	if p.State != nil && *p.State > stateActiveDefer {
-		r.issue(host.ErrGarbled(dir+"/state", fmt.Append(nil, *p.State)))
-		p.State = nil
-	}
+	r.inRange(dir, &p)
 	return p, false, "", true
 }
 

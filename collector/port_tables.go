@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones.
+// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones: nothing where not all could be read.
 func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.h.Files.List(dir + "/gids")
 	if err != nil {
@@ -26,16 +26,21 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 	}
 	var v2 []string
 	for _, n := range names {
-		t, ok := r.entry(dir+"/gid_attrs/types", n)
+		t, found := r.tableEntry(dir+"/gid_attrs/types", n)
 		switch {
-		case !ok:
+		case found == entryUnread:
+			return nil, nil // it may be of either type
+		case found == entryEmpty:
 		case linkLayer == "InfiniBand":
 			count["ib"]++
 		case t == "RoCE v2":
 			count["roce_v2"]++
 			v2 = append(v2, n)
-		default:
+		case t == "IB/RoCE v1":
 			count["roce_v1"]++
+		default: // gid_type_str of drivers/infiniband/core/cache.c has no others
+			r.issue(host.ErrGarbled(dir+"/gid_attrs/types/"+n, []byte(t)))
+			return nil, nil
 		}
 	}
 	return count, r.roceV2GIDs(dir, v2)
@@ -44,7 +49,7 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
 const emptyPKeys = 8
 
-// pkeys counts the P_Keys and lists them; no list where one cannot be read. iWARP ports have no table.
+// pkeys counts the P_Keys and lists them: nothing where one cannot be read. iWARP ports have no table.
 func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	names, err := r.h.Files.List(dir + "/pkeys")
 	if err != nil {
@@ -72,7 +77,7 @@ func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 		}
 	}
 	if !whole {
-		return &n, nil
+		return nil, nil
 	}
 	return &n, table
 }

@@ -239,24 +239,43 @@ func (r *reader) optional(path string) string {
 	return string(bytes.TrimSpace(b))
 }
 
-// entry reads an entry of a table, where the kernel answers EINVAL for an empty one.
-func (r *reader) entry(dir, name string) (string, bool) {
+// found says what became of an entry of a table.
+type found int
+
+const (
+	entryUsed found = iota
+	entryEmpty
+	entryUnread // it may be in use
+)
+
+// tableEntry reads an entry of a table, where the kernel answers EINVAL for an empty one.
+func (r *reader) tableEntry(dir, name string) (string, found) {
 	now := r.now()
 	if r.quarantine.held(dir, name, now) {
-		return "", false
+		return "", entryUnread
 	}
 	r.asked++
 	b, err := r.h.Files.ReadIn(dir, name, r.buf)
-	if reason := host.ReasonOf(err); err != nil && (reason == host.Invalid || reason == host.Absent) {
-		return "", false
+	switch reason := host.ReasonOf(err); {
+	case err == nil:
+	case reason == host.Invalid:
+		return "", entryEmpty
+	case reason == host.Absent: // it goes with its netdev at this moment
+		return "", entryUnread
 	}
 	r.quarantine.note(dir, name, now, err)
 	if err != nil {
 		r.issue(err)
-		return "", false
+		return "", entryUnread
 	}
 	r.buf = b
-	return string(bytes.TrimSpace(b)), true
+	return string(bytes.TrimSpace(b)), entryUsed
+}
+
+// entry is tableEntry for those that do not count.
+func (r *reader) entry(dir, name string) (string, bool) {
+	text, found := r.tableEntry(dir, name)
+	return text, found == entryUsed
 }
 
 // number reads an integer: decimal, 0x…, or the number in front of a text as in "4: ACTIVE".
