@@ -277,7 +277,7 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		code int
 		says string
 	}{
-		"gdr-staging-unseen": {3, `unknown  the fact that decides could not be read: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
+		"gdr-unseen-ok": {3, `unknown  the fact that decides could not be read: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
 		"gdr-ok-live":        {0, "all ok, 1 alert judged"},
 		"gdr-ok":             {3, "1 of no concern here"}, // it alone was asked for
 	} {
