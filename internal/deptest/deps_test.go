@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"internal/alerting", "internal/rounds"},
 	{"collector", "internal/fabric"},
 	{"internal/expect", "internal/blind"},
-	{"internal/capture", "internal/exposition", "internal/crew", "internal/site", "internal/state"},
+	{"internal/capture", "internal/exposition", "internal/crew", "internal/role", "internal/site", "internal/state"},
 	{"internal/host", "internal/gdr"},
 	{"internal/linkmode", "internal/lldp", "internal/mad", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/transceiver", "internal/transceiver/dump"},
