@@ -231,10 +231,10 @@ var (
 func TestModulesAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
-		defer r.start()()
 		if _, text := r.round(); text != "" {
-			t.Errorf("the first round shows\n%s", text)
+			t.Errorf("a round before the first look shows\n%s", text)
 		}
+		defer r.start()()
 		synctest.Wait()
 		if got := r.bus.taken(); !slices.Equal(got, slices.Concat(cmisStatic, cmisMonitors)) {
 			t.Errorf("the first look asks for %v", got)
