@@ -298,8 +298,8 @@ func TestNVLinkFunctions(t *testing.T) {
 				t.Errorf("round %d takes %s", round, took)
 			}
 			for _, key := range []string{
-				`rdma_port_info{device="mlx5_0",link_layer="InfiniBand",port="1",role="nvlink_management"}`,
-				`rdma_port_info{device="mlx5_4",link_layer="InfiniBand",netdev="ibp24s0",port="1",role="compute"}`,
+				`rdma_port_info{device="mlx5_0",link_layer="InfiniBand",port="1",role="nvlink_management",role_source="vpd"}`,
+				`rdma_port_info{device="mlx5_4",link_layer="InfiniBand",netdev="ibp24s0",port="1",role="compute",role_source="gpudirect"}`,
 				`rdma_port_symbol_errors_total{device="mlx5_4",port="1"}`,
 			} {
 				if got[key] == "" {
