@@ -278,8 +278,8 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		says string
 	}{
 		"gdr-unseen-ok": {3, `unknown  the fact that decides could not be read: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
-		"gdr-ok-live":        {0, "all ok, 1 alert judged"},
-		"gdr-ok":             {3, "1 of no concern here"}, // it alone was asked for
+		"gdr-ok-live":   {0, "all ok, 1 alert judged"},
+		"gdr-ok":        {3, "1 of no concern here"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := command(t, "--replay="+fixture(name), "check", "--strict", "--verbose", "--only=RDMAGPUDirectStaging")

@@ -80,7 +80,7 @@ func TestPages(t *testing.T) {
 			counts: map[string]string{".gpu.staging": "3", ".piece .way.staging": "3"},
 		},
 		{
-			machine: "gdr-staging-live", verdict: "OK", has: []string{"job: staging"},
+			machine: "gdr-staging-live", verdict: "Watching", has: []string{"job: staging", "Watching: 1 pending warning."},
 		},
 		{
 			machine: "downshift-one", verdict: "Critical", has: []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
