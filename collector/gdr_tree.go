@@ -92,7 +92,7 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 		}
 	}
 	g.Coupled = pci.Coupled(r.optional(dir+"/vendor"), root)
-	g.emulated = r.emulated(g.Place)
+	g.emulated = emulated(g.Place, root)
 	return g
 }
 

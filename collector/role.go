@@ -60,7 +60,7 @@ func (f *machineFacts) read(r *reader, job gdr.Job) {
 			root = r.optional(pciDir + g.Place.Chain[0] + "/vendor")
 		}
 		g.Coupled = pci.Coupled(r.optional(p+"/vendor"), root)
-		f.tree.Virtual = f.tree.Virtual || r.emulated(g.Place)
+		f.tree.Virtual = f.tree.Virtual || emulated(g.Place, root)
 		f.tree.GPUs = append(f.tree.GPUs, g)
 		for i := 0; i < len(g.Place.Chain)-1; i++ {
 			if address := g.Place.Chain[i]; models[address] == (pci.Bridge{}) {
@@ -70,10 +70,8 @@ func (f *machineFacts) read(r *reader, job gdr.Job) {
 	}
 }
 
-// emulated reports whether the place of a GPU is what a hypervisor has made: a real one has a port above it.
-func (r *reader) emulated(p pci.Place) bool {
-	return !p.Bridged() || pci.Emulated(r.optional(pciDir+p.Chain[0]+"/vendor"))
-}
+// emulated reports whether the place of a GPU is what a hypervisor has made, by the vendor of its root port: a real one has a port above it.
+func emulated(p pci.Place, rootVendor string) bool { return !p.Bridged() || pci.Emulated(rootVendor) }
 
 // routed returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network namespace of the host.
 func (r *reader) routed() (netdevs []string) {

@@ -139,19 +139,23 @@ func New(in Input) Report {
 
 // watching counts the pending alerts of severity critical and warning: "1 pending critical, 2 pending warning".
 func (r *Report) watching() string {
-	var parts []string
-	for _, s := range []string{severityCritical, severityWarning} {
+	return strings.Join(Tally(r.Pending, "%d pending %s", severityCritical, severityWarning), ", ")
+}
+
+// Tally counts findings by severity in the words of a format of number and severity, without those of which there are none.
+func Tally(findings []Finding, format string, severities ...string) (out []string) {
+	for _, s := range severities {
 		n := 0
-		for _, f := range r.Pending {
+		for _, f := range findings {
 			if f.Severity == s {
 				n++
 			}
 		}
 		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d pending %s", n, s))
+			out = append(out, fmt.Sprintf(format, n, s))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return out
 }
 
 // Watching says what is pending, as a sentence; empty where nothing of severity critical or warning is.

@@ -161,18 +161,7 @@ func (v *view) verdict(in Input) {
 
 // tally counts the findings by severity.
 func tally(r *check.Report) string {
-	var parts []string
-	for _, s := range check.Severities() {
-		n := 0
-		for _, f := range r.Findings {
-			if f.Severity == s {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, s))
-		}
-	}
+	parts := check.Tally(r.Findings, "%d %s", check.Severities()...)
 	if len(parts) == 1 {
 		return count(len(r.Findings), r.Findings[0].Severity+" finding") + "."
 	}

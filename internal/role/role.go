@@ -7,6 +7,7 @@ import (
 
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Source is the evidence for a role.
@@ -208,9 +209,6 @@ func (b *boards) most(nics []NIC, of []int) (out []int) {
 // minAlike is how many ports of a kind it takes to say what one of them is for, and how many ACTIVE ones to expect it of another.
 const minAlike = 3
 
-// planes is how many ports a device has at most; more are the planes of one link, of which some are in use.
-const planes = 2
-
 // place is where a port stands on its card: second ports without a cable are no example to the first ones.
 type place struct {
 	Kind
@@ -229,7 +227,7 @@ func placesOf(n *NIC) map[place]bool {
 }
 
 func (n *NIC) placeOf(port int) place {
-	if len(n.Ports) > planes {
+	if len(n.Ports) > snapshot.Planes {
 		port = 0
 	}
 	return place{n.Kind, n.Function, port}
@@ -269,7 +267,7 @@ func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
 	each := func(f func(i, j int, at place, up bool)) {
 		for i := range nics {
 			for j, p := range nics[i].Ports {
-				if !nics[i].Apart && len(nics[i].Ports) <= planes && compute(i, j) {
+				if !nics[i].Apart && len(nics[i].Ports) <= snapshot.Planes && compute(i, j) {
 					f(i, j, place{function: nics[i].Function, port: p.Number}, p.Active)
 				}
 			}
