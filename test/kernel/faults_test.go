@@ -93,7 +93,7 @@ func TestFaults(t *testing.T) {
 	exporter := program.Exporter(t)
 	g := boot(t, len(linkLayers))
 	// 16 lanes at 32 GT/s are more than a port of 400 Gb/s needs.
-	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 up; done")
+	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 mtu 9000 up; done")
 	g.plug(t, "mlx5_7", "osfp-2xdr4")
 	g.plug(t, "mlx5_8", "qsfpdd-dr4")
 	g.must(t, "cd /sys/kernel/debug/fakerdma/mlx5_8 && "+poke(0x11, 188, "2a f8")) // a lane that is dark in the recorded one

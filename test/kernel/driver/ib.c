@@ -2,6 +2,7 @@
 /* The RDMA device: port attributes, PMA counters with the widths of the wire format, hw_counters in the order of mlx5. */
 #include <linux/delay.h>
 #include <linux/module.h>
+#include <rdma/ib_addr.h>
 #include <rdma/ib_mad.h>
 #include <rdma/ib_pma.h>
 
@@ -99,7 +100,7 @@ static int fake_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *
 		attr->active_width = IB_WIDTH_4X;
 	}
 	attr->max_mtu = IB_MTU_4096;
-	attr->active_mtu = IB_MTU_4096;
+	attr->active_mtu = f->eth ? iboe_get_mtu(f->netdev->mtu) : IB_MTU_4096;
 	attr->gid_tbl_len = f->eth ? 16 : 1;
 	attr->pkey_tbl_len = 1;
 	attr->lid = f->eth ? 0 : 17 + f->index;

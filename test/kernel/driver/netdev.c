@@ -290,6 +290,7 @@ static const struct ethtool_ops fake_ethtool_ops = {
 static void fake_netdev_setup(struct net_device *netdev)
 {
 	ether_setup(netdev);
+	netdev->max_mtu = 9978; /* as mlx5 with a hardware MTU of 10,000 */
 	netdev->netdev_ops = &fake_netdev_ops;
 	netdev->ethtool_ops = &fake_ethtool_ops;
 	netdev->dcbnl_ops = &fake_dcb_ops;
