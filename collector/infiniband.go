@@ -69,6 +69,7 @@ type infiniBand struct {
 	machine machineFacts
 	roles   roles
 	boot    bootClock
+	stack   stack
 
 	links      *linkWatch
 	registered *deviceWatch
@@ -93,7 +94,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs()),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -109,6 +110,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	c.fabric.begin()
 	c.forget(h, names)
 	c.readMachine(ctx, h)
+	c.readStack(ctx, h)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
@@ -126,8 +128,9 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		missing := c.missing(ctx, h, boot.ID, names, devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
+		stack := c.stackOf(now, boot, devices)
 		c.fabric.tell(now, devices, c.machine.gpus)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot}
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
 	}, done)
 }
 
@@ -221,6 +224,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 	}
 	emitWires(s, n.InfiniBand.Devices)
 	emitIgnored(s, n.InfiniBand.Ignored)
+	emitStack(s, n.InfiniBand.Stack)
 	for _, a := range n.InfiniBand.Ages {
 		s.Emit(deviceDataAge, a.Age.Seconds(), a.Device)
 	}

@@ -44,7 +44,7 @@ func (s *seenLast) input() (in check.Input, ok bool) {
 	defer s.mu.Unlock()
 	in = check.Input{Host: s.host, Replay: s.replay, Judgement: s.judgement}
 	if s.picture != nil {
-		in.Blind, in.Needs, in.NotExpected = s.picture.Blind, s.picture.Needs, notExpected(s.picture)
+		in.Blind, in.Needs, in.Seen = s.picture.Blind, s.picture.Needs, seenIn(s.picture)
 	}
 	return in, s.judged
 }

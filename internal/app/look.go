@@ -14,6 +14,7 @@ import (
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/rules"
 )
 
@@ -100,7 +101,7 @@ type judge struct {
 	engine *alerting.Engine
 	host   string
 	blind  blind.Report // of the last round
-	idle   []check.Port
+	seen   check.Seen
 	needs  map[string]string
 }
 
@@ -132,22 +133,30 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	}
 	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
 	if p != nil {
-		j.blind, j.needs, j.idle = p.Blind, p.Needs, notExpected(p)
+		j.blind, j.needs, j.seen = p.Blind, p.Needs, seenIn(p)
 	}
 	return err
 }
 
 func (j *judge) report(replay string, err error) check.Report {
-	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, NotExpected: j.idle, Needs: j.needs, Err: err})
+	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Seen: j.seen, Needs: j.needs, Err: err})
 }
 
 // alerts lists the alerts that can be judged.
 func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Alerts() }
 
-// notExpected are the ports that are down with nothing expected of them.
-func notExpected(p *rounds.Picture) (out []check.Port) {
-	for _, id := range p.Node.InfiniBand.NotExpected() {
-		out = append(out, check.Port{Device: id.Device, Port: id.Number})
+// seenIn is what a round has seen beside what the alerts tell.
+func seenIn(p *rounds.Picture) (out check.Seen) {
+	n := p.Node.InfiniBand
+	for _, id := range n.NotExpected() {
+		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
+	}
+	out.Rates.Ports, out.Rates.Capable = n.Unvouched()
+	if n != nil && n.Stack != nil && n.Stack.Expected == snapshot.ExpectedUnknown {
+		out.Stack = &check.Stack{State: string(n.Stack.State)}
+		for _, f := range n.Stack.Functions {
+			out.Stack.Functions = append(out.Stack.Functions, f.PCIAddress)
+		}
 	}
 	return out
 }

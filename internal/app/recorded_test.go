@@ -77,11 +77,12 @@ func written(t testing.TB, a *capture.Archive) string {
 
 // recording is what a recorded machine shows when it is played.
 type recording struct {
-	text     string         // what is served in its last round
-	series   []string       // of it, what tells of the machine
-	count    map[string]int // of it, series by family
-	findings []string       // what fires when its last round has lasted longer than any rule waits
-	earlier  []string       // what fired above severity info before, and does so no more
+	text     string              // what is served in its last round
+	families []exposition.Family // of it
+	series   []string            // of it, what tells of the machine
+	count    map[string]int      // of it, series by family
+	findings []string            // what fires when its last round has lasted longer than any rule waits
+	earlier  []string            // what fired above severity info before, and does so no more
 }
 
 // inFullMode is the machine of which all figures of GPUs are served.
@@ -125,7 +126,7 @@ func record(t *testing.T, name string) (r recording) {
 	last := m.player.Last()
 	firing, loud := evaluated(t, m, sched, func(at time.Time, p *rounds.Picture) {
 		if at.Equal(last) {
-			r.text = string(exposition.AppendText(nil, p.Families))
+			r.text, r.families = string(exposition.AppendText(nil, p.Families)), p.Families
 			r.series, r.count = seriesOf(p.Families), map[string]int{}
 			for _, f := range p.Families {
 				for _, point := range f.Points {

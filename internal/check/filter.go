@@ -13,9 +13,6 @@ type Filter struct {
 	Strict   bool     // what could not be judged, and could have been, is no ok
 }
 
-// portDown is the alert that leaves out the ports that nothing is expected of.
-const portDown = "RDMAPortDown"
-
 // Apply leaves what is asked for, and concludes anew. A look that failed, or saw nothing of the machine, stays unknown.
 func (f Filter) Apply(r Report) Report {
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
@@ -23,9 +20,7 @@ func (f Filter) Apply(r Report) Report {
 	r.NotJudged = slices.DeleteFunc(slices.Clone(r.NotJudged), func(x NotJudged) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
-	if !f.named(portDown) {
-		r.NotExpected = []Port{}
-	}
+	r.Seen = r.of(f.named)
 	if r.ExitCode == ExitUnknown {
 		return r
 	}

@@ -40,8 +40,8 @@ func Table(w io.Writer, r Report, s Style) error {
 		}
 		text.WriteString(coloured(columns(rows, ""), s))
 	}
-	if idle := r.Idle(); idle != "" {
-		fmt.Fprintf(&text, "\n%s\n", oneLine(idle))
+	for _, note := range r.Notes() {
+		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
 	}
 	if len(r.NotJudged) > 0 {
 		fmt.Fprintf(&text, "\nNot judged, %s:\n", count(len(r.NotJudged), "alert"))

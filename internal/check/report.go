@@ -53,10 +53,10 @@ type Report struct {
 	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
 	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
 	// warning are pending.
-	Headline    string    `json:"headline"`
-	Pending     []Finding `json:"pending"`            // worst first; they hold and are no findings yet, and change neither verdict nor exit code
-	NotExpected []Port    `json:"ports_not_expected"` // down, with nothing that says they ought to be up
-	Severity    string    `json:"-"`                  // the least that was asked for
+	Headline string    `json:"headline"`
+	Pending  []Finding `json:"pending"` // worst first; they hold and are no findings yet, and change neither verdict nor exit code
+	Seen
+	Severity string `json:"-"` // the least that was asked for
 }
 
 // Finding is one alert that holds.
@@ -71,12 +71,6 @@ type Finding struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// Port is a port of an RDMA device.
-type Port struct {
-	Device string `json:"device"`
-	Port   int    `json:"port"`
-}
-
 // Input is what an engine and the rounds have to say after an evaluation.
 type Input struct {
 	Exporter string
@@ -85,10 +79,10 @@ type Input struct {
 	Interval time.Duration
 	History  time.Duration // the longest that can be observed
 	alerting.Judgement
-	Blind       blind.Report
-	NotExpected []Port            // that are down
-	Needs       map[string]string // what would permit each source that may not be read
-	Err         error             // why the look failed, when it did
+	Blind blind.Report
+	Seen
+	Needs map[string]string // what would permit each source that may not be read
+	Err   error             // why the look failed, when it did
 }
 
 const (
@@ -108,8 +102,9 @@ func New(in Input) Report {
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
 		IntervalSeconds: in.Interval.Seconds(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
 		Findings: []Finding{}, Judged: []Judged{}, NotJudged: []NotJudged{}, NotApplicable: []string{}, Pending: []Finding{},
-		NotExpected: append([]Port{}, in.NotExpected...),
+		Seen: in.Seen,
 	}
+	r.NotExpected = append([]Port{}, in.NotExpected...)
 	for _, a := range in.Alerts {
 		if a.Labels["severity"] == severityNone {
 			continue
@@ -164,23 +159,6 @@ func (r *Report) Watching() string {
 		return "Watching: " + w + "."
 	}
 	return ""
-}
-
-// Idle says which ports are down with nothing expected of them: "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1". Empty
-// where there is none.
-func (r *Report) Idle() string {
-	if len(r.NotExpected) == 0 {
-		return ""
-	}
-	const most = 16
-	var names []string
-	for _, p := range r.NotExpected[:min(len(r.NotExpected), most)] {
-		names = append(names, fmt.Sprintf("%s/%d", p.Device, p.Port))
-	}
-	if n := len(r.NotExpected) - most; n > 0 {
-		names = append(names, fmt.Sprintf("%d more", n))
-	}
-	return fmt.Sprintf("%s DOWN, not expected to be up: %s", count(len(r.NotExpected), "port"), strings.Join(names, ", "))
 }
 
 // conclude sets the verdict by the worst finding.

@@ -305,17 +305,45 @@ func TestHeadline(t *testing.T) {
 }
 
 func TestPortsNotExpected(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up: mlx5_0/1\n", 18: ", mlx5_15/1, 2 more\n"} {
+	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up: mlx5_0/1.\n", 18: ", mlx5_15/1, 2 more.\n"} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			var ports []check.Port
 			for i := range n {
 				ports = append(ports, check.Port{Device: fmt.Sprintf("mlx5_%d", i), Port: 1})
 			}
-			r := check.New(check.Input{Host: "h", NotExpected: ports, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
+			r := check.New(check.Input{Host: "h", Seen: check.Seen{NotExpected: ports}, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
 			var b strings.Builder
 			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), want) || want == "" && strings.Contains(b.String(), "DOWN") {
 				t.Errorf("%v %q", err, b.String())
 			}
 		})
+	}
+}
+
+// TestNotes: a stack and rates are said beside the findings, and left out with the alerts that they belong to.
+func TestNotes(t *testing.T) {
+	seen := check.Seen{
+		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
+	}
+	for only, want := range map[string]string{
+		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|The RDMA stack is not loaded, and nothing says whether it is meant to be (pin the devices to have it judged): 1 PCI function could do RDMA: 0000:18:00.0|Nothing outside this host vouches for the rates of 8 ports, which vouch for each other only; their NICs could do 400 Gb/s",
+		"RDMAPortDown":        "1 port DOWN, not expected to be up: mlx5_0/1",
+		"RDMAStackNotLoaded":  "The RDMA stack is not loaded, and nothing says whether it is meant to be (pin the devices to have it judged): 1 PCI function could do RDMA: 0000:18:00.0",
+		"RDMALinkDownshifted": "Nothing outside this host vouches for the rates of 8 ports, which vouch for each other only; their NICs could do 400 Gb/s",
+		"RDMAPCIeErrors":      "",
+	} {
+		t.Run(only, func(t *testing.T) {
+			r := check.New(check.Input{Host: "h", Seen: seen, Judgement: alerting.Judgement{To: now(), Rules: []alerting.Rule{rule("C", "critical")}}})
+			if only != "" {
+				r = check.Filter{Only: []string{only}}.Apply(r)
+			}
+			if got := strings.Join(r.Notes(), "|"); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		})
+	}
+	one := check.Seen{Rates: check.Rates{Ports: 1}}
+	if got := fmt.Sprint(one.Notes()); got != "[Nothing outside this host vouches for the rate of 1 port, which is compared with its own past]" {
+		t.Error(got)
 	}
 }

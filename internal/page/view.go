@@ -142,6 +142,9 @@ func (v *view) verdict(in Input) {
 	default:
 		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
 		v.Word, v.Lead = v.Health.Heading(), "Nothing is wrong with RDMA on this node, as far as was looked."
+		if in.Node != nil && in.Node.InfiniBand != nil && len(in.Node.InfiniBand.Devices) == 0 {
+			v.Lead = "This node has no RDMA device. Nothing else is wrong, as far as was looked."
+		}
 		switch {
 		case len(r.Findings) > 0:
 			v.Lead = joined(" ", tally(r), r.Watching())
@@ -152,8 +155,8 @@ func (v *view) verdict(in Input) {
 		}
 	}
 	if r != nil && !in.Read.IsZero() {
-		if idle := r.Idle(); idle != "" {
-			v.Lead = short(v.Lead+" "+idle+".", maxText)
+		for _, note := range r.Notes() {
+			v.Lead = short(v.Lead+" "+note+".", maxText)
 		}
 		v.Coverage = r.Coverage() + "."
 	}

@@ -31,3 +31,43 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 
 // portDown is DOWN of enum ib_port_state.
 const portDown = 1
+
+// Unvouched returns how many ACTIVE ports have a rate that nothing from outside this host vouches for: neither the configuration nor the far
+// end of the link. They are compared with each other, and with their own past. Ports that have the best rate of their NIC are left out. More is
+// the fastest rate in bits per second that one of the others could have; 0 where that is not known.
+func (n *InfiniBand) Unvouched() (ports int, more float64) {
+	if n == nil {
+		return 0, 0
+	}
+	for i := range n.Devices {
+		d := &n.Devices[i]
+		if d.ManagesNVLink || d.FunctionType != Physical || len(d.Ports) > Planes {
+			continue
+		}
+		for j := range d.Ports {
+			p := &d.Ports[j]
+			if p.State == nil || *p.State != portActive || p.Rate == nil || !ownWord[p.ExpectedRateSource] || slices.ContainsFunc(p.Netdev, func(nd Netdev) bool { return nd.Member }) {
+				continue
+			}
+			able := 0.0
+			for k := range p.Netdev {
+				if rate := p.Netdev[k].CapableRate; rate != nil {
+					able = max(able, *rate)
+				}
+			}
+			if able > *p.Rate {
+				more = max(more, able)
+			} else if able > 0 {
+				continue // it cannot do better
+			}
+			ports++
+		}
+	}
+	return ports, more
+}
+
+// ownWord are the sources of an expected rate (expect.Source) that are of this host.
+var ownWord = map[string]bool{"": true, "siblings": true, "high_water_mark": true}
+
+// portActive is ACTIVE of enum ib_port_state.
+const portActive = 4

@@ -41,3 +41,39 @@ func TestNotExpected(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestUnvouched: rates for which neither the configuration nor the far end speaks, of ports that could do better or may.
+func TestUnvouched(t *testing.T) {
+	active, down, slow, fast := uint64(4), uint64(1), 200e9, 400e9
+	port := func(source string, capable *float64) Port {
+		return Port{State: &active, Rate: &slow, Expected: Expected{ExpectedRateSource: source}, Netdev: []Netdev{{Modes: Modes{CapableRate: capable}}}}
+	}
+	for name, c := range map[string]struct {
+		kind  FunctionType
+		ports []Port
+		want  int
+		more  float64
+	}{
+		"siblings":                {Physical, []Port{port("siblings", nil)}, 1, 0},
+		"nothing":                 {Physical, []Port{port("", nil)}, 1, 0},
+		"its own past":            {Physical, []Port{port("high_water_mark", &fast)}, 1, fast},
+		"it cannot do better":     {Physical, []Port{port("siblings", &slow)}, 0, 0},
+		"the configuration":       {Physical, []Port{port("pin", &fast)}, 0, 0},
+		"the far end":             {Physical, []Port{port("link_modes", &fast), port("link_partner", nil)}, 0, 0},
+		"a virtual function":      {Virtual, []Port{port("", nil)}, 0, 0},
+		"down":                    {Physical, []Port{{State: &down, Rate: &slow}}, 0, 0},
+		"a bond has its members'": {Physical, []Port{{State: &active, Rate: &slow, Netdev: []Netdev{{Member: true}}}}, 0, 0},
+		"planes are parts of one": {Physical, []Port{port("", nil), port("", nil), port("", nil)}, 0, 0},
+		"the rate is not told":    {Physical, []Port{{State: &active}}, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &InfiniBand{Devices: []Device{{Name: "d", FunctionType: c.kind, Ports: c.ports}}}
+			if ports, more := n.Unvouched(); ports != c.want || more != c.more {
+				t.Errorf("%d %g, want %d %g", ports, more, c.want, c.more)
+			}
+		})
+	}
+	if ports, _ := (*InfiniBand)(nil).Unvouched(); ports != 0 {
+		t.Error(ports)
+	}
+}

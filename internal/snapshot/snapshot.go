@@ -59,6 +59,59 @@ type InfiniBand struct {
 	// Ages say of each device that was ever read how old what is known of its state is.
 	Ages []DataAge
 	Boot Boot
+	// Stack is whether the kernel's RDMA stack is loaded; nil on a host without anything that could do RDMA, and where it cannot be told.
+	Stack *Stack
+}
+
+// Stack is the kernel's RDMA stack on a host that can do RDMA.
+type Stack struct {
+	State    StackState
+	Expected StackExpected // why it is expected to be loaded, where it is not
+	// Functions are those on PCI that can do RDMA, at most StackFunctions of them, where none of them has a device.
+	Functions []StackFunction
+	More      int           // functions beyond those
+	Settled   time.Duration // since the boot, or since the modules changed; 0: neither is known
+	Nodes     []VerbsNode   // of devices; nil where /dev is not the host's
+}
+
+// StackFunctions is how many functions without a device are named.
+const StackFunctions = 64
+
+// StackState says what of the stack is there.
+type StackState string
+
+// The states.
+const (
+	StackLoaded   StackState = "loaded"
+	StackNoDevice StackState = "no_device" // functions that can do RDMA, and no RDMA device
+	StackNoVerbs  StackState = "no_uverbs" // RDMA devices, and no ib_uverbs that applications reach them by
+)
+
+// StackExpected is the evidence that the stack is meant to be loaded.
+type StackExpected string
+
+// The evidence, the strongest first.
+const (
+	ExpectedConfiguration StackExpected = "configuration" // the site's configuration names devices of this host
+	ExpectedInventory     StackExpected = "inventory"     // it had RDMA devices before
+	ExpectedCompute       StackExpected = "compute"       // it has a port of role compute
+	ExpectedFunction      StackExpected = "rdma_function" // it has a function that is made for RDMA
+	ExpectedDevice        StackExpected = "device"        // it has an RDMA device
+	ExpectedUnknown       StackExpected = "unknown"       // its Ethernet controllers can do RDMA besides
+)
+
+// StackFunction is a PCI function that can do RDMA and has no RDMA device.
+type StackFunction struct {
+	PCIAddress string
+	Kind       string // pci.RDMAKind
+	Driver     string // empty: none is bound
+}
+
+// VerbsNode is the node in /dev/infiniband that applications open for a device.
+type VerbsNode struct {
+	Device  string
+	Name    string // uverbsN
+	Present bool
 }
 
 // Boot is the present run of the kernel.

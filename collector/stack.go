@@ -1,0 +1,248 @@
+package collector
+
+import (
+	"context"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/pci"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	stackLoaded = &Desc{
+		Name: "rdma_stack_loaded", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
+		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is there, and ib_uverbs, by which applications reach it. Absent on a host without a PCI function that can do RDMA, and where nothing says that its Ethernet controllers are meant to.",
+		Source:  "/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
+		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
+	}
+	stackInfo = &Desc{
+		Name: "rdma_stack_info", Of: "rdma_stack_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
+		Help:   "What is missing of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected is why it ought to be: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device, or unknown where Ethernet controllers could do RDMA besides.",
+		Labels: []string{"state", "expected"},
+		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
+	}
+	stackSettled = &Desc{
+		Name: "rdma_stack_settled_seconds", Beside: "rdma_stack_loaded", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Help:   "Time since the host booted, or since a kernel module was loaded or removed if the exporter saw it, of an RDMA stack that is not loaded.",
+		Source: "/proc/uptime, entries of /sys/module",
+	}
+	stackFunction = &Desc{
+		Name: "rdma_stack_function_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
+		Help:   "A PCI function that can do RDMA on a host without an RDMA device, always 1. kind: rdma where it is made for that, ethernet where it can besides. driver is empty where none is bound. Functions that a virtual machine has (vfio-pci) are left out.",
+		Labels: []string{"pci_address", "kind", "driver"},
+		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
+	}
+	verbsNode = &Desc{
+		Name: "rdma_device_verbs_node_present", Type: gauge, Scope: scopeDevice,
+		Help:   "Whether the node in /dev/infiniband is there by which applications open the device. Absent where /dev is a container's own.",
+		Labels: []string{"device", "node"},
+		Source: "/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband",
+	}
+)
+
+// stackDescs are those of the stack.
+var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, verbsNode}
+
+const verbsDir = "sys/class/infiniband_verbs"
+
+// lent are the drivers of functions that this kernel does not use: a virtual machine has them, or a process.
+var lent = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
+
+// stack is what is known of the RDMA stack. It is looked at each minute, and where devices come or go.
+type stack struct {
+	at      time.Time
+	devices []string
+	nodes   []snapshot.VerbsNode
+	state   snapshot.StackState // empty: nothing here can do RDMA, or it cannot be told
+	ready   []snapshot.StackFunction
+	modules uint64    // hash of the names of those that are loaded
+	changed time.Time // when they did; zero: it was not seen
+}
+
+// readStack looks whether the RDMA stack is loaded.
+func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
+	now := h.Now()
+	names, err := h.Devices() // those that are not watched too
+	if err != nil && !host.IsAbsent(err) {
+		c.stack.state = ""
+		return
+	}
+	if !c.stack.at.IsZero() && now.Sub(c.stack.at) < slowInterval && slices.Equal(names, c.stack.devices) {
+		return
+	}
+	s := c.stack
+	if h.Lanes.Do(ctx, "pci", func() {
+		r := &reader{ctx: ctx, h: h, since: time.Now()}
+		r.begin(host.SourcePCI)
+		s.read(r, names)
+		r.end()
+	}) == nil {
+		c.stack = s
+	}
+}
+
+func (s *stack) read(r *reader, names []string) {
+	s.at, s.devices, s.state, s.ready, s.nodes = r.now(), slices.Clone(names), "", nil, nil
+	if len(names) > 0 {
+		s.nodes = r.verbsNodes()
+		if r.verbs() {
+			s.state = snapshot.StackLoaded
+			return
+		}
+		s.state = snapshot.StackNoVerbs
+	} else if s.ready = r.functionsForRDMA(); len(s.ready) > 0 && !r.exclusive() {
+		s.state = snapshot.StackNoDevice
+	}
+	if loaded, ok := r.loadedModules(); ok && s.state != "" {
+		if s.modules != 0 && s.modules != loaded {
+			s.changed = s.at
+		}
+		s.modules = loaded
+	}
+}
+
+// verbs reports whether ib_uverbs is there, and true where it cannot be told: it makes its class when it is loaded (ib_uverbs_init,
+// drivers/infiniband/core/uverbs_main.c).
+func (r *reader) verbs() bool {
+	for _, dir := range []string{verbsDir, "sys/module/ib_uverbs"} {
+		if _, err := r.h.Files.List(dir); !host.IsAbsent(err) {
+			return true
+		}
+	}
+	_, err := r.h.Files.List("sys/module/ib_core") // a tree without modules says nothing about this one
+	return err != nil
+}
+
+// exclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not seen.
+func (r *reader) exclusive() bool {
+	s, err := r.h.RDMA.System(r.ctx)
+	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
+}
+
+// loadedModules is a hash of the names of modules.
+func (r *reader) loadedModules() (uint64, bool) {
+	names, err := r.h.Files.List("sys/module")
+	if err != nil {
+		return 0, false
+	}
+	sum := fnv.New64a()
+	for _, n := range names {
+		sum.Write([]byte(n + "\n"))
+	}
+	return sum.Sum64(), true
+}
+
+// functionsForRDMA are the PCI functions that can do RDMA and that this kernel has for itself, without virtual functions beside their
+// physical one.
+func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
+	names, err := r.h.Files.List("sys/bus/pci/devices")
+	if err != nil {
+		return nil
+	}
+	for _, address := range names {
+		dir := pciDir + address
+		kind := pci.RDMAKindOf(r.optional(dir+"/vendor"), r.optional(dir+"/device"), r.optional(dir+"/class"))
+		if kind == "" {
+			continue
+		}
+		driver := r.driver(dir)
+		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil || slices.Contains(lent, driver) {
+			continue
+		}
+		out = append(out, snapshot.StackFunction{PCIAddress: address, Kind: string(kind), Driver: driver})
+	}
+	return out
+}
+
+// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. udev links each character device in
+// /dev/char, what makes a container's /dev does not.
+func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
+	if links, err := r.h.Files.List("dev/char"); err != nil || len(links) == 0 {
+		return nil
+	}
+	there, err := r.h.Files.List("dev/infiniband")
+	if err != nil && !host.IsAbsent(err) {
+		return nil
+	}
+	names, _ := r.h.Files.List(verbsDir)
+	for _, n := range names {
+		if !strings.HasPrefix(n, "uverbs") {
+			continue
+		}
+		if device := r.optional(verbsDir + "/" + n + "/ibdev"); device != "" {
+			out = append(out, snapshot.VerbsNode{Device: device, Name: n, Present: slices.Contains(there, n)})
+		}
+	}
+	return out
+}
+
+// stackOf says what is expected of the stack, and why.
+func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapshot.Device) *snapshot.Stack {
+	s := &c.stack
+	if s.state == "" {
+		return nil
+	}
+	out := &snapshot.Stack{State: s.state, Nodes: slices.DeleteFunc(slices.Clone(s.nodes), func(n snapshot.VerbsNode) bool { return !c.wanted(n.Device) })}
+	if s.state == snapshot.StackLoaded {
+		return out
+	}
+	named := min(len(s.ready), snapshot.StackFunctions)
+	out.Functions, out.More = s.ready[:named], len(s.ready)-named
+	if boot.Uptime != nil {
+		out.Settled = time.Duration(min(*boot.Uptime, 1e9) * float64(time.Second)) // 30 years
+	}
+	if since := now.Sub(s.changed); !s.changed.IsZero() && (out.Settled == 0 || since < out.Settled) {
+		out.Settled = since
+	}
+	out.Expected = c.stackExpected(devices)
+	return out
+}
+
+func (c *infiniBand) stackExpected(devices []snapshot.Device) snapshot.StackExpected {
+	compute := func(d snapshot.Device) bool {
+		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == string(pci.Compute) })
+	}
+	switch {
+	case len(c.Site.Current().Required(c.Hostname)) > 0:
+		return snapshot.ExpectedConfiguration
+	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool {
+		return slices.ContainsFunc(c.absent.functions, func(known expect.FunctionRecord) bool { return known.PCIAddress == f.PCIAddress })
+	}):
+		return snapshot.ExpectedInventory
+	case slices.ContainsFunc(devices, compute):
+		return snapshot.ExpectedCompute
+	case len(devices) > 0:
+		return snapshot.ExpectedDevice
+	case slices.ContainsFunc(c.stack.ready, func(f snapshot.StackFunction) bool { return f.Kind == string(pci.RDMAOnly) }):
+		return snapshot.ExpectedFunction
+	}
+	return snapshot.ExpectedUnknown
+}
+
+func emitStack(s Sink, st *snapshot.Stack) {
+	if st == nil {
+		return
+	}
+	for _, n := range st.Nodes {
+		s.Emit(verbsNode, boolValue(n.Present), n.Device, n.Name)
+	}
+	if st.State == snapshot.StackLoaded {
+		s.Emit(stackLoaded, 1)
+		return
+	}
+	if st.Expected != snapshot.ExpectedUnknown {
+		s.Emit(stackLoaded, 0)
+	}
+	s.Emit(stackInfo, 1, string(st.State), string(st.Expected))
+	if st.Settled > 0 {
+		s.Emit(stackSettled, st.Settled.Seconds())
+	}
+	for _, f := range st.Functions {
+		s.Emit(stackFunction, 1, f.PCIAddress, f.Kind, f.Driver)
+	}
+}

@@ -1,0 +1,108 @@
+package collector
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/snapshot"
+)
+
+// TestStack: what of the stack is missing, why it is expected, and what is left out.
+func TestStack(t *testing.T) {
+	function := func(address, vendor, device, class, driver string) string {
+		return fmt.Sprintf("-- sys/bus/pci/devices/%[1]s/vendor --\n%[2]s\n-- sys/bus/pci/devices/%[1]s/device --\n%[3]s\n-- sys/bus/pci/devices/%[1]s/class --\n%[4]s\n-- sys/bus/pci/devices/%[1]s/driver -> ../../drivers/%[5]s --\n",
+			address, vendor, device, class, driver)
+	}
+	const core, ipoib = "-- sys/module/ib_core/initstate --\nlive\n", "-- sys/class/infiniband/mlx5_0/node_type --\n1: CA\n"
+	infiniBandNIC := function("0000:18:00.0", "0x15b3", "0x1021", "0x020700", "mlx5_core")
+	ethernetNIC := function("0000:19:00.0", "0x8086", "0x1592", "0x020000", "ice")
+	known := expect.Data{Functions: map[string]expect.FunctionRecord{"a": {Device: "mlx5_0", PCIAddress: "0000:19:00.0"}}}
+	for name, c := range map[string]struct {
+		machine string
+		memory  expect.Data
+		want    string
+	}{
+		"nothing can":        {function("0000:18:00.0", "0x8086", "0x1572", "0x020000", "i40e"), expect.Data{}, ""},
+		"no PCI":             {core, expect.Data{}, ""},
+		"InfiniBand":         {infiniBandNIC + ethernetNIC, expect.Data{}, "no_device rdma_function [{0000:18:00.0 rdma mlx5_core} {0000:19:00.0 ethernet ice}]"},
+		"Ethernet":           {ethernetNIC, expect.Data{}, "no_device unknown [{0000:19:00.0 ethernet ice}]"},
+		"Ethernet as before": {ethernetNIC, known, "no_device inventory [{0000:19:00.0 ethernet ice}]"},
+		"lent":               {function("0000:18:00.0", "0x15b3", "0x1021", "0x020700", "vfio-pci"), known, ""},
+		"a part":             {infiniBandNIC + "-- sys/bus/pci/devices/0000:18:00.0/physfn -> ../0000:17:00.0 --\n", expect.Data{}, ""},
+		"of other namespaces": {
+			infiniBandNIC + "-- rdma/system --\nnetns_mode: 0\n", expect.Data{}, "",
+		},
+		"no ib_uverbs":        {core + ipoib, expect.Data{}, "no_uverbs device []"},
+		"loaded":              {core + ipoib + "-- sys/class/infiniband_verbs/abi_version --\n6\n", expect.Data{}, "loaded  []"},
+		"modules not seen":    {ipoib, expect.Data{}, "loaded  []"},
+		"class not permitted": {core + ipoib + "-- sys/class/infiniband_verbs !EACCES --\n", expect.Data{}, "loaded  []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := machine(t, c.machine)
+			col := &infiniBand{Options: Options{Memory: expect.NewMemory(c.memory)}}
+			col.readStack(t.Context(), h)
+			col.notThere(time.Unix(1e9, 0), "boot", nil, false)
+			var devices []snapshot.Device
+			for _, n := range col.stack.devices {
+				devices = append(devices, snapshot.Device{Name: n})
+			}
+			got := ""
+			if s := col.stackOf(time.Unix(1e9, 0), snapshot.Boot{}, devices); s != nil {
+				got = fmt.Sprintf("%s %s %v", s.State, s.Expected, s.Functions)
+			}
+			if got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestStackSettles: since the boot, or since the modules were seen to change.
+func TestStackSettles(t *testing.T) {
+	up, now := 90000.0, time.Unix(1e9, 0)
+	for _, c := range []struct {
+		name    string
+		uptime  *float64
+		changed time.Time
+		want    time.Duration
+	}{
+		{"since the boot", &up, time.Time{}, 25 * time.Hour},
+		{"since a module", &up, now.Add(-time.Minute), time.Minute},
+		{"the boot is not known", nil, now.Add(-time.Minute), time.Minute},
+		{"nothing is known", nil, time.Time{}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			col := &infiniBand{Options: Options{Memory: expect.NewMemory(expect.Data{})}, stack: stack{state: snapshot.StackNoDevice, changed: c.changed}}
+			if got := col.stackOf(now, snapshot.Boot{Uptime: c.uptime}, nil).Settled; got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+	s := stack{devices: []string{}}
+	for i, modules := range []string{"ib_core", "ib_core", "mlx5_ib"} {
+		r := readerOf(t, "-- sys/module/"+modules+"/initstate --\nlive\n-- sys/bus/pci/devices/0000:18:00.0/class --\n0x020700\n")
+		s.read(r, nil)
+		if s.changed.IsZero() != (i < 2) {
+			t.Errorf("round %d: changed %v", i, s.changed)
+		}
+	}
+}
+
+func TestVerbsNodes(t *testing.T) {
+	const class = "-- sys/class/infiniband_verbs/uverbs0/ibdev --\nmlx5_0\n-- sys/class/infiniband_verbs/uverbs1/ibdev --\nmlx5_1\n-- sys/class/infiniband_verbs/abi_version --\n6\n"
+	for name, c := range map[string]struct{ dev, want string }{
+		"a container's own": {"-- dev/infiniband/uverbs0 @unread --\n", "[]"},
+		"all are there":     {"-- dev/char/231:192 @unread --\n-- dev/infiniband/uverbs0 @unread --\n-- dev/infiniband/uverbs1 @unread --\n", "[{mlx5_0 uverbs0 true} {mlx5_1 uverbs1 true}]"},
+		"one":               {"-- dev/char/231:192 @unread --\n-- dev/infiniband/uverbs0 @unread --\n", "[{mlx5_0 uverbs0 true} {mlx5_1 uverbs1 false}]"},
+		"none":              {"-- dev/char/1:3 @unread --\n", "[{mlx5_0 uverbs0 false} {mlx5_1 uverbs1 false}]"},
+		"may not be listed": {"-- dev/char/1:3 @unread --\n-- dev/infiniband !EACCES --\n", "[]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := fmt.Sprint(readerOf(t, class+c.dev).verbsNodes()); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/exposition"
+	"rdma_exporter/rules"
+)
+
+// without is a round of which a metric could not be read.
+func without(r blind.Round, d *exposition.Desc) blind.Round {
+	before := r.Source
+	r.Families = slices.DeleteFunc(slices.Clone(r.Families), func(f exposition.Family) bool { return f.Head.Desc.Name == d.Name })
+	r.Source = func(name string) blind.Reason {
+		if name == d.Asks {
+			return blind.Failed
+		}
+		return before(name)
+	}
+	return r
+}
+
+// TestUnknownIsNotEvaluated takes from recorded machines each metric that an alert needs, as if it could not be read: an alert that was judged
+// is not any more, and says so. A metric has to be on one machine at least on which the alert is judged.
+func TestUnknownIsNotEvaluated(t *testing.T) {
+	files, names, err := rules.Node()
+	must(t, err)
+	alerts, err := alerting.Needs(files, names)
+	must(t, err)
+	d := blind.New(alerts, readable())
+	descs := map[string]*exposition.Desc{}
+	for _, m := range readable() {
+		descs[m.Desc.Name] = m.Desc
+	}
+	var mu sync.Mutex
+	type pair struct{ alert, metric string }
+	outcome := map[pair]string{}
+	t.Run("machines", func(t *testing.T) {
+		eachMachine(t, func(t *testing.T, name string) {
+			r := blind.Round{Families: played(t, name).families, Collector: func(string) blind.Reason { return "" }, Source: func(string) blind.Reason { return "" }}
+			state := func(r blind.Round) map[string]string {
+				out := map[string]string{}
+				report := d.Judge(r)
+				for _, g := range report.Gaps {
+					out[g.Alert] = "not evaluated"
+					if g.Partly {
+						out[g.Alert] = "partly"
+					}
+				}
+				for _, n := range report.Idle {
+					out[n] = "not applicable"
+				}
+				return out
+			}
+			before := state(r)
+			metrics := map[string]map[string]string{}
+			for _, a := range alerts {
+				if before[a.Name] != "" {
+					continue
+				}
+				for _, m := range a.Need.Metrics() {
+					if descs[m].Scope == exposition.ScopeExporter || !slices.ContainsFunc(r.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == m }) {
+						continue
+					}
+					if metrics[m] == nil {
+						metrics[m] = state(without(r, descs[m]))
+					}
+					mu.Lock()
+					if was := outcome[pair{a.Name, m}]; was == "" || was == "judged" || was == "not applicable" && metrics[m][a.Name] != "" {
+						outcome[pair{a.Name, m}] = metrics[m][a.Name]
+						if metrics[m][a.Name] == "" {
+							outcome[pair{a.Name, m}] = "judged"
+						}
+					}
+					mu.Unlock()
+				}
+			}
+		})
+	})
+	for _, a := range alerts {
+		for _, m := range a.Need.Metrics() {
+			if got := outcome[pair{a.Name, m}]; got != "not evaluated" {
+				fmt.Println(a.Name, m, strings.ToUpper(got), descs[m].Scope == exposition.ScopeExporter)
+			}
+		}
+	}
+}
