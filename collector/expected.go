@@ -48,7 +48,7 @@ var (
 		Source: "ethtool netlink LINKMODES_GET ours, supported",
 	}
 	memberUp = &Desc{
-		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
+		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Asks: host.SourceNetdev.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Whether the bonding driver sees a link on the member.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",

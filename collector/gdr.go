@@ -34,7 +34,7 @@ var (
 		Source: "as rdma_gdr_gpu_direct",
 	}
 	gdrInfo = &Desc{
-		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Best eligible NIC of a GPU (device), always 1: how far it is in NCCL's words (PIX, PXB, P2C, PHB, SYS), by which mechanism NCCL would use it (peermem, dmabuf, none), and the reason of what is not direct. docs/gpudirect.md has the reasons in words.",
 		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
 		Source: "as rdma_gdr_gpu_direct",

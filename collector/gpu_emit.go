@@ -138,7 +138,7 @@ func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float6
 }
 
 func gpuUint(name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {
-	d := &Desc{Name: name, Beside: "rdma_gpu_info", Type: kind, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}
+	d := &Desc{Name: name, Beside: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: kind, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}
 	return gpuFigure{d, full, func(g *snapshot.GPU) *float64 {
 		n := value(g)
 		if n == nil {

@@ -4,18 +4,19 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 var (
 	portPKeysMissing = &Desc{
-		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
 		Help:   "P_Keys that --config.file pins and the port's table lacks. Absent where none is pinned, or a part of the table cannot be read. A pinned key with bit 15 asks for full membership, one without for any.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
-		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",

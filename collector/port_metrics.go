@@ -61,13 +61,13 @@ var (
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12)",
 	}
 	portRate = &Desc{
-		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
+		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
 		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
-		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "lanes", Scope: scopePort,
+		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "lanes", Scope: scopePort,
 		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",

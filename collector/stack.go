@@ -21,7 +21,7 @@ var (
 		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
 	}
 	stackInfo = &Desc{
-		Name: "rdma_stack_info", Of: "rdma_stack_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
+		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
 		Help:   "What is missing of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected is why it ought to be: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device, or unknown where Ethernet controllers could do RDMA besides.",
 		Labels: []string{"state", "expected"},
 		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
@@ -38,7 +38,7 @@ var (
 		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
 	}
 	verbsNode = &Desc{
-		Name: "rdma_device_verbs_node_present", Type: gauge, Scope: scopeDevice,
+		Name: "rdma_device_verbs_node_present", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeDevice,
 		Help:   "Whether the node in /dev/infiniband is there by which applications open the device. Absent where /dev is a container's own.",
 		Labels: []string{"device", "node"},
 		Source: "/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband",

@@ -59,13 +59,13 @@ func (l *look) worst(all []tree) (out verdict) {
 	return out
 }
 
-// best is the verdict on what needs one.
+// best is the verdict on what needs one. Where one is there, and reading another failed, what that one would have told is not known.
 func (l *look) best(all []tree) verdict {
-	out := verdict{state: stateIdle}
+	out, seen := verdict{state: stateIdle}, false
 	for i := range all {
 		switch v := l.tree(&all[i]); {
 		case v.state == stateSeen:
-			return v
+			seen = true
 		case v.state == stateBlind && out.state == stateBlind:
 			out.partly = out.partly && v.partly
 			if out.reason == later(out.reason, v.reason) {
@@ -75,7 +75,14 @@ func (l *look) best(all []tree) verdict {
 			out = v
 		}
 	}
-	return out
+	switch {
+	case !seen:
+		return out
+	case out.state == stateBlind && out.reason == Failed:
+		out.partly = true
+		return out
+	}
+	return verdict{}
 }
 
 // later is the reason that less can be done about.
@@ -118,7 +125,7 @@ func (l *look) judge(n *leaf) verdict {
 		asked = l.round.Source(n.asks)
 	}
 	switch {
-	case !told && (asked == Permission || asked == NotReadYet):
+	case !told && asked != "":
 		return verdict{state: stateBlind, reason: asked}
 	case partly:
 		return verdict{state: stateBlind, reason: NotSupported, partly: f != nil}
@@ -127,7 +134,7 @@ func (l *look) judge(n *leaf) verdict {
 	case m.of.metric == n.metric:
 		return verdict{state: stateIdle}
 	}
-	return verdict{state: stateBlind, reason: cmp.Or(asked, NotSupported)}
+	return verdict{state: stateBlind, reason: NotSupported}
 }
 
 // unknown is the selector of a sample that says that the fact of a leaf could not be read; empty where there is none.
