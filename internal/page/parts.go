@@ -104,21 +104,36 @@ func stateOf(p *topo.Pair) string {
 	return "direct"
 }
 
-// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could.
+// wayOf is what becomes of a GPU's data: what a job makes of it, where one is seen, else what it could. What a job makes of it and cannot
+// be seen is not known, though it could be direct.
 func wayOf(g *topo.GPU) string {
-	switch {
-	case g.Transport != nil && (g.Transport.State == "staging" || g.Transport.State == "tcp"):
-		return "staging"
-	case g.Best == nil:
-		return "unknown"
+	could := "unknown"
+	if g.Best != nil {
+		could = stateOf(g.Best)
 	}
-	return stateOf(g.Best)
+	if g.Transport == nil {
+		return could
+	}
+	switch g.Transport.State {
+	case "staging", "tcp":
+		return "staging"
+	case "unknown":
+		if could == "direct" {
+			return "unknown"
+		}
+	}
+	return could
 }
 
 // wayText is the verdict on the way from a GPU to its best NIC.
 func wayText(g *topo.GPU) string {
-	if wayOf(g) == "staging" && g.Best != nil && stateOf(g.Best) == "direct" {
-		return fmt.Sprintf("job: %s, could be direct", g.Transport.State)
+	if g.Best != nil && stateOf(g.Best) == "direct" {
+		switch wayOf(g) {
+		case "staging":
+			return fmt.Sprintf("job: %s suspected, could be direct", g.Transport.State)
+		case "unknown":
+			return "job: not known, could be direct to " + exposition.ValidLabel(g.Best.Device)
+		}
 	}
 	if g.Best == nil {
 		return "no NIC: " + g.Words
