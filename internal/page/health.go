@@ -16,7 +16,7 @@ type Health string
 const (
 	Critical  Health = "critical"
 	Warning   Health = "warning"
-	Watching  Health = "watching" // the headline alone: alerts of severity critical or warning are pending
+	Watching  Health = "watching" // alerts of severity critical or warning are pending
 	Info      Health = "info"     // also: less than expected, without an alert of its own
 	NotJudged Health = "not_judged"
 	Inactive  Health = "inactive" // a port without a link and without an alert of its own
@@ -62,11 +62,16 @@ func about(f check.Finding, labels ...string) bool {
 	return true
 }
 
-// found is the worst severity of what is found of a part, and the alerts' names.
+// found is the worst severity of what is found of a part, and the alerts' names; what is pending is watched.
 func found(r *check.Report, labels ...string) (h Health, alerts []string) {
 	h = OK
 	if r == nil {
 		return h, nil
+	}
+	for _, f := range r.Pending {
+		if about(f, labels...) && (Health(f.Severity) == Critical || Health(f.Severity) == Warning) {
+			h = Watching
+		}
 	}
 	for _, f := range r.Findings {
 		if about(f, labels...) {

@@ -17,6 +17,9 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
 	r.Line, r.Way = wayText(g), wayOf(g)
+	if r.Way == "staging" && g.Transport != nil {
+		r.Health = worst(r.Health, Watching) // the alert waits, and is the host's
+	}
 	r.mark(g.Marks)
 }
 
