@@ -15,7 +15,7 @@ import (
 var (
 	deviceInfo = &Desc{
 		Name: "rdma_device_info", Of: "rdma_device_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software.",
+		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software; it and driver are empty where the device does not show its function.",
 		Labels: []string{"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type"},
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
