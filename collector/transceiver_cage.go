@@ -212,6 +212,9 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 		if _, monitors := transceiver.Plan(&g.pages); len(monitors) > 0 {
 			seen.readAt = r.h.Now()
 		}
+		for _, what := range m.Garbled {
+			r.issue(host.ErrGarbled(eepromDir(g.netdev)+": "+what, []byte{0xff, 0xff}))
+		}
 		return
 	case host.Busy(err):
 		seen.State = snapshot.CageBusy
