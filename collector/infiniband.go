@@ -108,14 +108,15 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.fabric.begin()
 	c.forget(h, names)
-	c.readMachine(ctx, h)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
-		if st != before[name] { // another device
+		if st != before[name] { // another device, or another netdev
 			delete(c.last, name)
+			c.machine.at = time.Time{}
 		}
 	}
+	c.readMachine(ctx, h)
 	now, boot := h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name])
