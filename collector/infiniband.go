@@ -45,7 +45,7 @@ var (
 	}
 	deviceRegistrations = &Desc{
 		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
-		Help:   "Times that the device registered since the exporter started, as a driver that is loaded or a function that is reset does; absent where the kernel does not tell.",
+		Help:   "Times that the device, by its GUID and PCI address, registered since the exporter started, as a driver that is loaded or a function that is reset does; a name that another device takes has the count of that. Absent where the kernel does not tell.",
 		Labels: []string{"device"},
 		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
 	}

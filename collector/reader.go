@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"rdma_exporter/internal/crew"
@@ -337,7 +336,7 @@ func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	r.asked += len(names)
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
 		if err == nil && string(bytes.TrimSpace(b)) == noPMA {
-			err = &host.Error{Op: "read", Path: dir + "/" + name, Err: syscall.EOPNOTSUPP}
+			err = host.NotSupported(dir + "/" + name)
 		}
 		r.quarantine.note(dir, name, now, err)
 		if err != nil {
