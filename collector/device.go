@@ -123,8 +123,18 @@ func driverOfType(hcaType string) string {
 
 // kernelNames are the names that drivers give to their devices, with those of the PCI drivers. irdma has several.
 var kernelNames = []struct{ prefix, driver string }{
-	{"mlx5_", "mlx5_core"}, {"mlx4_", "mlx4_core"}, {"bnxt_re", "bnxt_en"}, {"efa_", "efa"}, {"hfi1_", "hfi1"}, {"qedr", "qede"}, {"cxgb4_", "cxgb4"},
-	{"hns_", "hns3"}, {"erdma_", "erdma"}, {"mana_", "mana"}, {"ionic_", "ionic"}, {"ocrdma", "be2net"},
+	{"mlx5_", "mlx5_core"},
+	{"mlx4_", "mlx4_core"},
+	{"bnxt_re", "bnxt_en"},
+	{"efa_", "efa"},
+	{"hfi1_", "hfi1"},
+	{"qedr", "qede"},
+	{"cxgb4_", "cxgb4"},
+	{"hns_", "hns3"},
+	{"erdma_", "erdma"},
+	{"mana_", "mana"},
+	{"ionic_", "ionic"},
+	{"ocrdma", "be2net"},
 }
 
 // driverNamed is the driver of a device that has the kernel's name: udev's, such as rocep24s0, name none.

@@ -97,8 +97,13 @@ func TestWireNames(t *testing.T) {
 			"mlx5_core",
 			[]host.Stat{{Name: "dev_internal_queue_oob", Value: 1}, {Name: "rx_steer_missed_packets", Value: 2}, {Name: "tx_errors_phy", Value: 3}, {Name: "link_down_events_phy", Value: 4}, {Name: "total_success_recovery_phy", Value: 5}, {Name: "rx_pci_signal_integrity", Value: 6}, {Name: "tx_pci_signal_integrity", Value: 7}},
 			[]snapshot.WireCount{
-				{What: snapshot.DeviceQueueExhausted, Index: -1, Value: 1}, {What: snapshot.SteeringMisses, Index: -1, Value: 2}, {What: snapshot.TransmitErrors, Index: -1, Value: 3}, {What: snapshot.LinkDowns, Index: -1, Value: 4},
-				{What: snapshot.LinkRecoveries, Index: -1, Value: 5}, {What: snapshot.PCIeRecoveries, Label: receive, Index: -1, Value: 6}, {What: snapshot.PCIeRecoveries, Label: transmit, Index: -1, Value: 7},
+				{What: snapshot.DeviceQueueExhausted, Index: -1, Value: 1},
+				{What: snapshot.SteeringMisses, Index: -1, Value: 2},
+				{What: snapshot.TransmitErrors, Index: -1, Value: 3},
+				{What: snapshot.LinkDowns, Index: -1, Value: 4},
+				{What: snapshot.LinkRecoveries, Index: -1, Value: 5},
+				{What: snapshot.PCIeRecoveries, Label: receive, Index: -1, Value: 6},
+				{What: snapshot.PCIeRecoveries, Label: transmit, Index: -1, Value: 7},
 			},
 		},
 		{
