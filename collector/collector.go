@@ -141,25 +141,28 @@ func (o Options) wanted(device string) bool {
 	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
-// kept is what a collector keeps of devices between rounds, by name. It is forgotten with the device: names are given again.
+// kept is what a collector keeps of devices between rounds, by name. It is forgotten with the device, and with the names of its netdevs:
+// names are given again.
 type kept[T any] struct {
 	states        map[string]*T
 	registrations map[string]uint64
+	netdevs       map[string]uint64
 }
 
-// of forgets what is kept of devices that are gone or have registered again, and returns what is kept of those that are there, new ones
-// among them. The result belongs to a round, which may outlast the next one.
+// of forgets what is kept of devices that are gone or have registered again, or whose netdevs are others, and returns what is kept of those
+// that are there, new ones among them. The result belongs to a round, which may outlast the next one.
 func (k *kept[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
-	states, registrations := make(map[string]*T, len(names)), make(map[string]uint64, len(names))
+	states, registrations, netdevs := make(map[string]*T, len(names)), make(map[string]uint64, len(names)), make(map[string]uint64, len(names))
 	for _, name := range names {
 		registration := h.Registration(name)
+		netdevs[name] = h.NetdevChanges(name)
 		state := k.states[name]
-		if state == nil || registration != k.registrations[name] && registration != 0 {
+		if state == nil || registration != k.registrations[name] && registration != 0 || netdevs[name] != k.netdevs[name] {
 			state = fresh()
 		}
 		states[name], registrations[name] = state, cmp.Or(registration, k.registrations[name])
 	}
-	k.states, k.registrations = states, registrations
+	k.states, k.registrations, k.netdevs = states, registrations, netdevs
 	return states
 }
 

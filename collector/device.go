@@ -1,7 +1,9 @@
 package collector
 
 import (
+	"cmp"
 	"path"
+	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
@@ -40,11 +42,14 @@ func (r *reader) identity(name string) snapshot.Device {
 }
 
 // function tells what kind of function a device directory is on, and the path of the PCI function, the parent's for a
-// sub-function; an empty path where there is none.
+// sub-function; an empty path where there is none. A device that shows none is software only if something says so.
 func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 	real, err := r.h.Files.Resolve(dir + "/device")
 	if err != nil {
-		return snapshot.Software, ""
+		if own, err := r.h.Files.Resolve(dir); err == nil && strings.HasPrefix(own, virtualDevices) || r.softwareDriver(dir) != "" {
+			return snapshot.Software, ""
+		}
+		return snapshot.FunctionUnknown, ""
 	}
 	kind := snapshot.Physical
 	if strings.Contains(path.Base(real), ".sf.") {
@@ -63,20 +68,83 @@ func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 	return kind, real
 }
 
-// driverOf names the driver of a device: that of its function. Software devices have no function; rxe names its netdev in
-// parent, siw names nothing.
+// virtualDevices is where the kernel has devices that stand for no hardware.
+const virtualDevices = "sys/devices/virtual/"
+
+// driverOf names the driver of a device: that of its function, else one that something of the device is proof of; empty where nothing is.
 func (r *reader) driverOf(name string) string {
 	dir := classDir + "/" + name
 	kind, function := r.function(dir)
 	switch {
 	case function != "":
 		return r.driver(function)
-	case kind != snapshot.Software:
+	case kind != snapshot.Software && kind != snapshot.FunctionUnknown:
 		return r.driver(dir + "/device")
+	}
+	return cmp.Or(r.softwareDriver(dir), driverOfType(r.optional(dir+"/hca_type")), driverNamed(name))
+}
+
+// siwNodeDesc is what siw calls its devices; its user library knows them by that (include/uapi/rdma/siw-abi.h).
+const siwNodeDesc = "Software iWARP stack"
+
+// softwareDriver knows the software devices: rxe alone names its netdev in parent.
+func (r *reader) softwareDriver(dir string) string {
+	switch {
 	case r.optional(dir+"/parent") != "":
 		return "rxe"
+	case r.optional(dir+"/node_desc") == siwNodeDesc:
+		return "siw"
 	}
-	return "siw"
+	return ""
+}
+
+// nvidiaIDs are the PCI device ids of NVIDIA's (Mellanox's) devices by driver; mthca has 5a44h and 6274h to 6282h.
+var nvidiaIDs = []struct {
+	first, last uint64
+	driver      string
+}{
+	{0x1002, 0x1010, "mlx4_core"}, {0x6340, 0x67ff, "mlx4_core"}, {0x1011, 0x2fff, "mlx5_core"}, {0xa2d2, 0xa2ff, "mlx5_core"},
+}
+
+// driverOfType is the driver of a hca_type: that of mlx4 and mlx5 is MT and the PCI device id in decimal.
+func driverOfType(hcaType string) string {
+	id, ok := strings.CutPrefix(hcaType, "MT")
+	n, err := strconv.ParseUint(id, 10, 16)
+	if !ok || err != nil {
+		return ""
+	}
+	for _, of := range nvidiaIDs {
+		if n >= of.first && n <= of.last {
+			return of.driver
+		}
+	}
+	return ""
+}
+
+// kernelNames are the names that drivers give to their devices, with those of the PCI drivers. irdma has several.
+var kernelNames = []struct{ prefix, driver string }{
+	{"mlx5_", "mlx5_core"},
+	{"mlx4_", "mlx4_core"},
+	{"bnxt_re", "bnxt_en"},
+	{"efa_", "efa"},
+	{"hfi1_", "hfi1"},
+	{"qedr", "qede"},
+	{"cxgb4_", "cxgb4"},
+	{"hns_", "hns3"},
+	{"erdma_", "erdma"},
+	{"mana_", "mana"},
+	{"ionic_", "ionic"},
+	{"ocrdma", "be2net"},
+}
+
+// driverNamed is the driver of a device that has the kernel's name: udev's, such as rocep24s0, name none.
+func driverNamed(name string) string {
+	for _, k := range kernelNames {
+		if number, ok := strings.CutPrefix(name, k.prefix); ok && number != "" && strings.Trim(number, "0123456789") == "" {
+			return k.driver
+		}
+	}
+	return ""
 }
 
 // driver is the name behind the link driver of a device directory.

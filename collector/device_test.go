@@ -3,8 +3,47 @@ package collector
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	"rdma_exporter/internal/snapshot"
 )
+
+// The driver of a device that shows no function: only what is proof of one.
+func TestDriverWithoutFunction(t *testing.T) {
+	const real, soft = "sys/devices/platform/x/infiniband/", "sys/devices/virtual/infiniband/"
+	for _, c := range []struct {
+		name, at, files, driver string
+		kind                    snapshot.FunctionType
+	}{
+		{"rxe7", soft, "-- D/parent --\neth0\n", "rxe", snapshot.Software},
+		{"lab", soft, "-- D/node_desc --\nSoftware iWARP stack\n", "siw", snapshot.Software},
+		{"rxe7", real, "-- D/parent --\neth0\n", "rxe", snapshot.Software},
+		{"a-node-desc", soft, "-- D/node_desc --\nlab-1 siw0\n", "", snapshot.Software},
+		{"rocep1s0", real, "-- D/hca_type --\nMT4129\n", "mlx5_core", snapshot.FunctionUnknown},
+		{"ibp1s0", real, "-- D/hca_type --\nMT4113\n", "mlx5_core", snapshot.FunctionUnknown},
+		{"rocep1s0", real, "-- D/hca_type --\nMT4103\n", "mlx4_core", snapshot.FunctionUnknown},
+		{"rocep1s0", real, "-- D/hca_type --\nMT41692\n", "mlx5_core", snapshot.FunctionUnknown},
+		{"ib0", real, "-- D/hca_type --\nMT26428\n", "mlx4_core", snapshot.FunctionUnknown},
+		{"ib0", real, "-- D/hca_type --\nMT23108\n", "", snapshot.FunctionUnknown},
+		{"ib0", real, "-- D/hca_type --\nMT25208 (MT23108 compat mode)\n", "", snapshot.FunctionUnknown},
+		{"ib0", real, "-- D/hca_type --\nMT\n", "", snapshot.FunctionUnknown},
+		{"mlx5_3", real, "-- D/node_type --\n1: CA\n", "mlx5_core", snapshot.FunctionUnknown},
+		{"bnxt_re0", real, "-- D/hca_type --\n0x1760\n", "bnxt_en", snapshot.FunctionUnknown},
+		{"efa_0", real, "-- D/node_type --\n7: unspecified\n", "efa", snapshot.FunctionUnknown},
+		{"hfi1_0", real, "-- D/node_type --\n1: CA\n", "hfi1", snapshot.FunctionUnknown},
+		{"mlx5_bond", real, "-- D/node_type --\n1: CA\n", "", snapshot.FunctionUnknown},
+		{"irdma0", real, "-- D/node_type --\n4: RNIC\n", "", snapshot.FunctionUnknown},
+	} {
+		t.Run(c.name+" "+c.files, func(t *testing.T) {
+			r := readerOf(t, strings.ReplaceAll(c.files, "D/", c.at+c.name+"/")+"-- "+classDir+"/"+c.name+" -> ../../"+strings.TrimPrefix(c.at, "sys/")+c.name+" --\n")
+			kind, function := r.function(classDir + "/" + c.name)
+			if driver := r.driverOf(c.name); driver != c.driver || kind != c.kind || function != "" {
+				t.Errorf("%q on %q, function %q", driver, kind, function)
+			}
+		})
+	}
+}
 
 func TestDefaultRoute(t *testing.T) {
 	const route = "-- proc/1/net/route --\nIface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"

@@ -115,11 +115,7 @@ func (c *ethernet) learn(r *reader, name string, st *ethState) {
 		}
 		st.netdevs = append(st.netdevs, nd)
 	}
-	for _, nd := range before {
-		if !slices.Contains(found, nd.portNetdev) {
-			c.wires.forget(nd.name)
-		}
-	}
+	c.wires.keepOf(name, found)
 }
 
 // dir names the requests for a netdev, as captures do.

@@ -43,8 +43,12 @@ var (
 	priorityBufferDiscards     = whereLossless(wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority"))
 	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because the host's queue was congested.", statsSource, "priority")
 	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked for congestion (ECN), because the host's queue was congested.", statsSource, "priority")
+	queueDiscards              = wireDesc("rdma_port_queue_discards_total", "Packets received and dropped for want of room in the buffer of a class of service. Which priorities go there is up to the device.", statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
+	transmitErrors             = wireDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not send whole.", statsSource)
 	portDiscards               = wireDesc("rdma_port_discards_total", "Packets that the port dropped: received, its buffer was full; transmitted, the link was down or the packet too old.", statsSource, "direction")
 	outOfBuffer                = wireDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: the host is slow, or its queues are small. RDMA queues count in rdma_port_receive_buffer_exhausted_total.", statsSource)
+	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because a queue that the device has for itself (flow steering, hairpin) had no buffer.", statsSource+", dev_internal_queue_oob of mlx5")
+	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets that reached the port and matched no rule of its flow steering: nothing on this host has asked for them.", statsSource+", rx_steer_missed_packets of mlx5")
 	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times that the port's receive buffer was fuller than its threshold, 85 % on mlx5.", statsSource)
 	fecCorrectedBits           = wireDesc("rdma_port_fec_corrected_bit_errors_total", "Bits that forward error correction put right. Normal on links of 50 Gb/s and more a lane.", statsSource+"; ethtool netlink FEC_GET, corrected bits")
 	fecCorrectedBlocks         = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks that forward error correction put right.", statsSource+"; ethtool netlink FEC_GET, corrected blocks")
@@ -59,6 +63,7 @@ var (
 	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Frames received that are none: too short, too long, cut, not aligned or with a broken code.", statsSource)
 	macFaults       = wireDesc("rdma_port_mac_faults_total", "Faults of the link: local, this end receives no signal or no code; remote, the other end says so of its own.", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
 	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before correction.", statsSource, "lane")
+	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Times that the physical link recovered from an error without going down.", statsSource+", total_success_recovery_phy of mlx5")
 	pcieStallRatio  = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
 		Help:   "Share of the last second in which the device had something to ask of PCIe and no credits: transmit, to read what it sends; receive, to write what it received.",
@@ -66,6 +71,7 @@ var (
 	}
 	pcieStallEvents     = wireDesc("rdma_port_pcie_stall_events_total", "Seconds in which the stall was above 30 %.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
 	pcieBufferOverflows = wireDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because PCIe did not take them in time.", statsSource+", outbound_pci_buffer_overflow of mlx5")
+	pcieRecoveries      = wireDesc("rdma_port_pcie_recoveries_total", "Times that the PCIe link went into recovery because of errors: receive, of framing and CRC that the device found; transmit, that the other end asked for. More of them are a bad slot, riser or card.", statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
 	moduleEvents        = wireDesc("rdma_module_events_total", "Events of the module in the port's cage since the driver was loaded: unplugged, bus_stuck its management bus does not answer, high_temperature, shorted a bad or shorted cable.", statsSource+", module_* of mlx5", "event")
 )
 
@@ -92,8 +98,12 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PriorityBufferDiscards:     {priorityBufferDiscards, false, true, true},
 	snapshot.PriorityCongestionDiscards: {priorityCongestionDiscards, false, true, true},
 	snapshot.PriorityMarked:             {priorityMarked, false, true, true},
+	snapshot.QueueDiscards:              {queueDiscards, false, true, true},
+	snapshot.TransmitErrors:             {transmitErrors, false, false, true},
 	snapshot.Discards:                   {portDiscards, true, false, false},
 	snapshot.OutOfBuffer:                {outOfBuffer, false, false, true},
+	snapshot.DeviceQueueExhausted:       {deviceQueueExhausted, false, false, true},
+	snapshot.SteeringMisses:             {steeringMisses, false, false, true},
 	snapshot.BufferThresholdEvents:      {bufferThresholdEvents, false, false, true},
 	snapshot.FECCorrectedBits:           {fecCorrectedBits, false, false, false},
 	snapshot.FECCorrectedBlocks:         {fecCorrectedBlocks, false, false, false},
@@ -103,9 +113,12 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
 	snapshot.MACFaults:                  {macFaults, true, false, true},
 	snapshot.LaneErrors:                 {laneErrors, false, true, true},
+	snapshot.LinkDowns:                  {portDownEvents, false, false, false},
+	snapshot.LinkRecoveries:             {linkRecoveries, false, false, false},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
 	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
 	snapshot.PCIeBufferOverflows:        {pcieBufferOverflows, false, false, false},
+	snapshot.PCIeRecoveries:             {pcieRecoveries, true, false, false},
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }
 
@@ -117,7 +130,7 @@ func wireDescs() []*Desc {
 	return out
 }
 
-// wireName says what a driver's statistic counts. In a name, {} stands for a priority or a lane: any digit from 0 to 7.
+// wireName says what a driver's statistic counts. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
 type wireName struct {
 	name  string
 	what  snapshot.WireWhat
@@ -136,7 +149,7 @@ const (
 // frames that stop (XOFF) and frames that start again (XON) apart, other drivers all of them together. A driver that counts frames of
 // all priorities together has a name without {}.
 //
-// What is not here: durations of hns3, whose unit its source does not tell; discards by queue of bnxt_en and by lane of ice.
+// What is not here: durations of hns3, whose unit its source does not tell; discards by lane of ice.
 var wireNames = map[string][]wireName{
 	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
 	"mlx5_core": {
@@ -162,7 +175,10 @@ var wireNames = map[string][]wireName{
 		{"rx_prio{}_marked", snapshot.PriorityMarked, "", 0},
 		{"rx_discards_phy", snapshot.Discards, receive, 0},
 		{"tx_discards_phy", snapshot.Discards, transmit, 0},
+		{"tx_errors_phy", snapshot.TransmitErrors, "", 0},
 		{"rx_out_of_buffer", snapshot.OutOfBuffer, "", 0},
+		{"dev_internal_queue_oob", snapshot.DeviceQueueExhausted, "", 0},
+		{"rx_steer_missed_packets", snapshot.SteeringMisses, "", 0},
 		{"rx_buffer_passed_thres_phy", snapshot.BufferThresholdEvents, "", 0},
 		{"rx_corrected_bits_phy", snapshot.FECCorrectedBits, "", 0},
 		{"rx_pcs_symbol_err_phy", snapshot.PCSSymbolErrors, "", 0},
@@ -175,11 +191,15 @@ var wireNames = map[string][]wireName{
 		{"rx_fragments_phy", snapshot.FrameErrors, "", 0},
 		{"rx_jabbers_phy", snapshot.FrameErrors, "", 0},
 		{"rx_err_lane_{}_phy", snapshot.LaneErrors, "", 0},
+		{"link_down_events_phy", snapshot.LinkDowns, "", 0},
+		{"total_success_recovery_phy", snapshot.LinkRecoveries, "", 0},          // Linux 7.3
 		{"outbound_pci_stalled_rd", snapshot.PCIeStallRatio, transmit, percent}, // it reads what it sends
 		{"outbound_pci_stalled_wr", snapshot.PCIeStallRatio, receive, percent},
 		{"outbound_pci_stalled_rd_events", snapshot.PCIeStallEvents, transmit, 0},
 		{"outbound_pci_stalled_wr_events", snapshot.PCIeStallEvents, receive, 0},
 		{"outbound_pci_buffer_overflow", snapshot.PCIeBufferOverflows, "", 0},
+		{"rx_pci_signal_integrity", snapshot.PCIeRecoveries, receive, 0},
+		{"tx_pci_signal_integrity", snapshot.PCIeRecoveries, transmit, 0},
 		{"module_unplug", snapshot.ModuleEvents, "unplugged", 0},
 		{"module_bus_stuck", snapshot.ModuleEvents, "bus_stuck", 0},
 		{"module_high_temp", snapshot.ModuleEvents, "high_temperature", 0},
@@ -225,6 +245,8 @@ var wireNames = map[string][]wireName{
 		{"tx_packets_pri{}", snapshot.PriorityPackets, transmit, 0},
 		{"rx_stat_discard", snapshot.Discards, receive, 0},
 		{"tx_stat_discard", snapshot.Discards, transmit, 0},
+		{"rx_discard_packets_cos{}", snapshot.QueueDiscards, "", 0},
+		{"rx_total_ring_discards", snapshot.OutOfBuffer, "", 0},
 		{"rx_buffer_passed_threshold", snapshot.BufferThresholdEvents, "", 0},
 		{"rx_corrected_bits", snapshot.FECCorrectedBits, "", 0},
 		{"rx_fec_corrected_blocks", snapshot.FECCorrectedBlocks, "", 0},
@@ -232,6 +254,7 @@ var wireNames = map[string][]wireName{
 		{"rx_pcs_symbol_err", snapshot.PCSSymbolErrors, "", 0},
 		{"rx_fcs_err_frames", snapshot.CRCErrors, "", 0},
 		{"rx_align_err_frames", snapshot.FrameErrors, "", 0},
+		{"link_down_events", snapshot.LinkDowns, "", 0},
 	},
 	// drivers/net/ethernet/intel/ice/ice_ethtool.c
 	"ice": {
@@ -245,6 +268,7 @@ var wireNames = map[string][]wireName{
 		{"link_xon_tx.nic", snapshot.GlobalPauseFrames, transmit, 0},
 		{"rx_dropped.nic", snapshot.Discards, receive, 0},
 		{"tx_dropped_link_down.nic", snapshot.Discards, transmit, 0},
+		{"tx_errors.nic", snapshot.TransmitErrors, "", 0},
 		{"rx_crc_errors.nic", snapshot.CRCErrors, "", 0},
 		{"mac_local_faults.nic", snapshot.MACFaults, "local", 0},
 		{"mac_remote_faults.nic", snapshot.MACFaults, "remote", 0},
@@ -253,19 +277,25 @@ var wireNames = map[string][]wireName{
 		{"rx_oversize.nic", snapshot.FrameErrors, "", 0},
 		{"rx_jabber.nic", snapshot.FrameErrors, "", 0},
 	},
-	// drivers/net/ethernet/intel/i40e/i40e_ethtool.c
+	// drivers/net/ethernet/intel/i40e/i40e_ethtool.c, the names of priorities since Linux 5.0 and those before, rx_discards since 6.6
 	"i40e": {
 		{"port.rx_priority_{}_xoff_rx", snapshot.PFCPauseFrames, receive, 0},
 		{"port.rx_priority_{}_xon_rx", snapshot.PFCPauseFrames, receive, 0},
 		{"port.tx_priority_{}_xoff_tx", snapshot.PFCPauseFrames, transmit, 0},
 		{"port.tx_priority_{}_xon_tx", snapshot.PFCPauseFrames, transmit, 0},
+		{"port.rx_priority_{}_xoff", snapshot.PFCPauseFrames, receive, 0},
+		{"port.rx_priority_{}_xon", snapshot.PFCPauseFrames, receive, 0},
+		{"port.tx_priority_{}_xoff", snapshot.PFCPauseFrames, transmit, 0},
+		{"port.tx_priority_{}_xon", snapshot.PFCPauseFrames, transmit, 0},
 		{"port.rx_priority_{}_xon_2_xoff", snapshot.PFCPauseTransitions, receive, 0},
 		{"port.link_xoff_rx", snapshot.GlobalPauseFrames, receive, 0},
 		{"port.link_xon_rx", snapshot.GlobalPauseFrames, receive, 0},
 		{"port.link_xoff_tx", snapshot.GlobalPauseFrames, transmit, 0},
 		{"port.link_xon_tx", snapshot.GlobalPauseFrames, transmit, 0},
 		{"port.rx_discards", snapshot.Discards, receive, 0},
+		{"port.rx_dropped", snapshot.Discards, receive, 0},
 		{"port.tx_dropped_link_down", snapshot.Discards, transmit, 0},
+		{"port.tx_errors", snapshot.TransmitErrors, "", 0},
 		{"port.rx_crc_errors", snapshot.CRCErrors, "", 0},
 		{"port.mac_local_faults", snapshot.MACFaults, "local", 0},
 		{"port.mac_remote_faults", snapshot.MACFaults, "remote", 0},
@@ -331,6 +361,25 @@ var wireNames = map[string][]wireName{
 		{"brb_truncates", snapshot.Discards, receive, 0},
 		{"no_buff_discards", snapshot.OutOfBuffer, "", 0},
 		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
+	},
+	// drivers/net/ethernet/emulex/benet/be_ethtool.c
+	"be2net": {
+		{"rx_priority_pause_frames", snapshot.PFCPauseFrames, receive, 0},
+		{"tx_priority_pauseframes", snapshot.PFCPauseFrames, transmit, 0},
+		{"rx_pause_frames", snapshot.GlobalPauseFrames, receive, 0},
+		{"tx_pauseframes", snapshot.GlobalPauseFrames, transmit, 0},
+		{"rxpp_fifo_overflow_drop", snapshot.Discards, receive, 0},
+		{"rx_input_fifo_overflow_drop", snapshot.Discards, receive, 0},
+		{"pmem_fifo_overflow_drop", snapshot.Discards, receive, 0},
+		{"rx_drops_no_pbuf", snapshot.Discards, receive, 0},
+		{"rx_drops_no_erx_descr", snapshot.OutOfBuffer, "", 0},
+		{"rx_crc_errors", snapshot.CRCErrors, "", 0},
+		{"rx_alignment_symbol_errors", snapshot.FrameErrors, "", 0},
+		{"rx_in_range_errors", snapshot.FrameErrors, "", 0},
+		{"rx_out_range_errors", snapshot.FrameErrors, "", 0},
+		{"rx_frame_too_long", snapshot.FrameErrors, "", 0},
+		{"rx_dropped_runt", snapshot.FrameErrors, "", 0},
+		{"jabber_events", snapshot.FrameErrors, "", 0},
 	},
 	// Any other driver that answers ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, named as the kernel does.
 	standard: {

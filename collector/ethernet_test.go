@@ -87,6 +87,36 @@ func TestWireNames(t *testing.T) {
 			},
 		},
 		{
+			"i40e",
+			[]host.Stat{{Name: "rx_dropped", Value: 40}, {Name: "port.rx_dropped", Value: 9}, {Name: "port.tx_priority_3_xon", Value: 5}, {Name: "port.tx_priority_3_xoff", Value: 6}, {Name: "port.rx_priority_3_xon", Value: 1}, {Name: "port.rx_priority_3_xoff", Value: 2}},
+			[]snapshot.WireCount{
+				{What: snapshot.Discards, Label: receive, Index: -1, Value: 9}, {What: snapshot.PFCPauseFrames, Label: transmit, Index: 3, Value: 11}, {What: snapshot.PFCPauseFrames, Label: receive, Index: 3, Value: 3},
+			},
+		},
+		{
+			"mlx5_core",
+			[]host.Stat{{Name: "dev_internal_queue_oob", Value: 1}, {Name: "rx_steer_missed_packets", Value: 2}, {Name: "tx_errors_phy", Value: 3}, {Name: "link_down_events_phy", Value: 4}, {Name: "total_success_recovery_phy", Value: 5}, {Name: "rx_pci_signal_integrity", Value: 6}, {Name: "tx_pci_signal_integrity", Value: 7}},
+			[]snapshot.WireCount{
+				{What: snapshot.DeviceQueueExhausted, Index: -1, Value: 1},
+				{What: snapshot.SteeringMisses, Index: -1, Value: 2},
+				{What: snapshot.TransmitErrors, Index: -1, Value: 3},
+				{What: snapshot.LinkDowns, Index: -1, Value: 4},
+				{What: snapshot.LinkRecoveries, Index: -1, Value: 5},
+				{What: snapshot.PCIeRecoveries, Label: receive, Index: -1, Value: 6},
+				{What: snapshot.PCIeRecoveries, Label: transmit, Index: -1, Value: 7},
+			},
+		},
+		{
+			"bnxt_en",
+			[]host.Stat{{Name: "rx_discard_packets_cos4", Value: 5}, {Name: "rx_discard_bytes_cos4", Value: 500}, {Name: "rx_total_ring_discards", Value: 2}, {Name: "link_down_events", Value: 3}},
+			[]snapshot.WireCount{{What: snapshot.QueueDiscards, Index: 4, Value: 5}, {What: snapshot.OutOfBuffer, Index: -1, Value: 2}, {What: snapshot.LinkDowns, Index: -1, Value: 3}},
+		},
+		{
+			"be2net",
+			[]host.Stat{{Name: "rx_priority_pause_frames", Value: 5}, {Name: "rx_drops_no_pbuf", Value: 1}, {Name: "pmem_fifo_overflow_drop", Value: 2}, {Name: "rx_address_filtered", Value: 9}},
+			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: receive, Index: -1, Value: 5}, {What: snapshot.Discards, Label: receive, Index: -1, Value: 3}},
+		},
+		{
 			"hns3",
 			[]host.Stat{{Name: "mac_tx_pfc_pri7_pkt_num", Value: 5}, {Name: "mac_tx_pfc_pri7_xoff_time", Value: 5}, {Name: "mac_rx_mac_pause_num", Value: 1}},
 			[]snapshot.WireCount{{What: snapshot.PFCPauseFrames, Label: transmit, Index: 7, Value: 5}, {What: snapshot.GlobalPauseFrames, Label: receive, Index: -1, Value: 1}},
@@ -140,6 +170,29 @@ func TestWireNames(t *testing.T) {
 				t.Errorf("%s %s: %v make the unit of %s, want %v", driver, n.name, n.per, m.desc.Name, want)
 			}
 		}
+	}
+}
+
+// The losses of a link are told once: LINKSTATE_GET has those that the driver lists among its own statistics.
+func TestLinkDownsAreToldOnce(t *testing.T) {
+	c := newEthernet(Options{wires: newWires()})
+	two := uint64(2)
+	for _, told := range []struct {
+		name string
+		by   *uint64
+		want int
+	}{{"the driver only", nil, 1}, {"both", &two, 0}} {
+		t.Run(told.name, func(t *testing.T) {
+			n := &snapshot.Node{
+				InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: told.by}}}}}}},
+				Ethernet: &snapshot.Ethernet{Netdevs: []snapshot.NetdevCounters{{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", Wire: &snapshot.Wire{
+					Counts: []snapshot.WireCount{{What: snapshot.LinkDowns, Index: -1, Value: 2}},
+				}}}},
+			}
+			if got := samples(c.Descs, func(s Sink) { c.Emit(n, s) }); len(got) != told.want {
+				t.Errorf("%q", got)
+			}
+		})
 	}
 }
 

@@ -100,6 +100,15 @@ func (w *wires) keep(devices []string) {
 	maps.DeleteFunc(w.netdevs, func(_ string, st *wireState) bool { return !slices.Contains(devices, st.device) })
 }
 
+// keepOf drops what is known of other netdevs of a device than those.
+func (w *wires) keepOf(device string, netdevs []portNetdev) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.netdevs, func(_ string, st *wireState) bool {
+		return st.device == device && !slices.ContainsFunc(netdevs, func(n portNetdev) bool { return n.target(device) == st.wireTarget })
+	})
+}
+
 // forget drops what is known of a netdev that is gone.
 func (w *wires) forget(netdev string) {
 	w.mu.Lock()

@@ -65,7 +65,7 @@ func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 				nd.Transitions = &snapshot.Transitions{Ups: ups, Downs: downs}
 			}
 		}
-		devices[i].Registrations = c.registered.registrations(devices[i].Name)
+		devices[i].Registrations = c.registered.registrations(&devices[i])
 	}
 	c.links.forget(now)
 }

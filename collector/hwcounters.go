@@ -172,6 +172,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	if n.HWCounters == nil {
 		return
 	}
+	var told []*Desc // of a port
 	for i := range n.HWCounters.Devices {
 		d := &n.HWCounters.Devices[i]
 		names := transportNames[family(d.Driver)]
@@ -179,13 +180,18 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
+			told = told[:0]
 			for _, st := range p.Stats {
 				desc := transportDesc(names, st.Name)
+				if slices.Contains(told, desc) { // a driver with an old name and a new one
+					desc = nil
+				}
 				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(seldomDescs, desc) {
 					continue
 				}
 				if desc != nil && !(p.Traffic && isTraffic(desc)) {
 					s.Emit(desc, float64(st.Value), d.Name, port)
+					told = append(told, desc)
 				} else if wanted(d.Driver, st.Name) {
 					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
 				}
@@ -216,13 +222,11 @@ func counts(stats []snapshot.Stat, names map[string]*Desc, d *Desc) bool {
 
 // transportDesc is the metric of a driver's counter; mlx5 puts vport_ before those of a representor.
 func transportDesc(names map[string]*Desc, stat string) *Desc {
+	stat = strings.TrimPrefix(stat, "vport_")
 	if d := names[stat]; d != nil {
 		return d
 	}
-	if stat, ok := strings.CutPrefix(stat, "vport_"); ok {
-		return names[stat]
-	}
-	return nil
+	return common[stat]
 }
 
 // statName makes a counter's name fit for a label: hfi1 appends ",32" for 32-bit counters, irdma has blanks.

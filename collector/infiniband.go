@@ -15,7 +15,7 @@ import (
 var (
 	deviceInfo = &Desc{
 		Name: "rdma_device_info", Of: "rdma_device_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software.",
+		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software; it and driver are empty where the device does not show its function.",
 		Labels: []string{"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type"},
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
@@ -45,7 +45,7 @@ var (
 	}
 	deviceRegistrations = &Desc{
 		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
-		Help:   "Times that the device registered since the exporter started, as a driver that is loaded or a function that is reset does; absent where the kernel does not tell.",
+		Help:   "Times that the device, by its GUID and PCI address, registered since the exporter started, as a driver that is loaded or a function that is reset does; a name that another device takes has the count of that. Absent where the kernel does not tell.",
 		Labels: []string{"device"},
 		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
 	}
@@ -109,15 +109,16 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}
 	c.fabric.begin()
 	c.forget(h, names)
-	c.readMachine(ctx, h)
-	c.readStack(ctx, h)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
-		if st != before[name] { // another device
+		if st != before[name] { // another device, or another netdev
 			delete(c.last, name)
+			c.machine.at = time.Time{}
 		}
 	}
+	c.readMachine(ctx, h)
+	c.readStack(ctx, h)
 	now, boot := h.Now(), c.readBoot(h)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name])

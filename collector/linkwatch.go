@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
 )
 
 // linkWatch counts how often the carriers of netdevs came and went by themselves. How often at all is told by the kernel's own
@@ -170,12 +171,13 @@ func (w *linkWatch) forget(now time.Time) {
 type deviceWatch struct {
 	mu        sync.Mutex
 	listening bool
-	names     map[uint64]string // of registrations that were heard, by index
-	count     map[string]uint64
+	names     map[uint64]string    // of registrations that were heard, by index
+	heard     map[string]uint64    // registrations since the last reading, by the name that the device has or had last
+	count     map[deviceKey]uint64 // those of devices that have been read
 }
 
 func newDeviceWatch() *deviceWatch {
-	return &deviceWatch{names: map[uint64]string{}, count: map[string]uint64{}}
+	return &deviceWatch{names: map[uint64]string{}, heard: map[string]uint64{}, count: map[deviceKey]uint64{}}
 }
 
 // run listens until ctx ends. A kernel that announces no devices, and one that does not let this user listen, is no error.
@@ -192,33 +194,40 @@ func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	return err
 }
 
-// note takes an event. A device registers under the kernel's name and is renamed afterwards: its registration counts under both, so
-// that neither goes back.
+// note takes an event. A device registers under the kernel's name and is renamed afterwards: its registration goes with it.
 func (w *deviceWatch) note(e host.DeviceEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Type {
 	case host.DeviceRegistered:
 		w.names[e.Index] = e.Device
-		w.count[e.Device]++
+		w.heard[e.Device]++
 	case host.DeviceUnregistered:
 		delete(w.names, e.Index)
 	case host.DeviceRenamed:
-		if old, heard := w.names[e.Index]; heard && old != e.Device {
-			w.count[e.Device]++
-			w.names[e.Index] = e.Device
+		old, heard := w.names[e.Index]
+		if !heard || old == e.Device {
+			return
+		}
+		w.names[e.Index] = e.Device
+		if n := w.heard[old]; n > 0 {
+			w.heard[e.Device] += n
+			delete(w.heard, old)
 		}
 	}
 }
 
-// registrations of a device; nil where the kernel does not tell.
-func (w *deviceWatch) registrations(device string) *uint64 {
+// registrations of a device that was read now under its name, whatever name it had before; nil where the kernel does not tell.
+func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.listening {
 		return nil
 	}
-	n := w.count[device]
+	key := keyOf(d)
+	w.count[key] += w.heard[d.Name]
+	delete(w.heard, d.Name)
+	n := w.count[key]
 	return &n
 }
 

@@ -204,28 +204,53 @@ func TestTransitionsOfInfiniBandPorts(t *testing.T) {
 	}
 }
 
+// TestRegistrations: the count is that of the device, whatever it is called.
 func TestRegistrations(t *testing.T) {
 	w := newDeviceWatch()
-	if w.registrations("mlx5_0") != nil {
+	device := func(name, guid string) *snapshot.Device { return &snapshot.Device{Name: name, NodeGUID: guid} }
+	if w.registrations(device("mlx5_0", "a")) != nil {
 		t.Error("told before anybody listens")
 	}
 	w.listening = true
-	for _, e := range []host.DeviceEvent{
-		{Type: host.DeviceRegistered, Index: 7, Device: "mlx5_0"},
-		{Type: host.NetdevAttached, Index: 7, Device: "mlx5_0"},
-		{Type: host.DeviceRenamed, Index: 7, Device: "rocep24s0"},
-		{Type: host.DeviceUnregistered, Index: 7, Device: "rocep24s0"},
-		{Type: host.DeviceRegistered, Index: 8, Device: "mlx5_0"},
-		{Type: host.DeviceRenamed, Index: 8, Device: "rocep24s0"},
-		{Type: host.DeviceRenamed, Index: 2, Device: "ibp1s0"}, // registered before the exporter started
-	} {
-		w.note(e)
+	event := func(kind host.DeviceEventType, index uint64, name string) {
+		w.note(host.DeviceEvent{Type: kind, Index: index, Device: name})
 	}
-	for device, want := range map[string]uint64{"rocep24s0": 2, "mlx5_0": 2, "ibp1s0": 0} {
-		if n := w.registrations(device); n == nil || *n != want {
-			t.Errorf("%s: %v, want %d", device, value(n), want)
+	read := func(name, guid string, want uint64) {
+		t.Helper()
+		if n := w.registrations(device(name, guid)); n == nil || *n != want {
+			t.Errorf("%s %s: %v, want %d", name, guid, value(n), want)
 		}
 	}
+	read("mlx5_0", "a", 0) // registered before the exporter started
+	read("ibp1s0", "b", 0)
+
+	// Loaded again: the kernel's name, then udev's.
+	event(host.DeviceUnregistered, 7, "mlx5_0")
+	event(host.DeviceRegistered, 8, "mlx5_0")
+	event(host.NetdevAttached, 8, "mlx5_0")
+	event(host.DeviceRenamed, 8, "rocep24s0")
+	read("rocep24s0", "a", 1)
+	read("ibp1s0", "b", 0)
+
+	// Renamed between two readings, and by somebody else afterwards.
+	event(host.DeviceRenamed, 8, "storage")
+	read("storage", "a", 1)
+	event(host.DeviceRenamed, 2, "spare") // its registration was not heard
+	read("spare", "b", 0)
+
+	// Another device takes the name.
+	event(host.DeviceRegistered, 9, "mlx5_0")
+	event(host.DeviceRenamed, 9, "rocep24s0")
+	read("rocep24s0", "c", 1)
+	read("storage", "a", 1)
+	event(host.DeviceUnregistered, 9, "rocep24s0")
+	event(host.DeviceRegistered, 10, "rocep24s0")
+	read("rocep24s0", "c", 2)
+	read("rocep24s0", "c", 2)
+
+	// What has neither a GUID nor a PCI address is known by its name.
+	event(host.DeviceRegistered, 11, "rxe0")
+	read("rxe0", "", 1)
 }
 
 // quiet are events that end as the test says.

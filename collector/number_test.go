@@ -107,7 +107,7 @@ func TestStatsLoseFaultyFilesOnly(t *testing.T) {
 	for _, i := range r.issues {
 		reasons = append(reasons, i.Reason)
 	}
-	if strings.Join(reasons, " ") != "invalid malformed malformed absent" {
+	if strings.Join(reasons, " ") != "invalid unsupported malformed absent" {
 		t.Errorf("%q", reasons)
 	}
 }

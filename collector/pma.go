@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"fmt"
 	"slices"
 
 	"rdma_exporter/internal/host"
@@ -31,6 +32,12 @@ func ofInfiniBand(c pmaCounter) pmaCounter {
 	return c
 }
 
+// stopsUnseen is for what rules ask the rate of: at the counter's end that is 0 whatever happens, and not known.
+func stopsUnseen(c pmaCounter) pmaCounter {
+	c.desc.Unknown = map[string][]string{"": {fmt.Sprintf("rdma_port_counter_saturated{counter=%q}", c.file)}}
+	return c
+}
+
 var pmaCounters = []pmaCounter{
 	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "bytes", "RDMA bytes sent, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
 	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
@@ -52,7 +59,7 @@ var pmaCounters = []pmaCounter{
 	pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4),
 	pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4),
 	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
-	ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32)),
+	stopsUnseen(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32))),
 }
 
 // idleOnInfiniBand say nothing there: packets are those of unicast and of multicast (IBA 16.1.4.5), and only switches relay.
@@ -60,13 +67,13 @@ var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "
 
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
-	Help:   "1 where a counter of 16 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
+	Help:   "1 where a counter of 32 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
 }
 
-// saturatingBits: wider counters do not fill within an operator's attention.
-const saturatingBits = 16
+// saturatingBits: wider counters do not fill within the life of a machine.
+const saturatingBits = 32
 
 func pmaDescs() []*Desc {
 	descs := []*Desc{counterSaturated}

@@ -44,7 +44,8 @@ func TestSaturation(t *testing.T) {
 		{"mlx5_core", snapshot.Stat{Name: "link_downed", Value: 255}, []string{`rdma_port_counter_saturated{counter="link_downed",device="d",port="1"} 1`, `rdma_port_link_downed_total{device="d",port="1"} 255`}},
 		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 15}, []string{`rdma_port_counter_saturated{counter="local_link_integrity_errors",device="d",port="1"} 1`, `rdma_port_local_link_integrity_errors_total{device="d",port="1"} 15`}},
 		{"mlx5_core", snapshot.Stat{Name: "local_link_integrity_errors", Value: 14}, []string{`rdma_port_local_link_integrity_errors_total{device="d",port="1"} 14`}},
-		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 1}, []string{`rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967295e+09`}},
+		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 1}, []string{`rdma_port_counter_saturated{counter="port_xmit_wait",device="d",port="1"} 1`, `rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967295e+09`}},
+		{"mlx5_core", snapshot.Stat{Name: "port_xmit_wait", Value: 1<<32 - 2}, []string{`rdma_port_transmit_wait_ticks_total{device="d",port="1"} 4.294967294e+09`}},
 		{"mlx5_core", snapshot.Stat{Name: "port_rcv_data", Value: 250}, []string{`rdma_port_receive_bytes_total{device="d",port="1"} 1000`}},
 		{"mlx5_core", snapshot.Stat{Name: "port_rcv_packets", Value: 250}, []string{`rdma_port_receive_packets_total{device="d",port="1"} 250`}},
 		{"bnxt_en", snapshot.Stat{Name: "port_rcv_errors", Value: 65535}, []string{`rdma_port_receive_errors_total{device="d",port="1"} 65535`}}, // wraps

@@ -56,9 +56,9 @@ var (
 	}
 	portDownEvents = &Desc{
 		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them; read each minute and when the link changes.",
+		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes.",
 		Labels: []string{"device", "port", "netdev"},
-		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12)",
+		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}
 	portRate = &Desc{
 		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,

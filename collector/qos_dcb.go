@@ -84,7 +84,7 @@ func trust(c *host.DCBConfig) string {
 	switch {
 	case by(host.DCBSelectorDSCP):
 		return byDSCP
-	case c.Apps != nil || c.Trust != nil:
+	case by(host.DCBSelectorPCP), c.Trust == nil && c.Apps != nil:
 		return "pcp"
 	}
 	return ""

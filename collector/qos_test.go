@@ -370,6 +370,7 @@ func TestPriorityInfo(t *testing.T) {
 		{"of two priorities the higher", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26), app(5, 5, 26)}}, "dscp", []string{"5 26"}},
 		{"no DSCP", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 64)}}, "dscp", nil},
 		{"the driver trusts the tag", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorPCP}, PFC: pfc}, "pcp", nil},
+		{"the driver trusts nothing", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{}}, "", nil},
 		{"the driver trusts both", host.DCBConfig{Apps: []host.DCBApp{app(5, 3, 26)}, Trust: []uint8{host.DCBSelectorDSCP, host.DCBSelectorPCP}}, "dscp", []string{"3 26"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

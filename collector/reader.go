@@ -324,6 +324,10 @@ func (r *reader) numbersUnderRTNL(s host.Source, dir string, names ...string) (n
 	return numbers, true
 }
 
+// noPMA is what a counter's file says on old kernels where the driver has no performance agent (show_pma_counter,
+// drivers/infiniband/core/sysfs.c).
+const noPMA = "N/A (no PMA)"
+
 // stats reads the counters in a directory by name, in the order of names.
 func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	now := r.now()
@@ -331,6 +335,9 @@ func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	out := make([]snapshot.Stat, 0, len(names))
 	r.asked += len(names)
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
+		if err == nil && string(bytes.TrimSpace(b)) == noPMA {
+			err = host.NotSupported(dir + "/" + name)
+		}
 		r.quarantine.note(dir, name, now, err)
 		if err != nil {
 			r.issue(err)

@@ -198,6 +198,10 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 	if blocked(err) {
 		return // its issue is told, and nothing else is known than was
 	}
+	if err != nil && g.gone(r) {
+		seen.Module, seen.State, seen.Err = nil, snapshot.CageUnread, ""
+		return
+	}
 	seen.Err = ""
 	if err != nil {
 		seen.Err = err.Error()
@@ -211,6 +215,9 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 		}
 		if _, monitors := transceiver.Plan(&g.pages); len(monitors) > 0 {
 			seen.readAt = r.h.Now()
+		}
+		for _, what := range m.Garbled {
+			r.issue(host.ErrGarbled(eepromDir(g.netdev)+": "+what, []byte{0xff, 0xff}))
 		}
 		return
 	case host.Busy(err):
@@ -227,6 +234,12 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 	} else {
 		seen.Module = nil
 	}
+}
+
+// gone says whether the netdev has another name now, or is no more: nothing is known of its cage by that name.
+func (g *cage) gone(r *reader) bool {
+	_, err := r.h.Files.Identity(netDir + g.netdev)
+	return err != nil && host.IsAbsent(err)
 }
 
 // failed says what it means that a module does not answer. mlx5 says EINVAL of one whose identifier it does not know

@@ -29,15 +29,16 @@ var (
 
 	transceiverTemperature = opticsDesc("rdma_transceiver_temperature_celsius", "celsius", "Temperature of the module's case.", eepromSource+"A2h:96, 00h:22, 00h:14")
 	transceiverVoltage     = opticsDesc("rdma_transceiver_voltage_volts", "volts", "Supply voltage of the module.", eepromSource+"A2h:98, 00h:26, 00h:16")
-	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Light that a lane receives; -40 is dark. Absent for copper, and on InfiniBand ports, where the kernel shows no module.", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
+	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Light that a lane receives; -40 is dark. Absent for copper, where the reading means nothing (all ones), and on InfiniBand ports, where the kernel shows no module.", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
 	transceiverTransmit    = opticsDesc("rdma_transceiver_transmit_power_dbm", "dbm", "Light that a lane sends; -40 is dark.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane")
 	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Current of a lane's laser.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
 	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to a data path that is activated, as a CMIS module says of all its lanes: which of them are this port's it does not know. Absent for SFF modules, whose lanes count while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
 
 	transceiverDescs = slices.Concat(
 		[]*Desc{transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate), besideInfo(transceiverAge), besideAge(transceiverLaneActive)},
-		readingDescs(transceiverTemperature, transceiverVoltage, transceiverReceive, transceiverTransmit, transceiverBias),
-		readingDescs(temperatureThreshold, voltageThreshold, receiveThreshold, transmitThreshold, biasThreshold),
+		readingDescs(transceiverTemperature, transceiverVoltage), laneDescs(transceiverReceive, transceiverTransmit, transceiverBias),
+		readingDescs(temperatureThreshold, voltageThreshold),
+		[]*Desc{of("rdma_transceiver_receive_power_dbm", receiveThreshold), of("rdma_transceiver_transmit_power_dbm", transmitThreshold), of("rdma_transceiver_bias_amperes", biasThreshold)},
 	)
 
 	temperatureThreshold = thresholdDesc("rdma_transceiver_temperature_threshold_celsius", "celsius")
@@ -73,6 +74,14 @@ func readingDescs(descs ...*Desc) []*Desc {
 		d.Of = "rdma_transceiver_age_seconds"
 	}
 	return descs
+}
+
+// laneDescs are of the lanes of such modules, which passive copper has not whatever else it reads.
+func laneDescs(descs ...*Desc) []*Desc {
+	for _, d := range descs {
+		d.Beside = `rdma_transceiver_info{media="passive_copper"}`
+	}
+	return readingDescs(descs...)
 }
 
 func emitTransceivers(n *snapshot.Node, s Sink) {

@@ -220,6 +220,18 @@ func TestModulesAsServed(t *testing.T) {
 	}
 }
 
+// TestGarbledLight: a reading of light that means nothing is no sample, and is reported as malformed while it lasts.
+func TestGarbledLight(t *testing.T) {
+	r := newOpticsRig(t, 0, moduleEntries(t, "eth0", "qsfp28-sr4", "34: 27 10 00 00", "34: 27 10 ff ff"))
+	n, text := r.round()
+	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Malformed) || !strings.Contains(n.Issues[0].Err.Error(), "rx_power of lane 2") {
+		t.Errorf("%+v", n.Issues)
+	}
+	if sample(text, `receive_power_dbm{lane="1"}`) != "0" || sample(text, `receive_power_dbm{lane="2"}`) != "" || sample(text, `transmit_power_dbm{lane="2"}`) == "" {
+		t.Error(text)
+	}
+}
+
 // The readings of a CMIS module of eight lanes, and those of the first look besides.
 var (
 	cmisMonitors = []string{"50-00-0:3+1", "50-00-0:14+28", "50-11-0:128+4", "50-11-0:154+60"}

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -99,51 +98,44 @@ func family(driver string) string {
 	return driver
 }
 
-// common are the names of mlx5 that later drivers took over.
+// common are the names of mlx5, which later drivers took over: of each driver those that its own table has not.
 var common = map[string]*Desc{
-	"local_ack_timeout_err":      ackTimeouts,
-	"packet_seq_err":             packetSequence,
-	"implied_nak_seq_err":        impliedNAK,
-	"out_of_sequence":            outOfSequence,
-	"rnr_nak_retry_err":          rnrNAKs,
-	"duplicate_request":          duplicateRequests,
-	"out_of_buffer":              receiveExhausted,
-	"rx_read_requests":           readRequests,
-	"rx_write_requests":          writeRequests,
-	"rx_atomic_requests":         atomicRequests,
-	"req_cqe_error":              reqCQEErrors,
-	"req_remote_access_errors":   reqRemoteAccess,
-	"req_remote_invalid_request": reqRemoteInvalid,
-	"resp_cqe_error":             respCQEErrors,
-	"resp_local_length_error":    respLocalLength,
-	"resp_remote_access_errors":  respRemoteAccess,
-	"rp_cnp_handled":             cnpHandled,
-	"np_ecn_marked_roce_packets": ecnMarked,
+	"local_ack_timeout_err":          ackTimeouts,
+	"packet_seq_err":                 packetSequence,
+	"implied_nak_seq_err":            impliedNAK,
+	"out_of_sequence":                outOfSequence,
+	"rnr_nak_retry_err":              rnrNAKs,
+	"duplicate_request":              duplicateRequests,
+	"out_of_buffer":                  receiveExhausted,
+	"rx_read_requests":               readRequests,
+	"rx_write_requests":              writeRequests,
+	"rx_atomic_requests":             atomicRequests,
+	"rx_dct_connect":                 dctConnects,
+	"req_cqe_error":                  reqCQEErrors,
+	"req_cqe_flush_error":            reqCQEFlush,
+	"req_remote_access_errors":       reqRemoteAccess,
+	"req_remote_invalid_request":     reqRemoteInvalid,
+	"req_transport_retries_exceeded": retriesExceeded,
+	"req_rnr_retries_exceeded":       rnrRetriesExceeded,
+	"resp_cqe_error":                 respCQEErrors,
+	"resp_cqe_flush_error":           respCQEFlush,
+	"resp_local_length_error":        respLocalLength,
+	"resp_remote_access_errors":      respRemoteAccess,
+	"np_cnp_sent":                    cnpSent,
+	"np_ecn_marked_roce_packets":     ecnMarked,
+	"rp_cnp_handled":                 cnpHandled,
+	"rp_cnp_ignored":                 cnpIgnored,
+	"roce_adp_retrans":               adaptiveRetrans,
+	"roce_adp_retrans_to":            adaptiveTimeouts,
+	"roce_slow_restart":              slowRestarts,
+	"roce_slow_restart_cnps":         slowRestartCNPs,
+	"roce_slow_restart_trans":        slowRestartTrans,
+	"rx_icrc_encapsulated":           icrcErrors,
 }
 
-func with(base, more map[string]*Desc) map[string]*Desc {
-	m := maps.Clone(base)
-	maps.Copy(m, more)
-	return m
-}
-
-// transportNames maps a driver's names, old and new, to the common ones. A name that is not here is passed through.
+// transportNames maps a driver's names, old and new, to the common ones, beside those in common. Other names are passed through.
 var transportNames = map[string]map[string]*Desc{
-	"mlx5": with(common, map[string]*Desc{
-		"np_cnp_sent":                    cnpSent,
-		"rp_cnp_ignored":                 cnpIgnored,
-		"req_transport_retries_exceeded": retriesExceeded,
-		"req_rnr_retries_exceeded":       rnrRetriesExceeded,
-		"req_cqe_flush_error":            reqCQEFlush,
-		"resp_cqe_flush_error":           respCQEFlush,
-		"roce_adp_retrans":               adaptiveRetrans,
-		"roce_adp_retrans_to":            adaptiveTimeouts,
-		"roce_slow_restart":              slowRestarts,
-		"roce_slow_restart_cnps":         slowRestartCNPs,
-		"roce_slow_restart_trans":        slowRestartTrans,
-		"rx_icrc_encapsulated":           icrcErrors,
-		"rx_dct_connect":                 dctConnects,
-	}),
+	"mlx5": common,
 	"mlx4": {
 		"sq_num_to":   ackTimeouts,
 		"sq_num_oos":  packetSequence,
@@ -159,7 +151,7 @@ var transportNames = map[string]map[string]*Desc{
 		"rq_num_lle":  respLocalLength,
 		"rq_num_rae":  respRemoteAccess,
 	},
-	"bnxt_re": with(common, map[string]*Desc{ // Linux 6.1 and 6.12, then 7.3
+	"bnxt_re": { // Linux 6.1 and 6.12, then 7.3; Broadcom's own driver has those of mlx5
 		"to_retransmits":         ackTimeouts,
 		"seq_err_naks_rcvd":      packetSequence,
 		"rnr_naks_rcvd":          rnrNAKs,
@@ -182,7 +174,7 @@ var transportNames = map[string]map[string]*Desc{
 		"rx_bytes":               receiveBytesHW,
 		"tx_pkts":                transmitPacketsHW,
 		"rx_pkts":                receivePacketsHW,
-	}),
+	},
 	"irdma": {
 		"cnpSent":                    cnpSent,
 		"cnpHandled":                 cnpHandled,

@@ -33,7 +33,8 @@ Paths in the column *source* that begin with ` + "`ports/N`" + ` are below ` + "
 
 const driverHead = `## Counters of the drivers under common names
 
-What each driver calls the counters that have a common name here; all names that a driver had in some kernel are listed. A
+What each driver calls the counters that have a common name here; all names that a driver had in some kernel are listed. Those of mlx5 mean
+the same of any driver, such as the bnxt_re that Broadcom offers for download. A
 counter with another name is passed through as ` + "`rdma_port_hw_stat{stat}`" + ` or ` + "`rdma_device_hw_stat{stat}`" + `.
 Traffic is taken from these only where ` + "`ports/N/counters`" + ` has none.
 

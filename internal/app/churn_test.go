@@ -275,3 +275,58 @@ func openBelow(t *testing.T, dir string) (n int) {
 	}
 	return n
 }
+
+// TestNetdevRenamed: in the round after a netdev was renamed everything has the new name, and nothing the old one; a netdev that takes the
+// name of another one has no figure of that.
+func TestNetdevRenamed(t *testing.T) {
+	dir := treeIn(t, "/dev/shm", "hgx-h200-roce")
+	l, err := host.OpenLive(host.Paths{RootFS: dir})
+	must(t, err)
+	t.Cleanup(func() { must(t, l.Close()) })
+	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
+		Host: &l.Host, Collectors: collector.All(collector.Options{}), Timeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+	})
+	rename := func(from, to string) {
+		class := filepath.Join(dir, "sys/class/net")
+		real, err := filepath.EvalSymlinks(filepath.Join(class, from))
+		must(t, err)
+		renamed := filepath.Join(filepath.Dir(real), to)
+		must(t, os.Rename(real, renamed))
+		must(t, os.Remove(filepath.Join(class, from)))
+		target, err := filepath.Rel(class, renamed)
+		must(t, err)
+		must(t, os.Symlink(target, filepath.Join(class, to)))
+	}
+	named := func(samples map[string]string, device, netdev string) (n int) {
+		for key := range samples {
+			if strings.Contains(key, fmt.Sprintf("device=%q", device)) && strings.Contains(key, fmt.Sprintf("netdev=%q", netdev)) {
+				n++
+			}
+		}
+		return n
+	}
+	netdevOf := func(device string) string {
+		names, err := os.ReadDir(filepath.Join(dir, "sys/class/infiniband", device, "device/net"))
+		must(t, err)
+		return names[0].Name()
+	}
+	one, two := netdevOf("mlx5_0"), netdevOf("mlx5_3")
+	collect(t, s)
+	whole := collect(t, s)
+	n := named(whole, "mlx5_0", one)
+	if n < 5 || named(whole, "mlx5_3", two) != n {
+		t.Fatalf("%d series of %s, %d of %s", n, one, named(whole, "mlx5_3", two), two)
+	}
+	rename(one, "rail0")
+	if got := collect(t, s); named(got, "mlx5_0", one) != 0 || named(got, "mlx5_0", "rail0") != n || named(got, "mlx5_3", two) != n || len(got) != len(whole) {
+		t.Errorf("renamed: %d series of the old name, %d of the new one, %d in all of %d", named(got, "mlx5_0", one), named(got, "mlx5_0", "rail0"), len(got), len(whole))
+	}
+	rename(two, one)
+	rename("rail0", two)
+	if got := collect(t, s); named(got, "mlx5_0", two) != n || named(got, "mlx5_3", one) != n || named(got, "mlx5_0", "rail0") != 0 || named(got, "mlx5_0", one) != 0 || named(got, "mlx5_3", two) != 0 {
+		t.Error("exchanged names are mixed")
+	}
+	if got := collect(t, s); len(got) != len(whole) {
+		t.Errorf("%d series of %d", len(got), len(whole))
+	}
+}

@@ -166,6 +166,43 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
+// TestUnknownCounter: a counter at its end makes blind what asks for its rate, on a part of the host where others count.
+func TestUnknownCounter(t *testing.T) {
+	full := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
+	waits := &exposition.Desc{Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits", Unknown: map[string][]string{"": {`full{counter="wait"}`}}}
+	descs := []*exposition.Desc{full, waits}
+	d := blind.New([]blind.Alert{{Name: "backpressure", Need: blind.Need{Metric: "waits"}}}, []blind.Metric{{Desc: full}, {Desc: waits}})
+	for _, c := range []struct {
+		name    string
+		samples []string
+		want    string
+	}{
+		{"all count", []string{"waits 1", "waits 2"}, "[] idle []"},
+		{"another one is full", []string{"waits 1", "full 1 errors"}, "[] idle []"},
+		{"one of two", []string{"waits 1", "waits 2", "full 2 wait"}, `[{backpressure unknown [full{counter="wait"}] true  }] idle []`},
+		{"both", []string{"waits 1", "waits 2", "full 1 wait", "full 2 wait"}, `[{backpressure unknown [full{counter="wait"}] false  }] idle []`},
+		{"the only one", []string{"waits 1", "full 1 errors", "full 1 wait"}, `[{backpressure unknown [full{counter="wait"}] false  }] idle []`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sink := exposition.NewSink(descs)
+			sink.Begin()
+			for _, s := range c.samples {
+				f := strings.Split(s, " ")
+				for _, desc := range descs {
+					if desc.Name == f[0] {
+						sink.Emit(desc, 1, f[1:]...)
+					}
+				}
+			}
+			none := func(string) blind.Reason { return "" }
+			r := d.Judge(blind.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
+			if got := fmt.Sprintf("%v idle %v", r.Gaps, r.Idle); got != c.want {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestUnknownFacts: a sample that says that a fact could not be read makes the alerts blind that ask for that state, and no others.
 func TestUnknownFacts(t *testing.T) {
 	info := &exposition.Desc{Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}}

@@ -105,7 +105,7 @@ func (l *look) judge(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
 	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
 	if l.unknown(n) != "" {
-		return verdict{state: stateBlind, reason: Unknown, partly: f != nil && f.HasOther("state", "unknown")}
+		return verdict{state: stateBlind, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}
 	partly := l.has(m.never)
 	if told && !partly {
@@ -146,6 +146,23 @@ func (l *look) unknown(n *leaf) string {
 		}
 	}
 	return ""
+}
+
+// knownInPart says whether a family tells something beside what is unknown: another state than that, or, where it has none, more samples
+// than say that one could not be read.
+func (l *look) knownInPart(n *leaf, f *exposition.Family) bool {
+	if slices.Contains(f.Head.Desc.Labels, "state") {
+		return f.HasOther("state", "unknown")
+	}
+	unread := 0
+	for _, state := range slices.Compact([]string{"", n.state}) {
+		for _, s := range l.metrics[n.metric].unknown[state] {
+			if s.metric >= 0 && l.families[s.metric] != nil {
+				unread += l.families[s.metric].Count(s.label, s.value)
+			}
+		}
+	}
+	return len(f.Points) > unread
 }
 
 // explain adds to a gap the metrics for want of which it is, and whom to ask.

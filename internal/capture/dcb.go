@@ -135,6 +135,7 @@ func decodeDCBLine(c *host.DCBConfig, name, value string) error {
 	case "app":
 		return decodeApps(c, name, value)
 	case "trust":
+		c.Trust = []uint8{}
 		for s := range strings.FieldsSeq(value) {
 			n, err := selectorNamed(s)
 			if err != nil {

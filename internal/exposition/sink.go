@@ -80,6 +80,17 @@ func (f Family) Has(label, value string) bool {
 	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
 }
 
+// Count is how many samples have a label with a value; all where the label is empty.
+func (f Family) Count(label, value string) (n int) {
+	i := slices.Index(f.Head.Desc.Labels, label)
+	for _, p := range f.Points {
+		if label == "" || i >= 0 && p.Series.values[i] == value {
+			n++
+		}
+	}
+	return n
+}
+
 // HasOther says whether a sample has another value of a label; also where it has no such label.
 func (f Family) HasOther(label, value string) bool {
 	i := slices.Index(f.Head.Desc.Labels, label)

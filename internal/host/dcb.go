@@ -26,9 +26,9 @@ const (
 	dcbIEEEBuffer   = 10
 	dcbIEEETrust    = 11
 
-	dcbApp      = 1 // DCB_ATTR_IEEE_APP
-	dcbAppDCB   = 2 // DCB_ATTR_DCB_APP: selectors of the kernel's own
-	dcbTrustApp = 1 // DCB_ATTR_DCB_APP_TRUST
+	// Types of entries of the APP table and of trusted selectors, by what the selector is (dcbnl_app_attr_type_get).
+	dcbApp    = 1 // DCB_ATTR_IEEE_APP: IEEE 802.1Q
+	dcbAppDCB = 2 // DCB_ATTR_DCB_APP: the kernel's own, such as the PCP
 
 	// Sizes of the structs as all architectures lay them out.
 	sizeofETS    = 59
@@ -73,7 +73,7 @@ type DCBConfig struct {
 	PFC    *DCBPFC
 	Buffer *DCBBuffer
 	Apps   []DCBApp // in order; empty but not nil: the table is
-	Trust  []uint8  // selectors that the port looks at, the first one first
+	Trust  []uint8  // selectors that the port looks at, the first one first; empty but not nil: none
 	DCBX   *uint64  // flags DCBX*
 }
 
@@ -250,9 +250,12 @@ func SortDCBApps(apps []DCBApp) {
 	})
 }
 
-func parseTrust(b []byte) (out []uint8) {
+// parseTrust reads the selectors that a port trusts, each a u8 of the type that its entries of the APP table have
+// (dcbnl_getapptrust).
+func parseTrust(b []byte) []uint8 {
+	out := []uint8{}
 	for t, v := range attrs(b) {
-		if t == dcbTrustApp && len(v) == 1 {
+		if (t == dcbApp || t == dcbAppDCB) && len(v) == 1 {
 			out = append(out, v[0])
 		}
 	}

@@ -57,7 +57,7 @@ func TestParseDCB(t *testing.T) {
 			attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26), appOf(dcbApp, 1, 3, 0x8915), appOf(dcbAppDCB, 255, 0, 1), appOf(dcbApp, 5, 3, 24)),
 			attr(4, etsStruct()), // of the peer
 			attr(7, make([]byte, 64)),
-			attr(dcbIEEEBuffer, bufferStruct()), attr(dcbIEEETrust, attr(dcbTrustApp, u8(5)), attr(dcbTrustApp, u8(255))),
+			attr(dcbIEEEBuffer, bufferStruct()), attr(dcbIEEETrust, attr(dcbApp, u8(5)), attr(dcbAppDCB, u8(255))),
 			attr(12|withNested, appOf(dcbApp, 5, 1, 1)), // rewrite table: alone in saying that it is a nest
 		),
 		attr(dcbAttrDCBX, u8(13)),
@@ -72,14 +72,18 @@ func TestParseDCB(t *testing.T) {
 			Apps:  []DCBApp{{1, 3, 0x8915}, {5, 3, 24}, {5, 3, 26}, {255, 0, 1}},
 			Trust: []uint8{5, 255}, DCBX: ptr(13),
 		}},
+		{"trust in the PCP, with an entry for a DSCP", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 3, 26)), attr(dcbIEEETrust, attr(dcbAppDCB, u8(255))))), DCBConfig{
+			Apps: []DCBApp{{5, 3, 26}}, Trust: []uint8{255},
+		}},
+		{"trust in nothing", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEETrust))), DCBConfig{Trust: []uint8{}}},
 		{"an empty APP table", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable))), DCBConfig{Apps: []DCBApp{}}},
 		{"nothing in it", dcbReply(attr(dcbAttrIEEE)), DCBConfig{}},
 		{"nests that say so", dcbReply(attr(dcbAttrIEEE|withNested, attr(dcbIEEEAppTable|withNested, appOf(dcbApp, 5, 6, 48)))), DCBConfig{Apps: []DCBApp{{5, 6, 48}}}},
 		{"an entry twice", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 6, 48), appOf(dcbApp, 5, 6, 48)))), DCBConfig{Apps: []DCBApp{{5, 6, 48}}}},
 		{"structs of other sizes", dcbReply(attr(dcbAttrIEEE,
 			attr(dcbIEEEETS, etsStruct()[:58]), attr(dcbIEEEPFC, append(pfcStruct(8, 1), 0)), attr(dcbIEEEBuffer, make([]byte, 40)),
-			attr(dcbIEEEAppTable, attr(dcbApp, u8(5)), attr(dcbApp, make([]byte, 8)), appOf(7, 5, 3, 26)), attr(dcbIEEETrust, attr(dcbTrustApp, u16(5)))),
-			attr(dcbAttrDCBX, make([]byte, 3))), DCBConfig{Apps: []DCBApp{}}},
+			attr(dcbIEEEAppTable, attr(dcbApp, u8(5)), attr(dcbApp, make([]byte, 8)), appOf(7, 5, 3, 26)), attr(dcbIEEETrust, attr(dcbApp, u16(5)), attr(3, u8(5)))),
+			attr(dcbAttrDCBX, make([]byte, 3))), DCBConfig{Apps: []DCBApp{}, Trust: []uint8{}}},
 		{"a priority that there is not", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEAppTable, appOf(dcbApp, 5, 8, 26)))), DCBConfig{Apps: []DCBApp{}}},
 		{"cut inside a nest", dcbReply(attr(dcbAttrIEEE, attr(dcbIEEEPFC, pfcStruct(8, 1<<3)), attr(dcbIEEEETS, etsStruct())[:20])), DCBConfig{PFC: pfc}},
 	} {

@@ -92,6 +92,11 @@ func Refused(err error) bool {
 // Denied is the error of something that this process may not look at, where others could be.
 func Denied(path string) error { return &Error{Op: "look at", Path: path, Err: syscall.EACCES} }
 
+// NotSupported is the error of a file whose text says that the driver has nothing to put there.
+func NotSupported(path string) error {
+	return &Error{Op: "read", Path: path, Err: syscall.EOPNOTSUPP}
+}
+
 // NotPermitted says whether err is a want of permission.
 func NotPermitted(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)

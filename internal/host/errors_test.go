@@ -21,6 +21,7 @@ func TestReasonOf(t *testing.T) {
 		{"ErrStuck, wrapped", fmt.Errorf("mlx5_0: %w: no answer in time", ErrStuck), Stuck},
 		{"DeadlineExceeded", context.DeadlineExceeded, Stuck},
 		{"ErrGarbled", ErrGarbled("sys/x", []byte("?")), Malformed},
+		{"NotSupported", NotSupported("sys/x"), Unsupported},
 		{"ErrMalformed", ErrMalformed, Malformed},
 		{"ENOENT", syscall.ENOENT, Absent},
 		{"ENOTDIR", syscall.ENOTDIR, Absent},

@@ -42,6 +42,7 @@ type Host struct {
 	Now func() time.Time
 
 	listing *listing
+	netdevs *netdevNames
 }
 
 // listing is the answer to one List, and which devices those names are of.
@@ -49,11 +50,15 @@ type listing struct {
 	once          sync.Once
 	names         []string
 	registrations map[string]uint64
+	netdevs       map[string]uint64 // changes of the netdevs of each
 	err           error
 }
 
 // ForRound is the same host for collectors that begin together: the RDMA devices are listed for all of them at once.
 func (h *Host) ForRound() *Host {
+	if h.netdevs == nil {
+		h.netdevs = &netdevNames{devices: map[string]*deviceNetdevs{}}
+	}
 	round := *h
 	round.listing = &listing{}
 	return &round
@@ -76,6 +81,14 @@ func (h *Host) Devices() ([]string, error) {
 				l.registrations[name] = id
 			}
 		}
+		if h.netdevs == nil || l.err != nil {
+			return
+		}
+		l.netdevs = make(map[string]uint64, len(l.names))
+		for _, name := range l.names {
+			l.netdevs[name] = h.netdevs.changes(h.Files, name)
+		}
+		h.netdevs.keep(l.netdevs)
 	})
 	return l.names, l.err
 }
@@ -92,6 +105,16 @@ func (h *Host) Registration(name string) uint64 {
 		return 0
 	}
 	return id
+}
+
+// NetdevChanges counts, in a round, how often the netdevs of a device were renamed, made again or taken away: what was known by the name
+// of one is void then, for all collectors at once. 0 outside of rounds.
+func (h *Host) NetdevChanges(name string) uint64 {
+	if h.listing == nil {
+		return 0
+	}
+	_, _ = h.Devices()
+	return h.listing.netdevs[name]
 }
 
 // Replaced says whether a device is not the one any more that it was when the round began: it has gone, or another one has its name.

@@ -14,7 +14,8 @@ import (
 func FuzzShortReplies(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(linkStateLink, u8(1)))
-	f.Add(attr(dcbTrustApp, u8(5)))
+	f.Add(attr(dcbApp, u8(5)))
+	f.Add(attr(dcbAppDCB, u8(255)))
 	f.Add(reporter(reporterName("fw")))
 	f.Add(make([]byte, umadHeader+mad.Size))
 	f.Fuzz(func(t *testing.T, b []byte) {

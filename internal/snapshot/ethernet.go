@@ -41,12 +41,14 @@ func (w *Wire) Tells(c *WireCount) bool { return !c.ByPriority() || w.Shown&(1<<
 type WireCount struct {
 	What  WireWhat
 	Label string // direction (transmit, receive), severity or event; empty where What needs none
-	Index int    // priority or lane; -1 where What has none, or the driver counts all together
+	Index int    // priority, lane or queue; -1 where What has none, or the driver counts all together
 	Value float64
 }
 
 // ByPriority says whether the index is a priority.
-func (c *WireCount) ByPriority() bool { return c.Index >= 0 && c.What != LaneErrors }
+func (c *WireCount) ByPriority() bool {
+	return c.Index >= 0 && c.What != LaneErrors && c.What != QueueDiscards
+}
 
 // Has says whether the driver counts something. A nil reading has nothing.
 func (w *Wire) Has(what WireWhat, label string) bool {
@@ -71,8 +73,12 @@ const (
 	PriorityBufferDiscards                     // by priority
 	PriorityCongestionDiscards                 // by priority
 	PriorityMarked                             // by priority: ECN marks that the device made
+	QueueDiscards                              // by class of service of the receive buffer, which is no priority
 	Discards                                   // by direction
+	TransmitErrors                             // frames
 	OutOfBuffer
+	DeviceQueueExhausted // packets for queues that the device has for itself
+	SteeringMisses       // packets that no rule of the device took
 	BufferThresholdEvents
 	FECCorrectedBits
 	FECCorrectedBlocks
@@ -82,9 +88,12 @@ const (
 	FrameErrors
 	MACFaults           // by end: local, remote
 	LaneErrors          // by lane
+	LinkDowns           // of the physical link
+	LinkRecoveries      // of the physical link, without going down
 	PCIeStallRatio      // by direction: a share of the last second, no counter
 	PCIeStallEvents     // by direction
 	PCIeBufferOverflows // packets
+	PCIeRecoveries      // by direction
 	ModuleEvents        // by event
 	WireWhats           // how many there are
 )

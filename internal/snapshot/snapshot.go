@@ -149,7 +149,9 @@ const (
 	Physical    FunctionType = "physical"    // a PCI physical function
 	Virtual     FunctionType = "virtual"     // a PCI virtual function: physfn link, or a VF device id in a guest
 	SubFunction FunctionType = "subfunction" // an auxiliary device mlx5_core.sf.N
-	Software    FunctionType = "software"    // rxe, siw: no device link
+	Software    FunctionType = "software"    // rxe, siw: no device link, and below /sys/devices/virtual
+	// FunctionUnknown is that of a device which shows no function, and nothing says why.
+	FunctionUnknown FunctionType = ""
 )
 
 // Device is an RDMA device: /sys/class/infiniband/NAME.

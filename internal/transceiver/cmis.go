@@ -263,7 +263,7 @@ func cmisMonitors(p *Pages, m *Module) {
 	has, _ := p.byteAt(upper(0, 1, 160))
 	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved
 	cmisThresholds(p, &m.Thresholds, multiplier)
-	if has&cmisLaneMonitors == 0 {
+	if has&cmisLaneMonitors == 0 || m.Media == PassiveCopper { // which some advertise all the same
 		return
 	}
 	m.DOM, m.RxPowerKind = true, OMA
@@ -292,10 +292,10 @@ func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes [
 			l.Bias = rawBias(readings[8+i], multiplier)
 		}
 		if has&2 != 0 {
-			l.TxPower = rawPower(readings[i])
+			l.TxPower = m.light(rawPower, readings[i], txPower, l.Number)
 		}
 		if has&4 != 0 {
-			l.RxPower = rawPower(readings[16+i])
+			l.RxPower = m.light(rawPower, readings[16+i], rxPower, l.Number)
 		}
 		lanes = append(lanes, l)
 	}

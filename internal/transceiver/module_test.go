@@ -267,6 +267,55 @@ func TestMedia(t *testing.T) {
 	}
 }
 
+// What media without light list as its power is none, and passive copper has no readings of lanes at all.
+func TestCopperHasNoLight(t *testing.T) {
+	osfp, sfp, qsfp := load(t, "osfp-2xdr4"), load(t, "sfp28-sr"), load(t, "qsfp28-sr4")
+	for _, c := range []struct {
+		name  string
+		d     module
+		lanes int
+	}{
+		{"passive copper that advertises lane monitors", osfp.changed(a0, 85, 3).changed(page0, 212, 0x0B), 0},
+		{"an AEC", osfp.changed(a0, 85, 4).changed(page0, 212, 0x0D), 8},
+		{"an SFP ACC", sfp.changed(a0, 8, 0x08), 1},
+		{"a QSFP ACC", qsfp.changed(page0, 147, 0xC0), 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := decode(t, c.d)
+			if len(m.Lanes) != c.lanes || m.Temperature == nil || m.Thresholds.RxPower != (Levels{}) || m.Garbled != nil {
+				t.Errorf("%+v", m)
+			}
+			for _, l := range m.Lanes {
+				if l.RxPower != nil || l.TxPower != nil {
+					t.Errorf("%+v", l)
+				}
+			}
+		})
+	}
+}
+
+// All ones are no power, and it is told of which lane.
+func TestGarbledLight(t *testing.T) {
+	osfp, sfp, qsfp := load(t, "osfp-2xdr4"), load(t, "sfp28-sr"), load(t, "qsfp28-sr4")
+	for _, c := range []struct {
+		name string
+		d    module
+		want []string
+	}{
+		{"OSFP", osfp.changed(page11, 154, 0xFF, 0xFF).changed(page11, 190, 0xFF, 0xFF), []string{"tx_power of lane 1", "rx_power of lane 3"}},
+		{"OSFP that is starting", osfp.changed(a0, 3, 4).changed(page11, 190, 0xFF, 0xFF), nil},
+		{"QSFP28", qsfp.changed(a0, 40, 0xFF, 0xFF), []string{"rx_power of lane 4"}},
+		{"SFP28", sfp.changed(a2half, 104, 0xFF, 0xFF), []string{"rx_power of lane 1"}},
+		{"nothing is wrong", osfp, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if m := decode(t, c.d); !slices.Equal(m.Garbled, c.want) {
+				t.Errorf("%q", m.Garbled)
+			}
+		})
+	}
+}
+
 func TestFormFactors(t *testing.T) {
 	qsfp, sfp, cmis := load(t, "qsfp28-sr4"), load(t, "sfp28-sr"), load(t, "qsfp112-dr4")
 	for want, d := range map[string]module{

@@ -134,7 +134,10 @@ func named(name string, id uint8) string {
 // moduleStates are those of CMIS 00h:3, bits 3–1.
 var moduleStates = map[uint8]string{1: "low_power", 2: "power_up", 3: "ready", 4: "power_down", 5: "fault"}
 
-const moduleLowPower = 1
+const (
+	moduleLowPower = 1
+	moduleReady    = 3
+)
 
 // faults are the causes of CMIS 00h:41.
 var faults = map[uint8]string{1: "tec_runaway", 2: "data_memory_corrupted", 3: "program_memory_corrupted"}

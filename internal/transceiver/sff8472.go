@@ -171,7 +171,8 @@ func sff8472Monitors(p *Pages, m *Module) {
 	wait := p.bit(a2(110), 1) // Data_Ready_Bar
 	if m.NotReady = wait != nil && *wait; ok && !m.NotReady {
 		m.Temperature, m.Voltage = celsius(c.celsius(raw[0])), c.volts(raw[1])
-		lane.Bias, lane.TxPower, lane.RxPower = c.amperes(raw[2]), c.txPower(raw[3]), c.rxPower(raw[4])
+		lane.Bias = c.amperes(raw[2])
+		lane.TxPower, lane.RxPower = m.light(c.txPower, raw[3], txPower, lane.Number), m.light(c.rxPower, raw[4], rxPower, lane.Number)
 		m.Lanes = []Lane{lane}
 	}
 }

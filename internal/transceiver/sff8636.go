@@ -165,10 +165,10 @@ func sff8636Monitors(p *Pages, m *Module) {
 		return
 	}
 	m.Temperature, m.Voltage = celsius(rawCelsius(general[0])), rawVolts(general[2])
-	m.Lanes = sff8636LaneReadings(p, kind)
+	m.Lanes = sff8636LaneReadings(p, m, kind)
 }
 
-func sff8636LaneReadings(p *Pages, kind uint8) (lanes []Lane) {
+func sff8636LaneReadings(p *Pages, m *Module, kind uint8) (lanes []Lane) {
 	rx, ok1 := p.words(lower(34), sff8636Lanes)
 	bias, ok2 := p.words(lower(42), sff8636Lanes)
 	tx, ok3 := p.words(lower(50), sff8636Lanes)
@@ -186,12 +186,12 @@ func sff8636LaneReadings(p *Pages, kind uint8) (lanes []Lane) {
 		if missing&(1<<i) != 0 {
 			continue
 		}
-		l := Lane{Number: i + 1, RxPower: rawPower(rx[i]), Bias: rawBias(bias[i], 1)}
+		l := Lane{Number: i + 1, RxPower: m.light(rawPower, rx[i], rxPower, i+1), Bias: rawBias(bias[i], 1)}
 		if canDisable&(1<<4) != 0 {
 			l.TxDisabled = p.bit(lower(86), 1<<i)
 		}
 		if hasTx {
-			l.TxPower = rawPower(tx[i])
+			l.TxPower = m.light(rawPower, tx[i], txPower, i+1)
 		}
 		lanes = append(lanes, l)
 	}

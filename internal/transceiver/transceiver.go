@@ -32,6 +32,9 @@ const (
 	TwistedPair   Media = "twisted_pair"
 )
 
+// electrical says whether there is no light on it: power of lanes has no meaning then, whatever the module lists.
+func (m Media) electrical() bool { return m == PassiveCopper || m == ActiveCopper || m == TwistedPair }
+
 // Module is what a module says. Nil, empty and MediaUnknown are what it does not say, or what has no meaning.
 type Module struct {
 	Identifier uint8  `json:"identifier"`            // SFF-8024, table 4-1
@@ -67,6 +70,7 @@ type Module struct {
 	Thresholds   Thresholds    `json:"thresholds,omitzero"`
 	Lanes        []Lane        `json:"lanes,omitempty"` // media lanes that the module has, by number
 	Applications []Application `json:"applications,omitempty"`
+	Garbled      []string      `json:"garbled,omitempty"`    // readings of light that mean nothing, such as all ones of a module that is ready: "rx_power of lane 3"
 	HostLanes    []HostLane    `json:"host_lanes,omitempty"` // CMIS
 	DataPaths    []DataPath    `json:"data_paths,omitempty"` // CMIS: those that an application has been selected for
 
@@ -167,6 +171,12 @@ func Decode(p *Pages) Module {
 		decodeCMIS(p, &m)
 	default:
 		decodeUnknown(p, &m)
+	}
+	if m.Media.electrical() {
+		m.Thresholds.RxPower, m.Thresholds.TxPower = Levels{}, Levels{}
+	}
+	if m.Media == PassiveCopper {
+		m.Thresholds.Bias = Levels{}
 	}
 	if m.FormFactor == "" {
 		m.FormFactor = "unknown"

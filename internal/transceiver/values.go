@@ -75,6 +75,12 @@ func dBm(mW float64) *float64 {
 	return ptr(max(dark, 10*math.Log10(mW)))
 }
 
+// Readings as Module.Garbled names them.
+const (
+	rxPower = "rx_power"
+	txPower = "tx_power"
+)
+
 // Raw numbers that no module measures: what is not there reads as all ones.
 const notThere = math.MaxUint16
 
@@ -90,6 +96,18 @@ func rawPower(raw uint16) *float64 {
 		return nil
 	}
 	return dBm(float64(raw) / bitsPerMW)
+}
+
+// light is the reading of a lane's power. Media without light has none; all ones, and what calibration makes too large, are no power.
+func (m *Module) light(of scale, raw uint16, what string, lane int) *float64 {
+	if m.Media.electrical() {
+		return nil
+	}
+	v := of(raw)
+	if v == nil && (m.State == "" || m.State == moduleStates[moduleReady]) {
+		m.Garbled = append(m.Garbled, fmt.Sprintf("%s of lane %d", what, lane))
+	}
+	return v
 }
 
 func rawBias(raw uint16, multiplier float64) *float64 {
