@@ -175,6 +175,9 @@ type Netdev struct {
 	Name  string
 	Index *uint64 // /sys/class/net/NAME/ifindex: one that is made again has another
 	Admin *bool   // IFF_UP of /sys/class/net/NAME/flags
+	// Joined says of an IPoIB interface that it is operationally up: set up, and in the broadcast group of its partition. nil: it is none,
+	// or /sys/class/net/NAME/operstate tells neither.
+	Joined *bool
 	// CarrierUps and CarrierDowns count carrier coming and going since the netdev was made, administrative ones included:
 	// /sys/class/net/NAME/carrier_up_count and carrier_down_count, since Linux 4.16.
 	CarrierUps, CarrierDowns *uint64
