@@ -54,6 +54,8 @@ type InfiniBand struct {
 	Devices []Device
 	// Missing are devices that ought to be there and are not.
 	Missing []MissingDevice
+	// Renamed are devices that have changed names among themselves since an earlier boot.
+	Renamed []RenamedDevice
 	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, missing ones among them.
 	Ignored []PortID
 	// Ages say of each device that was ever read how old what is known of its state is.
@@ -86,6 +88,12 @@ type MissingDevice struct {
 	NodeGUID   string
 	Reason     string // expect.Reason
 	Seen       string // this_boot, earlier_boot, never
+}
+
+// RenamedDevice is a device whose PCI function had another name in an earlier boot.
+type RenamedDevice struct {
+	Name, Earlier string
+	PCIAddress    string
 }
 
 // FunctionType says what kind of function an RDMA device is on.
