@@ -101,6 +101,7 @@ func TestHealthyIsSeen(t *testing.T) {
 	gaps, idle := gapsOf(t, fixture("dgx-h100-ib"))
 	want := []string{
 		"RDMADeviceHot not_supported",  // the kernel of the recording has no sensors of the HCAs
+		"RDMAGPUXid not_supported",     // its GPU driver reports no recovery action
 		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
 		// The kernel shows no modules of InfiniBand ports.
 		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
