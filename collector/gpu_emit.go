@@ -95,8 +95,8 @@ var gpuFigures = []gpuFigure{
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
 	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter listens. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "What a GPU needs in order to recover: 0 nothing, 1 reset, 2 reboot of the node, 3 drain of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of its PCIe bus, 7 reboot of the system.",
-		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction }),
+	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "What a GPU needs in order to recover: 0 nothing, 1 reset, 2 reboot of the node, 3 drain of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of its PCIe bus, 7 reboot of the system.",
+		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
 	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "PCIe generation that the link of a GPU runs at. An idle GPU is at 1 to save power: no fault.",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
 	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that GPU and slot can.",
@@ -135,6 +135,12 @@ var gpuFigures = []gpuFigure{
 
 func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float64) gpuFigure {
 	return gpuFigure{&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}, true, value}
+}
+
+// needed is a figure that a rule asks for and that some drivers do not tell.
+func needed(f gpuFigure) gpuFigure {
+	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", host.SourceNVML.Name()
+	return f
 }
 
 func gpuUint(name string, kind exposition.Type, unit string, full bool, help, source string, value func(*snapshot.GPU) *uint64) gpuFigure {

@@ -31,6 +31,12 @@ var (
 		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
 		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
 	}
+	deviceRenamed = &Desc{
+		Name: "rdma_device_renamed_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
+		Help:   "A device whose PCI function had another name, earlier_device, in an earlier boot, where another function has that name now or had this one before; always 1, until the names are accepted (inventory accept).",
+		Labels: []string{"device", "earlier_device", "pci_address"},
+		Source: "/sys/class/infiniband/DEV/device, boot_id; the inventory in the state directory",
+	}
 	deviceDataAge = &Desc{
 		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
 		Help:   "Age of what is served of a device's state: 0 while it is read in each round. Of a device that cannot be read the last state is served for 10 minutes, its counters are not.",
@@ -94,7 +100,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs()),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -131,7 +137,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
 		c.fabric.tell(now, devices, c.machine.gpus)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
 	}, done)
 }
 
@@ -228,6 +234,9 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 	emitStack(s, n.InfiniBand.Stack)
 	for _, a := range n.InfiniBand.Ages {
 		s.Emit(deviceDataAge, a.Age.Seconds(), a.Device)
+	}
+	for _, d := range n.InfiniBand.Renamed {
+		s.Emit(deviceRenamed, 1, d.Name, d.Earlier, d.PCIAddress)
 	}
 	for _, m := range n.InfiniBand.Missing {
 		s.Emit(devicePresent, 0, m.Name, m.PCIAddress)

@@ -13,12 +13,13 @@ import (
 
 const pciDir = "sys/bus/pci/devices/"
 
-// absent is what of the inventory was not there in the last round.
+// absent is what of the inventory was not there in the last round, or had another name before.
 type absent struct {
 	hour      time.Time
 	boot      string
 	version   uint64 // of the memory
 	functions []expect.FunctionRecord
+	renamed   []expect.Renaming // of those that were there
 }
 
 // notThere sees the functions that are there, and returns those that are remembered and are not. Where all is the same as in the
@@ -29,9 +30,16 @@ func (c *infiniBand) notThere(now time.Time, boot string, devices []snapshot.Dev
 		version := c.Memory.Version() // what is forgotten from here on is seen anew in the next round
 		there := functionsOf(devices)
 		c.Memory.See(now, boot, there)
-		*a = absent{hour, boot, version, c.Memory.Absent(there)}
+		*a = absent{hour, boot, version, c.Memory.Absent(there), c.Memory.Renamed(there)}
 	}
 	return a.functions
+}
+
+func renamedDevices(renamed []expect.Renaming) (out []snapshot.RenamedDevice) {
+	for _, r := range renamed {
+		out = append(out, snapshot.RenamedDevice{Name: r.Device, Earlier: r.Earlier, PCIAddress: r.PCIAddress})
+	}
+	return out
 }
 
 // missing compares the devices with the inventory. One that is listed and could not be read is there.

@@ -101,7 +101,7 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 	var found []string
 	for _, name := range names {
 		nd := dir + "/" + name
-		if r.optional(nd+"/type") != want || strings.Contains(name, ".") { // ib0.8001: a child interface of a P_Key
+		if r.optional(nd+"/type") != want || linkLayer == "InfiniBand" && r.isChild(nd, name) {
 			continue
 		}
 		if port, err := strconv.Atoi(r.optional(nd + "/dev_port")); err != nil || port != n-1 {
@@ -113,6 +113,16 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 		return strings.Join(found[:min(len(found), 1)], "")
 	}
 	return r.uplinkOf(dir, found)
+}
+
+// isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or by any name one that is linked to another. The kernel
+// reads both numbers without a lock.
+func (r *reader) isChild(dir, name string) bool {
+	if strings.Contains(name, ".") {
+		return true
+	}
+	link, own := r.count(dir+"/iflink"), r.count(dir+"/ifindex")
+	return link != nil && own != nil && *link != *own
 }
 
 // uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and has the reader try again and
@@ -198,6 +208,18 @@ func (r *reader) withLink(netdevs []snapshot.Netdev) []snapshot.Netdev {
 		}
 	}
 	return out
+}
+
+// joined are the values of operstate that say whether an interface carries traffic. The kernel takes no rtnl for it.
+var joined = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
+
+// withIPoIB reads whether the IPoIB interfaces of an InfiniBand port are operationally up.
+func (r *reader) withIPoIB(netdevs []snapshot.Netdev) {
+	for i := range netdevs {
+		if up, told := joined[r.optional(netDir+netdevs[i].Name+"/operstate")]; told {
+			netdevs[i].Joined = &up
+		}
+	}
 }
 
 // count reads a count that may not be there.

@@ -43,6 +43,11 @@ func TestNetdevOfAPort(t *testing.T) {
 		{"of another port", function + netdevFiles("eth0", "1", "0"), 2, "Ethernet", "", ""},
 		{"child interface of a P_Key", function + netdevFiles("ib0.8001", "32", "0") + netdevFiles("ib1", "32", "0"), 1, "InfiniBand", "", "ib1"},
 		{
+			"child interface by another name", function + netdevFiles("a", "32", "0") + "-- sys/devices/pci/0000:18:00.0/net/a/iflink --\n7\n-- sys/devices/pci/0000:18:00.0/net/a/ifindex --\n9\n" +
+				netdevFiles("ib1", "32", "0") + "-- sys/devices/pci/0000:18:00.0/net/ib1/iflink --\n7\n-- sys/devices/pci/0000:18:00.0/net/ib1/ifindex --\n7\n",
+			1, "InfiniBand", "", "ib1",
+		},
+		{
 			"representor of a virtual function", function + netdevFiles("eth0", "1", "0") + netdevFiles("eth1", "1", "0") +
 				"-- sys/devices/pci/0000:18:00.0/net/eth0/phys_port_name --\npf0vf1\n-- sys/devices/pci/0000:18:00.0/net/eth1/phys_port_name --\np0\n",
 			1, "Ethernet", "", "eth1",

@@ -56,8 +56,8 @@ var pmaCounters = []pmaCounter{
 	ofInfiniBand(pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16)),
 	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw filters; on bnxt_re: transmit errors.", 1, 8),
 	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and dropped because of P_Key or raw filters; on bnxt_re: receive discards.", 1, 8),
-	pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4),
-	pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4),
+	ofInfiniBand(pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4)),
+	ofInfiniBand(pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4)),
 	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
 	stopsUnseen(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32))),
 }

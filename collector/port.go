@@ -53,6 +53,9 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	p.LinkLayer, p.GIDs, p.PKeys, p.Netdev = st.slow.LinkLayer, st.slow.GIDs, st.slow.PKeys, r.withLink(st.slow.Netdev)
 	p.RoCEv2, p.Wire, p.PKeyTable = st.slow.RoCEv2, st.slow.Wire, st.slow.PKeyTable
 	st.withLinks(r, p.Netdev)
+	if p.LinkLayer == "InfiniBand" {
+		r.withIPoIB(p.Netdev)
+	}
 	st.carrierEvent(r, d, n, p.Netdev)
 	if slices.Contains(names, "counters") {
 		st.agent.counters(r, d, &p, dir)

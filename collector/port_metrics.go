@@ -42,6 +42,12 @@ var (
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags",
 	}
+	portIPoIBUp = &Desc{
+		Name: "rdma_port_ipoib_up", Of: infinibandPorts, Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Help:   "Whether the IPoIB interface of an InfiniBand port is operationally up: set up, and joined to the broadcast group of its partition. Absent without IPoIB; child interfaces of further P_Keys are left out.",
+		Labels: []string{"device", "port", "netdev"},
+		Source: "/sys/class/net/NETDEV/operstate",
+	}
 	portCarrierChanges = &Desc{
 		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
 		Help:   "Times the carrier of the port's netdev came or went since the netdev was made; setting it up or down counts as well.",
@@ -116,7 +122,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portIPoIBUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
@@ -138,6 +144,9 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
 		if nd.Admin != nil {
 			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
+		}
+		if nd.Joined != nil {
+			s.Emit(portIPoIBUp, boolValue(*nd.Joined), d.Name, port, nd.Name)
 		}
 	}
 	emitTransitions(s, p.Transitions, d.Name, port, "")

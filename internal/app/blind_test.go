@@ -101,9 +101,10 @@ func TestHealthyIsSeen(t *testing.T) {
 	gaps, idle := gapsOf(t, fixture("dgx-h100-ib"))
 	want := []string{
 		"RDMADeviceHot not_supported",  // the kernel of the recording has no sensors of the HCAs
+		"RDMAGPUXid not_supported",     // its GPU driver reports no recovery action
 		"RDMAPCIeErrors not_supported", // its firmware keeps AER for itself
 		// The kernel shows no modules of InfiniBand ports.
-		"RDMATransceiverBias not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
+		"RDMATransceiverBias not_supported", "RDMATransceiverCold not_supported", "RDMATransceiverFault not_supported", "RDMATransceiverHot not_supported",
 		"RDMATransceiverLaneDark not_supported", "RDMATransceiverLaneImbalance not_supported", "RDMATransceiverPowerHigh not_supported", "RDMATransceiverPowerLow not_supported",
 		"RDMATransceiverUnreadable not_supported", "RDMATransceiverVoltage not_supported",
 		"RDMAVerbsNodeMissing not_supported", // the recording has no links of udev in /dev/char
@@ -157,7 +158,7 @@ func TestRefusedIsBlind(t *testing.T) {
 		alerts        []string
 	}{
 		"modules": {"optics-hot", `^ethtool/[^/]+/eeprom/`, refuse, "module_eeprom", []string{
-			"RDMATransceiverBias", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
+			"RDMATransceiverBias", "RDMATransceiverCold", "RDMATransceiverFault", "RDMATransceiverHot", "RDMATransceiverLaneDark", "RDMATransceiverLaneImbalance",
 			"RDMATransceiverPowerHigh", "RDMATransceiverPowerLow", "RDMATransceiverUnreadable", "RDMATransceiverVoltage",
 		}},
 		"configuration space": {"dgx-h100-ib", `/config$`, shorten, "pci_config", []string{"RDMAACSRedirect", "RDMAPCIeSettings"}},

@@ -91,6 +91,10 @@ func runInventoryAccept(ctx context.Context, c *config, p *acceptConfig, stdout 
 		}
 	}
 	for _, f := range gone {
+		if f.Earlier != "" {
+			fmt.Fprintf(stdout, "%s: %s is accepted as its name, before %s\n", f.PCIAddress, check.Plain(f.Device), check.Plain(f.Earlier))
+			continue
+		}
 		fmt.Fprintf(stdout, "%s: %s is no longer expected; a device that is there is remembered again\n", f.PCIAddress, check.Plain(f.Device))
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package expect
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strconv"
@@ -46,7 +47,12 @@ type FunctionRecord struct {
 	FirstSeen  time.Time `json:"first_seen"`
 	LastSeen   time.Time `json:"last_seen"` // to the hour
 	Boot       string    `json:"boot"`      // boot id when last seen
+	// Earlier is the name that the function at this address had in an earlier boot, where it was another one; until it is accepted.
+	Earlier string `json:"earlier_device,omitempty"`
 }
+
+// wasNamed is the name of an earlier boot.
+func (f *FunctionRecord) wasNamed() string { return cmp.Or(f.Earlier, f.Device) }
 
 // seenEvery is how exactly LastSeen is kept: each change is a write.
 const seenEvery = time.Hour
@@ -76,8 +82,9 @@ func (f *FunctionRecord) key() string {
 type Memory struct {
 	mu      sync.Mutex
 	data    Data
-	version uint64        // counts changes
-	changed chan struct{} // holds a token while there is something to save
+	version uint64          // counts changes
+	changed chan struct{}   // holds a token while there is something to save
+	seen    map[string]bool // keys of the functions that were last there
 }
 
 // NewMemory returns a memory that begins with what is known.
@@ -204,6 +211,7 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	defer m.mu.Unlock()
 	now = now.UTC().Truncate(time.Second)
 	seen, replaced := map[string]bool{}, map[string]bool{}
+	at := m.byAddress()
 	for i := range there {
 		f := there[i]
 		key := f.key()
@@ -211,8 +219,21 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		before, known := m.data.Functions[key]
 		replaced[f.PCIAddress] = replaced[f.PCIAddress] || !known
 		f.FirstSeen, f.LastSeen, f.Boot = now, now.Truncate(seenEvery), boot
+		was := at[f.PCIAddress]
+		if known && before.PCIAddress == f.PCIAddress {
+			was = before
+		}
+		if was.Earlier != "" || was.Boot != boot {
+			f.Earlier = was.wasNamed()
+		}
+		if f.Earlier == f.Device {
+			f.Earlier = ""
+		}
 		if known {
 			f.FirstSeen = before.FirstSeen
+			if before.wasNamed() == f.Device { // the card has kept its name: the bus is numbered anew
+				f.Earlier = ""
+			}
 		}
 		if !known || f != before {
 			m.data.Functions[key] = f
@@ -226,6 +247,43 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 			m.touch()
 		}
 	}
+	m.seen = seen
+}
+
+// byAddress are the functions that are remembered, of several at an address the one that was there last. m.mu is held.
+func (m *Memory) byAddress() map[string]FunctionRecord {
+	at := map[string]FunctionRecord{}
+	for _, f := range m.data.Functions {
+		if o, ok := at[f.PCIAddress]; !ok || cmp.Or(o.LastSeen.Compare(f.LastSeen), strings.Compare(o.NodeGUID, f.NodeGUID)) < 0 {
+			at[f.PCIAddress] = f
+		}
+	}
+	return at
+}
+
+// Renaming is a function whose name was that of another one in an earlier boot, or whose name another one has now.
+type Renaming struct{ Device, Earlier, PCIAddress string }
+
+// Renamed lists the functions that have changed names among themselves since an earlier boot, by address. New names for all, which nothing
+// had before, are none: who asks for an old name finds that it is gone.
+func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now, before := map[string]bool{}, map[string]bool{}
+	for i := range there {
+		now[there[i].Device] = true
+	}
+	for _, f := range m.data.Functions {
+		before[f.wasNamed()] = true
+	}
+	for i := range there {
+		f := m.data.Functions[there[i].key()]
+		if f.Earlier != "" && (now[f.Earlier] || before[f.Device]) {
+			out = append(out, Renaming{f.Device, f.Earlier, f.PCIAddress})
+		}
+	}
+	slices.SortFunc(out, func(a, b Renaming) int { return strings.Compare(a.PCIAddress, b.PCIAddress) })
+	return out
 }
 
 // Absent lists the functions that are remembered and not among those that are there, by address.
@@ -260,14 +318,26 @@ func (m *Memory) AcceptLinks(which func(LinkRecord) bool) []LinkRecord {
 	return forget(m, m.data.Links, which)
 }
 
-// AcceptFunctions forgets functions.
+// AcceptFunctions forgets functions; of one that is there under another name than before, that name only.
 func (m *Memory) AcceptFunctions(which func(FunctionRecord) bool) []FunctionRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := forget(m, m.data.Functions, which)
+	var renamed []FunctionRecord
+	for key, f := range m.data.Functions {
+		if f.Earlier != "" && m.seen[key] && which(f) {
+			renamed = append(renamed, f)
+			f.Earlier = ""
+			m.data.Functions[key] = f
+			m.touch()
+		}
+	}
+	out := forget(m, m.data.Functions, func(f FunctionRecord) bool {
+		return which(f) && !slices.ContainsFunc(renamed, func(r FunctionRecord) bool { return r.key() == f.key() })
+	})
 	for i := range out {
 		m.forgetLinks(out[i].key())
 	}
+	out = append(out, renamed...)
 	sortFunctions(out)
 	return out
 }

@@ -2,7 +2,9 @@ package expect
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 )
@@ -113,6 +115,75 @@ func TestInventory(t *testing.T) {
 	}
 	if got := m.AcceptFunctions(func(f FunctionRecord) bool { return f.Device == "efa_0" }); len(got) != 1 || len(absent(renamed)) != 1 {
 		t.Errorf("accepted %v", got)
+	}
+}
+
+// TestRenamed: names that have moved to other functions are told until they are accepted, and nothing else is.
+func TestRenamed(t *testing.T) {
+	f := func(name, bus string, guid int) FunctionRecord {
+		return FunctionRecord{Device: name, PCIAddress: "0000:" + bus + ":00.0", NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", guid), Driver: "mlx5_core"}
+	}
+	earlier := []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "40", 2), f("mlx5_2", "5e", 3)}
+	for _, c := range []struct {
+		name string
+		now  []FunctionRecord
+		want []string
+	}{
+		{"as before", earlier, nil},
+		{"two have changed places", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_2", "40", 2), f("mlx5_1", "5e", 3)}, []string{"40: mlx5_2, was mlx5_1", "5e: mlx5_1, was mlx5_2"}},
+		{"one is gone, and those behind it have moved up", []FunctionRecord{f("mlx5_0", "40", 2), f("mlx5_1", "5e", 3)}, []string{"40: mlx5_0, was mlx5_1", "5e: mlx5_1, was mlx5_2"}},
+		{"the last but one is gone", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "5e", 3)}, []string{"5e: mlx5_1, was mlx5_2"}},
+		{"one more, before the others", []FunctionRecord{f("mlx5_0", "10", 9), f("mlx5_1", "18", 1), f("mlx5_2", "40", 2), f("mlx5_3", "5e", 3)}, []string{"18: mlx5_1, was mlx5_0", "40: mlx5_2, was mlx5_1", "5e: mlx5_3, was mlx5_2"}},
+		{"a card is replaced", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "40", 9), f("mlx5_2", "5e", 3)}, nil},
+		{"a card is replaced, and names move", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_2", "40", 9), f("mlx5_1", "5e", 3)}, []string{"40: mlx5_2, was mlx5_1", "5e: mlx5_1, was mlx5_2"}},
+		{"cards change slots, names stay with the slots", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "40", 3), f("mlx5_2", "5e", 2)}, nil},
+		{"the bus is numbered anew, names stay with the cards", []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_1", "5e", 2), f("mlx5_2", "62", 3)}, nil},
+		{"names by place instead of by number", []FunctionRecord{f("ibp24s0", "18", 1), f("ibp64s0", "40", 2), f("ibp94s0", "5e", 3)}, nil},
+		{"a new card", append(earlier[:3:3], f("mlx5_3", "62", 4)), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t0 := time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
+			m := NewMemory(Data{})
+			got := func(boot string, after time.Duration, there []FunctionRecord) (out []string) {
+				m.See(t0.Add(after), boot, there)
+				for _, r := range m.Renamed(there) {
+					out = append(out, r.PCIAddress[5:7]+": "+r.Device+", was "+r.Earlier)
+				}
+				return out
+			}
+			if out := got("one", 0, earlier); out != nil {
+				t.Errorf("in the first boot: %q", out)
+			}
+			for _, at := range []struct {
+				boot  string
+				after time.Duration
+			}{{"two", time.Minute}, {"two", 2 * time.Minute}, {"two", 2 * time.Hour}, {"three", 3 * time.Hour}} {
+				if out := got(at.boot, at.after, c.now); !slices.Equal(out, c.want) {
+					t.Errorf("boot %s, %v: %q, want %q", at.boot, at.after, out, c.want)
+				}
+			}
+			since := m.Data().Functions[c.now[0].key()].FirstSeen
+			m.Observe(t0, []NamedLink{{Link: Link{ID: c.now[0].key() + "/1", Active: true}}})
+			m.AcceptFunctions(func(f FunctionRecord) bool { return f.Earlier != "" })
+			if out := got("three", 4*time.Hour, c.now); out != nil {
+				t.Errorf("accepted: %q", out)
+			}
+			if d := m.Data(); d.Functions[c.now[0].key()].FirstSeen != since || len(d.Links) != 1 {
+				t.Error("what was accepted under its new name is forgotten")
+			}
+		})
+	}
+	m := NewMemory(Data{})
+	swapped := []FunctionRecord{f("mlx5_0", "18", 1), f("mlx5_2", "40", 2), f("mlx5_1", "5e", 3)}
+	m.See(time.Now(), "one", earlier)
+	m.See(time.Now(), "one", swapped)
+	if out := m.Renamed(swapped); out != nil {
+		t.Errorf("renamed by hand: %v", out)
+	}
+	m.See(time.Now(), "two", earlier)
+	m.See(time.Now(), "two", swapped)
+	if out := m.Renamed(swapped); out != nil {
+		t.Errorf("named late in the boot: %v", out)
 	}
 }
 

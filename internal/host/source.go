@@ -84,7 +84,7 @@ var sources = [numSources]sourceInfo{
 	SourcePortTables:    {"port_tables", LockDevice, readsFiles},      // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
 	SourcePMA:           {"pma", LockDevice, readsFiles},              // ports/N/counters: a MAD each
 	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},      // RDMA netlink STAT_GET, hw_counters
-	SourceNetdev:        {"netdev", LockNone, readsFiles},             // flags, type, dev_port, mtu, carrier_changes
+	SourceNetdev:        {"netdev", LockNone, readsFiles},             // flags, type, dev_port, mtu, operstate, iflink, carrier_changes
 	SourcePortNames:     {"port_names", LockRTNL, readsFiles},         // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},            // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},            // ethtool netlink LINKSTATE_GET

@@ -54,6 +54,8 @@ type InfiniBand struct {
 	Devices []Device
 	// Missing are devices that ought to be there and are not.
 	Missing []MissingDevice
+	// Renamed are devices that have changed names among themselves since an earlier boot.
+	Renamed []RenamedDevice
 	// Ignored are the devices (Number 0) and ports whose faults the site's configuration ignores, missing ones among them.
 	Ignored []PortID
 	// Ages say of each device that was ever read how old what is known of its state is.
@@ -139,6 +141,12 @@ type MissingDevice struct {
 	NodeGUID   string
 	Reason     string // expect.Reason
 	Seen       string // this_boot, earlier_boot, never
+}
+
+// RenamedDevice is a device whose PCI function had another name in an earlier boot.
+type RenamedDevice struct {
+	Name, Earlier string
+	PCIAddress    string
 }
 
 // FunctionType says what kind of function an RDMA device is on.
@@ -230,6 +238,9 @@ type Netdev struct {
 	Name  string
 	Index *uint64 // /sys/class/net/NAME/ifindex: one that is made again has another
 	Admin *bool   // IFF_UP of /sys/class/net/NAME/flags
+	// Joined says of an IPoIB interface that it is operationally up: set up, and in the broadcast group of its partition. nil: it is none,
+	// or /sys/class/net/NAME/operstate tells neither.
+	Joined *bool
 	// CarrierUps and CarrierDowns count carrier coming and going since the netdev was made, administrative ones included:
 	// /sys/class/net/NAME/carrier_up_count and carrier_down_count, since Linux 4.16.
 	CarrierUps, CarrierDowns *uint64
