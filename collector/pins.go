@@ -3,8 +3,8 @@ package collector
 import (
 	"slices"
 
-	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/snapshot"
 )
 
