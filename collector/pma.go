@@ -3,6 +3,7 @@ package collector
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -102,8 +103,17 @@ func (r *reader) pma(portDir string) []snapshot.Stat {
 		r.issue(err)
 		return nil
 	}
-	return r.stats(dir, names)
+	return slices.DeleteFunc(r.stats(dir, names), func(st snapshot.Stat) bool {
+		if st.Value != allOnes {
+			return false
+		}
+		r.issue(host.ErrGarbled(dir+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
+		return true
+	})
 }
+
+// allOnes is what a device that has gone answers: no counter of 64 bits reaches its end within the life of a machine.
+const allOnes = 1<<64 - 1
 
 // wraps says whether a driver fills the small counters modulo their width, so that all ones is a value like another.
 func wraps(driver string) bool { return driver == "bnxt_en" }

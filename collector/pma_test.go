@@ -79,3 +79,12 @@ func TestIdleOnInfiniBand(t *testing.T) {
 		})
 	}
 }
+
+// TestCounterOfAllOnes: a counter of 64 bits that stands at its end is no count; the others of the port are.
+func TestCounterOfAllOnes(t *testing.T) {
+	r := readerOf(t, "-- sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data --\n18446744073709551615\n-- sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data --\n18446744073709551614\n")
+	got := r.pma("sys/class/infiniband/mlx5_0/ports/1")
+	if fmt.Sprint(got) != "[{port_xmit_data 18446744073709551614}]" || len(r.issues) != 1 || r.issues[0].Reason != "malformed" {
+		t.Errorf("%v, issues %v", got, r.issues)
+	}
+}
