@@ -127,7 +127,7 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 	place := map[key]int{}
 	for _, s := range stats {
 		e, ok := table[s.Name]
-		if !ok {
+		if !ok || s.Value == allOnes {
 			continue
 		}
 		v := float64(s.Value)
