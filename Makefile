@@ -86,6 +86,10 @@ update: ## write generated files and goldens again; read the diff
 captures: ## capture every recorded machine, all rounds, and play what was captured; ten minutes
 	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./internal/app -every
 
+.PHONY: mutate
+mutate: ## spoil each kind of file of three recorded machines in nine ways, at the start and while it is watched; hours, MUTATE='infiniband/|net/' for some files
+	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./internal/app -mutations 0 -mutate '$(MUTATE)'
+
 .PHONY: compare
 compare: build ## compare metrics and findings of every recorded machine with those of BEFORE (a revision), in ten minutes
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter

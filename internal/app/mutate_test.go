@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// Of all mutations of a machine there are thousands: make mutate makes them, in hours; make test a few, others each time that the seed changes.
+// Of all mutations of a machine there are thousands: make mutate makes them, in hours; make test makes a few.
 var (
 	mutations    = flag.Int("mutations", 6, "mutations of each machine; 0: all")
 	mutationSeed = flag.Uint64("mutation-seed", 1, "which mutations, where not all are made")
@@ -43,7 +43,7 @@ var ofReading = regexp.MustCompile(`RDMA(CollectorFailing|ReadStuck|PortUnreadab
 
 type mutation struct {
 	file    string
-	kind    int
+	kind    int  // of kinds; -1: a FIFO
 	running bool // after the first round
 }
 
@@ -52,7 +52,11 @@ func (m mutation) String() string {
 	if m.running {
 		when = "running"
 	}
-	return fmt.Sprintf("%s %s %s", m.file, kinds[m.kind].name, when)
+	kind := "FIFO"
+	if m.kind >= 0 {
+		kind = kinds[m.kind].name
+	}
+	return fmt.Sprintf("%s %s %s", m.file, kind, when)
 }
 
 // digits are those of devices, ports and entries: files that differ in them alone are one kind of file.
