@@ -38,15 +38,15 @@ var (
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
-		Help:   "Whether the netdev of the port is administratively up (IFF_UP).",
+		Help:   "Whether the netdev of the port is administratively up (IFF_UP). Of InfiniBand ports rdma_port_ipoib_state_id tells it.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags",
 	}
-	portIPoIBUp = &Desc{
-		Name: "rdma_port_ipoib_up", Of: infinibandPorts, Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
-		Help:   "Whether the IPoIB interface of an InfiniBand port is operationally up: set up, and joined to the broadcast group of its partition. Absent without IPoIB; child interfaces of further P_Keys are left out.",
+	portIPoIBState = &Desc{
+		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 set up and not operational (it has not joined the broadcast group of its partition), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are left out.",
 		Labels: []string{"device", "port", "netdev"},
-		Source: "/sys/class/net/NETDEV/operstate",
+		Source: "/sys/class/net/NETDEV/flags, operstate",
 	}
 	portCarrierChanges = &Desc{
 		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
@@ -122,7 +122,7 @@ var (
 	}
 
 	portDescs = []*Desc{
-		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portIPoIBUp, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
+		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
 		portMTU, portRoCEMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
@@ -142,11 +142,11 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		}
 		emitTransitions(s, nd.Transitions, d.Name, port, nd.Name)
 		emitUint(s, portDownEvents, nd.DownEvents, d.Name, port, nd.Name)
-		if nd.Admin != nil {
+		switch {
+		case p.LinkLayer == "InfiniBand":
+			emitIPoIB(s, &nd, d.Name, port)
+		case nd.Admin != nil:
 			s.Emit(portAdminUp, boolValue(*nd.Admin), d.Name, port, nd.Name)
-		}
-		if nd.Joined != nil {
-			s.Emit(portIPoIBUp, boolValue(*nd.Joined), d.Name, port, nd.Name)
 		}
 	}
 	emitTransitions(s, p.Transitions, d.Name, port, "")
@@ -183,6 +183,17 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitUint(s, portPKeysMissing, p.PKeysMissing, d.Name, port)
 	emitMTU(s, d, p, port)
 	emitRoCEv2GIDs(s, d, p, port)
+}
+
+// emitIPoIB tells the state of an IPoIB interface, unless it is down and nothing says whether somebody set it down.
+func emitIPoIB(s Sink, nd *snapshot.Netdev, device, port string) {
+	switch {
+	case nd.Joined == nil:
+	case *nd.Joined:
+		s.Emit(portIPoIBState, 2, device, port, nd.Name)
+	case nd.Admin != nil:
+		s.Emit(portIPoIBState, boolValue(*nd.Admin), device, port, nd.Name)
+	}
 }
 
 func emitTransitions(s Sink, t *snapshot.Transitions, labels ...string) {
