@@ -56,7 +56,7 @@ var (
 	}
 	portDownEvents = &Desc{
 		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes.",
+		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes. Of an InfiniBand port from 255 on only, where link_downed stops.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}
