@@ -18,6 +18,8 @@ func wireDesc(name, help, source string, labels ...string) *Desc {
 	}
 }
 
+const absentWhenZero = " Absent while it is 0."
+
 // whereLossless is for what drivers count, or rules ask for, of priorities with flow control only.
 func whereLossless(d *Desc) *Desc {
 	d.Of = "rdma_port_pfc_enabled"
@@ -43,12 +45,12 @@ var (
 	priorityBufferDiscards     = whereLossless(wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority"))
 	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because the host's queue was congested.", statsSource, "priority")
 	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked for congestion (ECN), because the host's queue was congested.", statsSource, "priority")
-	queueDiscards              = wireDesc("rdma_port_queue_discards_total", "Packets received and dropped for want of room in the buffer of a class of service. Which priorities go there is up to the device.", statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
-	transmitErrors             = wireDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not send whole.", statsSource)
+	queueDiscards              = wireDesc("rdma_port_queue_discards_total", "Packets received and dropped for want of room in the buffer of a class of service. Which priorities go there is up to the device."+absentWhenZero, statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
+	transmitErrors             = wireDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not send whole."+absentWhenZero, statsSource)
 	portDiscards               = wireDesc("rdma_port_discards_total", "Packets that the port dropped: received, its buffer was full; transmitted, the link was down or the packet too old.", statsSource, "direction")
 	outOfBuffer                = wireDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: the host is slow, or its queues are small. RDMA queues count in rdma_port_receive_buffer_exhausted_total.", statsSource)
-	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because a queue that the device has for itself (flow steering, hairpin) had no buffer.", statsSource+", dev_internal_queue_oob of mlx5")
-	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets that reached the port and matched no rule of its flow steering: nothing on this host has asked for them.", statsSource+", rx_steer_missed_packets of mlx5")
+	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because a queue that the device has for itself (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")
+	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets that reached the port and matched no rule of its flow steering: nothing on this host has asked for them."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")
 	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times that the port's receive buffer was fuller than its threshold, 85 % on mlx5.", statsSource)
 	fecCorrectedBits           = wireDesc("rdma_port_fec_corrected_bit_errors_total", "Bits that forward error correction put right. Normal on links of 50 Gb/s and more a lane.", statsSource+"; ethtool netlink FEC_GET, corrected bits")
 	fecCorrectedBlocks         = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks that forward error correction put right.", statsSource+"; ethtool netlink FEC_GET, corrected blocks")
@@ -63,7 +65,7 @@ var (
 	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Frames received that are none: too short, too long, cut, not aligned or with a broken code.", statsSource)
 	macFaults       = wireDesc("rdma_port_mac_faults_total", "Faults of the link: local, this end receives no signal or no code; remote, the other end says so of its own.", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
 	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before correction.", statsSource, "lane")
-	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Times that the physical link recovered from an error without going down.", statsSource+", total_success_recovery_phy of mlx5")
+	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Times that the physical link recovered from an error without going down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
 	pcieStallRatio  = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
 		Help:   "Share of the last second in which the device had something to ask of PCIe and no credits: transmit, to read what it sends; receive, to write what it received.",
@@ -71,7 +73,7 @@ var (
 	}
 	pcieStallEvents     = wireDesc("rdma_port_pcie_stall_events_total", "Seconds in which the stall was above 30 %.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
 	pcieBufferOverflows = wireDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because PCIe did not take them in time.", statsSource+", outbound_pci_buffer_overflow of mlx5")
-	pcieRecoveries      = wireDesc("rdma_port_pcie_recoveries_total", "Times that the PCIe link went into recovery because of errors: receive, of framing and CRC that the device found; transmit, that the other end asked for. More of them are a bad slot, riser or card.", statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
+	pcieRecoveries      = wireDesc("rdma_port_pcie_recoveries_total", "Times that the PCIe link went into recovery because of errors: receive, of framing and CRC that the device found; transmit, that the other end asked for. More of them are a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
 	moduleEvents        = wireDesc("rdma_module_events_total", "Events of the module in the port's cage since the driver was loaded: unplugged, bus_stuck its management bus does not answer, high_temperature, shorted a bad or shorted cable.", statsSource+", module_* of mlx5", "event")
 )
 
@@ -84,6 +86,7 @@ type wireMetric struct {
 	ethernet bool
 }
 
+// What has no metric here, LinkDowns, is told by the port.
 var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PFCPauseFrames:             {pfcPauseFrames, true, true, true},
 	snapshot.PFCPauseSeconds:            {pfcPauseSeconds, true, true, true},
@@ -113,7 +116,6 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
 	snapshot.MACFaults:                  {macFaults, true, false, true},
 	snapshot.LaneErrors:                 {laneErrors, false, true, true},
-	snapshot.LinkDowns:                  {portDownEvents, false, false, false},
 	snapshot.LinkRecoveries:             {linkRecoveries, false, false, false},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
 	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
@@ -122,10 +124,18 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }
 
+// seldomCounts are left out while they are 0, which is for ever on most machines.
+var seldomCounts = [snapshot.WireWhats]bool{
+	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true, snapshot.SteeringMisses: true,
+	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
+}
+
 func wireDescs() []*Desc {
 	out := []*Desc{globalPauseEnabled, fecInfo}
 	for _, m := range wireMetrics {
-		out = append(out, m.desc)
+		if m.desc != nil {
+			out = append(out, m.desc)
+		}
 	}
 	return out
 }

@@ -1,7 +1,6 @@
 package collector
 
 import (
-	"slices"
 	"strconv"
 
 	"rdma_exporter/internal/snapshot"
@@ -17,7 +16,7 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 	for i := range n.Ethernet.Netdevs {
 		nd := &n.Ethernet.Netdevs[i]
 		at := [...]string{nd.Device, strconv.Itoa(nd.Port), nd.Netdev}
-		emitWire(s, nd, at[:], toldDowns(n, nd))
+		emitWire(s, nd, at[:])
 		if nd.Pause != nil {
 			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
 			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
@@ -30,23 +29,7 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 	}
 }
 
-// toldDowns says whether LINKSTATE_GET gave the losses of a netdev's link, which drivers list among their own statistics as well.
-func toldDowns(n *snapshot.Node, nd *snapshot.NetdevCounters) bool {
-	if n.InfiniBand == nil {
-		return false
-	}
-	for i := range n.InfiniBand.Devices {
-		d := &n.InfiniBand.Devices[i]
-		for j := range d.Ports {
-			if d.Name == nd.Device && d.Ports[j].Number == nd.Port {
-				return slices.ContainsFunc(d.Ports[j].Netdev, func(of snapshot.Netdev) bool { return of.Name == nd.Netdev && of.DownEvents != nil })
-			}
-		}
-	}
-	return false
-}
-
-func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string, toldDowns bool) {
+func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	if nd.Wire == nil {
 		return
 	}
@@ -54,7 +37,7 @@ func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string, toldDowns bool) 
 	for i := range nd.Wire.Counts {
 		c := &nd.Wire.Counts[i]
 		m := &wireMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || c.What == snapshot.LinkDowns && toldDowns {
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || seldomCounts[c.What] && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)

@@ -156,6 +156,9 @@ func TestWireNames(t *testing.T) {
 		seen := map[string]bool{}
 		for _, n := range wireNames[driver] {
 			m := wireMetrics[n.what]
+			if n.what == snapshot.LinkDowns {
+				m.desc = portDownEvents
+			}
 			if seen[n.name] || m.labelled != (n.label != "") || strings.Contains(n.name, "{}") && !m.indexed {
 				t.Errorf("%s %s: there twice, or not what %s needs", driver, n.name, m.desc.Name)
 			}
@@ -173,23 +176,30 @@ func TestWireNames(t *testing.T) {
 	}
 }
 
-// The losses of a link are told once: LINKSTATE_GET has those that the driver lists among its own statistics.
-func TestLinkDownsAreToldOnce(t *testing.T) {
-	c := newEthernet(Options{wires: newWires()})
-	two := uint64(2)
-	for _, told := range []struct {
-		name string
-		by   *uint64
-		want int
-	}{{"the driver only", nil, 1}, {"both", &two, 0}} {
-		t.Run(told.name, func(t *testing.T) {
-			n := &snapshot.Node{
-				InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: told.by}}}}}}},
-				Ethernet: &snapshot.Ethernet{Netdevs: []snapshot.NetdevCounters{{Device: "d", Port: 1, LinkLayer: "Ethernet", Netdev: "eth0", Wire: &snapshot.Wire{
-					Counts: []snapshot.WireCount{{What: snapshot.LinkDowns, Index: -1, Value: 2}},
-				}}}},
-			}
-			if got := samples(c.Descs, func(s Sink) { c.Emit(n, s) }); len(got) != told.want {
+// TestLinkDowns: the losses of a link are those of LINKSTATE_GET, else those among the driver's own statistics; of an InfiniBand port where
+// its own counter may be full.
+func TestLinkDowns(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name, layer string
+		told        *uint64
+		listed      float64
+		age         time.Duration
+		want        string
+	}{
+		{"the driver lists them", "Ethernet", nil, 2, 0, "2"},
+		{"both", "Ethernet", n64(3), 2, 0, "3"},
+		{"an old reading", "Ethernet", nil, 2, 2 * wireKept, "<nil>"},
+		{"InfiniBand", "InfiniBand", nil, 254, 0, "<nil>"},
+		{"InfiniBand, full", "InfiniBand", nil, 256, 0, "256"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWires()
+			w.netdevs["eth0"] = &wireState{wireTarget: wireTarget{device: "d", port: 1, netdev: "eth0"}, newest: &snapshot.Wire{At: now.Add(-c.age), Counts: []snapshot.WireCount{{What: snapshot.LinkDowns, Index: -1, Value: c.listed}}}}
+			ib := &infiniBand{Options: Options{wires: w}, links: newLinkWatch(), registered: newDeviceWatch()}
+			devices := []snapshot.Device{{Name: "d", Ports: []snapshot.Port{{Number: 1, LinkLayer: c.layer, Netdev: []snapshot.Netdev{{Name: "eth0", DownEvents: c.told}, {Name: "eth1"}}}}}}
+			ib.count(devices, now)
+			if got := fmt.Sprint(value(devices[0].Ports[0].Netdev[0].DownEvents)); got != c.want || devices[0].Ports[0].Netdev[1].DownEvents != nil {
 				t.Errorf("%q", got)
 			}
 		})

@@ -85,6 +85,27 @@ func (w *wires) last(of wireTarget) *snapshot.Wire {
 	return nil
 }
 
+// linkDowns is how often the link of a netdev went down, as the driver's own statistics have it; nil where no reading is fresh enough, or
+// has it.
+func (w *wires) linkDowns(device string, port int, netdev string, now time.Time) *uint64 {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st := w.netdevs[netdev]
+	if st == nil || st.device != device || st.port != port || now.Sub(st.newest.At) > wireKept {
+		return nil
+	}
+	for i := range st.newest.Counts {
+		if c := &st.newest.Counts[i]; c.What == snapshot.LinkDowns {
+			n := uint64(c.Value)
+			return &n
+		}
+	}
+	return nil
+}
+
 // source is what a reading of a driver's netdev asks for.
 func (w *wires) source(driver string) host.Source {
 	if w.tables[driver] == nil {

@@ -49,6 +49,20 @@ func (h *portHistory) note(p *snapshot.Port) {
 	h.active, h.wasActive = now, h.wasActive || now
 }
 
+// fullLinkDowned is where link_downed of an InfiniBand port stops.
+const fullLinkDowned = 255
+
+// countDowns takes the losses of the link from the driver's own statistics where LINKSTATE_GET has none: those of an InfiniBand port only
+// when its own counter may be full.
+func (c *infiniBand) countDowns(d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev, now time.Time) {
+	if nd.DownEvents != nil {
+		return
+	}
+	if n := c.wires.linkDowns(d.Name, p.Number, nd.Name, now); n != nil && (p.LinkLayer == "Ethernet" || *n >= fullLinkDowned) {
+		nd.DownEvents = n
+	}
+}
+
 // count tells how often the carriers of Ethernet netdevs came and went. That of an IPoIB netdev says more of the subnet manager
 // and of multicast than of the link.
 func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
@@ -57,6 +71,7 @@ func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 			p := &devices[i].Ports[j]
 			for k := range p.Netdev {
 				nd := &p.Netdev[k]
+				c.countDowns(&devices[i], p, nd, now)
 				if p.LinkLayer != "Ethernet" || nd.Index == nil || nd.CarrierUps == nil || nd.CarrierDowns == nil {
 					continue
 				}

@@ -43,7 +43,7 @@ var (
 		Source: "/sys/class/net/NETDEV/flags",
 	}
 	portIPoIBState = &Desc{
-		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
+		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 set up and not operational (it has not joined the broadcast group of its partition), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are left out.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags, operstate",
@@ -62,7 +62,7 @@ var (
 	}
 	portDownEvents = &Desc{
 		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes.",
+		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes. Of an InfiniBand port from 255 on only, where link_downed stops.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}

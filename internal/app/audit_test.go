@@ -99,5 +99,6 @@ func TestUnknownOfMachines(t *testing.T) {
 var notRead = map[string]bool{
 	"rdma_port_pinned_active": true, "rdma_port_roce_pin_info": true,
 	"rdma_port_peers_active":              true,
+	"rdma_device_renamed_info":            true, // the exporter's memory
 	"rdma_port_pfc_sampled_seconds_total": true, "rdma_port_pfc_stalled_seconds_total": true,
 }
