@@ -27,7 +27,7 @@ var (
 	}
 	devNodes = &Desc{
 		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
-		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad and issm what subnet tools open.",
+		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad what subnet tools open.",
 		Labels: []string{"class"},
 		Source: "/dev/infiniband",
 	}
@@ -50,7 +50,7 @@ var (
 )
 
 // nodeClasses are the kinds of nodes, by the letters in front of their number.
-var nodeClasses = []string{"rdma_cm", "uverbs", "umad", "issm"}
+var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
 type modules struct {
 	Options

@@ -338,7 +338,7 @@ type DriverPin struct {
 
 // NodeClass is a kind of node in /dev/infiniband.
 type NodeClass struct {
-	Class    string // uverbs, umad, issm, rdma_cm
+	Class    string // uverbs, umad, rdma_cm
 	Present  uint64
 	Readable uint64 // by this process
 }
