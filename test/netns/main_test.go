@@ -55,7 +55,7 @@ func tree(t *testing.T, netdev string) string {
 	mount(t, filepath.Join(sysfs, "devices"), filepath.Join(root, "sys/devices"), "", syscall.MS_BIND|syscall.MS_REC)
 	for name, text := range map[string]string{
 		"node_type": "1: CA", "node_guid": "0200:00ff:fe00:0001", "ports/1/state": "4: ACTIVE", "ports/1/phys_state": "5: LinkUp",
-		"ports/1/link_layer": "Ethernet", "ports/1/gid_attrs/ndevs/0": netdev,
+		"ports/1/link_layer": "Ethernet", "ports/1/gid_attrs/ndevs/0": netdev, "parent": netdev,
 	} {
 		file := filepath.Join(root, "sys/class/infiniband/rxe0", name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
