@@ -33,7 +33,7 @@ const anew = 90 * time.Second
 
 // faults are all there at once, so that each alert has to name its own device.
 var faults = []fault{
-	{"mlx5_0", "echo 1 >state; echo 2 >phys_state", "echo 4 >state; echo 5 >phys_state", "RDMAPortDown", "warning", samples{
+	{"mlx5_0", "echo 1 >state; echo 2 >phys_state", "echo 4 >state; echo 5 >phys_state", "RDMAPortDown", "critical", samples{
 		`rdma_port_state_id{device="mlx5_0",port="1"}`: 1, `rdma_port_physical_state_id{device="mlx5_0",port="1"}`: 2,
 	}},
 	{"mlx5_0", "echo 1 >fw_fatal", "", "RDMADeviceFirmwareError", "warning", samples{
