@@ -69,7 +69,7 @@ func kindsOfFiles(t *testing.T, dir string, of *regexp.Regexp) (out []string) {
 			return err
 		}
 		rel, err := filepath.Rel(dir, p)
-		if kind := digits.ReplaceAllString(rel, "0"); err == nil && !seen[kind] && of.MatchString(rel) {
+		if kind := kindOf(rel); err == nil && !seen[kind] && of.MatchString(rel) {
 			seen[kind] = true
 			out = append(out, rel)
 		}

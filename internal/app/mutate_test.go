@@ -15,8 +15,9 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// Of all mutations of a machine there are thousands: make mutate makes them, in hours; make test makes a few.
+// Of all mutations of a machine there are tens of thousands: make mutate makes them, in a day; make test makes a few, of one file of each kind.
 var (
+	mutateEvery  = flag.Bool("mutate-every", false, "spoil every file, not one of each kind")
 	mutations    = flag.Int("mutations", 6, "mutations of each machine; 0: all")
 	mutationSeed = flag.Uint64("mutation-seed", 1, "which mutations, where not all are made")
 	mutateOf     = flag.String("mutate", "", "pattern of the files that are spoilt")
@@ -62,12 +63,20 @@ func (m mutation) String() string {
 // digits are those of devices, ports and entries: files that differ in them alone are one kind of file.
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
+// kindOf is the same for files that a sample takes one of.
+func kindOf(file string) string {
+	if *mutateEvery {
+		return file
+	}
+	return digits.ReplaceAllString(file, "0")
+}
+
 // mutationsOf are all of a machine: one file of each kind, the last of them, spoilt in each way, before the first round and after it.
 func mutationsOf(a *capture.Archive, of *regexp.Regexp) (out []mutation) {
 	last := map[string]string{}
 	for _, e := range a.Rounds[0].Entries {
 		if e.Kind == capture.File && strings.Contains(e.Path, "/") && of.MatchString(e.Path) {
-			last[digits.ReplaceAllString(e.Path, "0")] = e.Path
+			last[kindOf(e.Path)] = e.Path
 		}
 	}
 	var files []string
