@@ -17,6 +17,7 @@ const (
 // PCI classes (include/linux/pci_ids.h), without the programming interface.
 const (
 	classEthernet   = "0x0200"
+	classNetwork    = "0x0280" // of ConnectX-3 VPI, whichever link layer its ports have
 	classInfiniBand = "0x0207"
 	classFabric     = "0x0208" // hfi1
 	classSerialIB   = "0x0c06" // qib
@@ -50,7 +51,7 @@ func RDMAKindOf(vendor, device, class string) RDMAKind {
 	if is(classInfiniBand) || is(classSerialIB) || is(classFabric) && vendor == "0x8086" || slices.Contains(rdmaOnly, vendor+device) {
 		return RDMAOnly
 	}
-	if devices, ok := ethernetRDMA[vendor]; ok && is(classEthernet) && (devices == nil || slices.Contains(devices, device)) {
+	if devices, ok := ethernetRDMA[vendor]; ok && (is(classEthernet) || is(classNetwork)) && (devices == nil || slices.Contains(devices, device)) {
 		return RDMAEthernet
 	}
 	return ""

@@ -11,6 +11,7 @@ func TestRDMAKindOf(t *testing.T) {
 	}{
 		"ConnectX-7 as InfiniBand":   {"0x15b3", "0x1021", "0x020700", RDMAOnly},
 		"ConnectX-7 as Ethernet":     {"0x15b3", "0x1021", "0x020000", RDMAEthernet},
+		"ConnectX-3 VPI":             {"0x15b3", "0x1003", "0x028000", RDMAEthernet},
 		"BlueField's DMA controller": {"0x15b3", "0xc2d5", "0x080100", ""},
 		"EFA":                        {"0x1d0f", "0xefa2", "0x020000", RDMAOnly},
 		"ENA":                        {"0x1d0f", "0xec20", "0x020000", ""},
