@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -190,6 +192,7 @@ func TestFarCounters(t *testing.T) {
 	}
 	n := s.node(t, 3, 0)
 	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
+	awaitStopped(t, s.sm.Process.Pid)
 	if m, failed := n.read(t); len(failed) != 1 || !strings.Contains(failed[0], "ask lid 1 for SMInfo: no answer") {
 		t.Errorf("a subnet manager that hangs: %q", failed)
 	} else if _, ok := m.find(`rdma_port_subnet_manager_state_id{device="mlx5_0",port="1"}`); ok {
@@ -207,4 +210,23 @@ func (m samples) find(sample string) (float64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// awaitStopped waits until all threads of a process have stopped: those that run on a busy processor go on for a moment.
+func awaitStopped(t *testing.T, pid int) {
+	t.Helper()
+	stopped := func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		must(t, err)
+		return !slices.ContainsFunc(threads, func(file string) bool {
+			text, err := os.ReadFile(file)
+			_, state, _ := strings.Cut(string(text), ") ")
+			return err == nil && !strings.HasPrefix(state, "T")
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); !stopped(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the process does not stop")
+		}
+	}
 }
