@@ -166,7 +166,7 @@ func hwOrder(names []string) []string {
 }
 
 // notDecoded is the value of a counter that the driver could not decode (ionic).
-const notDecoded = 1<<64 - 1
+const notDecoded = allOnes
 
 func emitHWCounters(n *snapshot.Node, s Sink) {
 	if n.HWCounters == nil {

@@ -191,8 +191,7 @@ func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapsh
 	if s.state == snapshot.StackLoaded {
 		return out
 	}
-	named := min(len(s.ready), snapshot.StackFunctions)
-	out.Functions, out.More = s.ready[:named], len(s.ready)-named
+	out.Functions = s.ready[:min(len(s.ready), snapshot.StackFunctions)]
 	if boot.Uptime != nil {
 		out.Settled = time.Duration(min(*boot.Uptime, 1e9) * float64(time.Second)) // 30 years
 	}

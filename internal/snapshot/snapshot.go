@@ -71,7 +71,6 @@ type Stack struct {
 	Expected StackExpected // why it is expected to be loaded, where it is not
 	// Functions are those on PCI that can do RDMA, at most StackFunctions of them, where none of them has a device.
 	Functions []StackFunction
-	More      int           // functions beyond those
 	Settled   time.Duration // since the boot, or since the modules changed; 0: neither is known
 	Nodes     []VerbsNode   // of devices; nil where /dev is not the host's
 }
