@@ -23,8 +23,8 @@ var sets = []struct {
 	load   func() (fs.FS, []string, error)
 	labels []string
 }{
-	{"node", rules.Node, strings.Fields("instance job device port netdev gpu UUID lane priority direction")},
-	{"central", rules.Central, strings.Fields("instance job system node_guid port")},
+	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction")},
+	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
 }
 
 // TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
@@ -86,8 +86,11 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 			t.Errorf("%s: label %q may come out of %s", r.Name, label, r.Expr)
 		}
 	}
-	if len(r.Labels) != 1 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) {
-		t.Errorf("%s: labels %v", r.Name, r.Labels)
+	if len(r.Labels) != 2 || !slices.Contains([]string{"critical", "warning", "info", "none"}, r.Labels["severity"]) || !slices.Contains([]string{"no", "cordon", "evict"}, r.Labels["drain"]) {
+		t.Errorf("%s: labels %v, want severity and drain", r.Name, r.Labels)
+	}
+	if quiet := r.Labels["severity"] == "info" || r.Labels["severity"] == "none"; quiet && r.Labels["drain"] != "no" {
+		t.Errorf("%s: severity %s drains a host", r.Name, r.Labels["severity"])
 	}
 	if !strings.HasPrefix(r.Name, "RDMA") || r.KeepFiringFor == 0 {
 		t.Errorf("%s: keep_firing_for %s", r.Name, r.KeepFiringFor)
@@ -99,7 +102,7 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 	if r.Annotations["summary"] == "" || len(r.Annotations) != 3 {
 		t.Errorf("%s: annotations %v", r.Name, r.Annotations)
 	}
-	checkText(t, r, append(labels, "severity"))
+	checkText(t, r, append(labels, "severity", "drain"))
 }
 
 func checkRunbook(t *testing.T, r alerting.Rule) {
@@ -160,7 +163,7 @@ func single(t *testing.T, files fs.FS, names []string) map[string]bool {
 	return out
 }
 
-var many = regexp.MustCompile(`unless on \(instance, job\) (host:rdma_[a-z_]+:many)`)
+var many = regexp.MustCompile(`unless on \(cluster, instance, job\) (host:rdma_[a-z_]+:many)`)
 
 // TestOneAlertForManyPorts: above five ports or devices of a host there is one alert, that of the host, and none of each.
 func TestOneAlertForManyPorts(t *testing.T) {
@@ -176,7 +179,7 @@ func TestOneAlertForManyPorts(t *testing.T) {
 	recorded, counted := map[string][]string{}, map[string]bool{}
 	for _, r := range e.RecordingRules() {
 		recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
-		counted[r.Name] = strings.HasPrefix(r.Expr, "count by (instance, job) (count by (instance, job, device") && strings.HasSuffix(r.Expr, ") > 5")
+		counted[r.Name] = strings.HasPrefix(r.Expr, "count by (cluster, instance, job) (count by (cluster, instance, job, device") && strings.HasSuffix(r.Expr, ") > 5")
 	}
 	single := single(t, files, names)
 	ofHost := map[string]bool{} // alert and record
