@@ -27,9 +27,9 @@ var ignoring = map[string]struct {
 	on    []string
 	takes guard
 }{
-	"rdma_port_ignored":   {[]string{"device", "instance", "job", "port"}, guard{ports: true, devices: true}},
-	"rdma_device_ignored": {[]string{"device", "instance", "job"}, guard{devices: true}},
-	"rdma_gpu_ignored":    {[]string{"UUID", "gpu", "instance", "job"}, guard{gpus: true}},
+	"rdma_port_ignored":   {[]string{"cluster", "device", "instance", "job", "port"}, guard{ports: true, devices: true}},
+	"rdma_device_ignored": {[]string{"cluster", "device", "instance", "job"}, guard{devices: true}},
+	"rdma_gpu_ignored":    {[]string{"UUID", "cluster", "gpu", "instance", "job"}, guard{gpus: true}},
 }
 
 // TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless of the mark of ignored ones, itself or in a
@@ -66,15 +66,15 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 		switch {
 		case slices.Contains(result, "port"):
 			if !g.ports {
-				t.Errorf("%s: ignored ports may come out of it; its last line has to be: unless on (instance, job, device, port) rdma_port_ignored\n%s", r.Name, r.Expr)
+				t.Errorf("%s: ignored ports may come out of it; its last line has to be: unless on (cluster, instance, job, device, port) rdma_port_ignored\n%s", r.Name, r.Expr)
 			}
 		case slices.Contains(result, "device"):
 			if !g.ports && !g.devices {
-				t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
+				t.Errorf("%s: ignored devices may come out of it; its last line has to be: unless on (cluster, instance, job, device) rdma_device_ignored\n%s", r.Name, r.Expr)
 			}
 		case slices.Contains(result, "gpu"):
 			if !g.gpus {
-				t.Errorf("%s: ignored GPUs may come out of it; its last line has to be: unless on (instance, job, gpu, UUID) rdma_gpu_ignored\n%s", r.Name, r.Expr)
+				t.Errorf("%s: ignored GPUs may come out of it; its last line has to be: unless on (cluster, instance, job, gpu, UUID) rdma_gpu_ignored\n%s", r.Name, r.Expr)
 			}
 		case slices.ContainsFunc(r.Metrics, func(m string) bool { return !ofHost(m) }):
 			if !g.ports && !g.devices {
@@ -151,17 +151,17 @@ func matched(m *parser.VectorMatching, labels ...string) bool {
 
 func TestGuarded(t *testing.T) {
 	pql := parser.NewParser(parser.Options{})
-	const ports, devices = "unless on (instance, job, device, port) rdma_port_ignored", "unless on (instance, job, device) rdma_device_ignored"
-	const gpus = "unless on (instance, job, gpu, UUID) rdma_gpu_ignored"
+	const ports, devices = "unless on (cluster, instance, job, device, port) rdma_port_ignored", "unless on (cluster, instance, job, device) rdma_device_ignored"
+	const gpus = "unless on (cluster, instance, job, gpu, UUID) rdma_gpu_ignored"
 	for text, want := range map[string]guard{
 		"a":          {},
 		"a " + ports: {ports: true, devices: true},
 		"a > 2 unless b " + ports + " and c == 4": {ports: true, devices: true},
 		"a " + devices: {devices: true},
 		"a and clean":  {ports: true, devices: true},
-		"a and on (instance, job, device, port) clean":      {ports: true, devices: true},
-		"a and on (instance, job, device) clean":            {devices: true},
-		"a and on (instance, job) clean":                    {},
+		"a and on (cluster, instance, job, device, port) clean":      {ports: true, devices: true},
+		"a and on (cluster, instance, job, device) clean":            {devices: true},
+		"a and on (cluster, instance, job) clean":                    {},
 		"a and ignoring (port) clean":                       {devices: true},
 		"clean / a":                                         {ports: true, devices: true},
 		"2 < clean":                                         {ports: true, devices: true},
@@ -174,11 +174,11 @@ func TestGuarded(t *testing.T) {
 		"a " + gpus:                                         {gpus: true},
 		"(a or b) " + gpus:                                  {gpus: true},
 		"a or b " + gpus:                                    {},
-		"a unless on (instance, job, gpu) rdma_gpu_ignored": {},
+		"a unless on (cluster, instance, job, gpu) rdma_gpu_ignored": {},
 		"a unless rdma_port_ignored":                        {},
 		"a unless on (device, port) rdma_port_ignored":      {},
-		`a unless on (instance, job, device, port) rdma_port_ignored{port="1"}`: {},
-		"a unless on (instance, job, device) rdma_port_ignored":                 {},
+		`a unless on (cluster, instance, job, device, port) rdma_port_ignored{port="1"}`: {},
+		"a unless on (cluster, instance, job, device) rdma_port_ignored":                 {},
 	} {
 		t.Run(text, func(t *testing.T) {
 			expr, err := pql.ParseExpr(text)
