@@ -165,7 +165,24 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	in.Judgement = engine.Judgement()
+	in.Recorded = recordedBy(engine, in.To)
 	return check.New(in)
 }
 
 func (j *judge) close() error { return j.engine.Close() }
+
+// recordedBy reads the verdict on the host that the rules have recorded. A series that cannot be read is not known.
+func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded) {
+	for name, to := range map[string]**float64{
+		"instance:rdma_host_fit:state": &r.Fit, "instance:rdma_host_drain:state": &r.Drain, "instance:rdma_link_clean:seconds": &r.CleanSeconds,
+	} {
+		for _, v := range engine.Last(name, at) {
+			*to = &v.Value
+		}
+	}
+	r.Draining = map[string]float64{}
+	for _, v := range engine.Last("alert:rdma_host_drain:state", at) {
+		r.Draining[v.Labels["alertname"]] = v.Value
+	}
+	return r
+}
