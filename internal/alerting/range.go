@@ -44,22 +44,3 @@ func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, st
 	}
 	return out, nil
 }
-
-// Value is a series at one moment.
-type Value struct {
-	Labels map[string]string
-	Value  float64
-}
-
-// Last gives the series of a name at a moment; none where there are none or the store cannot be read.
-func (e *Engine) Last(name string, at time.Time) (out []Value) {
-	series, err := e.Range(context.Background(), name, at, at, time.Second)
-	if err != nil {
-		e.logger.Warn("cannot read a recorded series", "series", name, "err", err)
-		return nil
-	}
-	for _, s := range series {
-		out = append(out, Value{s.Labels, s.Points[0].Value})
-	}
-	return out
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/alerting"
@@ -165,24 +166,46 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	in.Judgement = engine.Judgement()
-	in.Recorded = recordedBy(engine, in.To)
+	if !in.To.IsZero() {
+		var recorded, suspects error
+		in.Recorded, recorded = recordedBy(engine, in.To)
+		in.Suspects, suspects = suspectsOf(engine, in.To)
+		in.Err = errors.Join(in.Err, recorded, suspects)
+	}
 	return check.New(in)
 }
 
 func (j *judge) close() error { return j.engine.Close() }
 
 // recordedBy reads the verdict on the host that the rules have recorded. A series that cannot be read is not known.
-func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded) {
-	for name, to := range map[string]**float64{
-		"instance:rdma_host_fit:state": &r.Fit, "instance:rdma_host_drain:state": &r.Drain, "instance:rdma_link_clean:seconds": &r.CleanSeconds,
-	} {
-		for _, v := range engine.Last(name, at) {
-			*to = &v.Value
+func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
+	values, err := engine.Query(context.Background(), `{__name__=~"instance:rdma_host_fit:state|instance:rdma_host_drain:state|instance:rdma_link_clean:seconds|alert:rdma_host_drain:state"}`, at)
+	r.Draining = map[string]float64{}
+	for _, v := range values {
+		switch v.Labels["__name__"] {
+		case "instance:rdma_host_fit:state":
+			r.Fit = &v.Value
+		case "instance:rdma_host_drain:state":
+			r.Drain = &v.Value
+		case "instance:rdma_link_clean:seconds":
+			r.CleanSeconds = &v.Value
+		default:
+			r.Draining[v.Labels["alertname"]] = v.Value
 		}
 	}
-	r.Draining = map[string]float64{}
-	for _, v := range engine.Last("alert:rdma_host_drain:state", at) {
-		r.Draining[v.Labels["alertname"]] = v.Value
+	return r, err
+}
+
+// suspectsOf reads the conditions of alerts in cause chains.
+func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err error) {
+	for _, r := range engine.RecordingRules() {
+		if strings.HasSuffix(r.Name, ":suspect") {
+			s.Records = append(s.Records, r.Name)
+		}
 	}
-	return r
+	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect"}`, at)
+	for _, v := range values {
+		s.Series = append(s.Series, v.Labels)
+	}
+	return s, err
 }

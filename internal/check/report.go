@@ -71,6 +71,8 @@ type Finding struct {
 	Value       *float64          `json:"value"` // of the rule's expression; null when not finite
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+	Suspects    []Suspect         `json:"suspects,omitempty"` // what follows from it, and has no alert while it holds
+	chained     bool              // its alert is of a cause chain
 }
 
 // Input is what an engine and the rounds have to say after an evaluation.
@@ -84,6 +86,7 @@ type Input struct {
 	Blind blind.Report
 	Seen
 	Recorded
+	Suspects
 	Needs map[string]string // what would permit each source that may not be read
 	Err   error             // why the look failed, when it did
 }
@@ -133,6 +136,7 @@ func New(in Input) Report {
 		r.unknown()
 	}
 	r.judgeHost(in)
+	r.fold(in)
 	return r
 }
 
