@@ -132,6 +132,18 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	return nil
 }
 
+// DrainNote is a sentence on a host that is to be drained: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
+func (v HostVerdict) DrainNote() string {
+	if v.Drain != DrainCordon && v.Drain != DrainEvict {
+		return ""
+	}
+	var names []string
+	for _, a := range v.DrainAlerts {
+		names = append(names, a.Alert)
+	}
+	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
+}
+
 // draining are the findings of the alerts that ask for a drain, as rows.
 func (r *Report) draining() (rows [][]string) {
 	for _, a := range r.DrainAlerts {

@@ -56,7 +56,8 @@ type finding struct {
 	Alert, Where, Since     string
 	State, Summary, Runbook string
 	ID                      string
-	Advice, Evidence        []fact // what to look at and to do; the rest
+	Advice, Evidence        []fact   // what to look at and to do; the rest
+	Follows                 []string // what it explains
 }
 
 // held is an alert that is not yet a finding.
@@ -153,6 +154,7 @@ func (v *view) verdict(in Input) {
 		case len(v.Waiting) > 0:
 			v.Lead = "No finding yet; what holds now and may become one stands below."
 		}
+		v.Lead = joined(" ", v.Lead, r.DrainNote())
 	}
 	if r != nil && !in.Read.IsZero() {
 		for _, note := range r.Notes() {
@@ -206,6 +208,9 @@ func findingOf(in Input, f check.Finding) finding {
 			continue
 		}
 		out.Evidence = append(out.Evidence, fact{name, text})
+	}
+	for _, s := range f.Suspects[:min(len(f.Suspects), maxFindings)] {
+		out.Follows = append(out.Follows, short(s.Alert+" "+check.Where(s.Labels), maxText))
 	}
 	return out
 }
