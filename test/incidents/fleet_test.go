@@ -143,7 +143,7 @@ func newFleet(specs ...spec) *fleet {
 }
 
 func newCluster(s spec, number int) *cluster {
-	c := &cluster{spec: s, subnetManager: 1}
+	c := &cluster{spec: s, subnetManager: 1, job: job{ended: -before - busy}}
 	leaves := slices.Max(s.ports)
 	if s.racked {
 		leaves = (s.hosts + rackSize - 1) / rackSize

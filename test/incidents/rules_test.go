@@ -31,8 +31,8 @@ type server struct {
 	groups []*promrules.Group
 }
 
-// newServer has an empty store. The order of the groups is that of the files, or the reverse of it.
-func newServer(t *testing.T, f *fleet, reverse bool) *server {
+// newServer has an empty store. The order of the groups is that of the files, with -reverse the reverse of it.
+func newServer(t *testing.T, f *fleet) *server {
 	t.Helper()
 	opts := tsdb.DefaultOptions()
 	opts.WALSegmentSize = -1 // no log
@@ -85,7 +85,7 @@ func newServer(t *testing.T, f *fleet, reverse bool) *server {
 			r.SetRestored(true) // else its ALERTS series are not written
 		}
 	}
-	if reverse {
+	if *reverse {
 		slices.Reverse(s.groups)
 	}
 	return s
