@@ -35,6 +35,8 @@ func leafDown(n int) func(*fleet) { return func(f *fleet) { f.clusters[0].leaves
 
 func leafUp(n int) func(*fleet) { return func(f *fleet) { f.clusters[0].leaves[n].off = false } }
 
+func spineDown(n int) func(*fleet) { return func(f *fleet) { f.clusters[0].spines[n].off = true } }
+
 // each does something to hosts.
 func each(do func(*fleet, *host), hosts ...int) func(*fleet) {
 	return func(f *fleet) {
@@ -104,13 +106,15 @@ func calm(f *fleet) {
 	}
 }
 
-// managerFails ends the master of the subnet managers, managerTakesOver makes the standby the master, managerReturns has the first one come
-// back as standby.
-func managerFails(f *fleet) { f.clusters[0].sweeper.managers[0].state = 0 }
-
-func managerTakesOver(f *fleet) {
-	f.clusters[0].sweeper.managers[1].state = 3
-	f.clusters[0].subnetManager = 2
+// managers sets the states of the subnet managers. The ports keep the LID of the last master.
+func managers(states ...float64) func(*fleet) {
+	return func(f *fleet) {
+		c := f.clusters[0]
+		for n, state := range states {
+			c.sweeper.managers[n].state = state
+			if state == master {
+				c.subnetManager = float64(n + 1)
+			}
+		}
+	}
 }
-
-func managerReturns(f *fleet) { f.clusters[0].sweeper.managers[0].state = 2 }

@@ -2,6 +2,7 @@ package incidents
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -9,13 +10,12 @@ import (
 // sweepInterval is the default of --fabric.interval.
 const sweepInterval = time.Minute
 
-// sweeper is an exporter in fabric mode, on a management host behind the first spine.
+// sweeper is an exporter in fabric mode, on a management host.
 type sweeper struct {
-	cluster *cluster
-	swept   time.Duration
-	nodes   []*node
-	links   []*link
-	// managers are the nodes of the subnet managers, the master first.
+	cluster  *cluster
+	swept    time.Duration
+	nodes    []*node
+	links    []*link
 	managers []*manager
 	target
 }
@@ -38,11 +38,18 @@ type link struct {
 	state, count float64
 }
 
+// States of subnet managers, as rdma_fabric_subnet_manager_state_id has them.
+const (
+	gone    = 0
+	standby = 2
+	master  = 3
+)
+
 type manager struct {
 	node    *node
-	state   float64 // 2 standby, 3 master, 0 not there
-	seen    float64
-	packets float64
+	state   float64
+	seen    float64 // by the last sweep
+	packets float64 // ActCount
 }
 
 func newSweeper(c *cluster) *sweeper {
@@ -52,20 +59,17 @@ func newSweeper(c *cluster) *sweeper {
 		s.nodes = append(s.nodes, n)
 		return n
 	}
-	var tops []*node
-	for n := range spines {
-		tops = append(tops, add(fmt.Sprintf("fc6a:1c03:0000:2%03x", n), fmt.Sprintf("spine-%d", n+1), "switch", func() bool { return true }))
+	switches, ports := map[*netSwitch]*node{}, map[*netSwitch]int{}
+	for _, n := range slices.Concat(c.leaves, c.spines) {
+		switches[n] = add(n.guid, n.name, "switch", func() bool { return !n.off })
 	}
-	ports := map[*leaf]int{}
-	leaves := map[*leaf]*node{}
-	for i, l := range c.leaves {
-		leaves[l] = add(l.guid, l.name, "switch", func() bool { return !l.off })
-		for n, top := range tops {
-			up, downs := func() bool { return !l.off }, func() float64 { return 0 }
-			ports[l]++
+	for i, leaf := range c.leaves {
+		for _, spine := range c.spines {
+			ports[leaf]++
+			up, downs := func() bool { return !leaf.off && !spine.off }, func() float64 { return 0 }
 			s.links = append(s.links,
-				&link{at: leaves[l], to: top, port: ports[l], toPort: i + 1, end: "1", up: up, downs: downs},
-				&link{at: tops[n], to: leaves[l], port: i + 1, toPort: ports[l], end: "2", up: up, downs: downs})
+				&link{at: switches[leaf], to: switches[spine], port: ports[leaf], toPort: i + 1, end: "1", up: up, downs: downs},
+				&link{at: switches[spine], to: switches[leaf], port: i + 1, toPort: ports[leaf], end: "2", up: up, downs: downs})
 		}
 	}
 	for _, h := range c.hosts {
@@ -73,13 +77,14 @@ func newSweeper(c *cluster) *sweeper {
 			a := add(p.guid, fmt.Sprintf("%s %s", h.name, p.device()), "channel_adapter", func() bool { return p.up && !p.leaf.off })
 			ports[p.leaf]++
 			s.links = append(s.links, &link{
-				at: leaves[p.leaf], to: a, port: ports[p.leaf], toPort: 1, end: "1",
+				at: switches[p.leaf], to: a, port: ports[p.leaf], toPort: 1, end: "1",
 				up: func() bool { return p.up }, downs: func() float64 { return p.counts[switchDowned] },
 			})
 		}
 	}
-	for n, state := range []float64{3, 2} {
-		s.managers = append(s.managers, &manager{node: add(fmt.Sprintf("b83f:d203:ffff:000%x", n), fmt.Sprintf("mgmt-%d mlx5_0", n+1), "channel_adapter", func() bool { return true }), state: state, seen: state})
+	for n, state := range []float64{master, standby} {
+		a := add(fmt.Sprintf("b83f:d203:ffff:000%x", n), fmt.Sprintf("mgmt-%d mlx5_0", n+1), "channel_adapter", func() bool { return true })
+		s.managers = append(s.managers, &manager{node: a, state: state})
 	}
 	s.bind()
 	return s
@@ -88,7 +93,7 @@ func newSweeper(c *cluster) *sweeper {
 // step sweeps when it is time.
 func (s *sweeper) step(now time.Duration) {
 	for _, m := range s.managers {
-		if m.state > 0 {
+		if m.state != gone {
 			m.packets += 100
 		}
 	}
@@ -139,8 +144,8 @@ var sweepSeries = []series[*sweeper]{
 	{"rdma_fabric_sweep_interval_seconds", with[*sweeper](), func(*sweeper, time.Duration) float64 { return sweepInterval.Seconds() }},
 	{"rdma_fabric_sweep_failed", with[*sweeper](), func(*sweeper, time.Duration) float64 { return 0 }},
 	{"rdma_fabric_unanswered", with[*sweeper]("request", "node"), func(*sweeper, time.Duration) float64 { return 0 }},
-	{"rdma_fabric_subnet_managers", with[*sweeper]("state", "master"), func(s *sweeper, _ time.Duration) float64 { return s.subnetManagers(3) }},
-	{"rdma_fabric_subnet_managers", with[*sweeper]("state", "standby"), func(s *sweeper, _ time.Duration) float64 { return s.subnetManagers(2) }},
+	{"rdma_fabric_subnet_managers", with[*sweeper]("state", "master"), func(s *sweeper, _ time.Duration) float64 { return s.subnetManagers(master) }},
+	{"rdma_fabric_subnet_managers", with[*sweeper]("state", "standby"), func(s *sweeper, _ time.Duration) float64 { return s.subnetManagers(standby) }},
 }
 
 var nodeSeries = []series[*node]{
@@ -162,6 +167,6 @@ var linkSeries = []series[*link]{
 func ofManager(m *manager) []string { return []string{"node_guid", m.node.guid} }
 
 var managerSeries = []series[*manager]{
-	{"rdma_fabric_subnet_manager_state_id", ofManager, func(m *manager, _ time.Duration) float64 { return only(m.seen > 0, m.seen) }},
-	{"rdma_fabric_subnet_manager_activity_total", ofManager, func(m *manager, _ time.Duration) float64 { return only(m.seen > 0, m.packets) }},
+	{"rdma_fabric_subnet_manager_state_id", ofManager, func(m *manager, _ time.Duration) float64 { return only(m.seen != gone, m.seen) }},
+	{"rdma_fabric_subnet_manager_activity_total", ofManager, func(m *manager, _ time.Duration) float64 { return only(m.seen != gone, m.packets) }},
 }

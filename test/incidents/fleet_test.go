@@ -52,14 +52,16 @@ type fleet struct {
 type cluster struct {
 	spec
 	hosts   []*host
-	leaves  []*leaf
+	leaves  []*netSwitch
+	spines  []*netSwitch
 	sweeper *sweeper
 	job     job
 	// subnetManager is the LID of the master, which configures the ports.
 	subnetManager float64
 }
 
-type leaf struct {
+// netSwitch is a leaf or a spine.
+type netSwitch struct {
 	name, guid string
 	off        bool
 }
@@ -91,7 +93,7 @@ type gpu struct {
 type port struct {
 	host   *host
 	rail   int
-	leaf   *leaf
+	leaf   *netSwitch
 	guid   string
 	counts [counters]float64
 
@@ -149,7 +151,10 @@ func newCluster(s spec, number int) *cluster {
 		leaves = (s.hosts + rackSize - 1) / rackSize
 	}
 	for n := range leaves {
-		c.leaves = append(c.leaves, &leaf{name: fmt.Sprintf("leaf-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:1%03x", number, n)})
+		c.leaves = append(c.leaves, &netSwitch{name: fmt.Sprintf("leaf-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:1%03x", number, n)})
+	}
+	for n := range spines {
+		c.spines = append(c.spines, &netSwitch{name: fmt.Sprintf("spine-%d", n+1), guid: fmt.Sprintf("fc6a:1c03:%04x:2%03x", number, n)})
 	}
 	for n := range s.hosts {
 		h := &host{cluster: c, name: fmt.Sprintf("gpu-%02d:10879", n+1), index: n, booted: -40 * 24 * time.Hour}

@@ -3,12 +3,18 @@ package incidents
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/rounds"
 )
 
 // absent is the value of a sample that an exporter leaves out.
@@ -333,4 +339,44 @@ var gpuSeries = []series[*gpu]{
 	{"rdma_gpu_recovery_action_id", ofGPU(), answers(0)},
 	{"rdma_gpu_xid_events_total", ofGPU(), func(g *gpu, _ time.Duration) float64 { return g.xids }},
 	{"rdma_gpu_last_xid", ofGPU(), func(g *gpu, _ time.Duration) float64 { return only(g.xids > 0, g.lastXID) }},
+}
+
+// foreign are metrics that a Prometheus adds, or that no collector has yet.
+var foreign = []string{"up", "rdma_host_maintenance"}
+
+// TestSeriesAreTheExporters: a fleet has metrics and labels that the exporter declares, and each series once.
+func TestSeriesAreTheExporters(t *testing.T) {
+	declared := map[string][]string{}
+	descs := append(slices.Clone(rounds.Descs), fabric.Descs()...)
+	for _, c := range collector.All(collector.Options{}) {
+		descs = append(descs, c.Descs...)
+	}
+	for _, d := range descs {
+		declared[d.Name] = d.Labels
+	}
+	for _, i := range incidents {
+		seen := map[string]bool{}
+		for _, target := range newFleet(i.fleet...).targets() {
+			for _, s := range target.samples {
+				if key := s.labels.String(); seen[key] {
+					t.Errorf("%s: twice", key)
+				} else {
+					seen[key] = true
+				}
+				name := s.labels.Get(labels.MetricName)
+				names, known := declared[name]
+				if known == slices.Contains(foreign, name) {
+					t.Errorf("%s: declared %v, foreign %v", name, known, !known)
+				}
+				if !known {
+					continue
+				}
+				s.labels.Range(func(l labels.Label) {
+					if !slices.Contains([]string{labels.MetricName, "cluster", "instance", "job"}, l.Name) && !slices.Contains(names, l.Name) {
+						t.Errorf("%s: label %s is not declared", name, l.Name)
+					}
+				})
+			}
+		}
+	}
 }
