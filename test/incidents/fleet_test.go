@@ -125,8 +125,7 @@ const (
 	transitionsUp
 	carrierChanges
 	symbolErrors
-	uncorrectable
-	transmitDiscards
+	uncorrectable // blocks
 	ackTimeouts
 	retriesExceeded
 	pauseTransmit
@@ -230,6 +229,7 @@ func (p *port) step(now time.Duration) {
 	case !p.up && could && now >= p.ready:
 		p.up, p.changed = true, now
 		p.counts[transitionsUp]++
+		p.counts[symbolErrors] += 200 // until the receivers have settled
 		p.counts[carrierChanges]++
 	}
 	seconds := tick.Seconds()
@@ -262,7 +262,7 @@ func (p *port) active(now time.Duration) bool {
 func (p *port) carry() {
 	bytes := loadFactor * rate * tick.Seconds() * (1 - max(p.paused, p.pausing))
 	if p.pausing > 0.5 {
-		bytes = 0 // the receiver that causes a storm takes nothing
+		bytes = 0 // the source of a storm receives < 1% of line rate
 	}
 	p.counts[transmitBytes] += bytes
 	p.counts[receiveBytes] += bytes

@@ -299,7 +299,7 @@ var infiniBandSeries = []series[*port]{
 	{"rdma_port_link_transitions_total", ofPort("to", "down"), count(transitionsDown)},
 	{"rdma_port_link_transitions_total", ofPort("to", "up"), count(transitionsUp)},
 	{"rdma_port_sm_lid", ofPort(), func(p *port, _ time.Duration) float64 { return only(p.registered(), p.host.cluster.subnetManager) }},
-	{"rdma_port_transmit_discards_total", ofPort(), hardware(transmitDiscards)},
+	{"rdma_port_transmit_discards_total", ofPort(), hardware(zero)},
 }
 
 var ethernetSeries = []series[*port]{
