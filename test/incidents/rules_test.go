@@ -59,7 +59,8 @@ func newServer(t *testing.T, f *fleet) *server {
 			t.Error(err)
 		}
 	})
-	l := newLoader(t, pql, f)
+	l := newLoader(t, pql)
+	l.prune(t, f)
 	manager := promrules.NewManager(&promrules.ManagerOptions{
 		NameValidationScheme: model.LegacyValidation,
 		QueryFunc:            promrules.EngineQueryFunc(engine, db),
@@ -91,15 +92,14 @@ func newServer(t *testing.T, f *fleet) *server {
 	return s
 }
 
-// loader reads the embedded rules without annotations, whose templates take more time than the rules, and without rules that cannot have a
-// result from the metrics of a fleet.
+// loader has the embedded rules.
 type loader struct {
 	parser.Parser
 	names  []string
 	parsed map[string]*rulefmt.RuleGroups
 }
 
-func newLoader(t *testing.T, pql parser.Parser, f *fleet) *loader {
+func newLoader(t *testing.T, pql parser.Parser) *loader {
 	t.Helper()
 	l := &loader{Parser: pql, parsed: map[string]*rulefmt.RuleGroups{}}
 	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
@@ -119,7 +119,6 @@ func newLoader(t *testing.T, pql parser.Parser, f *fleet) *loader {
 			l.names, l.parsed[name] = append(l.names, name), parsed
 		}
 	}
-	l.prune(t, f)
 	return l
 }
 
@@ -129,14 +128,15 @@ func (l *loader) Load(name string, _ bool, _ model.ValidationScheme) (*rulefmt.R
 
 func (l *loader) Parse(query string) (parser.Expr, error) { return l.ParseExpr(query) }
 
-// prune keeps the rules that can have a result. Recording rules read what others record, those of later files too.
+// prune removes what costs time and does not change the score: annotations, and rules that cannot have a result from the metrics of a fleet.
+// Recording rules read what others record, those of later files too.
 func (l *loader) prune(t *testing.T, f *fleet) {
 	t.Helper()
 	known := map[string]bool{"ALERTS": true, "ALERTS_FOR_STATE": true}
 	for _, target := range f.targets() {
-		known[target.up.labels.Get(labels.MetricName)] = true
+		known[target.up.labels.Get(model.MetricNameLabel)] = true
 		for _, s := range target.samples {
-			known[s.labels.Get(labels.MetricName)] = true
+			known[s.labels.Get(model.MetricNameLabel)] = true
 		}
 	}
 	for before := -1; before != len(known); {
@@ -171,6 +171,42 @@ func (l *loader) each(t *testing.T, keep func(*rulefmt.Rule, parser.Expr) bool) 
 				}
 			}
 			g.Rules = kept
+		}
+	}
+}
+
+// critical lists the names of the critical alerts.
+func (l *loader) critical(t *testing.T) (names []string) {
+	t.Helper()
+	l.each(t, func(r *rulefmt.Rule, _ parser.Expr) bool {
+		if r.Labels["severity"] == "critical" {
+			names = append(names, r.Alert)
+		}
+		return true
+	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// noFleetRaises are critical alerts on metrics that no fleet has.
+var noFleetRaises = []string{"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMATransceiverHot"}
+
+// TestCriticalAlerts: an alert that no fleet can raise does not lower the score unnoticed.
+func TestCriticalAlerts(t *testing.T) {
+	var all []spec
+	for _, i := range incidents {
+		for _, s := range i.fleet {
+			s.hosts = 1
+			all = append(all, s)
+		}
+	}
+	l := newLoader(t, parser.NewParser(parser.Options{}))
+	written := l.critical(t)
+	l.prune(t, newFleet(all...))
+	raised := l.critical(t)
+	for _, name := range written {
+		if slices.Contains(raised, name) == slices.Contains(noFleetRaises, name) {
+			t.Errorf("%s: a fleet has its metrics: %v, noFleetRaises has it: %v", name, slices.Contains(raised, name), slices.Contains(noFleetRaises, name))
 		}
 	}
 }

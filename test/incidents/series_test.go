@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
@@ -79,7 +80,7 @@ func (s *sample) append(app storage.Appender, at int64, v float64) error {
 type identity struct{ cluster, instance, job string }
 
 func (i identity) sample(name string, pairs []string, value func(time.Duration) float64) *sample {
-	b := labels.NewBuilder(labels.FromStrings(append([]string{labels.MetricName, name}, pairs...)...))
+	b := labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...))
 	return &sample{labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: value}
 }
 
@@ -363,7 +364,7 @@ func TestSeriesAreTheExporters(t *testing.T) {
 				} else {
 					seen[key] = true
 				}
-				name := s.labels.Get(labels.MetricName)
+				name := s.labels.Get(model.MetricNameLabel)
 				names, known := declared[name]
 				if known == slices.Contains(foreign, name) {
 					t.Errorf("%s: declared %v, foreign %v", name, known, !known)
@@ -372,7 +373,7 @@ func TestSeriesAreTheExporters(t *testing.T) {
 					continue
 				}
 				s.labels.Range(func(l labels.Label) {
-					if !slices.Contains([]string{labels.MetricName, "cluster", "instance", "job"}, l.Name) && !slices.Contains(names, l.Name) {
+					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) && !slices.Contains(names, l.Name) {
 						t.Errorf("%s: label %s is not declared", name, l.Name)
 					}
 				})
