@@ -13,7 +13,7 @@ var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/app"},
 	{"internal/page"},
-	{"internal/web", "internal/check", "internal/topo", "internal/tune"},
+	{"internal/web", "internal/check", "internal/topo", "internal/tune", "internal/backtest"},
 	{"internal/alerting", "internal/rounds"},
 	{"collector", "internal/fabric"},
 	{"internal/expect", "internal/blind"},

@@ -73,6 +73,16 @@ func split(s string) *text {
 	return t
 }
 
+// Alerts are the names of the alerts in a rule file, one for each rule.
+func Alerts(file []byte) (out []string) {
+	for _, p := range split(string(file)).pieces {
+		if p.rule != nil && p.rule.alert {
+			out = append(out, p.rule.name)
+		}
+	}
+	return out
+}
+
 func (t *text) join() string {
 	var b strings.Builder
 	for _, p := range t.pieces {
