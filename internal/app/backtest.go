@@ -36,7 +36,7 @@ func (b *backtestConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("prometheus.config-file", "How it is reached, YAML: TLS, authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&b.httpFile)
 	a.Flag("since", "How far back the history begins. Alerts that look back further than that, such as a day, do not fire before they have seen as much.").Default("14d").StringVar(&b.since)
 	a.Flag("until", "When the history ends; now, if empty.").PlaceHolder("RFC3339").StringVar(&b.until)
-	a.Flag("step", "How often the rules are evaluated, from 15s to 2m. A longer step takes less time.").Default("1m").DurationVar(&b.step)
+	a.Flag("step", "How often the rules are evaluated, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
 	a.Flag("only", "Report this alert only. Can be repeated.").PlaceHolder("ALERT").StringsVar(&b.only)
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&b.json)
 	b.tune.flags(a)

@@ -52,154 +52,154 @@ func Thresholds() []Threshold {
 	return []Threshold{
 		waits("port-down-for", "RDMAPortDown", "2m", 5, "a driver restart or a link retraining takes seconds, a switch's line card under a minute"),
 		waits("plane-degraded-for", "RDMAPlaneDegraded", "2m", 2, "as for a port"),
-		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "a subnet manager that takes over sweeps the fabric first"),
-		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a driver reload takes a minute or two"),
-		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "modules load within minutes of a boot"),
-		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out within a minute"),
-		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery by the driver takes seconds"),
-		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "a failed round or two costs nothing"),
-		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "links train in steps"),
-		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "links train in steps"),
-		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a reset trains the link anew"),
-		waits("transceiver-hot-for", "RDMATransceiverHot", "5m", 5, "fans need minutes to follow the load"),
-		waits("storm-source-for", "RDMAPFCStormSource", "1m", 2, "a paused switch port stops its neighbours within seconds"),
-		waits("storm-victim-for", "RDMAPFCStormVictim", "2m", 2, "the source is reported first"),
-		waits("slow-receiver-for", "RDMASlowReceiver", "5m", 2, "a burst of traffic ends earlier"),
-		waits("retransmissions-for", "RDMARetransmissions", "10m", 2, "a change of route ends earlier"),
-		waits("congestion-for", "RDMACongestion", "15m", 1, "the phases of a job alternate within minutes"),
-		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "modules load within minutes of a boot"),
-		waits("exporter-down-for", "RDMAExporterDown", "5m", 1, "a restart or an upgrade takes less"),
-		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "two sweeps agree"),
-		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "5m", 1, "a reboot of a switch port takes less"),
-		waits("fabric-no-subnet-manager-for", "RDMAFabricNoSubnetManager", "3m", 1, "a failover takes less"),
+		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "after a reboot or a failover a subnet manager sweeps a large fabric within a few minutes"),
+		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a firmware reset takes a minute, loading the drivers again two"),
+		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "beside the 25 minutes after a boot that drivers may take"),
+		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60 s, and one may be waiting already"),
+		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery that succeeds takes seconds to a minute (critical)"),
+		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "a device that is being reset or replaced fails a few reads"),
+		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up slow and train again"),
+		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up slow and train again"),
+		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a link that trains again after a reset is short for a moment"),
+		waits("transceiver-hot-for", "RDMATransceiverHot", "5m", 5, "a fan that changes speed moves a module for a minute or two"),
+		waits("storm-source-for", "RDMAPFCStormSource", "1m", 2, "firmware that recovers does so in seconds"),
+		waits("storm-victim-for", "RDMAPFCStormVictim", "2m", 2, "switches have watchdogs of seconds (critical)"),
+		waits("slow-receiver-for", "RDMASlowReceiver", "5m", 2, "a checkpoint is over sooner"),
+		waits("retransmissions-for", "RDMARetransmissions", "10m", 2, "a link that went down and came again is over sooner"),
+		waits("congestion-for", "RDMACongestion", "15m", 1, "shorter congestion is congestion control at work"),
+		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "drivers are loaded one after the other"),
+		waits("exporter-down-for", "RDMAExporterDown", "5m", 1, "a restart or an upgrade of the exporter takes seconds"),
+		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "a switch restarts in less"),
+		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "5m", 1, "a host boots"),
+		waits("fabric-no-subnet-manager-for", "RDMAFabricNoSubnetManager", "3m", 1, "a standby takes over within one minute"),
 		waits("switch-ports-down-for", "RDMASwitchPortsDown", "2m", 1, "as for a port"),
 
-		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "losses of a link in an hour; one or two are a reseated cable", []Place{
+		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "one loss is a cable touched or a switch restarted, a second its repair; three are a bad link", []Place{
 			{"port:rdma_link_flapping:warning", "port:rdma_port_link_losses:count1h >= {} and", 1},
 			{"RDMALinkFlapping", "unless port:rdma_port_link_losses:count1h >= {}", 1},
 			{"RDMALinkFlapping", `{{ $value | printf "%.0f" }} (limit {-1})`, 1},
 		}},
-		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "losses of a link in 24 hours that stay below the hourly limit", []Place{
+		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "losses hours apart, each of which a job of days meets", []Place{
 			{"RDMALinkUnstable", "count1h[1d:1h])) >= {}", 1},
 			{"RDMALinkUnstable", "(limit {-1})", 1},
 		}},
-		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "changes of the subnet manager in an hour; a failover and back are two", []Place{
+		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "in an hour; a failover is one, the way back a second", []Place{
 			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h >= {})", 1},
 			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h{%s}) >= {}\"", 2},
 			{"RDMASubnetManagerChanging", "changes in an hour, limit {-1}{{", 1},
 		}},
-		{"symbol-errors", "RDMALinkErrors", Count, "120", "symbol errors in an hour: IBTA specifies 10^-12, 120 an hour at the lowest rate", []Place{
+		{"symbol-errors", "RDMALinkErrors", Count, "120", "in an hour; InfiniBand asks for a bit error rate of 1e-12 or better", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_symbol_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_symbol_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", "port:rdma_port_symbol_errors:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {})", 1},
 		}},
-		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "recoveries of a link in an hour; one may follow a reseated cable", []Place{
+		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in an hour; one retraining happens on a good link", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "port:rdma_port_link_error_recoveries:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {-1})", 1},
 		}},
-		{"receive-errors", "RDMALinkErrors", Count, "120", "packets in an hour that this link damaged", []Place{
+		{"receive-errors", "RDMALinkErrors", Count, "120", "packets in an hour, as symbol-errors: each has at least one", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_receive_errors_local:sum1h > {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_receive_errors_local:sum1h > {}", 1},
 			{"RDMALinkErrors", "port:rdma_port_receive_errors_local:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {})", 1},
 		}},
-		{"remote-errors", "RDMALinkErrors", Count, "120", "packets in an hour that arrived marked bad: another link damaged them (info)", []Place{
+		{"remote-errors", "RDMALinkErrors", Count, "120", "packets in an hour that arrived marked bad, as receive-errors (info)", []Place{
 			{"RDMALinkErrors", "port:rdma_port_receive_remote_physical_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", "already marked bad (limit {})", 1},
 		}},
-		{"fec-windows", "RDMALinkErrors", Count, "2", "of the last three 10 minutes, those with blocks that FEC could not correct", []Place{
+		{"fec-windows", "RDMALinkErrors", Count, "2", "of three 10 minutes, those with blocks that FEC could not correct; a link that FEC holds has none", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
 			{"RDMALinkErrors", "of the last three 10 minutes (limit {-1})", 1},
 		}},
-		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets that an InfiniBand port dropped in an hour", []Place{
+		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets in an hour, as for the errors of a link; a job that is killed drops a few", []Place{
 			{"port:rdma_transmit_discards:warning", "port:rdma_port_transmit_discards:sum1h > {}", 1},
 			{"RDMATransmitDiscards", "packets in the last hour (limit {})", 1},
 		}},
-		{"link-integrity-events", "RDMALinkIntegrity", Count, "2", "events of either counter in an hour; a healthy link has none", []Place{
+		{"link-integrity-events", "RDMALinkIntegrity", Count, "2", "in an hour, of either counter; one happens on a good link", []Place{
 			{"port:rdma_link_integrity:warning", "port:rdma_port_local_link_integrity_errors:sum1h >= {}", 1},
 			{"port:rdma_link_integrity:warning", "port:rdma_port_excessive_buffer_overrun_errors:sum1h >= {}", 1},
 			{"RDMALinkIntegrity", "(limit {-1})", 2},
 		}},
-		{"link-rate-ratio", "RDMALinkDownshifted", Ratio, "0.99", "of the expected rate; 1 % is what drivers round", []Place{
+		{"link-rate-ratio", "RDMALinkDownshifted", Ratio, "0.99", "of the expected rate: both come from the same table of rates", []Place{
 			{"port:rdma_port_rate:short", "< {}", 1},
 		}},
-		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "errors in 15 minutes that PCIe corrected; ten a minute cost throughput", []Place{
+		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15 minutes; ten a minute", []Place{
 			{"RDMAPCIeErrors", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
 			{"RDMAPCIeErrors", "gpu:rdma_pcie_aer_correctable:increase15m > {}", 1},
 		}},
-		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a module without thresholds of its own (info); others have theirs", []Place{
+		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a module without limits of its own, which is made for 0 to 70 °C (info)", []Place{
 			{"RDMATransceiverHot", "(rdma_transceiver_temperature_celsius) > {}", 1},
 			{"RDMATransceiverHot", "above {} °C, and has no limits", 1},
 		}},
-		{"lane-dark-dbm", "RDMATransceiverLaneDark", Number, "-30", "power of a lane without light; modules report -30 to -40 dBm for none", []Place{
+		{"lane-dark-dbm", "RDMATransceiverLaneDark", Number, "-30", "a thousandth of a milliwatt: no receiver of these links works with less than 20 times of it", []Place{
 			{"port:rdma_transceiver_power:dark", "lane:rdma_transceiver_power:judged <= {})", 1},
 		}},
-		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a module: one has half of the other's power", []Place{
+		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a module: half of the light", []Place{
 			{"RDMATransceiverLaneImbalance", "      > {}", 1},
 		}},
-		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "time that a port pauses its switch; a slow receiver stays below", []Place{
+		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "of the time that a port pauses its switch; a receiver that is merely slow lets packets through", []Place{
 			{"port:rdma_pfc_storm_source:critical", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
 			{"RDMAPFCStormSource", "{{ $labels.priority }} (limit {%})", 1},
 		}},
-		{"storm-source-received", "RDMAPFCStormSource", Ratio, "0.01", "of line rate that a storm source receives less than, a slow receiver more", []Place{
+		{"storm-source-received", "RDMAPFCStormSource", Ratio, "0.01", "of line rate: a storm source receives less, a slow receiver as much or more", []Place{
 			{"port:rdma_pfc_storm_source:critical", "port:rdma_port_pfc_received:ratio < {}", 1},
 			{"port:rdma_slow_receiver:warning", "port:rdma_port_pfc_received:ratio >= {}", 1},
 			{"RDMAPFCStormSource", "of its rate there (limit {%})", 1},
 		}},
-		{"slow-receiver-ratio", "RDMASlowReceiver", Ratio, "0.1", "time that a receiving port pauses its switch", []Place{
+		{"slow-receiver-ratio", "RDMASlowReceiver", Ratio, "0.1", "of the time that a port pauses its switch: a tenth lost is what a job notices", []Place{
 			{"port:rdma_slow_receiver:warning", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
 			{"RDMASlowReceiver", "{{ $labels.priority }} (limit {%})", 1},
 		}},
-		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "time that the switch pauses a port: no job progresses", []Place{
+		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "of the time that the switch pauses a port: jobs stand still (critical)", []Place{
 			{"port:rdma_pfc_storm_victim:critical", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
 		}},
-		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "time that the switch pauses a port, from where on it is worth knowing (info)", []Place{
+		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "of the time that the switch pauses a port (info)", []Place{
 			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
 		}},
-		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5 minutes in seconds that were paused for more than half", []Place{
+		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5 minutes in stalls: three seconds in each minute, which every collective waits for", []Place{
 			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio > {}", 1},
 			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio offset 1m > {}", 1},
 			{"RDMAPFCShortStorms", "(limit {%})", 1},
 		}},
-		{"lossy-traffic-ratio", "RDMATrafficOnLossyPriority", Ratio, "0.05", "of line rate on priorities without PFC; management traffic stays below", []Place{
+		{"lossy-traffic-ratio", "RDMATrafficOnLossyPriority", Ratio, "0.05", "of line rate; a few flows without a traffic class are no fault of the host", []Place{
 			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_priority_transmitted:ratio > {}", 1},
 			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_rdma_lossy:ratio > {}", 1},
 			{"RDMATrafficOnLossyPriority", "(limits {%})", 1},
 		}},
-		{"congestion-ratio", "RDMACongestion", Ratio, "0.01", "congestion notifications for each packet sent", []Place{
+		{"congestion-ratio", "RDMACongestion", Ratio, "0.01", "notifications for each packet sent; a choice of this project, for want of a standard", []Place{
 			{"RDMACongestion", "port:rdma_port_cnp_handled:ratio > {}", 1},
 			{"RDMACongestion", "(limit {%})", 1},
 		}},
-		{"retransmission-ratio", "RDMARetransmissions", Number, "1e-4", "retransmission events for each packet sent; one in 10,000 costs throughput", []Place{
+		{"retransmission-ratio", "RDMARetransmissions", Number, "1e-4", "events for each packet sent: one loss in ten thousand costs a share of the rate that can be measured", []Place{
 			{"port:rdma_retransmissions:warning", "port:rdma_port_retransmissions:ratio > {}", 1},
 			{"RDMARetransmissions", "(limit {})", 1},
 		}},
-		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes, those in which retries were exceeded (warning); a killed job has one", []Place{
+		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes (warning); a killed job has one", []Place{
 			{"port:rdma_retries_exceeded:warning", "increase5m[30m:5m])) >= {}", 1},
 			{"RDMARetriesExceeded", "of the last 6 times 5 minutes (limit {})", 1},
 		}},
-		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "hosts; fewer have alerts of their own", []Place{
+		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "fewer have alerts of their own", []Place{
 			{"RDMAPeersUnreachable", "job:rdma_port_retries_exceeded:hosts >= {}", 4},
 			{"RDMAPeersUnreachable", "{{ end }} (limit {})", 1},
 		}},
-		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "hosts of a kind; below that there is no fleet to compare with", []Place{
+		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "of one kind; below that there is no fleet to compare with", []Place{
 			{"RDMALinksSlowerThanFleet", "(port:rdma_port_rate:fleet)) >= {}", 1},
 		}},
-		{"fleet-rate-ratio", "RDMALinksSlowerThanFleet", Ratio, "0.99", "of the median rate; 1 % is what drivers round", []Place{
+		{"fleet-rate-ratio", "RDMALinksSlowerThanFleet", Ratio, "0.99", "of the median rate of ports of the same kind", []Place{
 			{"RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", 1},
 		}},
-		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "hosts with a port down at one switch; two cables may be pulled at once", []Place{
+		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may share a cause other than their switch", []Place{
 			{"RDMASwitchPortsDown", ") >= {}", 1},
 		}},
-		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "symbol errors of a link's end in an hour, as symbol-errors", []Place{
+		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in an hour, as symbol-errors", []Place{
 			{"RDMAFabricLinkErrors", "rdma_fabric_port_symbol_errors_total[1h])) > {}", 1},
 			{"RDMAFabricLinkErrors", "symbol errors (limit {})", 1},
 		}},
-		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "losses of a link in an hour, as flaps-per-hour", []Place{
+		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in an hour; a cable that is plugged in goes up and down once or twice", []Place{
 			{"RDMAFabricLinkFlapping", "rdma_fabric_port_link_downed_total[1h])) >= {}", 1},
 		}},
 	}

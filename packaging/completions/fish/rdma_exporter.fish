@@ -149,7 +149,7 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l prometheu
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l prometheus.config-file -r -F -d 'How it is reached, YAML: TLS, authentication, the contents of http_config in Prometheus'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l since -x -d 'How far back the history begins'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l until -x -d 'When the history ends; now, if empty'
-complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l step -x -d 'How often the rules are evaluated, from 15s to 2m'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l step -x -d 'How often the rules are evaluated, from 15s to 2m, a multiple of the scrape interval'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l only -x -d 'Report this alert only'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l json -d 'Print JSON instead of a table'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l tune.file -r -F -d 'Changes of the rules in one file, with the keys leave_out, severities, thresholds, labels and selector'
