@@ -84,6 +84,7 @@ var flagGroups = []struct {
 	{"Serving", []string{"web.", "collect.min-interval"}},
 	{"Alerting", []string{"alerting", "replay.send-alerts"}},
 	{"Reading in the background", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
+	{"Tuning of the rules", []string{"tune."}},
 	{"Log", []string{"log."}},
 }
 
