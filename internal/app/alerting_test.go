@@ -85,7 +85,7 @@ func TestAPI(t *testing.T) {
 			switch r := r.(type) {
 			case v1.AlertingRule:
 				alerting++
-				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" || r.Annotations["runbook_url"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
+				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
 					t.Errorf("%+v", r)
 				}
 				if r.Name == "RDMAWatchdog" && (r.State != "firing" || len(r.Alerts) != 1) {

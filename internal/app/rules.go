@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -17,19 +16,19 @@ type rulesConfig struct {
 	set   string
 	dir   string // empty: standard output
 	force bool
-	books string // where the runbooks are to be read; empty: their path in the sources
+	books runbookURL
 }
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
-	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
+	r.books.flag(a, "Where runbooks are read, for the annotation runbook_url, which is left out without it")
 }
 
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
-	if u, err := url.Parse(r.books); r.books != "" && (err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(r.books, " \n#")) {
-		return usage(fmt.Errorf("--runbook-url=%s: has to be SCHEME://HOST/…", r.books))
+	if err := r.books.check(); err != nil {
+		return usage(err)
 	}
 	set := map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat}[r.set]
 	fsys, names, err := set()
@@ -40,10 +39,8 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	if err != nil {
 		return exitUsage, err
 	}
-	if r.books != "" {
-		for i := range files {
-			files[i].text = bytes.ReplaceAll(files[i].text, []byte("runbook_url: docs/runbooks/"), []byte("runbook_url: "+strings.TrimSuffix(r.books, "/")+"/"))
-		}
+	for i := range files {
+		files[i].text = r.books.inRules(files[i].text)
 	}
 	if r.dir == "" || r.dir == "-" {
 		if _, err := stdout.Write(oneFile(files)); err != nil {

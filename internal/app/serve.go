@@ -106,7 +106,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		defer d.close()
 	}
-	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, log: log, state: rounds.FileState{At: time.Now()}}
+	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, books: s.alerting.runbooks, log: log, state: rounds.FileState{At: time.Now()}}
 	if err := reload.begin(); err != nil {
 		return usage(err)
 	}

@@ -12,14 +12,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestProgram: the program knows all arguments that the chart gives it, and takes the configuration of the site.
-func TestProgram(t *testing.T) {
+// exporter builds the program.
+func exporter(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdma_exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return program
+}
+
+// TestProgram: the program knows all arguments that the chart gives it, and takes the configuration of the site.
+func TestProgram(t *testing.T) {
+	program := exporter(t)
 	run := func(args ...string) (string, int) {
 		c := exec.CommandContext(t.Context(), program, args...)
 		out, _ := c.CombinedOutput()
