@@ -62,7 +62,7 @@ var (
 		Help: "Whether no request that takes the kernel's lock on network configuration (rtnl) is made at present, because one took more than a second.", Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
-		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the last reading of --config.file, of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays. Absent without such files.", Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
@@ -70,7 +70,7 @@ var (
 		Help: "Time of the last reading of those files that succeeded, since 1970. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
-		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
 	}
 	eventOverruns = &exposition.Desc{
