@@ -176,6 +176,22 @@ func TestReplaySends(t *testing.T) {
 	}
 }
 
+// TestReplayFires: a served replay says so in its metrics and by an alert, which begins with the others; a host does not.
+func TestReplayFires(t *testing.T) {
+	s := serve(t, "--replay="+fixture("no-rdma"))
+	s.firing(t, "RDMAReplay")
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "\nrdma_exporter_replay_info{hostname=\"") {
+		t.Errorf("%s", body)
+	}
+	s = serve(t, "--path.rootfs="+tree(t, "no-rdma"), "--state.dir="+t.TempDir())
+	s.firing(t, "RDMAWatchdog")
+	_, body, _ := s.get(t, "/metrics")
+	_, alerts, _ := s.get(t, "/api/v1/alerts")
+	if strings.Contains(body, "replay_info") || strings.Contains(alerts, "RDMAReplay") {
+		t.Errorf("%s\n%s", alerts, body)
+	}
+}
+
 // TestReloadRules: rules are replaced and added, a bad file changes nothing at all.
 func TestReloadRules(t *testing.T) {
 	dir := t.TempDir()
