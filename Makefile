@@ -236,6 +236,7 @@ $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_expo
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
+	sed -i '/^ *runbook_url: docs\/runbooks\//d' $(@D)/build/$(@F:.tar.gz=)/*/*.rules.yml # a path in the repository leads nowhere
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
 
 $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE

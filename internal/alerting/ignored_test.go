@@ -87,8 +87,10 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 // ofHost says whether a metric is of the exporter's work, of a driver or the kernel's stack, or of a GPU, and so of no device that is ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
-		strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_driver_") || strings.HasPrefix(metric, "rdma_stack_") || strings.HasPrefix(metric, "rdma_gpu_")
+		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
 }
+
+var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
 
 // guarded says what cannot be in the result of an expression at the time that it is evaluated for. A function of a range gives no
 // guard: what is ignored now may not have been when the range began.

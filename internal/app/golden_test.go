@@ -81,6 +81,7 @@ var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|r
 var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
 	"rdma_scrape_over_budget":                           "a recording costs nothing; TestDevicesOverTheirBudget",
+	"rdma_exporter_replay_info":                         "of serve alone; TestReplayFires",
 	"rdma_state_last_write_successful":                  "a replay keeps no state",
 	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",
 	"rdma_config_last_reload_success_timestamp_seconds": "a replay has its configuration from the capture; TestReload",

@@ -16,7 +16,6 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
-	"rdma_exporter/rules"
 )
 
 // lookInterval is the time between the rounds of --for.
@@ -107,12 +106,12 @@ type judge struct {
 }
 
 func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
-	fsys, files, err := rules.Node()
+	files, names, err := readRules(nil, "")
 	if err != nil {
 		return nil, err
 	}
 	j := &judge{m: m, rounds: sched, host: instance(m)}
-	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: j.host, Logger: log})
+	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: names, Instance: j.host, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge: %w", err)
 	}

@@ -126,6 +126,11 @@ func (p *program) commands(out Outside) {
 		return runBacktest(ctx, &bt, stdout, stderr)
 	}))
 
+	var rb runbookConfig
+	rb.flags(p.add(p, "runbook", "Print what an alert means and what to do about it.", func(_ context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runRunbook(&rb, stdout)
+	}))
+
 	var b dashboardsConfig
 	b.flags(p.add(p, "dashboards", "Write out the Grafana dashboards of this version.", func(context.Context, io.Writer, io.Writer, *slog.Logger) (int, error) {
 		return runDashboards(&b)

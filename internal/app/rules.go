@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ type rulesConfig struct {
 	set   string
 	dir   string // empty: standard output
 	force bool
-	books string // where the runbooks are to be read; empty: their path in the sources
+	books runbookURL
 
 	tune   tuneConfig
 	format string
@@ -36,15 +35,15 @@ func (r *rulesConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
-	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
+	r.books.flag(a, "Where runbooks are read, for the annotation runbook_url, which is left out without it")
 	r.tune.flags(a)
 	a.Flag("format", "prometheus: files for rule_files; prometheusrule: objects of prometheus-operator, one for each file.").Default(formatPrometheus).PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
 	a.Flag("object-label", "Label of each PrometheusRule, by which the Prometheus selects it, for example release=kube-prometheus-stack. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
 }
 
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
-	if u, err := url.Parse(r.books); r.books != "" && (err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(r.books, " \n#")) {
-		return usage(fmt.Errorf("--runbook-url=%s: has to be SCHEME://HOST/…", r.books))
+	if err := r.books.check(); err != nil {
+		return usage(err)
 	}
 	set := map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat}[r.set]
 	fsys, names, err := set()
@@ -55,10 +54,8 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	if err != nil {
 		return exitUsage, err
 	}
-	if r.books != "" {
-		for i := range files {
-			files[i].text = bytes.ReplaceAll(files[i].text, []byte("runbook_url: docs/runbooks/"), []byte("runbook_url: "+strings.TrimSuffix(r.books, "/")+"/"))
-		}
+	for i := range files {
+		files[i].text = r.books.inRules(files[i].text)
 	}
 	if files, err = r.tune.apply(files); err != nil {
 		return usage(err)

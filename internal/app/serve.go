@@ -106,7 +106,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if d != nil {
 		defer d.close()
 	}
-	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, log: log, state: rounds.FileState{At: time.Now()}}
+	reload := &reloader{site: &c.site, daemon: d, ruleFiles: s.alerting.ruleFiles, books: s.alerting.runbooks, log: log, state: rounds.FileState{At: time.Now()}}
 	if err := reload.begin(); err != nil {
 		return usage(err)
 	}
@@ -125,7 +125,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: reload.current, State: keeper.current, Alerting: d.current, Blind: reload.blind.Load,
+		Config: reload.current, State: keeper.current, Alerting: d.current, Blind: reload.blind.Load, Replay: m.recorded(),
 	})
 	if d != nil {
 		d.rounds = sched

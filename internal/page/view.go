@@ -194,7 +194,7 @@ var advice = []string{"Look", "Do", "Drain"}
 func findingOf(in Input, f check.Finding) finding {
 	out := finding{
 		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: short(f.Annotations["runbook_url"], maxText),
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.Annotations["runbook_url"], maxText)),
 	}
 	for line := range strings.Lines(f.Annotations["description"]) {
 		line = strings.TrimSpace(line)
