@@ -87,6 +87,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 // ofHost says whether a metric is of the exporter's work, of a driver or the kernel's stack, or of a GPU, and so of no device that is ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
+		strings.HasPrefix(metric, "rdma_host_maintenance") || // of the operator's work
 		strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_driver_") || strings.HasPrefix(metric, "rdma_stack_") || strings.HasPrefix(metric, "rdma_gpu_")
 }
 

@@ -45,6 +45,7 @@ func (k *keeper) control() (*http.Server, error) {
 		q := r.URL.Query()
 		k.answer(w, k.memory.AcceptFunctions(func(f expect.FunctionRecord) bool { return asks(q, f.Device, f.PCIAddress) }))
 	})
+	k.planned.control(mux)
 	return listenControl(k.dir, mux, k.log)
 }
 
@@ -103,25 +104,30 @@ func answerJSON(w http.ResponseWriter, v any) {
 }
 
 // accept asks the running exporter to forget what it remembers of devices, or of links of a fabric, and returns what that was.
-func accept[T any](ctx context.Context, dir, path string, devices []string, all bool) (out []T, err error) {
-	client := controlClient(func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
-	})
+func accept[T any](ctx context.Context, dir, path string, devices []string, all bool) ([]T, error) {
 	q := url.Values{"device": devices}
 	if all {
 		q.Set("all", "true")
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://rdma_exporter"+path+"?"+q.Encode(), nil)
+	return askControl[[]T](ctx, dir, http.MethodPost, path, q)
+}
+
+// askControl asks the running exporter through the socket in its state directory.
+func askControl[T any](ctx context.Context, dir, method, path string, q url.Values) (out T, err error) {
+	client := controlClient(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", filepath.Join(dir, controlSocket))
+	})
+	r, err := http.NewRequestWithContext(ctx, method, "http://rdma_exporter"+path+"?"+q.Encode(), nil)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	answer, err := client.Do(r)
 	if err != nil {
 		if e := new(net.OpError); errors.As(err, &e) {
 			err = e.Err
 		}
-		return nil, fmt.Errorf("no rdma_exporter answers for --state.dir=%s: %w: name the directory of the one that runs, as a user that may write there", dir, err)
+		return out, fmt.Errorf("no rdma_exporter answers for --state.dir=%s: %w: name the directory of the one that runs, as a user that may write there", dir, err)
 	}
 	b, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {

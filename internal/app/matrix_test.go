@@ -56,6 +56,7 @@ func TestEveryAlertFires(t *testing.T) {
 // lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing": "rules/tests/exporter.test.yml",
+	"RDMAHostMaintenance":  "TestMaintenance: an operator announces it",
 	"RDMALinkUnstable":     "rules/tests/link_changes.test.yml: it needs a day",
 	"RDMAReadStuck":        "TestReadStuckAlert",
 	"RDMAPortUnreadable":   "rules/tests/exporter.test.yml",

@@ -106,6 +106,18 @@ func (p *program) commands(out Outside) {
 		return runInventoryAccept(ctx, c, &va, stdout)
 	}), "DEVICE", "devices", "RDMA device, or its PCI address.", "All that is remembered.")
 
+	var mc maintenanceConfig
+	planned := p.Command("maintenance", "Announce planned work on this host, so that nobody is paged for it.")
+	mc.flags(p.add(planned, "start", "Announce maintenance from now on, in place of what is announced already. It ends by itself.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceStart(ctx, c, &mc, stdout)
+	}))
+	p.add(planned, "end", "End the maintenance that is announced.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceEnd(ctx, c, stdout)
+	})
+	p.add(planned, "status", "Print the maintenance that is announced.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceStatus(ctx, c, stdout)
+	})
+
 	var w captureConfig
 	w.flags(p.add(p, "capture", "Write everything that the collectors read on this host into one text archive.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {
 		return runCapture(ctx, c, &w, stdout, log)

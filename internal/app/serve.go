@@ -125,7 +125,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: reload.current, State: keeper.current, Alerting: d.current, Blind: reload.blind.Load,
+		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Alerting: d.current, Blind: reload.blind.Load,
 	})
 	if d != nil {
 		d.rounds = sched

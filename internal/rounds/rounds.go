@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	State func() (FileState, bool)
 	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
 	Alerting func() (AlertingState, bool)
+	// Maintenance returns what is announced for the host, nil for nothing; false, or nil: the state directory cannot tell.
+	Maintenance func() (*maintenance.Notice, bool)
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
 	Blind func() *blind.Detector
 }
@@ -93,6 +96,8 @@ type Picture struct {
 	Families []exposition.Family // sorted by name
 	Blind    blind.Report        // of a picture of all collectors
 	Needs    map[string]string   // what would permit each source that this process may not read
+	// Maintenance is announced; nil: none is, or nobody can tell.
+	Maintenance *maintenance.Notice
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -285,7 +290,11 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
-	self := s.selfFamilies(runners, results)
+	var told bool
+	if s.Maintenance != nil {
+		p.Maintenance, told = s.Maintenance()
+	}
+	self := s.selfFamilies(runners, results, p.Maintenance, told)
 	n := len(self)
 	for _, res := range results {
 		if res != nil {
