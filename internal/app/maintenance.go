@@ -37,10 +37,12 @@ type planned struct {
 	log   *slog.Logger
 	done  chan struct{} // closed when run has ended; nil until it starts
 
-	mu     sync.Mutex
-	store  *state.Store             // nil: nothing can be announced
-	kept   maintenance.Announcement // zero: nothing is
-	failed bool                     // the last write
+	turn   sync.Mutex // of who writes, which a scrape does not wait for
+	failed bool       // the last write
+
+	mu    sync.Mutex
+	store *state.Store             // nil: nothing can be announced
+	kept  maintenance.Announcement // zero: nothing is
 }
 
 // maintenanceClock reads both clocks of the host.
@@ -59,13 +61,24 @@ func (p *planned) open() error {
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := store.Read(&p.kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	var kept maintenance.Announcement
+	if err := store.Read(&kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, store.Close())
 	}
-	p.store = store
+	p.set(store, kept)
 	return nil
+}
+
+func (p *planned) set(store *state.Store, kept maintenance.Announcement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.store, p.kept = store, kept
+}
+
+func (p *planned) get() (*state.Store, maintenance.Announcement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.store, p.kept
 }
 
 // start notes the uptime until ctx ends.
@@ -81,13 +94,15 @@ func (p *planned) start(ctx context.Context) {
 
 // advance logs a lasting failure when it starts and when it ends.
 func (p *planned) advance() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.store == nil || p.kept.Left <= 0 {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	store, kept := p.get()
+	if store == nil || kept.Left <= 0 {
 		return
 	}
-	p.kept = p.kept.Advance(p.clock())
-	err := p.store.Write(p.kept)
+	kept = kept.Advance(p.clock())
+	p.set(store, kept)
+	err := store.Write(kept)
 	switch {
 	case err != nil && !p.failed:
 		p.log.Warn("cannot write the state of the maintenance", "err", err)
@@ -99,34 +114,26 @@ func (p *planned) advance() {
 
 // current returns what is announced; false where nothing can be.
 func (p *planned) current() (*maintenance.Notice, bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.store == nil {
+	store, kept := p.get()
+	if store == nil {
 		return nil, false
 	}
-	return p.now(), true
-}
-
-// now is current. p.mu is held.
-func (p *planned) now() *maintenance.Notice {
-	if p.kept.Until.IsZero() {
-		return nil
-	}
-	return p.kept.At(p.clock())
+	return kept.At(p.clock()), true
 }
 
 // replace keeps another announcement, and returns the notice that it replaces. What cannot be written is not announced.
 func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notice, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.store == nil {
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	store, _ := p.get()
+	if store == nil {
 		return nil, errors.New("the state directory of the exporter cannot be used: see its log")
 	}
-	before = p.now()
-	if err := p.store.Write(a); err != nil {
+	before, _ = p.current()
+	if err := store.Write(a); err != nil {
 		return nil, err
 	}
-	p.kept = a
+	p.set(store, a)
 	return before, nil
 }
 
@@ -135,11 +142,11 @@ func (p *planned) close() {
 	if p.done != nil {
 		<-p.done
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.store != nil {
-		discard(p.log, "cannot close the state of the maintenance", p.store.Close())
-		p.store = nil
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	if store, kept := p.get(); store != nil {
+		discard(p.log, "cannot close the state of the maintenance", store.Close())
+		p.set(nil, kept)
 	}
 }
 

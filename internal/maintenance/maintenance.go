@@ -76,6 +76,9 @@ const clockError = time.Minute
 
 // At returns what is announced at a moment; nil where that has ended, or nothing is announced.
 func (a Announcement) At(c Clock) *Notice {
+	if a.Until.IsZero() {
+		return nil
+	}
 	left := a.Advance(c).Left
 	if left <= 0 || !c.Now.Before(a.Until) {
 		return nil
