@@ -59,7 +59,7 @@ func (k *keeper) open() error {
 			k.store, err = store, nil
 			discard(k.log, "maintenance cannot be announced", k.planned.open())
 			k.server, err = k.control()
-			discard(k.log, "expect accept and inventory accept do not reach this exporter", err)
+			discard(k.log, "accept and maintenance do not reach this exporter", err)
 			k.note(nil)
 			return nil
 		}
