@@ -82,6 +82,7 @@ var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
 	"rdma_scrape_over_budget":                           "a recording costs nothing; TestDevicesOverTheirBudget",
 	"rdma_state_last_write_successful":                  "a replay keeps no state",
+	"rdma_incident_last_capture_successful":             "a replay keeps no state; TestFlightRecorder",
 	"rdma_host_maintenance":                             "a replay keeps no state; TestMaintenance",
 	"rdma_host_maintenance_end_timestamp_seconds":       "a replay keeps no state; TestMaintenance",
 	"rdma_config_last_reload_successful":                "a replay has its configuration from the capture; TestReload",

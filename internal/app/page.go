@@ -99,6 +99,7 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	}
 	judged, _ := x.daemon.input()
 	report := check.New(judged)
+	in.Incidents = x.daemon.flight.incidents()
 	in.Report, in.Alerts, in.Interval = &report, judged.Alerts, judged.Interval
 	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
 	return in, ctx.Err()

@@ -44,6 +44,8 @@ type Options struct {
 	Alerting func() (AlertingState, bool)
 	// Maintenance returns what is announced for the host, nil for nothing; false, or nil: the state directory cannot tell.
 	Maintenance func() (*maintenance.Notice, bool)
+	// Incident says how the last capture of an incident was kept; false, or nil: none has been tried.
+	Incident func() (FileState, bool)
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
 	Blind func() *blind.Detector
 }

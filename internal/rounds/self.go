@@ -74,6 +74,10 @@ var (
 		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
 	}
+	incidentSuccessful = &exposition.Desc{
+		Name: "rdma_incident_last_capture_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether the capture of the last incident, an alert whose label drain is cordon or evict, could be kept in the state directory. Absent before the first since the start.", Source: "the exporter",
+	}
 	hostMaintenance = &exposition.Desc{
 		Name: "rdma_host_maintenance", Of: "rdma_host_maintenance", Type: exposition.Gauge, Scope: exposition.ScopeHost,
 		Help: "Whether maintenance of the host is announced (rdma_exporter maintenance start). Absent without a state directory.", Source: "the exporter",
@@ -99,7 +103,7 @@ var (
 
 // Descs are the metrics on the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, hostMaintenance, maintenanceEnd, eventOverruns, detectionUnavailable, buildInfo,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, incidentSuccessful, hostMaintenance, maintenanceEnd, eventOverruns, detectionUnavailable, buildInfo,
 }, alertingList()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, told bool) []exposition.Family {
@@ -176,6 +180,11 @@ func (s *Scheduler) emitFiles() {
 	if s.State != nil {
 		if f, ok := s.State(); ok {
 			s.self.Emit(stateSuccessful, number(!f.Failed))
+		}
+	}
+	if s.Incident != nil {
+		if f, ok := s.Incident(); ok {
+			s.self.Emit(incidentSuccessful, number(!f.Failed))
 		}
 	}
 }
