@@ -33,7 +33,7 @@ var (
 	}
 	deviceRenamed = &Desc{
 		Name: "rdma_device_renamed_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "A device whose PCI function had another name, earlier_device, in an earlier boot, where another function has that name now or had this one before; always 1, until the names are accepted (inventory accept).",
+		Help:   "A device whose PCI function had another name, earlier_device, in an earlier boot, where another function has that name now or had this one before; always 1, until the names are accepted (rdma_exporter accept).",
 		Labels: []string{"device", "earlier_device", "pci_address"},
 		Source: "/sys/class/infiniband/DEV/device, boot_id; the inventory in the state directory",
 	}

@@ -65,6 +65,8 @@ func TestRoleIsRemembered(t *testing.T) {
 	round(compute, time.Minute, 0)
 	c = newOne(expect.NewMemory(memory.Data()))
 	round(compute, time.Minute)
-	c.Memory.AcceptLinks(func(r expect.LinkRecord) bool { return r.Device == "mlx5_1" })
+	if _, _, err := c.Memory.Accept([]string{"mlx5_1"}, false); err != nil {
+		t.Error(err)
+	}
 	round("[compute/siblings unknown/ compute/siblings compute/siblings]", time.Minute)
 }

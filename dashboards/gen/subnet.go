@@ -81,7 +81,7 @@ func subnetCounts() []panel {
 	managers := count("Master subnet managers", "Master subnet managers that answer: one.", "max("+host.of("rdma_fabric_subnet_managers", `state="master"`)+")", good)
 	managers.colours = thresholds(bad, step{1, good}, step{2, warning})
 	return []panel{
-		count("Links gone", "Links that were there and are not, of the chosen switches, as the last sweep has found. One that was taken away is forgotten by rdma_exporter fabric-accept.",
+		count("Links gone", "Links that were there and are not, of the chosen switches, as the last sweep has found. One that was taken away is forgotten by rdma_exporter accept.",
 			orZero(ofChosenLinks(gone), links), bad),
 		count("Links degraded", "Links that are slower or narrower than both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning),
 		count("Links set apart", "Links one end of which is set lower than the other, while both could do more.", orZero(ofChosenLinks(apart), links), notice),

@@ -90,7 +90,7 @@ func ofHost(metric string) bool {
 		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
 }
 
-var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
+var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
 
 // guarded says what cannot be in the result of an expression at the time that it is evaluated for. A function of a range gives no
 // guard: what is ignored now may not have been when the range began.

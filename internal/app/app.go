@@ -101,8 +101,12 @@ func usage(err error) (int, error) { return exitUsage, err }
 
 // collectors returns those that are switched on.
 func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Collector, error) {
+	return c.switchedOn(collector.All(c.options(m, memory)))
+}
+
+func (c *config) switchedOn(all []*collector.Collector) ([]*collector.Collector, error) {
 	var on []*collector.Collector
-	for _, x := range collector.All(c.options(m, memory)) {
+	for _, x := range all {
 		if c.isOn(x) {
 			on = append(on, x)
 		}

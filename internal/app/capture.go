@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 	"golang.org/x/sys/unix"
 
+	"rdma_exporter/collector"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
@@ -64,32 +65,19 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		return usage(err)
 	}
 
-	rec := capture.NewRecorder(m.Host)
-	sched := rounds.New(ctx, rounds.Options{Host: rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
-	meta := m.meta
-	if m.player == nil {
-		meta = liveMeta(m)
-	}
+	r := c.record(ctx, m, on, known, log)
 	for i, offset := range p.offsets(m) {
-		if err := m.reach(ctx, meta.Time.Add(offset)); err != nil {
+		if err := m.reach(ctx, r.meta.Time.Add(offset)); err != nil {
 			return usage(fmt.Errorf("capture: %w: nothing was written", err))
 		}
 		if i == 1 {
 			log.Info("reading further rounds", "every", p.every, "for", p.length)
 		}
-		if _, err := sched.Collect(ctx, nil); err != nil {
+		if err := r.round(ctx, offset); err != nil {
 			return usage(fmt.Errorf("capture: %w", err))
 		}
-		if i == 0 && len(known.Links)+len(known.Functions) > 0 {
-			b, err := encodeState(known)
-			if err != nil {
-				return usage(fmt.Errorf("capture: %w", err))
-			}
-			rec.Put(stateEntry, b)
-		}
-		rec.EndRound(offset)
 	}
-	a := rec.Archive(meta)
+	a := r.rec.Archive(r.meta)
 	if err := c.site.record(a, p.anonymise); err != nil {
 		return usage(fmt.Errorf("capture: %w", err))
 	}
@@ -104,6 +92,40 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 		return usage(fmt.Errorf("--output=%s: %w", p.out, err))
 	}
 	return exitOK, nil
+}
+
+// captureRun reads a machine by collectors of its own, and writes down what they read.
+type captureRun struct {
+	rec   *capture.Recorder
+	sched *rounds.Scheduler
+	meta  capture.Meta
+	known *expect.Data // what was remembered; nil once it is in the recording
+}
+
+func (c *config) record(ctx context.Context, m *machine, on []*collector.Collector, known expect.Data, log *slog.Logger) *captureRun {
+	r := &captureRun{rec: capture.NewRecorder(m.Host), meta: m.meta, known: &known}
+	r.sched = rounds.New(ctx, rounds.Options{Host: r.rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
+	if m.player == nil {
+		r.meta = liveMeta(m)
+	}
+	return r
+}
+
+// round reads a round, at an offset from the first.
+func (r *captureRun) round(ctx context.Context, offset time.Duration) error {
+	if _, err := r.sched.Collect(ctx, nil); err != nil {
+		return err
+	}
+	if known := r.known; known != nil && len(known.Links)+len(known.Functions) > 0 {
+		b, err := encodeState(*known)
+		if err != nil {
+			return err
+		}
+		r.rec.Put(stateEntry, b)
+	}
+	r.known = nil
+	r.rec.EndRound(offset)
+	return nil
 }
 
 // offsets are the rounds to read: those that a replay has, unless others are asked for.
@@ -176,6 +198,9 @@ func capabilities(mask uint64) (out []string) {
 	return out
 }
 
+// unfinished begins the names of files that are being written.
+const unfinished = ".rdma_exporter-capture-"
+
 // write puts b into a file at once: a reader sees the old file or the new one, a failure leaves nothing behind.
 func write(name string, b []byte, stdout io.Writer) (err error) {
 	if name == "-" {
@@ -190,7 +215,7 @@ func write(name string, b []byte, stdout io.Writer) (err error) {
 		_, err = f.Write(b)
 		return errors.Join(err, f.Close())
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".rdma_exporter-capture-")
+	f, err := os.CreateTemp(filepath.Dir(name), unfinished)
 	if err != nil {
 		return errors.Unwrap(err)
 	}

@@ -34,7 +34,7 @@ func TestControlTime(t *testing.T) {
 					p <- theirs
 					return ours, nil
 				})
-				resp, err := client.Post("http://rdma_exporter/fabric/accept", "", nil)
+				resp, err := client.Post("http://rdma_exporter"+acceptPath, "", nil)
 				must(t, err)
 				b, err := io.ReadAll(resp.Body)
 				must(t, err)

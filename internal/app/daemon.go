@@ -38,6 +38,7 @@ type daemon struct {
 	phase    time.Duration // of the host within the interval
 	failed   bool          // the last round
 	stats    daemonStats
+	flight   *flightRecorder // nil: no captures of incidents are kept
 	seen     seenLast
 }
 
@@ -95,7 +96,8 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		p, err = judgeRound(ctx, d.rounds, d.engine, young)
 		return err
 	})
-	d.seen.note(p, d.engine.Judgement(), d.engine.Stats().Rounds > 0)
+	judged := d.engine.Judgement()
+	d.seen.note(p, judged, d.engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {
 		collected = err
@@ -104,6 +106,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		return collected
 	}
 	d.stats.note(d, time.Since(start))
+	d.flight.note(judged.To, judged.Alerts)
 	if d.memory != nil {
 		d.memory.save(d.engine.Active())
 	}
@@ -132,6 +135,7 @@ func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err err
 
 // close ends what there is. Rounds have ended.
 func (d *daemon) close() {
+	d.flight.close()
 	if d.notifier != nil {
 		d.notifier.Close()
 	}

@@ -52,7 +52,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 			must(t, err)
 			synctest.Test(t, func(t *testing.T) {
 				log := &lockedBuffer{}
-				k := &keeper{memory: expect.NewMemory(expect.Data{}), dir: dir, store: store, log: slog.New(slog.NewTextHandler(log, nil))}
+				k := &keeper{memory: expect.NewMemory(expect.Data{}), planned: &planned{}, dir: dir, store: store, log: slog.New(slog.NewTextHandler(log, nil))}
 				ctx, stop := context.WithCancel(t.Context())
 				defer func() { stop(); k.close() }()
 				k.start(ctx)

@@ -32,29 +32,6 @@ func (l *listConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&l.json)
 }
 
-// acceptConfig is of "expect accept", "inventory accept" and "fabric-accept".
-type acceptConfig struct {
-	noun    string // what is accepted
-	devices []string
-	all     bool
-}
-
-func (p *acceptConfig) flags(a *kingpin.CmdClause, arg, noun, what, all string) {
-	p.noun = noun
-	a.Arg(arg, what).StringsVar(&p.devices)
-	a.Flag("all", all).BoolVar(&p.all)
-}
-
-func (p *acceptConfig) check(c *config) error {
-	switch {
-	case p.all == (len(p.devices) > 0):
-		return errors.New("accept: name " + p.noun + ", or say --all")
-	case c.replay != "":
-		return errors.New("accept: a replay has no running exporter; leave --replay out")
-	}
-	return nil
-}
-
 // seen is what a machine shows.
 type seen struct {
 	*rounds.Picture
@@ -197,31 +174,6 @@ func rateText(bits float64, lanes uint64) string {
 		s += fmt.Sprintf(" %dX", lanes)
 	}
 	return s
-}
-
-func runExpectAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer) (int, error) {
-	if err := p.check(c); err != nil {
-		return usage(err)
-	}
-	links, err := accept[expect.LinkRecord](ctx, c.stateDir, acceptLinks, p.devices, p.all)
-	if err != nil {
-		return usage(err)
-	}
-	for _, d := range p.devices {
-		if !slices.ContainsFunc(links, func(l expect.LinkRecord) bool { return l.Device == d }) {
-			err = errors.Join(err, fmt.Errorf("%s: nothing is remembered of its links (see rdma_exporter expect list)", d))
-		}
-	}
-	slices.SortFunc(links, func(a, b expect.LinkRecord) int {
-		return strings.Compare(linkName(a), linkName(b))
-	})
-	for _, l := range links {
-		fmt.Fprintf(stdout, "%s: accepted as it is; forgotten: %s\n", linkName(l), cmp.Or(rateText(l.Rate, l.Lanes), "that it was ACTIVE"))
-	}
-	if err != nil {
-		return usage(err)
-	}
-	return exitOK, nil
 }
 
 func linkName(l expect.LinkRecord) string {

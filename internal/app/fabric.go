@@ -158,7 +158,7 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 		defer func() { discard(log, "cannot close the state directory", store.Close()) }()
 		control, err := fabricControl(dir, m, log)
 		if err != nil {
-			log.Warn("fabric-accept does not reach this exporter", "err", err)
+			log.Warn("accept does not reach this exporter", "err", err)
 		} else {
 			defer func() { discard(log, "cannot close the control socket", control.Close()) }()
 		}

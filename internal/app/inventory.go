@@ -2,14 +2,11 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"time"
 
-	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/snapshot"
 )
@@ -75,30 +72,4 @@ func deviceRows(n *snapshot.InfiniBand, known map[string]expect.FunctionRecord) 
 		return slices.Compare([]string{a.PCIAddress, a.Device}, []string{b.PCIAddress, b.Device})
 	})
 	return out
-}
-
-func runInventoryAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer) (int, error) {
-	if err := p.check(c); err != nil {
-		return usage(err)
-	}
-	gone, err := accept[expect.FunctionRecord](ctx, c.stateDir, acceptDevices, p.devices, p.all)
-	if err != nil {
-		return usage(err)
-	}
-	for _, d := range p.devices {
-		if !slices.ContainsFunc(gone, func(f expect.FunctionRecord) bool { return f.Device == d || f.PCIAddress == d }) {
-			err = errors.Join(err, fmt.Errorf("%s: not in the inventory (see rdma_exporter inventory list)", d))
-		}
-	}
-	for _, f := range gone {
-		if f.Earlier != "" {
-			fmt.Fprintf(stdout, "%s: %s is accepted as its name, before %s\n", f.PCIAddress, check.Plain(f.Device), check.Plain(f.Earlier))
-			continue
-		}
-		fmt.Fprintf(stdout, "%s: %s is no longer expected; a device that is there is remembered again\n", f.PCIAddress, check.Plain(f.Device))
-	}
-	if err != nil {
-		return usage(err)
-	}
-	return exitOK, nil
 }

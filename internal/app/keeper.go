@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -16,13 +17,14 @@ import (
 
 // keeper keeps what is remembered of a live host in the state directory. Without one it remembers for this run.
 type keeper struct {
-	memory *expect.Memory
-	dir    string
-	store  *state.Store // nil where nothing is kept
-	server *http.Server // of the control socket
-	log    *slog.Logger
-	retry  bool          // the directory may be to be had later: another process has it
-	done   chan struct{} // closed when run has ended; nil until it starts
+	memory  *expect.Memory
+	planned *planned
+	dir     string
+	store   *state.Store // nil where nothing is kept
+	server  *http.Server // of the control socket
+	log     *slog.Logger
+	retry   bool          // the directory may be to be had later: another process has it
+	done    chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
 	state rounds.FileState // of the state file
@@ -33,6 +35,7 @@ func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
 	known, err := c.remembered(m)
 	discard(log, "nothing is known of links and devices from before", err)
 	k := &keeper{dir: c.stateDir, memory: expect.NewMemory(known), log: log}
+	k.planned = &planned{dir: filepath.Join(c.stateDir, maintenanceFolder), clock: m.maintenanceClock, log: log}
 	if m.player != nil {
 		return k
 	}
@@ -54,8 +57,9 @@ func (k *keeper) open() error {
 			}
 			k.memory.Absorb(known)
 			k.store, err = store, nil
+			discard(k.log, "maintenance cannot be announced", k.planned.open())
 			k.server, err = k.control()
-			discard(k.log, "expect accept and inventory accept do not reach this exporter", err)
+			discard(k.log, "accept and maintenance do not reach this exporter", err)
 			k.note(nil)
 			return nil
 		}
@@ -74,6 +78,7 @@ const (
 // start writes what is new until ctx ends.
 func (k *keeper) start(ctx context.Context) {
 	if k.store != nil || k.retry {
+		k.planned.start(ctx)
 		k.done = make(chan struct{})
 		go k.run(ctx)
 	}
@@ -161,6 +166,7 @@ func (k *keeper) close() {
 	if k.server != nil {
 		discard(k.log, "cannot close the control socket", k.server.Close())
 	}
+	k.planned.close()
 	select {
 	case <-k.memory.Changed():
 		discard(k.log, "what is new is lost", k.write())

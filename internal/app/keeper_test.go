@@ -81,20 +81,30 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 		if !strings.Contains(list, "0000:5e:00.0  mlx5_3  b83f:d203:005a:0040  mlx5_core  MT_0000000223  missing: not_on_pci") {
 			t.Errorf("inventory list:\n%s", list)
 		}
+		slower := []string{"  link mlx5_0/1: was 100 Gb/s 2X\n", "  link mlx5_1/1: was 100 Gb/s 2X\n", "  link mlx5_2/1: was 100 Gb/s 2X\n"}
+		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Forgotten. What is there is remembered again.\n"
 		for _, c := range []struct {
 			args []string
 			code int
 			want string
 		}{
-			{[]string{"expect", "accept", "mlx5_0"}, 0, "mlx5_0/1: accepted as it is; forgotten: 100 Gb/s 2X\n"},
-			{[]string{"expect", "accept", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: nothing is remembered of its links (see rdma_exporter expect list)\n"},
-			{[]string{"expect", "accept"}, 2, "rdma_exporter: accept: name devices, or say --all\n"},
-			{[]string{"inventory", "accept", "0000:5e:00.0"}, 0, "0000:5e:00.0: mlx5_3 is no longer expected; a device that is there is remembered again\n"},
-			{[]string{"inventory", "accept", "mlx5_3"}, 2, "rdma_exporter: mlx5_3: not in the inventory (see rdma_exporter inventory list)\n"},
+			{[]string{"accept"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "--all", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0]},
+			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
+			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter: accept: name devices or links, or give --all, not both\n"},
+			{[]string{"accept", "mlx5_0"}, 0, "Forgetting:\n" + slower[0] + forgotten},
+			{[]string{"accept", "0000:5e:00.0"}, 0, "Forgetting:\n" + gone + forgotten},
+			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter: mlx5_3: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
+			{[]string{"accept", "mlx5_1/1"}, 0, "Forgetting:\n" + slower[1] + forgotten},
+			{[]string{"accept", "--all"}, 0, "Forgetting:\n" + slower[2] + forgotten},
 		} {
 			if code, out, errs := command(t, append(live, c.args...)...); code != c.code || out+errs != c.want {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
 			}
+		}
+		if code, out, errs := command(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: what is remembered is there.\n" {
+			t.Errorf("once all is accepted: exit %d\n%s%s", code, out, errs)
 		}
 		if got := metric(t, s, expected); got != "6.25e+09" {
 			t.Errorf("expected rate once accepted: %q", got)

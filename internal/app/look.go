@@ -44,7 +44,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Blind: func() *blind.Detector { return unseen }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Blind: func() *blind.Detector { return unseen }})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil
@@ -147,6 +147,7 @@ func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Ale
 
 // seenIn is what a round has seen beside what the alerts tell.
 func seenIn(p *rounds.Picture) (out check.Seen) {
+	out.Maintenance = p.Maintenance
 	n := p.Node.InfiniBand
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})

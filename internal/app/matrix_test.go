@@ -66,6 +66,7 @@ var firesInNoFixture = map[string]string{
 	"RDMAReadStuck":            "TestReadStuckAlert",
 	"RDMAPortUnreadable":       "rules/tests/exporter.test.yml",
 	"RDMAPFCShortStorms":       "TestShortStorms: samples are taken live only",
+	"RDMAHostMaintenance":      "TestMaintenance: an operator announces it",
 }
 
 func allRules(t *testing.T) []string {

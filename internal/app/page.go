@@ -92,11 +92,13 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 		return in, nil
 	}
 	in.Read, in.Node, in.Families, in.Needs = p.Read, &p.Node, p.Families, p.Needs
+	in.Maintenance = p.Maintenance
 	if x.daemon == nil {
 		return in, nil
 	}
 	judged, _ := x.daemon.input()
 	report := check.New(judged)
+	in.Incidents = x.daemon.flight.incidents()
 	in.Report, in.Alerts, in.Interval = &report, judged.Alerts, judged.Interval
 	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
 	return in, ctx.Err()

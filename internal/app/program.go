@@ -61,11 +61,6 @@ func (p *program) commands(out Outside) {
 		return runFabric(ctx, c, &f, log)
 	}))
 
-	var fa acceptConfig
-	fa.flags(p.add(p, "fabric-accept", "After links or nodes of the fabric were taken away: make the running exporter in fabric mode forget them.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
-		return runFabricAccept(ctx, c, &fa, stdout)
-	}), "LINK", "links or nodes", "NODE/PORT, one end of a link that is gone; or NODE, a node that does not answer, with all its links. Names are those of the page, or GUIDs.", "All links that are gone.")
-
 	var k checkConfig
 	k.flags(p.add(p, "check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
 		return runCheck(ctx, c, &k, stdout, stderr, log)
@@ -87,24 +82,33 @@ func (p *program) commands(out Outside) {
 	}))
 
 	var e listConfig
-	var ea acceptConfig
 	expect := p.Command("expect", "What rate and width links ought to have, and why.")
 	e.flags(p.add(expect, "list", "Say what is expected of each link, with the source of the evidence.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {
 		return runExpectList(ctx, c, &e, stdout, log)
 	}))
-	ea.flags(p.add(expect, "accept", "After a planned change: make the running exporter forget what links of devices did before.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
-		return runExpectAccept(ctx, c, &ea, stdout)
-	}), "DEVICE", "devices", "RDMA device.", "All that is remembered.")
 
 	var v listConfig
-	var va acceptConfig
 	inventory := p.Command("inventory", "Which RDMA devices ought to be there.")
 	v.flags(p.add(inventory, "list", "Say which devices are remembered, and which of them are missing.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {
 		return runInventoryList(ctx, c, &v, stdout, log)
 	}))
-	va.flags(p.add(inventory, "accept", "After maintenance: make the running exporter forget devices that were taken away.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
-		return runInventoryAccept(ctx, c, &va, stdout)
-	}), "DEVICE", "devices", "RDMA device, or its PCI address.", "All that is remembered.")
+
+	var ac acceptConfig
+	ac.flags(p.add(p, "accept", "After a planned change: make the running exporters forget what was there before, devices and links of this host and of the fabric. Without a name only show what there is to accept.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runAccept(ctx, c, &ac, stdout)
+	}))
+
+	var mc maintenanceConfig
+	planned := p.Command("maintenance", "Announce planned work on this host, so that nobody is paged for it.")
+	mc.flags(p.add(planned, "start", "Announce maintenance from now on, in place of what is announced already. It ends by itself.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceStart(ctx, c, &mc, stdout)
+	}))
+	p.add(planned, "end", "End the maintenance that is announced.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceEnd(ctx, c, stdout)
+	})
+	p.add(planned, "status", "Print the maintenance that is announced.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runMaintenanceStatus(ctx, c, stdout)
+	})
 
 	var w captureConfig
 	w.flags(p.add(p, "capture", "Write everything that the collectors read on this host into one text archive.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {

@@ -71,10 +71,15 @@ func (a *Archive) Config() []byte {
 
 // SetConfig puts a configuration file into the archive; nil takes it out.
 func (a *Archive) SetConfig(b []byte) {
-	entries := slices.DeleteFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == configPath })
+	a.Put(configPath, b)
+}
+
+// Put puts something of the exporter's own into the first round, in the place of what is there; nil takes it out.
+func (a *Archive) Put(name string, b []byte) {
+	entries := slices.DeleteFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == name })
 	if b != nil {
-		i, _ := slices.BinarySearchFunc(entries, configPath, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
-		entries = slices.Insert(entries, i, Entry{Path: configPath, Data: b})
+		i, _ := slices.BinarySearchFunc(entries, name, func(e Entry, p string) int { return strings.Compare(e.Path, p) })
+		entries = slices.Insert(entries, i, Entry{Path: name, Data: b})
 	}
 	a.Rounds[0].Entries = entries
 }

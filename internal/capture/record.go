@@ -130,6 +130,38 @@ func (r *Recorder) remove(p string) {
 	}
 }
 
+// Keep keeps the last n rounds: what earlier ones have read and no later one stands in the first that is left. Times count from that one:
+// it returns by how much they have moved.
+func (r *Recorder) Keep(n int) (moved time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	drop := len(r.rounds) - n
+	if drop <= 0 {
+		return 0
+	}
+	first := map[string]Entry{}
+	for _, round := range r.rounds[:drop+1] {
+		for _, e := range round.Entries { // what goes comes before what takes its place
+			if e.isGone() {
+				maps.DeleteFunc(first, func(p string, _ Entry) bool { return p == e.Path || strings.HasPrefix(p, e.Path+"/") })
+				continue
+			}
+			first[e.Path] = e
+		}
+	}
+	left := slices.Clone(r.rounds[drop:])
+	moved = left[0].At
+	left[0].Entries = nil
+	for _, p := range slices.Sorted(maps.Keys(first)) {
+		left[0].Entries = append(left[0].Entries, first[p])
+	}
+	for i := range left {
+		left[i].At -= moved
+	}
+	r.rounds = left
+	return moved
+}
+
 // Archive returns what was recorded. It describes itself with meta.
 func (r *Recorder) Archive(meta Meta) *Archive {
 	r.mu.Lock()

@@ -32,6 +32,9 @@ type Style struct {
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, verdictLine(r))
+	if r.Maintenance != nil {
+		fmt.Fprintln(&text, oneLine(r.Maintenance.String()))
+	}
 	if len(r.Findings) > 0 {
 		fmt.Fprintln(&text)
 		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}

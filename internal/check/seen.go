@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 	"strings"
+
+	"rdma_exporter/internal/maintenance"
 )
 
 // Seen is what a look has seen beside what the alerts tell.
@@ -11,6 +13,8 @@ type Seen struct {
 	// Stack is there where functions on PCI could do RDMA, the kernel's RDMA stack is not loaded, and nothing says whether it is meant to be.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
+	// Maintenance is there while it is announced for the host.
+	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
 }
 
 // Port is a port of an RDMA device.

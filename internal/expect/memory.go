@@ -3,6 +3,7 @@ package expect
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,9 +83,10 @@ func (f *FunctionRecord) key() string {
 type Memory struct {
 	mu      sync.Mutex
 	data    Data
-	version uint64          // counts changes
-	changed chan struct{}   // holds a token while there is something to save
-	seen    map[string]bool // keys of the functions that were last there
+	version uint64             // counts changes
+	changed chan struct{}      // holds a token while there is something to save
+	seen    map[string]bool    // keys of the functions that were last there
+	active  map[string]float64 // rates of the links that were last ACTIVE, by Link.ID; infinite where not known
 }
 
 // NewMemory returns a memory that begins with what is known.
@@ -183,10 +185,15 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now = now.UTC().Truncate(time.Second)
+	m.active = map[string]float64{}
 	for i := range links {
 		l := &links[i]
 		if l.ID == "" || !l.Active {
 			continue
+		}
+		m.active[l.ID] = math.Inf(1)
+		if l.Rate != nil {
+			m.active[l.ID] = *l.Rate
 		}
 		r, known := m.data.Links[l.ID]
 		before := r
@@ -310,38 +317,6 @@ func sortFunctions(f []FunctionRecord) {
 	})
 }
 
-// AcceptLinks forgets what links have done and what they were for, so that what they do now is what they ought to do.
-func (m *Memory) AcceptLinks(which func(LinkRecord) bool) []LinkRecord {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	forget(m, m.data.Roles, func(r RoleRecord) bool { return which(LinkRecord{Device: r.Device, Port: r.Port}) })
-	return forget(m, m.data.Links, which)
-}
-
-// AcceptFunctions forgets functions; of one that is there under another name than before, that name only.
-func (m *Memory) AcceptFunctions(which func(FunctionRecord) bool) []FunctionRecord {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var renamed []FunctionRecord
-	for key, f := range m.data.Functions {
-		if f.Earlier != "" && m.seen[key] && which(f) {
-			renamed = append(renamed, f)
-			f.Earlier = ""
-			m.data.Functions[key] = f
-			m.touch()
-		}
-	}
-	out := forget(m, m.data.Functions, func(f FunctionRecord) bool {
-		return which(f) && !slices.ContainsFunc(renamed, func(r FunctionRecord) bool { return r.key() == f.key() })
-	})
-	for i := range out {
-		m.forgetLinks(out[i].key())
-	}
-	out = append(out, renamed...)
-	sortFunctions(out)
-	return out
-}
-
 // forgetLinks forgets the links of a function that is forgotten. m.mu is held.
 func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
@@ -368,15 +343,4 @@ func (m *Memory) Absorb(d Data) {
 		}
 	}
 	m.touch()
-}
-
-func forget[T any](m *Memory, from map[string]T, which func(T) bool) (out []T) {
-	for key, r := range from {
-		if which(r) {
-			out = append(out, r)
-			delete(from, key)
-			m.touch()
-		}
-	}
-	return out
 }

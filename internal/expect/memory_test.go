@@ -49,8 +49,8 @@ func TestObserve(t *testing.T) {
 	if !r.ActiveSince.Equal(t0.Add(time.Minute)) || !r.MarkedAt.Equal(t0.Add(4*time.Minute)) || r.Device != "mlx5_0" {
 		t.Errorf("%+v", r)
 	}
-	if got := m.AcceptLinks(func(r LinkRecord) bool { return r.Device == "mlx5_0" }); len(got) != 1 || m.WasActive("a") || !changed(m) {
-		t.Errorf("accepted %v", got)
+	if got, _, err := m.Accept([]string{"mlx5_0"}, false); err != nil || len(got.Links) != 1 || m.WasActive("a") || !changed(m) {
+		t.Errorf("accepted %v, %v", got, err)
 	}
 }
 
@@ -113,8 +113,9 @@ func TestInventory(t *testing.T) {
 	if got := absent(renamed); !reflect.DeepEqual(got, []string{"efa_0 0000:00:1d.0", "mlx5_1 0000:5e:00.0"}) {
 		t.Errorf("absent: %v", got)
 	}
-	if got := m.AcceptFunctions(func(f FunctionRecord) bool { return f.Device == "efa_0" }); len(got) != 1 || len(absent(renamed)) != 1 {
-		t.Errorf("accepted %v", got)
+	see(t0.Add(3*time.Hour), "two", true, renamed)
+	if got, _, err := m.Accept([]string{"efa_0"}, false); err != nil || len(got.Functions) != 1 || len(absent(renamed)) != 1 {
+		t.Errorf("accepted %v, %v", got, err)
 	}
 }
 
@@ -164,7 +165,9 @@ func TestRenamed(t *testing.T) {
 			}
 			since := m.Data().Functions[c.now[0].key()].FirstSeen
 			m.Observe(t0, []NamedLink{{Link: Link{ID: c.now[0].key() + "/1", Active: true}}})
-			m.AcceptFunctions(func(f FunctionRecord) bool { return f.Earlier != "" })
+			if _, _, err := m.Accept(nil, false); err != nil {
+				t.Error(err)
+			}
 			if out := got("three", 4*time.Hour, c.now); out != nil {
 				t.Errorf("accepted: %q", out)
 			}

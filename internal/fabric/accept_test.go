@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,7 +57,18 @@ func TestAccept(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				before := saved
+				known := m.Memory.Data()
+				planned, wrong, err := m.Plan(t.Context(), tt.names)
+				if err != nil || saved != before || !reflect.DeepEqual(m.Memory.Data(), known) {
+					t.Errorf("a plan changes something: %v", err)
+				}
+				if why := wrong[cmp.Or(tt.names...)]; len(tt.names) == 1 && why != tt.err {
+					t.Errorf("planned: %q, want %q", why, tt.err)
+				}
 				got, err := m.Accept(t.Context(), tt.names, tt.all)
+				if err == nil && !slices.Equal(planned, got) {
+					t.Errorf("planned %q, forgotten %q", planned, got)
+				}
 				if err != nil && err.Error() != tt.err || err == nil && tt.err != "" {
 					t.Fatalf("%v, want %q", err, tt.err)
 				}

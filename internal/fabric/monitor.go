@@ -130,6 +130,29 @@ func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]strin
 	return forgotten, nil
 }
 
+// Plan returns what Accept would forget, of all where none is named, and why names are none that could be accepted. Nothing changes.
+func (m *Monitor) Plan(ctx context.Context, names []string) (forgets []string, wrong map[string]string, err error) {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	known := m.Memory.Data()
+	wrong = map[string]string{}
+	var right []string
+	for _, name := range names {
+		if _, err := NewMemory(known).accept(m.last, []string{name}, false); err != nil {
+			wrong[name] = err.Error()
+		} else {
+			right = append(right, name)
+		}
+	}
+	if len(names) == 0 || len(right) > 0 {
+		forgets, err = NewMemory(known).accept(m.last, right, len(names) == 0)
+	}
+	return forgets, wrong, err
+}
+
 // save logs a lasting failure when it starts and when it ends.
 func (m *Monitor) save() {
 	if m.Save == nil {

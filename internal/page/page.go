@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
 	"rdma_exporter/internal/topo"
 )
@@ -32,17 +33,32 @@ type Input struct {
 	Alerts   []alerting.Alert
 	History  *History // nil: nothing is kept
 	// NoHistory says why the history cannot be read, where there ought to be one.
-	NoHistory error
+	NoHistory   error
+	Maintenance *maintenance.Notice // nil: none is announced
+	Incidents   []Incident          // the newest first
+}
+
+// Incident is a capture that is kept of a moment in which alerts that drain the host first fired.
+type Incident struct {
+	Time   time.Time `json:"time"`
+	File   string    `json:"file"`   // in the state directory, for --replay
+	Alerts []string  `json:"alerts"` // with the part of the host
 }
 
 // Node is what the page shows but for the plots, and what GET /api/v1/node answers: docs/api.md.
 type Node struct {
-	Version    int             `json:"version"`
-	Exporter   string          `json:"exporter"`
-	Machine    string          `json:"machine"`
-	Host       string          `json:"host"`
-	Time       time.Time       `json:"time"`   // of the last round
-	Report     *check.Report   `json:"report"` // what check --json prints; null where nothing is judged
+	Version  int           `json:"version"`
+	Exporter string        `json:"exporter"`
+	Machine  string        `json:"machine"`
+	Host     string        `json:"host"`
+	Time     time.Time     `json:"time"`   // of the last round
+	Report   *check.Report `json:"report"` // what check --json prints; null where nothing is judged
+	// Maintenance is there while it is announced.
+	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
+
+	// Incidents are the captures that are kept of them, the newest first.
+	Incidents []Incident `json:"incidents,omitempty"`
+
 	Waiting    []Waiting       `json:"waiting"`
 	Ports      []Port          `json:"ports"`
 	Missing    []MissingDevice `json:"missing_devices"`
@@ -69,7 +85,7 @@ type Denied struct {
 // New makes the picture. Sections that were not read leave gaps.
 func New(in Input) Node {
 	n := Node{
-		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host), Time: in.Read.UTC(), Report: in.Report,
+		Version: Version, Exporter: in.Exporter, Machine: short(in.Machine, maxText), Host: exposition.ValidLabel(in.Host), Time: in.Read.UTC(), Report: in.Report, Maintenance: in.Maintenance, Incidents: incidents(in.Incidents),
 		Waiting: waiting(in.Alerts, in.Report), Ports: []Port{}, Missing: []MissingDevice{}, Denied: []Denied{}, Collectors: []Collector{}, OverBudget: []string{},
 	}
 	if in.Node != nil {
@@ -91,6 +107,20 @@ func New(in Input) Node {
 		n.Alerting = f.alerting()
 	}
 	return n
+}
+
+// incidents have names that others have chosen: of devices, and of files in a folder.
+func incidents(known []Incident) (out []Incident) {
+	for _, i := range known {
+		i.File = short(i.File, maxText)
+		alerts := make([]string, len(i.Alerts))
+		for j, a := range i.Alerts {
+			alerts[j] = short(a, maxText)
+		}
+		i.Alerts = alerts
+		out = append(out, i)
+	}
+	return out
 }
 
 // Topology is the machine as GET /api/v1/topology and topo --json tell it.

@@ -44,6 +44,7 @@ type frame struct {
 	When     string
 	From     string // who looks
 	Stale    string // why what is shown is not of now; empty where it is
+	Planned  string // maintenance that is announced; empty: none
 	Footer   []Link
 }
 
@@ -102,6 +103,9 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	v.verdict(in)
 	v.Title = v.Word + ": " + n.Host
 	v.when(in.Read)
+	if n.Maintenance != nil {
+		v.Planned = short(n.Maintenance.String(), maxText)
+	}
 	if age := in.Now.Sub(in.Read); !in.Read.IsZero() && tooOld(age, in.Interval) {
 		v.Stale = fmt.Sprintf("The last round is %s old: readings do not return, or the exporter hangs. What is shown is of then.", ago(age))
 	}

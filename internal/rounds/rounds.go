@@ -17,6 +17,7 @@ import (
 	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -43,6 +44,10 @@ type Options struct {
 	Alerting func() (AlertingState, bool)
 	// Replay is the recording that is served instead of a host; nil: a host is.
 	Replay *Recording
+	// Maintenance returns what is announced for the host, nil for nothing; false, or nil: the state directory cannot tell.
+	Maintenance func() (*maintenance.Notice, bool)
+	// Incident says how the last capture of an incident was kept; false, or nil: none has been tried.
+	Incident func() (FileState, bool)
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
 	Blind func() *blind.Detector
 }
@@ -98,6 +103,8 @@ type Picture struct {
 	Families []exposition.Family // sorted by name
 	Blind    blind.Report        // of a picture of all collectors
 	Needs    map[string]string   // what would permit each source that this process may not read
+	// Maintenance is announced; nil: none is, or nobody can tell.
+	Maintenance *maintenance.Notice
 }
 
 // New makes a scheduler. Collections end with ctx.
@@ -290,7 +297,11 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
-	self := s.selfFamilies(runners, results)
+	var told bool
+	if s.Maintenance != nil {
+		p.Maintenance, told = s.Maintenance()
+	}
+	self := s.selfFamilies(runners, results, p.Maintenance, told)
 	n := len(self)
 	for _, res := range results {
 		if res != nil {

@@ -10,6 +10,7 @@ import (
 
 	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/exposition"
+	"rdma_exporter/internal/maintenance"
 )
 
 var (
@@ -73,6 +74,18 @@ var (
 		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
 	}
+	incidentSuccessful = &exposition.Desc{
+		Name: "rdma_incident_last_capture_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Whether the capture of the last incident, an alert whose label drain is cordon or evict, could be kept in the state directory. Absent before the first since the start.", Source: "the exporter",
+	}
+	hostMaintenance = &exposition.Desc{
+		Name: "rdma_host_maintenance", Of: "rdma_host_maintenance", Type: exposition.Gauge, Scope: exposition.ScopeHost,
+		Help: "Whether maintenance of the host is announced (rdma_exporter maintenance start). Absent without a state directory.", Source: "the exporter",
+	}
+	maintenanceEnd = &exposition.Desc{
+		Name: "rdma_host_maintenance_end_timestamp_seconds", Of: "rdma_host_maintenance", Beside: "rdma_host_maintenance", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeHost,
+		Help: "End of the maintenance that is announced, since 1970. Absent where none is.", Source: "the exporter",
+	}
 	eventOverruns = &exposition.Desc{
 		Name: "rdma_exporter_event_overruns_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
 		Help: "Times that the kernel's events came faster than the exporter took them (ENOBUFS). Transitions of links are counted all the same, but those made by hand then may be among them.", Source: "the exporter",
@@ -94,10 +107,10 @@ var (
 
 // Descs are the metrics on the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
 }, alertingList()...))
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposition.Family {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, told bool) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
@@ -136,6 +149,12 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result) []exposit
 		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
+	if told {
+		s.self.Emit(hostMaintenance, number(announced != nil))
+	}
+	if announced != nil {
+		s.self.Emit(maintenanceEnd, float64(announced.Until.Unix()))
+	}
 	s.emitAlerting()
 	if s.Host.Events != nil {
 		s.self.Emit(eventOverruns, float64(s.Host.Events.Overruns()))
@@ -168,6 +187,11 @@ func (s *Scheduler) emitFiles() {
 	if s.State != nil {
 		if f, ok := s.State(); ok {
 			s.self.Emit(stateSuccessful, number(!f.Failed))
+		}
+	}
+	if s.Incident != nil {
+		if f, ok := s.Incident(); ok {
+			s.self.Emit(incidentSuccessful, number(!f.Failed))
 		}
 	}
 }

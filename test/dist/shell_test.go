@@ -44,9 +44,9 @@ var completed = []struct {
 	not  string
 }{
 	{"rdma_exporter ch", []string{"check", "check-config"}, "serve"},
-	{"rdma_exporter expect ", []string{"list", "accept"}, "serve"},
+	{"rdma_exporter maintenance ", []string{"start", "end", "status"}, "serve"},
 	{"rdma_exporter check --s", []string{"--severity", "--strict", "--state.dir"}, "--set"},
-	{"rdma_exporter expect accept --a", []string{"--all"}, "--alerting"},
+	{"rdma_exporter accept --a", []string{"--all"}, "--alerting"},
 	{"rdma_exporter --alerting.j", []string{"--alerting.job"}, "--alerting.interval"},
 	{"rdma_exporter rules --set=", []string{"central", "node"}, "critical"},
 }

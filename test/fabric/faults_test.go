@@ -201,7 +201,7 @@ func TestFaults(t *testing.T) {
 
 // accept tells the running exporter that a link was taken away on purpose.
 func (s *subnet) accept(link string) (string, error) {
-	cmd := exec.Command("/proc/self/exe", "fabric-accept", "--state.dir="+s.dir+"/state", link)
+	cmd := exec.Command("/proc/self/exe", "accept", "--state.dir="+s.dir+"/state", link)
 	cmd.Env = append(os.Environ(), program+"=1")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -230,7 +230,7 @@ func TestMemory(t *testing.T) {
 	if out, err := s.accept("leaf001/3"); err == nil || out != "rdma_exporter: leaf001/3: no link of that port is gone\n" {
 		t.Errorf("accepts a link that is there: %v, %s", err, out)
 	}
-	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1: no longer expected") {
+	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1\n") {
 		t.Errorf("%v, %s", err, out)
 	}
 	want(t, "gone at once", e.scrape(t).ends("rdma_fabric_link_missing", positive))

@@ -1,0 +1,276 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/expect"
+	"rdma_exporter/internal/page"
+	"rdma_exporter/test/alone"
+)
+
+// siteRule is an alert that drains, and fires some rounds after a port went down.
+const siteRule = `groups: [{name: site, rules: [{alert: SiteDown, expr: 'max by (device, port) (rdma_port_state_id) == 1', for: 3s, labels: {severity: critical, drain: evict}}]}]`
+
+// TestFlightRecorder: a port that goes down leaves one capture, which can be replayed, with what was read before the alert fired. A restart
+// keeps it, and makes no other.
+func TestFlightRecorder(t *testing.T) {
+	dir, stateDir, rules := tree(t, "hdr100-ok"), filepath.Join(t.TempDir(), "state"), filepath.Join(t.TempDir(), "site.rules.yml")
+	put(t, rules, siteRule)
+	args := append(liveArgs(dir, stateDir), "--collect.min-interval=0s", "--alerting.interval=1s", "--alerting.rule-files="+rules)
+	var node page.Node
+	incidents := func(t *testing.T, s *server) []page.Incident {
+		t.Helper()
+		node = page.Node{}
+		_, body, _ := s.get(t, "/api/v1/node")
+		must(t, json.Unmarshal([]byte(body), &node))
+		return node.Incidents
+	}
+	t.Run("recorded", func(t *testing.T) {
+		s := serve(t, args...)
+		s.await(t, "/api/v1/alerts", "RDMAWatchdog")
+		if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || len(incidents(t, s)) > 0 {
+			t.Errorf("before: %q, %v", got, node.Incidents)
+		}
+		put(t, filepath.Join(dir, "sys/class/infiniband/mlx5_0/ports/1/state"), "1: DOWN\n")
+		s.await(t, "/metrics", "\nrdma_incident_last_capture_successful 1")
+		s.await(t, "/", "SiteDown mlx5_0/1")
+		known := incidents(t, s)
+		if len(known) != 1 || !slices.Equal(known[0].Alerts, []string{"SiteDown mlx5_0/1"}) || !strings.HasSuffix(known[0].File, "-SiteDown.txtar") {
+			t.Fatalf("%+v", known)
+		}
+		a, err := capture.Load(known[0].File, nil)
+		must(t, err)
+		if len(a.Rounds) < 2 {
+			t.Errorf("%d rounds: none from before the alert fired", len(a.Rounds))
+		}
+		entries := map[string]string{}
+		for _, e := range a.Rounds[0].Entries {
+			entries[e.Path] = string(e.Data)
+		}
+		if !strings.Contains(entries[incidentEntry], `"alertname": "SiteDown"`) || !strings.Contains(entries[historyEntry], "\nrdma_port_state_id{") || entries[stateEntry] == "" {
+			t.Errorf("%s%s%s", entries[incidentEntry], entries[historyEntry], entries[stateEntry])
+		}
+		code, out, errs := command(t, "--replay="+known[0].File, "check", "--only=RDMAPortDown")
+		if !strings.Contains(out, "RDMAPortDown") || code != 2 {
+			t.Errorf("the capture, replayed: exit %d\n%s%s", code, out, errs)
+		}
+	})
+	kept := node.Incidents
+	t.Run("kept", func(t *testing.T) {
+		s := serve(t, args...)
+		s.await(t, "/api/v1/alerts", `"alertname":"SiteDown"`)
+		s.firing(t, "SiteDown")
+		if got := incidents(t, s); len(got) != 1 || got[0].File != kept[0].File {
+			t.Errorf("after a restart: %+v, before %+v", got, kept)
+		}
+		if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" {
+			t.Errorf("captured again: %q", got)
+		}
+	})
+	if files := captures(t, filepath.Join(stateDir, incidentFolder)); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+// TestFlightRecorderNeedsState: where nothing can be kept nothing is captured, and the rules are evaluated all the same.
+func TestFlightRecorderNeedsState(t *testing.T) {
+	dir, stateDir, rules := tree(t, "hdr100-ok"), t.TempDir(), filepath.Join(t.TempDir(), "site.rules.yml")
+	put(t, rules, strings.Replace(siteRule, "== 1", "== 4", 1))
+	put(t, filepath.Join(stateDir, incidentFolder), "")
+	s := serve(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
+	s.firing(t, "SiteDown")
+	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "no captures of incidents are kept") {
+		t.Errorf("%q\n%s", got, s.log)
+	}
+}
+
+func captures(t *testing.T, dir string) []string {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/*.txtar")
+	must(t, err)
+	return files
+}
+
+// recorderOf captures a recorded machine into a folder.
+func recorderOf(t *testing.T, dir string) (*flightRecorder, *lockedBuffer) {
+	t.Helper()
+	log := &lockedBuffer{}
+	f, err := openFlight(dir, slog.New(slog.NewTextHandler(log, nil)))
+	must(t, err)
+	m, sched := open(t, fixture("no-rdma"))
+	c := &config{timeout: time.Minute}
+	f.begin = func(ctx context.Context) (*captureRun, error) {
+		return c.record(ctx, m, sched.Collectors, expect.Data{}, slog.New(slog.DiscardHandler)), nil
+	}
+	f.history = func(context.Context, time.Time) ([]byte, error) { return nil, nil }
+	f.site = func(*capture.Archive) error { return nil }
+	return f, log
+}
+
+// alertNamed is one that drains.
+func alertNamed(name string, s alerting.State) alerting.Alert {
+	return alerting.Alert{Name: name, State: s, Labels: map[string]string{"alertname": name, "drain": "evict"}}
+}
+
+// TestTenIncidents: of eleven incidents the newest ten are kept, also by the next run, which makes no other of what still fires.
+func TestTenIncidents(t *testing.T) {
+	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	f, _ := recorderOf(t, dir)
+	var firing []alerting.Alert
+	for i := range 11 {
+		firing = append(firing, alertNamed(fmt.Sprintf("Alert%02d", i), alerting.StateFiring))
+		f.note(t0.Add(time.Duration(i)*time.Minute), firing)
+		f.step(t.Context())
+	}
+	names := func(f *flightRecorder) (out []string) {
+		for _, i := range f.incidents() {
+			out = append(out, i.Alerts...)
+			if _, err := capture.Load(i.File, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		return out
+	}
+	want := []string{"Alert10", "Alert09", "Alert08", "Alert07", "Alert06", "Alert05", "Alert04", "Alert03", "Alert02", "Alert01"}
+	if got := names(f); !slices.Equal(got, want) || len(captures(t, dir)) != incidentsKept {
+		t.Errorf("%v, %v", got, captures(t, dir))
+	}
+	f.close()
+	put(t, filepath.Join(dir, unfinished+"1"), "half")
+	f, _ = recorderOf(t, dir)
+	defer f.close()
+	f.note(t0.Add(40*time.Minute), firing)
+	f.step(t.Context())
+	if got := names(f); !slices.Equal(got, want) {
+		t.Errorf("after a restart: %v", got)
+	}
+	if _, err := os.Stat(filepath.Join(dir, unfinished+"1")); err == nil {
+		t.Error("what a killed process has left half done stays")
+	}
+}
+
+// TestSameIncident: an alert makes one capture for as long as it fires, another one when it fires again after an hour, and several of one round
+// share theirs.
+func TestSameIncident(t *testing.T) {
+	f, _ := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	defer f.close()
+	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	a, b := alertNamed("A", alerting.StateFiring), alertNamed("B", alerting.StateFiring)
+	pending, quiet := alertNamed("C", alerting.StatePending), alertNamed("D", alerting.StateFiring)
+	quiet.Labels["drain"] = "no"
+	for _, c := range []struct {
+		after  time.Duration
+		alerts []alerting.Alert
+		want   int // captures
+	}{
+		{0, []alerting.Alert{quiet}, 0},
+		{time.Minute, []alerting.Alert{pending}, 0},
+		{2 * time.Minute, []alerting.Alert{a, b}, 1},
+		{50 * time.Minute, []alerting.Alert{a}, 1},
+		{100 * time.Minute, []alerting.Alert{a}, 1},
+		{101 * time.Minute, []alerting.Alert{a, b}, 2}, // B was not seen for 99 minutes
+		{150 * time.Minute, nil, 2},
+		{155 * time.Minute, []alerting.Alert{a}, 2},
+		{90 * time.Minute, []alerting.Alert{a}, 3}, // the clock was set back by more than an hour
+		{230 * time.Minute, []alerting.Alert{a}, 4},
+	} {
+		f.note(t0.Add(c.after), c.alerts)
+		f.step(t.Context())
+		if got := len(f.incidents()); got != c.want {
+			t.Errorf("after %s: %d captures, want %d", c.after, got, c.want)
+		}
+	}
+}
+
+// TestIncidentOnAFullDisk: it costs one line in the log and the metric, leaves nothing half written, and the next one is kept again.
+func TestIncidentOnAFullDisk(t *testing.T) {
+	if !alone.Test(t) {
+		return
+	}
+	dir, t0 := filepath.Join(t.TempDir(), incidentFolder), time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	f, log := recorderOf(t, dir)
+	defer f.close()
+	d := &daemon{flight: f}
+	mend := noFiles(t)
+	for i := range 3 {
+		f.note(t0.Add(time.Duration(i)*time.Minute), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+		f.step(t.Context())
+	}
+	mend()
+	if s, tried := d.incident(); !tried || !s.Failed {
+		t.Errorf("%+v, %v", s, tried)
+	}
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "cannot keep a capture of the incident") {
+		t.Errorf("log:\n%s", l)
+	}
+	if left, err := filepath.Glob(dir + "/" + unfinished + "*"); err != nil || len(left)+len(captures(t, dir)) > 0 {
+		t.Errorf("%v %v", left, captures(t, dir))
+	}
+	f.note(t0.Add(5*time.Minute), []alerting.Alert{alertNamed("B", alerting.StateFiring)})
+	f.step(t.Context())
+	if s, _ := d.incident(); s.Failed || len(captures(t, dir)) != 1 {
+		t.Errorf("%+v, %v", s, captures(t, dir))
+	}
+}
+
+// TestIncidentThatCannotBeRead: what goes wrong in a capture costs that one.
+func TestIncidentThatCannotBeRead(t *testing.T) {
+	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	defer f.close()
+	begin := f.begin
+	f.begin = func(context.Context) (*captureRun, error) { return nil, errors.New("no door") }
+	f.note(time.Unix(1e9, 0), []alerting.Alert{alertNamed("A", alerting.StatePending)})
+	f.step(t.Context())
+	if log.String() != "" {
+		t.Errorf("of an alert that has not fired: %s", log)
+	}
+	f.note(time.Unix(1e9+15, 0), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	f.step(t.Context())
+	if !strings.Contains(log.String(), "no door") || len(f.incidents()) > 0 {
+		t.Errorf("%v\n%s", f.incidents(), log)
+	}
+	f.begin = begin
+	f.history = func(context.Context, time.Time) ([]byte, error) { panic("history") }
+	f.note(time.Unix(1e9+30, 0), []alerting.Alert{alertNamed("B", alerting.StateFiring)})
+	f.step(t.Context())
+	if !strings.Contains(log.String(), "history") || len(f.incidents()) > 0 {
+		t.Errorf("%v\n%s", f.incidents(), log)
+	}
+}
+
+// TestHistoryText: what has changed, a line a series, within bounds.
+func TestHistoryText(t *testing.T) {
+	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	at := func(values ...float64) (out []alerting.Point) {
+		for i, v := range values {
+			out = append(out, alerting.Point{At: t0.Add(time.Duration(i) * 15 * time.Second), Value: v})
+		}
+		return out
+	}
+	series := []alerting.Series{
+		{Labels: map[string]string{"__name__": "rdma_a", "device": "mlx5_0", "instance": "i", "job": "j", "port": "1"}, Points: at(1, 1, 2)},
+		{Labels: map[string]string{"__name__": "rdma_b", "instance": "i"}, Points: at(1, 1, 1)},
+		{Labels: map[string]string{"__name__": "rdma_c", "instance": "i"}, Points: at(1)},
+	}
+	want := "# Samples of the rules that have changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, each 15s; - is none.\n" +
+		"rdma_a{device=\"mlx5_0\",port=\"1\"} 1 1 2\nrdma_c{} 1 - -\n"
+	if got := string(historyText(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	large := slices.Repeat(series, historyMax/40)
+	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# cut\n") {
+		t.Errorf("%d bytes: %.100s", len(got), got[len(got)-100:])
+	}
+}

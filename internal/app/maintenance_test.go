@@ -1,0 +1,117 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/maintenance"
+	"rdma_exporter/internal/state"
+)
+
+// TestMaintenance: an operator announces it to the running exporter; metrics, alert, page and check have it, and a restart keeps it.
+func TestMaintenance(t *testing.T) {
+	stateDir := filepath.Join(t.TempDir(), "state")
+	live := liveArgs(tree(t, "hdr100-ok"), stateDir)
+	run := func(t *testing.T, want string, code int, args ...string) {
+		t.Helper()
+		got, out, errs := command(t, append(live, args...)...)
+		if got != code || !strings.HasPrefix(out+errs, want) {
+			t.Errorf("%v: exit %d\n%s%swant\n%s", args, got, out, errs, want)
+		}
+	}
+	t.Run("announced", func(t *testing.T) {
+		run(t, "rdma_exporter: no rdma_exporter answers for --state.dir=", 2, "maintenance", "status")
+		s := serve(t, append(live, "--collect.min-interval=0s", "--alerting.interval=1s")...)
+		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+			t.Errorf("before: %q", got)
+		}
+		if got := metric(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got != "" {
+			t.Errorf("end before: %q", got)
+		}
+		run(t, "No maintenance is announced.\n", 0, "maintenance", "status")
+		run(t, "No maintenance is announced.\n", 0, "maintenance", "end")
+		run(t, "rdma_exporter: --for: has to be from 1m to 7d\n", 2, "maintenance", "start", "--for=8d")
+		run(t, "rdma_exporter: --for: has to be from 1m to 7d\n", 2, "maintenance", "start", "--for=59s")
+		run(t, "rdma_exporter: --for=soon: is no duration: 30m, 2h, 1d; from 1m to 7d\n", 2, "maintenance", "start", "--for=soon")
+		run(t, "rdma_exporter: --reason: has a line break or another control character\n", 2, "maintenance", "start", "--for=1h", "--reason=a\nb")
+		run(t, "rdma_exporter: maintenance: a replay has no running exporter; leave --replay out\n", 2, "--replay=demo", "maintenance", "status")
+		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+			t.Errorf("after what was refused: %q", got)
+		}
+		run(t, "Maintenance until ", 0, "maintenance", "start", "--for=1d", "--reason=firmware <b>")
+		if got := metric(t, s, "rdma_host_maintenance"); got != "1" {
+			t.Errorf("announced: %q", got)
+		}
+		if got := metric(t, s, "rdma_host_maintenance_end_timestamp_seconds"); got == "" {
+			t.Error("no end")
+		}
+		s.await(t, "/api/v1/alerts", "RDMAHostMaintenance")
+		s.await(t, "/", "UTC: firmware &lt;b&gt;")
+		s.await(t, "/api/v1/node", `"reason": "firmware \u003cb\u003e"`)
+		_, body, _ := s.get(t, "/api/v1/findings")
+		var r check.Report
+		must(t, json.Unmarshal([]byte(body), &r))
+		if r.Maintenance == nil || r.Maintenance.Reason != "firmware <b>" || time.Until(r.Maintenance.Until) < 23*time.Hour {
+			t.Errorf("findings: %+v", r.Maintenance)
+		}
+	})
+	t.Run("kept", func(t *testing.T) {
+		s := serve(t, append(live, "--collect.min-interval=0s")...)
+		if got := metric(t, s, "rdma_host_maintenance"); got != "1" {
+			t.Errorf("after a restart: %q", got)
+		}
+		_, table, _ := command(t, append(live, "check", "--no-daemon")...)
+		if lines := strings.Split(table, "\n"); !strings.HasPrefix(lines[1], "Maintenance until ") || !strings.HasSuffix(lines[1], "UTC: firmware <b>") {
+			t.Errorf("check:\n%s", table)
+		}
+		run(t, "Ended: Maintenance until ", 0, "maintenance", "end")
+		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+			t.Errorf("ended: %q", got)
+		}
+	})
+	_, table, _ := command(t, append(live, "check", "--no-daemon")...)
+	if strings.Contains(table, "Maintenance") {
+		t.Errorf("check after the end:\n%s", table)
+	}
+}
+
+// TestMaintenanceOfBefore: what had been announced ends at its end, also while no exporter ran.
+func TestMaintenanceOfBefore(t *testing.T) {
+	stateDir := t.TempDir()
+	store, err := state.Open(filepath.Join(stateDir, maintenanceFolder))
+	must(t, err)
+	must(t, store.Write(maintenance.Announcement{Until: time.Now().Add(-time.Second), Left: 3600}))
+	must(t, store.Close())
+	s := serve(t, liveArgs(tree(t, "hdr100-ok"), stateDir)...)
+	if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
+		t.Errorf("after its end: %q", got)
+	}
+}
+
+// TestMaintenanceNeedsState: where nothing can be kept nothing can be announced, and nothing is said of it.
+func TestMaintenanceNeedsState(t *testing.T) {
+	stateDir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(stateDir, maintenanceFolder), nil, 0o600)) // no folder can be there
+	live := liveArgs(tree(t, "hdr100-ok"), stateDir)
+	s := serve(t, live...)
+	if got := metric(t, s, "rdma_host_maintenance"); got != "" {
+		t.Errorf("without state: %q", got)
+	}
+	code, _, errs := command(t, append(live, "maintenance", "start", "--for=1h")...)
+	if want := "rdma_exporter: maintenance is not announced: the state directory of the exporter cannot be used: see its log\n"; code != 2 || errs != want {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
+// TestMaintenanceOfReplay: a recording has none.
+func TestMaintenanceOfReplay(t *testing.T) {
+	s := serve(t, "--replay=demo")
+	if got := metric(t, s, "rdma_host_maintenance"); got != "" {
+		t.Errorf("of a replay: %q", got)
+	}
+}

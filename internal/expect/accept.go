@@ -1,0 +1,128 @@
+package expect
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Accepted is what is forgotten, so that what is there now is what is expected. Each is in the order of names.
+type Accepted struct {
+	Links     []LinkRecord
+	Roles     []RoleRecord     // of ports without one of these links
+	Functions []FunctionRecord // of one that is there under another name than before, that name only
+}
+
+// ErrNotRead is the error of Accept before the devices have been read.
+var ErrNotRead = errors.New("the RDMA devices have not been read: what differs is not known")
+
+// Accept forgets what differs from what was last there: links that are down or slower than they were, functions that are gone or have
+// another name. Of devices and ports that are named (device, PCI address, DEVICE/PORT) it forgets all of their links and roles. With dry
+// nothing changes. Names of nothing that is remembered are returned.
+func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := len(names) == 0
+	if all && (m.seen == nil || m.active == nil) {
+		return out, nil, ErrNotRead
+	}
+	if dry {
+		m = &Memory{data: clone(m.data), changed: make(chan struct{}, 1), seen: m.seen, active: m.active}
+	}
+	matched := map[string]bool{}
+	named := func(of ...string) (found bool) {
+		for _, name := range of {
+			if name != "" && slices.Contains(names, name) {
+				matched[name], found = true, true
+			}
+		}
+		return found
+	}
+	linkNamed := func(id, device string, port int) bool {
+		return named(device, fmt.Sprintf("%s/%d", device, port), m.addressOf(id))
+	}
+	out.Links = forget(m, m.data.Links, func(id string, l LinkRecord) bool {
+		rate, active := m.active[id]
+		return linkNamed(id, l.Device, l.Port) || all && (!active || rate < l.Rate)
+	})
+	ports := map[string]bool{}
+	for _, l := range out.Links {
+		ports[fmt.Sprintf("%s/%d", l.Device, l.Port)] = true
+	}
+	for _, r := range forget(m, m.data.Roles, func(id string, r RoleRecord) bool {
+		_, active := m.active[id]
+		return linkNamed(id, r.Device, r.Port) || all && !active && !m.hasMembers(id)
+	}) {
+		if !ports[fmt.Sprintf("%s/%d", r.Device, r.Port)] {
+			out.Roles = append(out.Roles, r)
+		}
+	}
+	out.Functions = m.acceptFunctions(func(f FunctionRecord) bool { return named(f.Device, f.PCIAddress) || all })
+	slices.SortFunc(out.Links, func(a, b LinkRecord) int {
+		return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port), strings.Compare(a.Netdev, b.Netdev))
+	})
+	slices.SortFunc(out.Roles, func(a, b RoleRecord) int {
+		return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port))
+	})
+	for _, name := range names {
+		if !matched[name] {
+			unknown = append(unknown, name)
+		}
+	}
+	return out, unknown, nil
+}
+
+// hasMembers reports whether the link of a port is a bond, of which a member is ACTIVE: the role is that of the port. m.mu is held.
+func (m *Memory) hasMembers(id string) bool {
+	for other := range m.active {
+		if strings.HasPrefix(other, id+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// addressOf is the PCI address of the function that a link is of; empty where that is not remembered. m.mu is held.
+func (m *Memory) addressOf(id string) string {
+	for key, f := range m.data.Functions {
+		if strings.HasPrefix(id, key+"/") {
+			return f.PCIAddress
+		}
+	}
+	return ""
+}
+
+// acceptFunctions forgets functions that are not there, with their links, and earlier names of others. m.mu is held.
+func (m *Memory) acceptFunctions(which func(FunctionRecord) bool) []FunctionRecord {
+	var renamed []FunctionRecord
+	for key, f := range m.data.Functions {
+		if which(f) && m.seen[key] && f.Earlier != "" {
+			renamed = append(renamed, f)
+			f.Earlier = ""
+			m.data.Functions[key] = f
+			m.touch()
+		}
+	}
+	out := forget(m, m.data.Functions, func(key string, f FunctionRecord) bool { return which(f) && !m.seen[key] })
+	for i := range out {
+		m.forgetLinks(out[i].key())
+	}
+	out = append(out, renamed...)
+	sortFunctions(out)
+	return out
+}
+
+func forget[T any](m *Memory, from map[string]T, which func(string, T) bool) (out []T) {
+	maps.DeleteFunc(from, func(key string, r T) bool {
+		if !which(key, r) {
+			return false
+		}
+		out = append(out, r)
+		m.touch()
+		return true
+	})
+	return out
+}
