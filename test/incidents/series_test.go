@@ -342,8 +342,8 @@ var gpuSeries = []series[*gpu]{
 	{"rdma_gpu_last_xid", ofGPU(), func(g *gpu, _ time.Duration) float64 { return only(g.xids > 0, g.lastXID) }},
 }
 
-// foreign are metrics that a Prometheus adds, or that no collector has yet.
-var foreign = []string{"up", "rdma_host_maintenance"}
+// foreign are metrics that a Prometheus adds.
+var foreign = []string{"up"}
 
 // TestSeriesAreTheExporters: a fleet has metrics and labels that the exporter declares, and each series once.
 func TestSeriesAreTheExporters(t *testing.T) {
