@@ -27,6 +27,9 @@ var sets = []struct {
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
 }
 
+// ofCentral are the records of central rules that rules of nodes read: a node has no such series.
+var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
+
 // TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
 func TestRuleStyle(t *testing.T) {
 	recorded := map[string][]string{} // central rules read what those of nodes record
@@ -65,6 +68,11 @@ func TestRuleStyle(t *testing.T) {
 			}
 			for _, r := range e.Rules() {
 				checkAlert(t, r, recorded, set.labels)
+				for _, m := range r.Metrics {
+					if strings.Contains(m, ":") && (set.folder == "central" && recorded[m] == nil || set.folder == "node" && !slices.Contains(ofCentral, m)) {
+						t.Errorf("%s reads %s, which no rule records", r.Name, m)
+					}
+				}
 				if readsAlerts(parse(t, r.Expr)) {
 					t.Errorf("%s of %s reads ALERTS", r.Name, r.File)
 				}
