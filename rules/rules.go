@@ -27,11 +27,15 @@ func set(folder string) (fs.FS, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("list embedded rules: %w", err)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a, b)) })
 	return files, names, nil
 }
 
-// late orders the files that read what others have recorded after them: chains before the alerts of a whole host, the verdict last.
-func late(name string) int {
+// order puts the ports that are expected, which most files read, before the others, and after them the files that read what all have recorded:
+// chains before the alerts of a whole host, the verdict last.
+func order(name string) int {
+	if name == "node/link.rules.yml" {
+		return -2
+	}
 	return slices.Index([]string{"node/chains.rules.yml", "node/whole_host.rules.yml", "node/verdict.rules.yml"}, name)
 }

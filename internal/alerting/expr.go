@@ -1,7 +1,6 @@
 package alerting
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -28,35 +27,54 @@ type ruleMeta struct {
 	reach   time.Duration
 }
 
-// describe reads all rules in the order of evaluation, since a rule may read what an earlier one recorded.
+// describe reads all rules. A rule may read what any other one recorded, one that is evaluated later too.
 func describe(groups []*rules.Group) []ruleMeta {
-	recorded := map[string]ruleMeta{}
+	known := records{exprs: map[string][]parser.Expr{}, read: map[string]ruleMeta{}}
+	for _, g := range groups {
+		for _, r := range g.Rules() {
+			if r, ok := r.(*rules.RecordingRule); ok {
+				known.exprs[r.Name()] = append(known.exprs[r.Name()], r.Query())
+			}
+		}
+	}
 	var out []ruleMeta
 	for _, g := range groups {
 		for _, r := range g.Rules() {
-			m := ruleMeta{group: g}
-			m.metrics, m.reach = reads(r.Query(), recorded)
-			switch r := r.(type) {
-			case *rules.AlertingRule:
-				m.rule = r
+			if r, ok := r.(*rules.AlertingRule); ok {
+				m := ruleMeta{rule: r, group: g}
+				m.metrics, m.reach = known.reads(r.Query())
 				out = append(out, m)
-			case *rules.RecordingRule:
-				if before, ok := recorded[r.Name()]; ok {
-					m.metrics = slices.Compact(slices.Sorted(slices.Values(append(m.metrics, before.metrics...))))
-					m.reach = max(m.reach, before.reach)
-				}
-				recorded[r.Name()] = m
 			}
 		}
 	}
 	return out
 }
 
+// records are the expressions of recording rules, several of one name together, and what those read that were asked for.
+type records struct {
+	exprs map[string][]parser.Expr
+	read  map[string]ruleMeta
+}
+
+// of is what a recorded metric reads; nothing of itself, where a rule carries on its own last value.
+func (r records) of(name string) ruleMeta {
+	if m, ok := r.read[name]; ok {
+		return m
+	}
+	r.read[name] = ruleMeta{}
+	var m ruleMeta
+	for _, expr := range r.exprs[name] {
+		metrics, reach := r.reads(expr)
+		m.metrics, m.reach = append(m.metrics, metrics...), max(m.reach, reach)
+	}
+	r.read[name] = m
+	return m
+}
+
 // reads gives the metrics that an expression selects and how far back it looks. A selector looks back by its range and
 // offset and by those of the subqueries around it; one of a recorded metric as far as its rule besides. What an unless takes away may look
-// back further: without that history nothing is taken away. A record that no earlier rule makes is the rule's own last value, or one of
-// another set of rules.
-func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, reach time.Duration) {
+// back further: without that history nothing is taken away. A record that no rule here makes is one of another set of rules.
+func (r records) reads(expr parser.Expr) (metrics []string, reach time.Duration) {
 	names := map[string]bool{}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		selector, ok := node.(*parser.VectorSelector)
@@ -80,9 +98,10 @@ func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, re
 			}
 		}
 		name := metricName(selector)
-		if r, ok := recorded[name]; ok {
-			back += r.reach
-			for _, n := range r.metrics {
+		if _, ok := r.exprs[name]; ok {
+			m := r.of(name)
+			back += m.reach
+			for _, n := range m.metrics {
 				names[n] = true
 			}
 		} else if name != "" && !isRecord(name) {

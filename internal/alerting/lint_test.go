@@ -27,6 +27,9 @@ var sets = []struct {
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
 }
 
+// ofCentral are the records of central rules that rules of nodes read: a node has no such series.
+var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
+
 // TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
 func TestRuleStyle(t *testing.T) {
 	recorded := map[string][]string{} // central rules read what those of nodes record
@@ -55,16 +58,62 @@ func TestRuleStyle(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer e.Close()
+			addRecorded(t, e, recorded)
 			for _, r := range e.RecordingRules() {
-				// Rules of one name record together.
-				recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
 				checkPromQL(t, r.Name, parse(t, r.Expr))
+				// The verdict alone reads alerts: what another rule would see of them depends on the order of evaluation.
+				if r.File != "node/verdict.rules.yml" && readsAlerts(parse(t, r.Expr)) {
+					t.Errorf("%s of %s reads ALERTS", r.Name, r.File)
+				}
 			}
 			for _, r := range e.Rules() {
 				checkAlert(t, r, recorded, set.labels)
+				for _, m := range r.Metrics {
+					if strings.Contains(m, ":") && (set.folder == "central" && recorded[m] == nil || set.folder == "node" && !slices.Contains(ofCentral, m)) {
+						t.Errorf("%s reads %s, which no rule records", r.Name, m)
+					}
+				}
+				if readsAlerts(parse(t, r.Expr)) {
+					t.Errorf("%s of %s reads ALERTS", r.Name, r.File)
+				}
 			}
 		})
 	}
+}
+
+// addRecorded adds the labels that recording rules can give. Rules of one name record together. A rule may read what a later one, or it
+// itself, has recorded before: it is looked at until no label is new.
+func addRecorded(t *testing.T, e *alerting.Engine, recorded map[string][]string) {
+	t.Helper()
+	for _, r := range e.RecordingRules() {
+		if _, ok := recorded[r.Name]; !ok {
+			recorded[r.Name] = nil
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, r := range e.RecordingRules() {
+			for _, l := range resultLabels(parse(t, r.Expr), recorded) {
+				if !slices.Contains(recorded[r.Name], l) {
+					recorded[r.Name], changed = append(recorded[r.Name], l), true
+				}
+			}
+		}
+	}
+}
+
+// readsAlerts reports whether an expression selects the series of alerts, by name or by what names may match.
+func readsAlerts(expr parser.Expr) bool {
+	found := false
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		if s, ok := node.(*parser.VectorSelector); ok {
+			for _, m := range s.LabelMatchers {
+				found = found || m.Name == "__name__" && (m.Matches("ALERTS") || m.Matches("ALERTS_FOR_STATE"))
+			}
+		}
+		return nil
+	})
+	return found
 }
 
 func parse(t *testing.T, text string) parser.Expr {
@@ -165,7 +214,39 @@ func single(t *testing.T, files fs.FS, names []string) map[string]bool {
 
 var many = regexp.MustCompile(`unless on \(cluster, instance, job\) (host:rdma_[a-z_]+:many)`)
 
-// TestOneAlertForManyPorts: above five ports or devices of a host there is one alert, that of the host, and none of each.
+// The count of a host's ports or devices with a fault, and its condition: more than half of those expected, of ports for each role, two at least.
+const (
+	countPorts   = "count by (cluster, instance, job) (count by (cluster, instance, job, device, port) (FAULT))"
+	ofRole       = "count by (cluster, instance, job, role) (port:rdma_port:expected and on (cluster, instance, job, device, port) FAULT)"
+	manyPorts    = countPorts + " and on (cluster, instance, job) (" + ofRole + " >= 2 > host:rdma_port:expected / 2)"
+	countDevices = "count by (cluster, instance, job) (count by (cluster, instance, job, device) (FAULT))"
+	manyDevices  = countDevices + " and on (cluster, instance, job) (" + countDevices + " >= 2 > host:rdma_device:expected / 2)"
+)
+
+// countsHalf reports whether an expression counts the ports or devices of a host with one fault where they are more than half.
+func countsHalf(t *testing.T, text string) bool {
+	t.Helper()
+	expr := parse(t, text)
+	both, ok := expr.(*parser.BinaryExpr)
+	if !ok {
+		return false
+	}
+	host, ok := both.LHS.(*parser.AggregateExpr)
+	if !ok {
+		return false
+	}
+	each, ok := host.Expr.(*parser.AggregateExpr)
+	if !ok {
+		return false
+	}
+	want := manyDevices
+	if slices.Contains(each.Grouping, "port") {
+		want = manyPorts
+	}
+	return expr.String() == parse(t, strings.ReplaceAll(want, "FAULT", each.Expr.String())).String()
+}
+
+// TestOneAlertForManyPorts: above half of the ports of a role or of the devices of a host there is one alert, that of the host, and none of each.
 func TestOneAlertForManyPorts(t *testing.T) {
 	files, names, err := rules.Node()
 	if err != nil {
@@ -177,14 +258,16 @@ func TestOneAlertForManyPorts(t *testing.T) {
 	}
 	defer e.Close()
 	recorded, counted := map[string][]string{}, map[string]bool{}
+	addRecorded(t, e, recorded)
 	for _, r := range e.RecordingRules() {
-		recorded[r.Name] = append(recorded[r.Name], resultLabels(parse(t, r.Expr), recorded)...)
-		counted[r.Name] = strings.HasPrefix(r.Expr, "count by (cluster, instance, job) (count by (cluster, instance, job, device") && strings.HasSuffix(r.Expr, ") > 5")
+		if strings.HasSuffix(r.Name, ":many") {
+			counted[r.Name] = countsHalf(t, r.Expr)
+		}
 	}
 	single := single(t, files, names)
 	ofHost := map[string]bool{} // alert and record
 	for _, r := range e.Rules() {
-		if record, _, _ := strings.Cut(r.Expr, " "); strings.HasSuffix(record, ":many") {
+		if record := strings.Fields(r.Expr)[0]; strings.HasSuffix(record, ":many") {
 			ofHost[r.Name+" "+record] = true
 		}
 	}
@@ -199,7 +282,65 @@ func TestOneAlertForManyPorts(t *testing.T) {
 		case m == nil:
 			t.Errorf("%s, %s: is silenced by no host:…:many, and its comment does not say %q", r.Name, r.Labels["severity"], noHostAlert)
 		case !counted[m[1]] || !ofHost[r.Name+" "+m[1]]:
-			t.Errorf("%s: %s does not count above 5, or has no alert of the host", r.Name, m[1])
+			t.Errorf("%s: %s does not count above half, or has no alert of the host", r.Name, m[1])
+		}
+	}
+}
+
+func TestCountsHalf(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{strings.ReplaceAll(manyPorts, "FAULT", "a"), true},
+		{strings.ReplaceAll(manyPorts, "FAULT", "(a and b)"), true},
+		{strings.ReplaceAll(manyDevices, "FAULT", "a"), true},
+		{strings.ReplaceAll(countPorts, "FAULT", "a") + " > 5", false},
+		{strings.ReplaceAll(strings.Replace(manyPorts, "FAULT", "a", 1), "FAULT", "b"), false},
+		{strings.ReplaceAll(strings.Replace(manyPorts, ">= 2 ", "", 1), "FAULT", "a"), false},
+		{strings.ReplaceAll(strings.Replace(manyPorts, ", role", "", 1), "FAULT", "a"), false},
+		{strings.ReplaceAll(strings.Replace(manyPorts, "/ 2", "/ 4", 1), "FAULT", "a"), false},
+		{"a", false},
+	} {
+		if got := countsHalf(t, c.text); got != c.want {
+			t.Errorf("%s: %t", c.text, got)
+		}
+	}
+}
+
+// TestSuspects: what is suspected in a cause chain has an alert of its name, whether that is explained or not, and the other way round: what
+// an alert of the chains leaves out because it is explained is suspected.
+func TestSuspects(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	alerts, suspects := map[string]bool{}, map[string]bool{}
+	for _, r := range e.Rules() {
+		if r.File == "node/chains.rules.yml" {
+			alerts[strings.ToLower(r.Name)] = true
+		}
+	}
+	for _, r := range e.RecordingRules() {
+		fault, ok := strings.CutSuffix(r.Name, ":suspect")
+		if !ok {
+			continue
+		}
+		_, fault, _ = strings.Cut(fault, ":")
+		suspects[strings.ReplaceAll(fault, "_", "")] = true
+		if !alerts[strings.ReplaceAll(fault, "_", "")] {
+			t.Errorf("%s of %s: the chains have no alert of that name", r.Name, r.File)
+		}
+	}
+	delete(alerts, "rdmalinkunstable") // flaps that are over
+	for a := range alerts {
+		if !suspects[a] {
+			t.Errorf("%s: nothing of that name is suspected", a)
 		}
 	}
 }

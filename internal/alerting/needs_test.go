@@ -62,5 +62,10 @@ func TestNeedsOfAllRules(t *testing.T) {
 		if len(a.Need.Metrics()) == 0 {
 			t.Errorf("%s needs nothing", a.Name)
 		}
+		for _, m := range a.Need.Metrics() {
+			if strings.Contains(m, ":") {
+				t.Errorf("%s needs %s, which no exporter has: a rule records it", a.Name, m)
+			}
+		}
 	}
 }
