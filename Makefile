@@ -20,7 +20,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
 SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsBlind|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsBlind)
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
@@ -236,6 +236,7 @@ $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_expo
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
+	sed -i '/^ *runbook_url: docs\/runbooks\//d' $(@D)/build/$(@F:.tar.gz=)/*/*.rules.yml # a path in the repository leads nowhere
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
 
 $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE

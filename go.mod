@@ -12,7 +12,8 @@ require (
 	github.com/prometheus/prometheus v0.315.0 // the rules are judged by Prometheus' own database, PromQL and notifier
 	github.com/safchain/ethtool v0.7.0 // ethtool's ioctls: driver, statistics
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
-	go.yaml.in/yaml/v3 v3.0.5 // the site's file, with the line of each error
+	github.com/yuin/goldmark v1.8.7 // runbooks, which are Markdown, as HTML
+	go.yaml.in/yaml/v3 v3.0.5 // the site's file and the tuning of the rules, with the line of each error
 	golang.org/x/crypto v0.57.0 // tests of basic authentication: bcrypt
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
 	golang.org/x/tools v0.49.0 // txtar, the form of captures

@@ -25,7 +25,7 @@ var (
 		Source: "the exporter",
 	}
 	gpuReleased = &Desc{
-		Name: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Name: "rdma_gpu_released_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
 		Help:   "Time for which the exporter holds no GPU yet, on request (POST /-/gpu/release). All else of rdma_gpu_* is absent meanwhile. Absent while it holds them.",
 		Source: "the exporter",
 	}

@@ -3,9 +3,11 @@
 package rules
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
 )
 
 //go:embed node/*.rules.yml central/*.rules.yml compat/*.rules.yml
@@ -25,5 +27,11 @@ func set(folder string) (fs.FS, []string, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("list embedded rules: %w", err)
 	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(late(a), late(b)), cmp.Compare(a, b)) })
 	return files, names, nil
+}
+
+// late orders the files that read what others have recorded after them: chains before the alerts of a whole host, the verdict last.
+func late(name string) int {
+	return slices.Index([]string{"node/chains.rules.yml", "node/whole_host.rules.yml", "node/verdict.rules.yml"}, name)
 }

@@ -65,7 +65,7 @@ func alertTable(s scope, height uint32, where column) panel {
 	return panel{
 		title: "Alerts", unit: "none", width: 24, height: height, view: table, sort: "Severity", noValue: "–",
 		text: "Alerts of the product that are firing or pending, the gravest first, from the series ALERTS of the Prometheus that judges the rules. " +
-			"The runbooks are in docs/runbooks, by the alert's name. Empty where the rules are not loaded, too: look at the numbers of alerts on the fabric overview.",
+			"`rdma_exporter runbook NAME` prints the runbook of an alert. Empty where the rules are not loaded, too: look at the numbers of alerts on the fabric overview.",
 		queries: []query{{expr: maxBy(perAlert, rank)}, {expr: maxBy(perAlert, since)}},
 		columns: []column{
 			{from: "A", title: "Severity", words: severities, width: 90},

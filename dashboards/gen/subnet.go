@@ -99,7 +99,7 @@ func subnetAlerts() panel {
 	all := maxBy(labels, rank)
 	return panel{
 		title: "Alerts", unit: "none", width: 24, height: 8, view: table, sort: "Severity", noValue: "–",
-		text: "Alerts on this fabric that are firing or pending, the gravest first, from the series ALERTS of the Prometheus that judges rules/central. The runbooks are in docs/runbooks, by the alert's name. " +
+		text: "Alerts on this fabric that are firing or pending, the gravest first, from the series ALERTS of the Prometheus that judges rules/central. `rdma_exporter runbook NAME` prints the runbook of an alert. " +
 			"Empty where the rules are not loaded, too.",
 		queries: []query{{expr: all + " * on (" + perNode + ") group_left (node) " + names + " or " + all + " unless on (" + perNode + ") " + names}},
 		columns: []column{

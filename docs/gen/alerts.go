@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"rdma_exporter/internal/tune"
 	"rdma_exporter/rules"
 )
 
@@ -58,6 +59,14 @@ const withoutAlert = `## What has no alert
 
 `
 
+const thresholdsHead = `## Thresholds
+
+` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart and the mixin take other values; expression and text of the alert change
+together: [Tuning](../packaging/prometheus/README.md#tuning). Limits that a transceiver or a sensor states itself are no thresholds of the rules.
+Runbooks name the defaults. A ratio can be given as a percentage.
+
+`
+
 // alert is the rules of one name.
 type alert struct {
 	name  string
@@ -93,6 +102,12 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	d.WriteString(centralHead)
 	d.list(central)
 	d.WriteString(withoutAlert)
+	d.WriteString(thresholdsHead)
+	var limits [][]string
+	for _, th := range tune.Thresholds() {
+		limits = append(limits, []string{code(th.Name), fmt.Sprintf("[%s](#%s)", th.Alert, strings.ToLower(th.Alert)), code(th.Default), string(th.Unit), plain(th.Why)})
+	}
+	d.table([]string{"name", "alert", "default", "value", "why"}, limits)
 	d.line("## What they need\n")
 	var rows [][]string
 	for _, a := range alerts {

@@ -1,6 +1,6 @@
 // Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
 // collectors, docs/alerts.md from the rule files and the runbooks, docs/detection-matrix.md from the goldens of the recorded
-// machines, docs/gpudirect.md from the reasons of verdicts, parts of docs/configuration.md from the flags and the keys of the
+// machines, docs/gpudirect.md from the reasons of verdicts, rules/thresholds.json from the table of thresholds, parts of docs/configuration.md from the flags and the keys of the
 // configuration file; and from flags and commands the man page and the completions of shells in packaging.
 //
 //	go run ./docs/gen
@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 
 	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/tune"
 )
 
 func main() {
@@ -44,7 +45,11 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"detection-matrix.md", matrix}, {"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	thresholds, err := tune.ThresholdsJSON()
+	if err != nil {
+		return err
+	}
+	pages := []page{{"../rules/thresholds.json", thresholds}, {"detection-matrix.md", matrix}, {"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
 	for name, parts := range map[string]map[string]func() (string, error){
 		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys)},
 		"permissions.md":   {"guarded": permissionTable},

@@ -35,6 +35,9 @@ const (
 	queryTimeout = 10 * time.Second
 	// maxQuerySamples bounds one query; 3,000 series over two hours at 15 s are 1.5 million samples.
 	maxQuerySamples = 5_000_000
+
+	fleetQueryTimeout = 2 * time.Minute
+	fleetQuerySamples = 50_000_000
 )
 
 // ErrTimeBackwards says that a round or an evaluation is not later than the one before it. The store cannot take it; the
@@ -57,8 +60,10 @@ type Options struct {
 	ExternalURL    string        // for links in templates
 	Interval       time.Duration // expected time between rounds, 15 s when zero
 	Retention      time.Duration // history kept, 2 h when zero
-	Logger         *slog.Logger
-	Notifier       *Notifier // gets what fires and what resolves; nil: nobody does
+	// Fleet: samples of many hosts by AppendPast. Queries and store may be as large as those of a Prometheus, and alerts have no annotations.
+	Fleet    bool
+	Logger   *slog.Logger
+	Notifier *Notifier // gets what fires and what resolves; nil: nobody does
 }
 
 // Engine holds the recent samples of this node and the state of its rules. Append and Eval take turns; everything else may
@@ -114,12 +119,16 @@ func New(opts Options) (*Engine, error) {
 		series:   newSeriesCache(opts.Job, opts.Instance),
 	}
 	pql := parser.NewParser(parser.Options{})
-	e.loader = &fsLoader{files: opts.Rules, parser: pql, logger: e.logger}
+	e.loader = &fsLoader{files: opts.Rules, parser: pql, logger: e.logger, bare: opts.Fleet}
+	samples, timeout := maxQuerySamples, queryTimeout
+	if opts.Fleet {
+		samples, timeout = fleetQuerySamples, fleetQueryTimeout
+	}
 	e.engine = promql.NewEngine(promql.EngineOpts{
 		Logger:                   e.logger,
 		Reg:                      e.registry,
-		MaxSamples:               maxQuerySamples,
-		Timeout:                  queryTimeout,
+		MaxSamples:               samples,
+		Timeout:                  timeout,
 		LookbackDelta:            lookback,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
 		EnableAtModifier:         true,

@@ -2,6 +2,7 @@ package alerting
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -40,8 +41,6 @@ func describe(groups []*rules.Group) []ruleMeta {
 				m.rule = r
 				out = append(out, m)
 			case *rules.RecordingRule:
-				// A rule that carries on its own last value does not read a metric of that name.
-				m.metrics = slices.DeleteFunc(m.metrics, func(name string) bool { return name == r.Name() })
 				if before, ok := recorded[r.Name()]; ok {
 					m.metrics = slices.Compact(slices.Sorted(slices.Values(append(m.metrics, before.metrics...))))
 					m.reach = max(m.reach, before.reach)
@@ -54,7 +53,9 @@ func describe(groups []*rules.Group) []ruleMeta {
 }
 
 // reads gives the metrics that an expression selects and how far back it looks. A selector looks back by its range and
-// offset and by those of the subqueries around it; one of a recorded metric as far as its rule besides.
+// offset and by those of the subqueries around it; one of a recorded metric as far as its rule besides. What an unless takes away may look
+// back further: without that history nothing is taken away. A record that no earlier rule makes is the rule's own last value, or one of
+// another set of rules.
 func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, reach time.Duration) {
 	names := map[string]bool{}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -63,12 +64,19 @@ func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, re
 			return nil
 		}
 		back := selector.OriginalOffset
-		for _, parent := range path {
+		taken := false
+		for i, parent := range path {
 			switch p := parent.(type) {
 			case *parser.MatrixSelector:
 				back += p.Range
 			case *parser.SubqueryExpr:
 				back += p.Range + p.OriginalOffset
+			case *parser.BinaryExpr:
+				child := node
+				if i+1 < len(path) {
+					child = path[i+1]
+				}
+				taken = taken || p.Op == parser.LUNLESS && child == parser.Node(p.RHS)
 			}
 		}
 		name := metricName(selector)
@@ -77,14 +85,19 @@ func reads(expr parser.Expr, recorded map[string]ruleMeta) (metrics []string, re
 			for _, n := range r.metrics {
 				names[n] = true
 			}
-		} else if name != "" {
+		} else if name != "" && !isRecord(name) {
 			names[name] = true
 		}
-		reach = max(reach, back)
+		if !taken {
+			reach = max(reach, back)
+		}
 		return nil
 	})
 	return sortedKeys(names), reach
 }
+
+// isRecord says whether a name is that of a recording rule (level:metric:operation).
+func isRecord(name string) bool { return strings.Contains(name, ":") }
 
 func metricName(s *parser.VectorSelector) string {
 	if s.Name != "" {

@@ -87,9 +87,10 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 // ofHost says whether a metric is of the exporter's work, of a driver or the kernel's stack, or of a GPU, and so of no device that is ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
-		strings.HasPrefix(metric, "rdma_host_maintenance") || // of the operator's work
-		strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_driver_") || strings.HasPrefix(metric, "rdma_stack_") || strings.HasPrefix(metric, "rdma_gpu_")
+		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
 }
+
+var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
 
 // guarded says what cannot be in the result of an expression at the time that it is evaluated for. A function of a range gives no
 // guard: what is ignored now may not have been when the range began.
@@ -160,24 +161,24 @@ func TestGuarded(t *testing.T) {
 		"a > 2 unless b " + ports + " and c == 4": {ports: true, devices: true},
 		"a " + devices: {devices: true},
 		"a and clean":  {ports: true, devices: true},
-		"a and on (cluster, instance, job, device, port) clean":      {ports: true, devices: true},
-		"a and on (cluster, instance, job, device) clean":            {devices: true},
-		"a and on (cluster, instance, job) clean":                    {},
-		"a and ignoring (port) clean":                       {devices: true},
-		"clean / a":                                         {ports: true, devices: true},
-		"2 < clean":                                         {ports: true, devices: true},
-		"a or clean":                                        {},
-		"clean or (a " + devices + ")":                      {devices: true},
-		"a or b " + ports:                                   {},
-		"max by (instance) (a " + ports + ")":               {ports: true, devices: true},
-		"floor(clean)":                                      {ports: true, devices: true},
-		"changes(clean[1h])":                                {},
-		"a " + gpus:                                         {gpus: true},
-		"(a or b) " + gpus:                                  {gpus: true},
-		"a or b " + gpus:                                    {},
-		"a unless on (cluster, instance, job, gpu) rdma_gpu_ignored": {},
-		"a unless rdma_port_ignored":                        {},
-		"a unless on (device, port) rdma_port_ignored":      {},
+		"a and on (cluster, instance, job, device, port) clean": {ports: true, devices: true},
+		"a and on (cluster, instance, job, device) clean":       {devices: true},
+		"a and on (cluster, instance, job) clean":               {},
+		"a and ignoring (port) clean":                           {devices: true},
+		"clean / a":                                             {ports: true, devices: true},
+		"2 < clean":                                             {ports: true, devices: true},
+		"a or clean":                                            {},
+		"clean or (a " + devices + ")":                          {devices: true},
+		"a or b " + ports:                                       {},
+		"max by (instance) (a " + ports + ")":                   {ports: true, devices: true},
+		"floor(clean)":                                          {ports: true, devices: true},
+		"changes(clean[1h])":                                    {},
+		"a " + gpus:                                             {gpus: true},
+		"(a or b) " + gpus:                                      {gpus: true},
+		"a or b " + gpus:                                        {},
+		"a unless on (cluster, instance, job, gpu) rdma_gpu_ignored":                     {},
+		"a unless rdma_port_ignored":                                                     {},
+		"a unless on (device, port) rdma_port_ignored":                                   {},
 		`a unless on (cluster, instance, job, device, port) rdma_port_ignored{port="1"}`: {},
 		"a unless on (cluster, instance, job, device) rdma_port_ignored":                 {},
 	} {

@@ -16,6 +16,7 @@ type fsLoader struct {
 	files  fs.FS
 	parser parser.Parser
 	logger *slog.Logger
+	bare   bool     // leave out annotations
 	groups []string // names of the groups of the file loaded last, in the order of its text
 }
 
@@ -29,6 +30,11 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 	if parsed != nil {
 		for _, g := range parsed.Groups {
 			l.groups = append(l.groups, g.Name)
+			for i := range g.Rules {
+				if l.bare {
+					g.Rules[i].Annotations = nil
+				}
+			}
 		}
 	}
 	return parsed, errs

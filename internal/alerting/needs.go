@@ -44,7 +44,7 @@ func Needs(fsys fs.FS, files []string) ([]blind.Alert, error) {
 
 // addNeed takes one rule in. What an earlier rule recorded is known by then.
 func addNeed(alerts []blind.Alert, recorded map[string]blind.Need, r rulefmt.Rule, expr parser.Expr) []blind.Alert {
-	need, ok := needOf(expr, r.Record, recorded)
+	need, ok := needOf(expr, recorded)
 	switch {
 	case !ok || r.Labels["severity"] == severityNone:
 	case r.Record != "":
@@ -63,9 +63,9 @@ func addNeed(alerts []blind.Alert, recorded map[string]blind.Need, r rulefmt.Rul
 }
 
 // needOf says what an expression needs; false: it cannot have a result unless it had one before, as a rule that carries on its own last
-// value, self.
-func needOf(expr parser.Expr, self string, recorded map[string]blind.Need) (blind.Need, bool) {
-	of := func(e parser.Expr) (blind.Need, bool) { return needOf(e, self, recorded) }
+// value, or unless another set of rules records.
+func needOf(expr parser.Expr, recorded map[string]blind.Need) (blind.Need, bool) {
+	of := func(e parser.Expr) (blind.Need, bool) { return needOf(e, recorded) }
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
 		name := metricName(e)
@@ -75,8 +75,10 @@ func needOf(expr parser.Expr, self string, recorded map[string]blind.Need) (blin
 			return need, true
 		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
 			return blind.Need{}, true
+		case isRecord(name): // not recorded so far: the rule's own last value, or one of another set of rules
+			return blind.Need{}, false
 		}
-		return blind.Need{Metric: name, Labels: told(e), State: stateOf(e)}, name != self
+		return blind.Need{Metric: name, Labels: told(e), State: stateOf(e)}, true
 	case *parser.BinaryExpr:
 		left, leftOK := of(e.LHS)
 		if e.Op == parser.LUNLESS {

@@ -155,7 +155,9 @@ func (s *store) openHere() (err error) {
 	}
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = s.opts.Retention.Milliseconds()
-	o.MaxBytes = maxBytes
+	if !s.opts.Fleet {
+		o.MaxBytes = maxBytes
+	}
 	o.MinBlockDuration = blockLength.Milliseconds()
 	o.MaxBlockDuration = blockLength.Milliseconds()
 	o.WALSegmentSize = walSegmentBytes

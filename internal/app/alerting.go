@@ -26,6 +26,7 @@ type alertingConfig struct {
 	externalPairs  []string
 	externalLabels map[string]string
 	sendReplay     bool
+	runbooks       runbookURL // of the operator
 }
 
 func (a *alertingConfig) flags(c *kingpin.CmdClause) {
@@ -38,6 +39,7 @@ func (a *alertingConfig) flags(c *kingpin.CmdClause) {
 	c.Flag("alerting.instance", "Label instance of the alerts: the address that a central Prometheus scrapes; HOSTNAME:PORT if empty.").PlaceHolder("HOST:PORT").StringVar(&a.instance)
 	c.Flag("alerting.external-labels", "A label that is added to all alerts that are sent; may be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
 	c.Flag("replay.send-alerts", "Send the alerts of a replay too, with the label replay=\"true\".").BoolVar(&a.sendReplay)
+	a.runbooks.flag(c, "Where runbooks are read, for the annotation runbook_url of alerts; without it, the exporter's own pages where their address is known")
 }
 
 // Intervals of the rules: the shortest range in them is 5m, which has to hold several rounds.
@@ -49,6 +51,9 @@ const (
 func (a *alertingConfig) check() (err error) {
 	if a.interval < minAlertingInterval || a.interval > maxAlertingInterval {
 		return fmt.Errorf("--alerting.interval: has to be from %s to %s: the rules look back 5m and more", minAlertingInterval, maxAlertingInterval)
+	}
+	if err := a.runbooks.check(); err != nil {
+		return err
 	}
 	if a.job == "" {
 		return errors.New("--alerting.job: has to be something")

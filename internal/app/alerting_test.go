@@ -85,7 +85,7 @@ func TestAPI(t *testing.T) {
 			switch r := r.(type) {
 			case v1.AlertingRule:
 				alerting++
-				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" || r.Annotations["runbook_url"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
+				if r.Health != v1.RuleHealthGood || r.Query == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.LastEvaluation.IsZero() || r.EvaluationTime == 0 {
 					t.Errorf("%+v", r)
 				}
 				if r.Name == "RDMAWatchdog" && (r.State != "firing" || len(r.Alerts) != 1) {
@@ -173,6 +173,22 @@ func TestReplaySends(t *testing.T) {
 	}
 	if left, err := os.ReadDir(state); err != nil || len(left) > 0 {
 		t.Errorf("in the state directory: %v, %v", left, err)
+	}
+}
+
+// TestReplayFires: a served replay says so in its metrics and by an alert, which begins with the others; a host does not.
+func TestReplayFires(t *testing.T) {
+	s := serve(t, "--replay="+fixture("no-rdma"))
+	s.firing(t, "RDMAReplay")
+	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "\nrdma_exporter_replay_info{hostname=\"") {
+		t.Errorf("%s", body)
+	}
+	s = serve(t, "--path.rootfs="+tree(t, "no-rdma"), "--state.dir="+t.TempDir())
+	s.firing(t, "RDMAWatchdog")
+	_, body, _ := s.get(t, "/metrics")
+	_, alerts, _ := s.get(t, "/api/v1/alerts")
+	if strings.Contains(body, "replay_info") || strings.Contains(alerts, "RDMAReplay") {
+		t.Errorf("%s\n%s", alerts, body)
 	}
 }
 

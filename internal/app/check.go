@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,9 @@ type checkConfig struct {
 	filter    check.Filter
 	json      bool
 	verbose   bool
+	drain     bool
+	dryRun    bool
+	back      bool // --return-to-service
 	daemonURL string
 	noDaemon  bool
 	daemonSet bool
@@ -32,6 +36,9 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("only", "Judge this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
 	a.Flag("severity", "Leave out what is less.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 where something was not judged that could have been.").BoolVar(&k.filter.Strict)
+	a.Flag("drain", "Say whether this host is to be drained: exit 2 for cordon or evict, 0 for no, 3 where it is not known, which drains nobody.").BoolVar(&k.drain)
+	a.Flag("dry-run", "With --drain: say what it would do, and exit 0.").BoolVar(&k.dryRun)
+	a.Flag("return-to-service", "Say whether this host may take jobs again: exit 0 where no alert drains it and its links have been free of errors for "+check.CleanFor.String()+", else 2 with what is missing; 3 where it is not known.").BoolVar(&k.back)
 	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)
 	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules that look back can be judged.").PlaceHolder("DURATION").DurationVar(&k.length)
@@ -40,6 +47,10 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 
 func (k *checkConfig) check(c *config) error {
 	switch {
+	case k.drain && k.back:
+		return errors.New("--drain --return-to-service: give one of them")
+	case k.dryRun && !k.drain:
+		return errors.New("--dry-run: has a meaning with --drain only")
 	case k.timeout <= 0:
 		return fmt.Errorf("--timeout=%s: has to be more than 0", k.timeout)
 	case k.length < 0:
@@ -68,17 +79,37 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.
 		return check.ExitUnknown, err
 	}
 	report = k.filter.Apply(report)
-	if err := k.render(stdout, report); err != nil {
+	code, err := k.render(stdout, report)
+	if err != nil {
 		return check.ExitUnknown, fmt.Errorf("cannot print the report: %w", err)
 	}
-	return report.ExitCode, nil
+	return code, nil
 }
 
-func (k *checkConfig) render(stdout io.Writer, report check.Report) error {
-	if k.json {
-		return check.JSON(stdout, report)
+// render prints what was asked for, and gives the exit code.
+func (k *checkConfig) render(stdout io.Writer, report check.Report) (int, error) {
+	out := stdout
+	if k.json { // the whole report, with the exit code of what was asked
+		if err := check.JSON(stdout, report); err != nil {
+			return check.ExitUnknown, err
+		}
+		out = io.Discard
 	}
-	return check.Table(stdout, report, check.Style{Colour: isTerminal(stdout) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose})
+	switch {
+	case k.back:
+		return check.Return(out, report)
+	case k.drain:
+		err := check.Drain(out, report, k.dryRun)
+		if k.dryRun {
+			return check.ExitOK, err
+		}
+		return report.DrainExitCode(), err
+	}
+	return report.ExitCode, k.table(out, report)
+}
+
+func (k *checkConfig) table(w io.Writer, report check.Report) error {
+	return check.Table(w, report, check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose})
 }
 
 // isTerminal says whether somebody looks at what is written.

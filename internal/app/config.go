@@ -13,6 +13,7 @@ import (
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/gdr"
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/rounds"
 )
 
 // config is what all commands share: which machine, which collectors.
@@ -187,6 +188,14 @@ func (m *machine) recording(c *config) string {
 		return ""
 	}
 	return fmt.Sprintf("%s, recorded %s", c.replay, m.meta.Time.UTC().Format(time.DateOnly))
+}
+
+// recorded is what is served instead of a host; nil on one.
+func (m *machine) recorded() *rounds.Recording {
+	if m.player == nil {
+		return nil
+	}
+	return &rounds.Recording{Hostname: m.meta.Hostname, Date: m.meta.Time.UTC().Format(time.DateOnly)}
 }
 
 // playRounds looks at the rounds of a replay, so that what they showed is known when serving begins.

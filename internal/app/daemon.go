@@ -51,14 +51,12 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	if !a.on {
 		return nil, nil
 	}
-	files, names, err := readRules(a.ruleFiles)
+	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
+	external := s.own(m)
+	a.runbooks = s.books(m)
+	files, names, err := readRules(a.ruleFiles, a.runbooks)
 	if err != nil {
 		return nil, err
-	}
-	instance := a.instanceOf(m, *s.toolkit.WebListenAddresses)
-	external := s.externalURL
-	if external == "" {
-		external = "http://" + instance + s.routePrefix
 	}
 	d := &daemon{config: a, phase: phase(m.hostname(), a.interval), log: log, seen: seenLast{host: instance, replay: m.recording(c)}}
 	if d.notifier, err = a.notifier(m, alerting.NotifierOptions{ExternalURL: external, Logger: log}); err != nil {

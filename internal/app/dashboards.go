@@ -12,16 +12,21 @@ import (
 type dashboardsConfig struct {
 	dir   string
 	force bool
+	books runbookURL
 }
 
 func (d *dashboardsConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("output", "Folder to write the files into, one each: one that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&d.force)
+	d.books.flag(a, "Where runbooks are read, for links in tables of alerts")
 }
 
 func runDashboards(d *dashboardsConfig) (int, error) {
 	if d.dir == "-" {
 		return usage(errors.New("--output=-: has to be a folder: each dashboard is a file of its own"))
+	}
+	if err := d.books.check(); err != nil {
+		return usage(err)
 	}
 	fsys, names, err := dashboards.All()
 	if err != nil {
@@ -30,6 +35,11 @@ func runDashboards(d *dashboardsConfig) (int, error) {
 	files, err := readEmbedded(fsys, names)
 	if err != nil {
 		return exitUsage, err
+	}
+	for i := range files {
+		if files[i].text, err = d.books.inDashboard(files[i].text); err != nil {
+			return exitUsage, err
+		}
 	}
 	if err := writeEmbedded(d.dir, d.force, files); err != nil {
 		return usage(fmt.Errorf("--output=%s: %w", d.dir, err))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/page"
@@ -38,14 +37,14 @@ func (f *fabricConfig) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) 
 		return nil, nil, err
 	}
 	x := &fabricShown{monitor: m, host: hostname(), interval: f.interval}
-	return x, &web.Page{Views: map[string]web.View{
+	return x, &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}":   {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
 		"links": {ContentType: web.HTML, Of: x.moment, Write: func(_ *http.Request, w io.Writer) error { return p.RenderLinks(w, x.fabric(), time.Now()) }},
 		"switches/{guid}": {ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error {
 			return p.RenderSwitch(w, x.fabric(), time.Now(), r.PathValue("guid"))
 		}},
 		"api/v1/fabric": {ContentType: web.JSON, Of: x.moment, Write: func(_ *http.Request, w io.Writer) error { return json.NewEncoder(w).Encode(x.fabric()) }},
-	}, Static: page.Static(), Runbooks: runbooks.Files}, nil
+	}), Static: page.Static()}, nil
 }
 
 // fabric is what is known of the fabric. What is made of a sweep serves all who look.

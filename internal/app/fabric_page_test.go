@@ -32,7 +32,7 @@ func TestServeFabric(t *testing.T) {
 		{"fabric API", "/ib/api/v1/fabric", 200, `"failed":"`},
 		{"no node API", "/ib/api/v1/node", 404, "not found"},
 		{"style sheet", "/ib/static/page.css", 200, "prefers-color-scheme"},
-		{"runbook", "/ib/docs/runbooks/RDMAFabricUnseen.md", 200, "## Meaning"},
+		{"runbook", "/ib/runbooks/RDMAFabricUnseen", 200, "<h2>Meaning</h2>"},
 		{"metrics of a failed sweep", "/ib/metrics", 200, "rdma_fabric_sweep_failed 1"},
 		{"metrics of the interval", "/ib/metrics", 200, "rdma_fabric_sweep_interval_seconds 60"},
 		{"ready", "/ib/-/ready", 200, "ready"},

@@ -82,8 +82,9 @@ var flagGroups = []struct {
 	{"Machine and devices", []string{"path.", "device.", "replay", "config.file", "state.dir"}},
 	{"Collectors, all on unless said", []string{"collector.", "collect.", "runtime."}},
 	{"Serving", []string{"web.", "collect.min-interval"}},
-	{"Alerting", []string{"alerting", "replay.send-alerts"}},
+	{"Alerting", []string{"alerting", "replay.send-alerts", "runbook-url"}},
 	{"Reading in the background", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
+	{"Tuning of the rules", []string{"tune."}},
 	{"Log", []string{"log."}},
 }
 

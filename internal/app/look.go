@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"rdma_exporter/internal/alerting"
@@ -15,7 +16,6 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
-	"rdma_exporter/rules"
 )
 
 // lookInterval is the time between the rounds of --for.
@@ -106,12 +106,12 @@ type judge struct {
 }
 
 func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
-	fsys, files, err := rules.Node()
+	files, names, err := readRules(nil, "")
 	if err != nil {
 		return nil, err
 	}
 	j := &judge{m: m, rounds: sched, host: instance(m)}
-	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: j.host, Logger: log})
+	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: names, Instance: j.host, Logger: log})
 	if err != nil {
 		return nil, fmt.Errorf("cannot judge: %w", err)
 	}
@@ -166,7 +166,46 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	in.Judgement = engine.Judgement()
+	if !in.To.IsZero() {
+		var recorded, suspects error
+		in.Recorded, recorded = recordedBy(engine, in.To)
+		in.Suspects, suspects = suspectsOf(engine, in.To)
+		in.Err = errors.Join(in.Err, recorded, suspects)
+	}
 	return check.New(in)
 }
 
 func (j *judge) close() error { return j.engine.Close() }
+
+// recordedBy reads the verdict on the host that the rules have recorded. A series that cannot be read is not known.
+func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
+	values, err := engine.Query(context.Background(), `{__name__=~"instance:rdma_host_fit:state|instance:rdma_host_drain:state|instance:rdma_link_clean:seconds|alert:rdma_host_drain:state"}`, at)
+	r.Draining = map[string]float64{}
+	for _, v := range values {
+		switch v.Labels["__name__"] {
+		case "instance:rdma_host_fit:state":
+			r.Fit = &v.Value
+		case "instance:rdma_host_drain:state":
+			r.Drain = &v.Value
+		case "instance:rdma_link_clean:seconds":
+			r.CleanSeconds = &v.Value
+		default:
+			r.Draining[v.Labels["alertname"]] = v.Value
+		}
+	}
+	return r, err
+}
+
+// suspectsOf reads the conditions of alerts in cause chains.
+func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err error) {
+	for _, r := range engine.RecordingRules() {
+		if strings.HasSuffix(r.Name, ":suspect") {
+			s.Records = append(s.Records, r.Name)
+		}
+	}
+	values, err := engine.Query(context.Background(), `{__name__=~".+:suspect"}`, at)
+	for _, v := range values {
+		s.Series = append(s.Series, v.Labels)
+	}
+	return s, err
+}

@@ -55,12 +55,18 @@ func TestEveryAlertFires(t *testing.T) {
 // firesInNoFixture are alerts on the exporter's own trouble, which a recording cannot have, and on what takes longer than one
 // lasts; with the test that shows them.
 var firesInNoFixture = map[string]string{
-	"RDMACollectorFailing": "rules/tests/exporter.test.yml",
-	"RDMAHostMaintenance":  "TestMaintenance: an operator announces it",
-	"RDMALinkUnstable":     "rules/tests/link_changes.test.yml: it needs a day",
-	"RDMAReadStuck":        "TestReadStuckAlert",
-	"RDMAPortUnreadable":   "rules/tests/exporter.test.yml",
-	"RDMAPFCShortStorms":   "TestShortStorms: samples are taken live only",
+	"RDMACollectorFailing":     "rules/tests/exporter.test.yml",
+	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
+	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
+	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
+	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
+	"RDMAReplay":               "TestReplayFires: of serve alone",
+	"RDMAReloadFailed":         "rules/tests/exporter_state.test.yml",
+	"RDMALinkUnstable":         "rules/tests/link_changes.test.yml: it needs a day",
+	"RDMAReadStuck":            "TestReadStuckAlert",
+	"RDMAPortUnreadable":       "rules/tests/exporter.test.yml",
+	"RDMAPFCShortStorms":       "TestShortStorms: samples are taken live only",
+	"RDMAHostMaintenance":      "TestMaintenance: an operator announces it",
 }
 
 func allRules(t *testing.T) []string {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/docs/runbooks"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
@@ -54,11 +53,11 @@ func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *da
 		host = name
 	}
 	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.describe(c), host: host, page: p}
-	return &web.Page{Views: map[string]web.View{
+	return &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}":             {ContentType: web.HTML, Write: x.html},
 		"api/v1/node":     {ContentType: web.JSON, Write: x.node},
 		"api/v1/topology": {ContentType: web.JSON, Write: x.topology},
-	}, Static: page.Static(), Runbooks: runbooks.Files}, nil
+	}), Static: page.Static()}, nil
 }
 
 // picture is what is shown; nil before the first round of the rules has ended.

@@ -25,9 +25,9 @@ import (
 func looked(t testing.TB, name string) page.Input {
 	t.Helper()
 	m, sched := open(t, fixture(name))
-	fsys, files, err := rules.Node()
+	files, names, err := readRules(nil, "")
 	must(t, err)
-	engine, err := alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: fsys, Files: files, Instance: m.hostname() + ":10879", Logger: slog.New(slog.DiscardHandler)})
+	engine, err := alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: names, Instance: m.hostname() + ":10879", Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { must(t, engine.Close()) })
 	var p *rounds.Picture
@@ -139,7 +139,8 @@ func TestServePage(t *testing.T) {
 		{"/rdma/static/page.css", "text/css; charset=utf-8", "prefers-color-scheme"},
 		{"/rdma/static/page.js", "text/javascript; charset=utf-8", "refresh"},
 		{"/rdma/static/icon.svg", "image/svg+xml", "<svg"},
-		{"/rdma/docs/runbooks/RDMALinkDownshifted.md", "text/plain; charset=utf-8", "## Meaning"},
+		{"/rdma/runbooks/RDMALinkDownshifted", "text/html; charset=utf-8", "<h2>Meaning</h2>"},
+		{"/rdma/runbooks/", "text/html; charset=utf-8", `<a href="RDMALinkDownshifted">`},
 		{"/rdma/api/v1/node", "application/json", `"expected_rate_source": "siblings"`},
 		{"/rdma/api/v1/topology", "application/json", `"lanes": 16`},
 	} {
@@ -153,7 +154,7 @@ func TestServePage(t *testing.T) {
 			}
 		})
 	}
-	for path, want := range map[string]int{"/rdma/static/page.html": 404, "/rdma/static/": 404, "/rdma/docs/runbooks/runbooks.go": 404, "/rdma/docs/runbooks/..%2f..": 404, "/": 200} {
+	for path, want := range map[string]int{"/rdma/static/page.html": 404, "/rdma/static/": 404, "/rdma/runbooks/runbooks.go": 404, "/rdma/runbooks/..%2f..": 404, "/": 200} {
 		if status, _, _ := s.get(t, path); status != want {
 			t.Errorf("%s: %d, want %d", path, status, want)
 		}

@@ -125,6 +125,16 @@ func (p *program) commands(out Outside) {
 		return runRules(&r, stdout)
 	}))
 
+	var bt backtestConfig
+	bt.flags(p.add(p, "backtest", "List the alerts that would have fired on a fleet's history in a Prometheus: how often, on which hosts.", func(ctx context.Context, stdout, stderr io.Writer, _ *slog.Logger) (int, error) {
+		return runBacktest(ctx, &bt, stdout, stderr)
+	}))
+
+	var rb runbookConfig
+	rb.flags(p.add(p, "runbook", "Print what an alert means and what to do about it.", func(_ context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runRunbook(&rb, stdout)
+	}))
+
 	var b dashboardsConfig
 	b.flags(p.add(p, "dashboards", "Write out the Grafana dashboards of this version.", func(context.Context, io.Writer, io.Writer, *slog.Logger) (int, error) {
 		return runDashboards(&b)

@@ -25,6 +25,7 @@ type reloader struct {
 	log    *slog.Logger
 
 	ruleFiles []string // globs
+	books     runbookURL
 	blind     atomic.Pointer[blind.Detector]
 
 	one sync.Mutex // reload at a time
@@ -35,7 +36,7 @@ type reloader struct {
 
 // begin makes what the rules make that the program has begun with.
 func (r *reloader) begin() error {
-	files, names, err := readRules(r.ruleFiles)
+	files, names, err := readRules(r.ruleFiles, r.books)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (r *reloader) hasFiles() bool {
 
 // prepareRules reads the rules, for the engine and for whoever says which of them see nothing.
 func (r *reloader) prepareRules() (apply func(), err error) {
-	files, names, err := readRules(r.ruleFiles)
+	files, names, err := readRules(r.ruleFiles, r.books)
 	if err != nil {
 		return nil, err
 	}

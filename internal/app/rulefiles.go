@@ -14,27 +14,29 @@ import (
 type ruleFiles struct {
 	fs.FS                   // in the binary
 	texts map[string][]byte // the operator's, by path
+	books runbookURL        // where alerts link to
 }
 
 // ReadFile is what the engine reads rules by.
 func (r ruleFiles) ReadFile(name string) ([]byte, error) {
 	if text, ok := r.texts[name]; ok {
-		return text, nil
+		return r.books.inRules(text), nil
 	}
-	return fs.ReadFile(r.FS, name)
+	text, err := fs.ReadFile(r.FS, name)
+	return r.books.inRules(text), err
 }
 
 // maxRuleFile bounds a file of rules.
 const maxRuleFile = 4 << 20
 
 // readRules gives all rule files, and their names in the order of evaluation: those in the binary, each or the operator's of the same
-// base name in its place, then the operator's others.
-func readRules(globs []string) (ruleFiles, []string, error) {
+// base name in its place, then the operator's others. Their alerts link to runbooks at books.
+func readRules(globs []string, books runbookURL) (ruleFiles, []string, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {
 		return ruleFiles{}, nil, err
 	}
-	r := ruleFiles{FS: fsys, texts: map[string][]byte{}}
+	r := ruleFiles{FS: fsys, texts: map[string][]byte{}, books: books}
 	for _, glob := range globs {
 		found, err := filepath.Glob(glob)
 		if err != nil {

@@ -14,9 +14,9 @@ func TestReadRules(t *testing.T) {
 	own, other, second := filepath.Join(dir, "link.rules.yml"), filepath.Join(dir, "site.yml"), filepath.Join(dir, "b", "link.rules.yml")
 	put(t, own, "groups: [] # ours\n")
 	put(t, other, "groups: []\n")
-	files, names, err := readRules([]string{filepath.Join(dir, "*.yml"), own})
+	files, names, err := readRules([]string{filepath.Join(dir, "*.yml"), own}, "")
 	must(t, err)
-	_, embedded, err := readRules(nil)
+	_, embedded, err := readRules(nil, "")
 	must(t, err)
 	at := slices.Index(embedded, "node/link.rules.yml")
 	want := append(slices.Clone(embedded), other)
@@ -37,11 +37,11 @@ func TestReadRules(t *testing.T) {
 		"[":                            "syntax error in pattern",
 		dir:                            "has to be a regular file",
 	} {
-		if _, _, err := readRules([]string{glob}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := readRules([]string{glob}, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", glob, err)
 		}
 	}
-	if _, _, err := readRules([]string{own, second}); err == nil || !strings.Contains(err.Error(), "same name") {
+	if _, _, err := readRules([]string{own, second}, ""); err == nil || !strings.Contains(err.Error(), "same name") {
 		t.Errorf("two of one name: %v", err)
 	}
 }

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net/url"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -17,19 +18,32 @@ type rulesConfig struct {
 	set   string
 	dir   string // empty: standard output
 	force bool
-	books string // where the runbooks are to be read; empty: their path in the sources
+	books runbookURL
+
+	tune   tuneConfig
+	format string
+	labels []string // of the objects, NAME=VALUE
 }
+
+// The forms of rules: files of Prometheus, or objects of prometheus-operator.
+const (
+	formatPrometheus     = "prometheus"
+	formatPrometheusRule = "prometheusrule"
+)
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
 	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
-	a.Flag("runbook-url", "Where runbooks are read, for runbook_url: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter.").PlaceHolder("URL").StringVar(&r.books)
+	r.books.flag(a, "Where runbooks are read, for the annotation runbook_url, which is left out without it")
+	r.tune.flags(a)
+	a.Flag("format", "prometheus: files for rule_files; prometheusrule: objects of prometheus-operator, one for each file.").Default(formatPrometheus).PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
+	a.Flag("object-label", "Label of each PrometheusRule, by which the Prometheus selects it, for example release=kube-prometheus-stack. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
 }
 
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
-	if u, err := url.Parse(r.books); r.books != "" && (err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(r.books, " \n#")) {
-		return usage(fmt.Errorf("--runbook-url=%s: has to be SCHEME://HOST/…", r.books))
+	if err := r.books.check(); err != nil {
+		return usage(err)
 	}
 	set := map[string]func() (fs.FS, []string, error){"node": rules.Node, "central": rules.Central, "compat": rules.Compat}[r.set]
 	fsys, names, err := set()
@@ -40,13 +54,24 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	if err != nil {
 		return exitUsage, err
 	}
-	if r.books != "" {
-		for i := range files {
-			files[i].text = bytes.ReplaceAll(files[i].text, []byte("runbook_url: docs/runbooks/"), []byte("runbook_url: "+strings.TrimSuffix(r.books, "/")+"/"))
+	for i := range files {
+		files[i].text = r.books.inRules(files[i].text)
+	}
+	if files, err = r.tune.apply(files); err != nil {
+		return usage(err)
+	}
+	joined := oneFile
+	if r.format == formatPrometheusRule {
+		labels, err := pairs("object-label", r.labels)
+		if err != nil {
+			return usage(err)
 		}
+		files, joined = objects(r.set, labels, files), manyDocuments
+	} else if len(r.labels) > 0 {
+		return usage(fmt.Errorf("--object-label: is of --format=%s", formatPrometheusRule))
 	}
 	if r.dir == "" || r.dir == "-" {
-		if _, err := stdout.Write(oneFile(files)); err != nil {
+		if _, err := stdout.Write(joined(files)); err != nil {
 			return exitUsage, fmt.Errorf("cannot print the rules: %w", err)
 		}
 		return exitOK, nil
@@ -68,6 +93,43 @@ func oneFile(files []embedded) []byte {
 			b.WriteString("  " + line)
 		}
 		b.WriteString(groups)
+	}
+	return b.Bytes()
+}
+
+// objects makes a PrometheusRule of each file that has rules.
+func objects(set string, labels map[string]string, files []embedded) (out []embedded) {
+	for _, f := range files {
+		if !bytes.Contains(f.text, []byte("\n  - name: ")) {
+			continue
+		}
+		var b bytes.Buffer
+		base := strings.ReplaceAll(strings.TrimSuffix(f.name, ".rules.yml"), "_", "-")
+		fmt.Fprintf(&b, "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: rdma-exporter-%s-%s\n", set, base)
+		if len(labels) > 0 {
+			b.WriteString("  labels:\n")
+		}
+		for _, name := range slices.Sorted(maps.Keys(labels)) {
+			fmt.Fprintf(&b, "    %s: %q\n", name, labels[name])
+		}
+		b.WriteString("spec:\n")
+		for line := range bytes.Lines(f.text) {
+			if len(bytes.TrimSpace(line)) > 0 {
+				b.WriteString("  ")
+			}
+			b.Write(line)
+		}
+		out = append(out, embedded{f.name, b.Bytes()})
+	}
+	return out
+}
+
+// manyDocuments joins objects into one file.
+func manyDocuments(files []embedded) []byte {
+	var b bytes.Buffer
+	for _, f := range files {
+		b.WriteString("---\n")
+		b.Write(f.text)
 	}
 	return b.Bytes()
 }

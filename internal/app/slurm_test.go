@@ -1,16 +1,21 @@
 package app
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/internal/check"
+	"rdma_exporter/rules"
 )
 
-// TestSlurmOfReplays: the script of packaging/slurm fails on a critical fault only, as Prolog and within NHC, and says in one line why it
-// passes where it cannot tell.
+// TestSlurmOfReplays: the script of packaging/slurm fails on a host that is to be drained only, as Prolog and within NHC, and says in one line
+// why it passes where that is unknown.
 func TestSlurmOfReplays(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "rdma_exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/rdma_exporter")
@@ -29,11 +34,12 @@ func TestSlurmOfReplays(t *testing.T) {
 		code        int
 		line        string // "": none
 	}{
-		{"critical", replay("port-down", "--severity=critical"), 1, "fails this node: firing "},
-		{"ok", replay("qdr-switch-ok", "--severity=critical"), 0, ""},
-		{"warning left out", replay("link-errors", "--severity=critical"), 0, ""},
-		{"warning", replay("link-errors"), 0, "passes: a warning at most"},
-		{"no device", replay("no-rdma", "--severity=critical"), 0, "passes: exit code 3: "},
+		{"evict", replay("port-down", "--drain"), 1, "fails this node: evict RDMAPortDown mlx5_5/1 "},
+		{"cordon", replay("downshift-one", "--drain"), 1, "fails this node: cordon RDMALinkDownshifted mlx5_5/1 "},
+		{"ok", replay("qdr-switch-ok", "--drain"), 0, ""},
+		{"warning", replay("link-errors", "--drain"), 0, ""},
+		{"dry run", replay("port-down", "--drain", "--dry-run"), 0, ""},
+		{"no device", replay("no-rdma", "--drain"), 0, "passes: exit code 3: web-22:10879: drain unknown, which drains nobody: no RDMA port is read"},
 		{"wrong flag", binary + " check --nope", 0, "passes: exit code 3: rdma_exporter: unknown long flag '--nope'"},
 		{"hangs", "sleep 60", 0, "passes: no answer in 5 s"},
 		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passes: no answer in 5 s"},
@@ -71,6 +77,55 @@ func TestSlurmOfReplays(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, said)
 		}
 	})
+}
+
+// TestScriptsOfAlerts: of every alert that fires the scripts of Slurm, NHC and node problem detector drain the host where its label says so,
+// and nothing drains it while it is pending, or while maintenance is announced.
+func TestScriptsOfAlerts(t *testing.T) {
+	fsys, files, err := rules.Node()
+	must(t, err)
+	engine, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: "gpu-1:10879", Rules: fsys, Files: files})
+	must(t, err)
+	defer engine.Close()
+	script, err := filepath.Abs("../../packaging/slurm/rdma_check.sh")
+	must(t, err)
+	plugin, err := filepath.Abs("../../packaging/node-problem-detector/rdma-fabric.sh")
+	must(t, err)
+	answer := filepath.Join(t.TempDir(), "rdma_exporter")
+	levels := map[string]float64{check.DrainCordon: 1, check.DrainEvict: 2}
+	for i, r := range engine.Rules() {
+		for _, c := range []struct {
+			name    string
+			state   alerting.State
+			drained float64 // as it is recorded
+		}{{"firing", alerting.StateFiring, levels[r.Labels["drain"]]}, {"pending", alerting.StatePending, 0}, {"maintenance", alerting.StateFiring, 0}} {
+			t.Run(fmt.Sprintf("%s/%s/%d/%s", r.Name, r.Labels["severity"], i, c.name), func(t *testing.T) {
+				in := check.Input{Host: "gpu-1:10879", Interval: 15 * time.Second, Recorded: check.Recorded{Drain: &c.drained, Draining: map[string]float64{}}}
+				in.Rules = engine.Rules()
+				in.Alerts = []alerting.Alert{{Name: r.Name, Rule: i, State: c.state, Labels: map[string]string{"alertname": r.Name, "severity": r.Labels["severity"], "drain": r.Labels["drain"], "device": "mlx5_0"}, Annotations: map[string]string{"summary": "A fault."}}}
+				if level := levels[r.Labels["drain"]]; level > 0 && c.name != "pending" {
+					in.Recorded.Draining[r.Name] = level
+				}
+				report := check.New(in)
+				var text strings.Builder
+				must(t, check.Drain(&text, report, false))
+				must(t, os.WriteFile(answer, fmt.Appendf(nil, "#!/bin/sh\ncat <<'END'\n%sEND\nexit %d\n", text.String(), report.DrainExitCode()), 0o755))
+				want := 0
+				if c.name == "firing" && r.Labels["drain"] != check.DrainNo {
+					want = 1
+				}
+				if code, said := shell(t, answer, "sh", script); code != want || want == 1 && !strings.Contains(said, r.Labels["drain"]+" "+r.Name+" mlx5_0") {
+					t.Errorf("Slurm: exit %d, %s", code, said)
+				}
+				if code, said := shell(t, answer, "bash", "-c", `log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT="+script); code != want {
+					t.Errorf("NHC: exit %d, %s", code, said)
+				}
+				if code, said := shell(t, "", "sh", plugin, "RDMA_EXPORTER="+answer); code != want || want == 1 && !strings.Contains(said, r.Labels["drain"]+": "+r.Name) {
+					t.Errorf("node problem detector: exit %d, %s", code, said)
+				}
+			})
+		}
+	}
 }
 
 // shell runs a program with a command in the place of rdma_exporter check. Arguments NAME=VALUE at the end are of its environment.

@@ -51,7 +51,7 @@ func once() *http.Client {
 // TestSurface: what a client may ask for, and what it gets of all else.
 func TestSurface(t *testing.T) {
 	s := serve(t, "--replay="+fixture("no-rdma"))
-	for _, path := range []string{"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology", "/static/page.css", "/docs/runbooks/RDMAPortDown.md"} {
+	for _, path := range []string{"/", "/metrics", "/-/healthy", "/api/v1/alerts", "/api/v1/rules", "/api/v1/findings", "/api/v1/node", "/api/v1/topology", "/static/page.css", "/runbooks/RDMAPortDown", "/runbooks/"} {
 		for method, want := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "PUT": 405, "PATCH": 405, "DELETE": 405, "OPTIONS": 405, "TRACE": 405, "PROPFIND": 405} {
 			if status, body, _ := s.ask(t, once(), method, path, nil); status != want || method == "HEAD" && body != "" {
 				t.Errorf("%s %s: %d, want %d", method, path, status, want)
@@ -85,7 +85,7 @@ func servesNoFiles(t *testing.T, s *server, prefix string) {
 	t.Helper()
 	for _, path := range []string{
 		"/static/../../../../etc/passwd", "/static/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/static/..%2fpage.go", "/static/%00", "/static/page.html",
-		"/docs/runbooks/..%2f..%2frules%2frules.go", "/docs/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd", "/metrics/", "/-/", "/debug/pprof/cmdline",
+		"/runbooks/..%2f..%2frules%2frules.go", "/runbooks/%2fetc%2fpasswd", "//etc/passwd", "/metrics/../../etc/passwd", "/metrics/", "/-/", "/debug/pprof/cmdline",
 		"/static/..\\..\\etc\\passwd", "/%2e%2e/%2e%2e/etc/passwd",
 	} {
 		status, body, h := s.ask(t, once(), "GET", prefix+path, nil)

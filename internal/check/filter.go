@@ -20,7 +20,8 @@ func (f Filter) Apply(r Report) Report {
 	r.NotJudged = slices.DeleteFunc(slices.Clone(r.NotJudged), func(x NotJudged) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Pending = slices.DeleteFunc(slices.Clone(r.Pending), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.NotApplicable = slices.DeleteFunc(slices.Clone(r.NotApplicable), func(name string) bool { return !f.named(name) })
-	r.Seen = r.of(f.named)
+	r.Seen = r.Seen.of(f.named)
+	r.HostVerdict = r.HostVerdict.of(f.named)
 	if r.ExitCode == ExitUnknown {
 		return r
 	}

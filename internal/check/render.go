@@ -40,6 +40,9 @@ func Table(w io.Writer, r Report, s Style) error {
 		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
 		for _, f := range r.Findings {
 			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Annotations["summary"]})
+			for _, s := range f.Suspects {
+				rows = append(rows, []string{"", "follows", "", s.Alert, Where(s.Labels), ""})
+			}
 		}
 		text.WriteString(coloured(columns(rows, ""), s))
 	}

@@ -56,6 +56,7 @@ type Report struct {
 	Headline string    `json:"headline"`
 	Pending  []Finding `json:"pending"` // worst first; they hold and are no findings yet, and change neither verdict nor exit code
 	Seen
+	HostVerdict
 	Severity string `json:"-"` // the least that was asked for
 }
 
@@ -63,12 +64,15 @@ type Report struct {
 type Finding struct {
 	Alert       string            `json:"alert"`
 	Severity    string            `json:"severity"`        // critical, warning, info
+	Drain       string            `json:"drain"`           // no, cordon, evict: what the alert asks for
 	State       string            `json:"state"`           // firing; pending where the hold time is not over
 	Waits       bool              `json:"waits,omitempty"` // pending, and observed for so long that it would fire if it had lasted: a warning at most
 	Since       time.Time         `json:"since"`
 	Value       *float64          `json:"value"` // of the rule's expression; null when not finite
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+	Suspects    []Suspect         `json:"suspects,omitempty"` // what follows from it, and has no alert while it holds
+	chained     bool              // its alert is of a cause chain
 }
 
 // Input is what an engine and the rounds have to say after an evaluation.
@@ -81,6 +85,8 @@ type Input struct {
 	alerting.Judgement
 	Blind blind.Report
 	Seen
+	Recorded
+	Suspects
 	Needs map[string]string // what would permit each source that may not be read
 	Err   error             // why the look failed, when it did
 }
@@ -129,6 +135,8 @@ func New(in Input) Report {
 		r.Error = in.Err.Error()
 		r.unknown()
 	}
+	r.judgeHost(in)
+	r.fold(in)
 	return r
 }
 
@@ -185,11 +193,12 @@ func (r *Report) unknown() {
 
 func finding(a alerting.Alert) Finding {
 	f := Finding{
-		Alert: a.Name, Severity: a.Labels["severity"], State: string(a.State), Since: a.ActiveAt.UTC(),
+		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State), Since: a.ActiveAt.UTC(),
 		Labels: maps.Clone(a.Labels), Annotations: maps.Clone(a.Annotations),
 	}
 	delete(f.Labels, "alertname")
 	delete(f.Labels, "severity")
+	delete(f.Labels, "drain")
 	if !math.IsNaN(a.Value) && !math.IsInf(a.Value, 0) {
 		f.Value = &a.Value
 	}

@@ -92,7 +92,7 @@ func (f *Fabric) Stale(now time.Time) string {
 // facts are what is wrong, the worst first.
 func (v *fabricView) facts() {
 	add := func(h Health, alert, summary string) {
-		v.Facts = append(v.Facts, fabricFact{h, alert, summary, runbook(alert)})
+		v.Facts = append(v.Facts, fabricFact{h, alert, summary, runbookPath(alert)})
 	}
 	if v.Failed != "" {
 		add(Warning, "RDMAFabricUnseen", "The fabric cannot be looked at: "+v.Failed)
@@ -130,8 +130,6 @@ func either(n int, one, many string) string {
 	}
 	return fmt.Sprintf(many, n)
 }
-
-func runbook(alert string) string { return "docs/runbooks/" + alert + ".md" }
 
 // unreachable counts switches.
 func (f *Fabric) unreachable() (n int) {

@@ -57,7 +57,8 @@ type finding struct {
 	Alert, Where, Since     string
 	State, Summary, Runbook string
 	ID                      string
-	Advice, Evidence        []fact // what to look at and to do; the rest
+	Advice, Evidence        []fact   // what to look at and to do; the rest
+	Follows                 []string // what it explains
 }
 
 // held is an alert that is not yet a finding.
@@ -157,6 +158,7 @@ func (v *view) verdict(in Input) {
 		case len(v.Waiting) > 0:
 			v.Lead = "No finding yet; what holds now and may become one stands below."
 		}
+		v.Lead = joined(" ", v.Lead, r.DrainNote())
 	}
 	if r != nil && !in.Read.IsZero() {
 		for _, note := range r.Notes() {
@@ -196,7 +198,7 @@ var advice = []string{"Look", "Do", "Drain"}
 func findingOf(in Input, f check.Finding) finding {
 	out := finding{
 		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: short(f.Annotations["runbook_url"], maxText),
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.Annotations["runbook_url"], maxText)),
 	}
 	for line := range strings.Lines(f.Annotations["description"]) {
 		line = strings.TrimSpace(line)
@@ -210,6 +212,9 @@ func findingOf(in Input, f check.Finding) finding {
 			continue
 		}
 		out.Evidence = append(out.Evidence, fact{name, text})
+	}
+	for _, s := range f.Suspects[:min(len(f.Suspects), maxFindings)] {
+		out.Follows = append(out.Follows, short(s.Alert+" "+check.Where(s.Labels), maxText))
 	}
 	return out
 }

@@ -34,7 +34,7 @@ var alertingDescs = []struct {
 
 func alertingDesc(name string, kind exposition.Type, unit, help string) *exposition.Desc {
 	return &exposition.Desc{
-		Name: "rdma_alerting_" + name, Type: kind, Unit: unit, Scope: exposition.ScopeExporter, Help: help, Source: "the exporter",
+		Name: "rdma_alerting_" + name, Of: "rdma_alerting_" + name, Type: kind, Unit: unit, Scope: exposition.ScopeExporter, Help: help, Source: "the exporter",
 	}
 }
 

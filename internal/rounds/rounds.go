@@ -42,6 +42,8 @@ type Options struct {
 	State func() (FileState, bool)
 	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
 	Alerting func() (AlertingState, bool)
+	// Replay is the recording that is served instead of a host; nil: a host is.
+	Replay *Recording
 	// Maintenance returns what is announced for the host, nil for nothing; false, or nil: the state directory cannot tell.
 	Maintenance func() (*maintenance.Notice, bool)
 	// Incident says how the last capture of an incident was kept; false, or nil: none has been tried.
@@ -49,6 +51,9 @@ type Options struct {
 	// Blind says which alerts the rounds leave blind; nil: nobody asks.
 	Blind func() *blind.Detector
 }
+
+// Recording is what a replay plays.
+type Recording struct{ Hostname, Date string }
 
 // FileState is how a file of the exporter was read or written.
 type FileState struct {

@@ -63,7 +63,7 @@ var (
 		Help: "Whether no request that takes the kernel's lock on network configuration (rtnl) is made at present, because one took more than a second.", Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
-		Name: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the last reading of --config.file, of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays. Absent without such files.", Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
@@ -71,7 +71,7 @@ var (
 		Help: "Time of the last reading of those files that succeeded, since 1970. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
-		Name: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
 	}
 	incidentSuccessful = &exposition.Desc{
@@ -95,6 +95,10 @@ var (
 		Help:   "1 for an alert of the rules that cannot be judged on this host, or not for all of it, because a metric that it needs is not there; absent for others, and for what does not apply to the host. reason: collector_disabled; not_read_yet; permission, this process may not read it; failed, reading it fails; unknown, the metric says that the fact that decides could not be read; not_supported, the kernel, the driver or the hardware does not tell.",
 		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
+	replayInfo = &exposition.Desc{
+		Name: "rdma_exporter_replay_info", Of: "rdma_exporter_replay_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Help: "Recording that is served instead of this host (--replay), always 1: the host that was recorded, and the day. Absent where a host is served.", Labels: []string{"hostname", "recorded"}, Source: "the exporter",
+	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help: "Version of the exporter, always 1.", Labels: []string{"version", "revision", "goversion", "goarch"}, Source: "the exporter",
@@ -103,7 +107,7 @@ var (
 
 // Descs are the metrics on the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, incidentSuccessful, hostMaintenance, maintenanceEnd, eventOverruns, detectionUnavailable, buildInfo,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
 }, alertingList()...))
 
 func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, told bool) []exposition.Family {
@@ -154,6 +158,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 	s.emitAlerting()
 	if s.Host.Events != nil {
 		s.self.Emit(eventOverruns, float64(s.Host.Events.Overruns()))
+	}
+	if s.Replay != nil {
+		s.self.Emit(replayInfo, 1, s.Replay.Hostname, s.Replay.Date)
 	}
 	s.self.Emit(buildInfo, 1, version.Version, version.GetRevision(), version.GoVersion, runtime.GOARCH)
 	return s.self.End()

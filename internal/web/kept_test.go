@@ -18,7 +18,7 @@ func TestKept(t *testing.T) {
 	var of, writes atomic.Int64
 	var fails atomic.Bool
 	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50, Page: &Page{
-		Static: fstest.MapFS{}, Runbooks: fstest.MapFS{},
+		Static: fstest.MapFS{},
 		Views: map[string]View{"links": {ContentType: HTML, Of: func() any { return of.Load() }, Write: func(_ *http.Request, w io.Writer) error {
 			writes.Add(1)
 			fmt.Fprintf(w, "sweep %d", of.Load())

@@ -18,9 +18,8 @@ import (
 
 // Page is what a person looks at.
 type Page struct {
-	Views    map[string]View // by pattern below the prefix of all paths: "{$}", "api/v1/node"
-	Static   fs.FS           // GET /static/
-	Runbooks fs.FS           // GET /docs/runbooks/, where the alerts' annotations lead
+	Views  map[string]View // by pattern below the prefix of all paths: "{$}", "api/v1/node"
+	Static fs.FS           // GET /static/
 }
 
 // View is made for each request. What it cannot show there is not: fs.ErrNotExist.
@@ -71,7 +70,6 @@ func (h *Handler) page(at func(string) string, api func(http.HandlerFunc) http.H
 		h.mux.Handle("GET /{$}", http.RedirectHandler(root, http.StatusFound))
 	}
 	h.mux.HandleFunc("GET "+at("/static")+"/{name}", h.file(h.Page.Static))
-	h.mux.HandleFunc("GET "+at("/docs/runbooks")+"/{name}", h.file(h.Page.Runbooks))
 }
 
 func (v View) serve(w http.ResponseWriter, r *http.Request) {
@@ -141,14 +139,7 @@ func (h *Handler) file(files fs.FS) http.HandlerFunc {
 		sum := sha256.Sum256(b)
 		w.Header().Set("Etag", fmt.Sprintf(`"%s"`, hex.EncodeToString(sum[:8])))
 		w.Header().Set("Cache-Control", "no-cache")
-		w.Header().Set("Content-Type", contentType(name))
+		w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
 	}
-}
-
-func contentType(name string) string {
-	if path.Ext(name) == ".md" { // to be read as it is
-		return "text/plain; charset=utf-8"
-	}
-	return mime.TypeByExtension(path.Ext(name))
 }

@@ -26,12 +26,12 @@ func TestMetricsPath(t *testing.T) {
 		for metrics, taken := range map[string]bool{
 			"/metrics": false, "/": false, "/m/": false, "/switches": false, "/links/all": false, "/debug/vars": false,
 			"/links": true, "/links/": true, "//x/../links": true, "/switches/any": true, "/api/v1/fabric": true, "/api/v1/rules": true, "/static/page.css": true,
-			"/docs/runbooks/x": true, "/-/healthy": true, "/-/ready": true, "/-/reload": true, "/debug/pprof": true, "/debug/pprof/heap": true,
+			"/runbooks/x": true, "/runbooks": true, "/-/healthy": true, "/-/ready": true, "/-/reload": true, "/debug/pprof": true, "/debug/pprof/heap": true,
 		} {
 			t.Run(metrics+" below "+prefix, func(t *testing.T) {
 				h, err := New(Options{
 					Rounds: empty{}, MetricsPath: metrics, RoutePrefix: prefix, MaxRequests: 1, Pprof: true, Alerting: none{}, Reload: func() error { return nil },
-					Page: &Page{Views: map[string]View{"{$}": view, "links": view, "switches/{guid}": view, "api/v1/fabric": view}, Static: fstest.MapFS{}, Runbooks: fstest.MapFS{}},
+					Page: &Page{Views: map[string]View{"{$}": view, "links": view, "switches/{guid}": view, "api/v1/fabric": view, "runbooks/{$}": view, "runbooks/{name}": view}, Static: fstest.MapFS{}},
 				})
 				if (err != nil) != taken {
 					t.Error(err)

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Slurm Prolog and Epilog: fails on a node with a critical fault of its RDMA fabric, and passes in every other case: a warning, nothing
-# that could be judged, no exporter installed, no answer in time. What is not plain is one line on standard error and in the system log,
-# so that a check that is out of order is seen and drains no cluster.
+# Slurm Prolog and Epilog: fails on a node that rdma_exporter says is to be drained (check --drain), and passes in every other case: nothing
+# drains it, its state is not known, no exporter installed, no answer in time. What is not plain is one line on standard error and in the
+# system log, so that a check that is out of order is seen and drains no cluster.
 #
 # A Prolog that fails drains the node; Slurm requeues the job and holds it, unless SchedulerParameters has nohold_on_prolog_fail. An
 # Epilog that fails drains the node; the job has ended and stays as it is. The script itself asks nothing of Slurm. README.md says how to
 # install it.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin # Slurm sets none
 TIME=5                                                            # seconds; PrologEpilogTimeout of Slurm has to be longer
-CHECK=${RDMA_CHECK:-rdma_exporter check --severity critical}
+CHECK=${RDMA_CHECK:-rdma_exporter check --drain}
 
 say() {
 	echo "rdma_check: $*" >&3
@@ -22,9 +22,8 @@ found=$(timeout -s KILL "$TIME" sh -c "found=\$({ $CHECK; } 2>&1); code=\$?; ech
 code=$?
 case $code in
 0) ;;
-1) say "passes: a warning at most" ;;
 2)
-	say "fails this node:" "$(echo "$found" | sed -n 's/^critical  *//p' | tr -s ' ' | tr '\n' ';')"
+	say "fails this node:" "$(echo "$found" | sed -nE 's/^(cordon|evict)  */\1 /p' | tr -s ' ' | tr '\n' ';')"
 	exit 1
 	;;
 124 | 137) say "passes: no answer in $TIME s" ;;

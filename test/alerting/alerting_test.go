@@ -41,7 +41,7 @@ func TestOneNotification(t *testing.T) {
 			central.start()
 			own.start()
 			node := start(t, port.Any, exporter, "--replay="+fixture(f.machine), "--alerting.instance="+instance, "--alerting.interval=5s", "--alerting.rule-files="+files, "--alerting.alertmanager-url=http://"+own.address, "--replay.send-alerts")
-			prometheus(t, node.address, instance, central.address, files)
+			prometheus(t, central.address, files, target{node.address, instance})
 
 			alone := own.one(t, f.alert, 3*time.Minute, 0)
 			scraped := central.one(t, f.alert, 3*time.Minute, 30*time.Second)

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,10 +108,17 @@ func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) not
 	return calls[0]
 }
 
-// prometheus starts a central one that scrapes an exporter as an instance.
-func prometheus(t *testing.T, exporter, instance, alertmanager, ruleFiles string) {
+// target is an exporter by the name that its series have.
+type target struct{ address, instance string }
+
+// prometheus starts a central one that scrapes exporters.
+func prometheus(t *testing.T, alertmanager, ruleFiles string, targets ...target) {
 	t.Helper()
 	dir := t.TempDir()
+	var scraped strings.Builder
+	for _, x := range targets {
+		fmt.Fprintf(&scraped, "{targets: [%q], labels: {instance: %q}}, ", x.address, x.instance)
+	}
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, fmt.Appendf(nil, `
 global: {scrape_interval: 5s, evaluation_interval: 5s}
@@ -118,8 +126,8 @@ rule_files: [%q]
 alerting: {alertmanagers: [{static_configs: [{targets: [%q]}]}]}
 scrape_configs:
   - job_name: rdma_exporter
-    static_configs: [{targets: [%q], labels: {instance: %q}}]
-`, ruleFiles, alertmanager, exporter, instance), 0o600))
+    static_configs: [%s]
+`, ruleFiles, alertmanager, &scraped), 0o600))
 	start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config, "--storage.tsdb.path="+dir)
 }
 

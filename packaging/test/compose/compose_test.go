@@ -73,20 +73,27 @@ func TestMounts(t *testing.T) {
 				t.Errorf("%s: %+v, %v", s.Name, v, err)
 			}
 		}
-		if s.NetworkMode != "host" {
+		if s.NetworkMode != "host" && !strings.HasPrefix(s.Name, "rules-") {
 			t.Errorf("%s is in network %s", s.Name, s.NetworkMode)
 		}
 	}
 }
 
-// TestExporter: the demo by default, this host when that is asked for, and arguments that the program knows.
-func TestExporter(t *testing.T) {
+// build builds the exporter.
+func build(t *testing.T) string {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "rdma_exporter")
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	return program
+}
+
+// TestExporter: the demo by default, this host when that is asked for, and arguments that the program knows.
+func TestExporter(t *testing.T) {
+	program := build(t)
 	for want, env := range map[string][]string{"demo": nil, "": {"RDMA_REPLAY="}} {
 		s := load(t, env...).Services["exporter"]
 		if got := flagOf(t, s, "--replay"); got != want {
@@ -101,6 +108,18 @@ func TestExporter(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// volume is how a volume is mounted in a service.
+func volume(t *testing.T, s types.ServiceConfig, source string) types.ServiceVolumeConfig {
+	t.Helper()
+	for _, v := range s.Volumes {
+		if v.Source == source {
+			return v
+		}
+	}
+	t.Fatalf("%s does not mount %s", s.Name, source)
+	return types.ServiceVolumeConfig{}
 }
 
 // TestPrometheus: promtool takes the configuration with what is mounted beside it; it scrapes the exporter and tells the Alertmanager.
@@ -122,12 +141,30 @@ func TestPrometheus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// What the services write that come before, into the volume that is mounted here.
+	program, rules := build(t), filepath.Join(dir, volume(t, s, "rules").Target)
+	for name := range s.DependsOn {
+		before := p.Services[name]
+		args := slices.Clone(before.Command)
+		i := slices.Index(args, "--output="+volume(t, before, "rules").Target)
+		if i < 0 {
+			t.Fatalf("%s: %q does not write into its volume", name, args)
+		}
+		args[i] = "--output=" + rules
+		if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v\n%s", args, err, out)
+		}
+	}
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "config", filepath.Join(dir, config)).CombinedOutput()
 	node, _ := filepath.Glob("../../../rules/node/*.rules.yml")
 	central, _ := filepath.Glob("../../../rules/central/*.rules.yml")
 	files := slices.Concat(node, central)
 	if err != nil || len(node) == 0 || len(central) == 0 || strings.Count(string(out), "rules found") != len(files) {
 		t.Errorf("%v, %d rule files\n%s", err, len(files), out)
+	}
+	port, err := os.ReadFile(filepath.Join(rules, "link.rules.yml"))
+	if want := "\n          runbook_url: http://" + flagOf(t, p.Services["exporter"], "--alerting.instance") + "/runbooks/RDMAPortDown\n"; err != nil || !strings.Contains(string(port), want) {
+		t.Errorf("%v, no%s", err, want)
 	}
 	text, err := os.ReadFile(inContainer(t, s, config))
 	if err != nil {

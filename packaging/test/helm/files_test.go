@@ -16,11 +16,14 @@ import (
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	"helm.sh/helm/v3/pkg/chart/loader"
+
+
 	"helm.sh/helm/v3/pkg/chartutil"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"rdma_exporter/packaging/test/tool"
+
 )
 
 func glob(t *testing.T, pattern string) []string {
@@ -32,7 +35,7 @@ func glob(t *testing.T, pattern string) []string {
 	return names
 }
 
-// TestRules: each rule file of the repository is one PrometheusRule with the same content, which promtool takes.
+// TestRules: each rule file of the repository is one PrometheusRule with the same content, links to runbooks apart, which promtool takes.
 func TestRules(t *testing.T) {
 	promtool := tool.Promtool(t)
 	var rules []string
@@ -56,7 +59,8 @@ func TestRules(t *testing.T) {
 	}
 	for _, file := range files {
 		set, base := filepath.Base(filepath.Dir(file)), strings.TrimSuffix(filepath.Base(file), ".rules.yml")
-		if got, want := decode(t, filepath.Join(dir, "rdma-exporter-"+set+"-"+strings.ReplaceAll(base, "_", "-")+".yml")), decode(t, file); !reflect.DeepEqual(got, want) {
+		got, want := decode(t, filepath.Join(dir, "rdma-exporter-"+set+"-"+strings.ReplaceAll(base, "_", "-")+".yml")), decode(t, file)
+		if withoutRunbooks(want); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is not what is rendered", file)
 		}
 	}
@@ -75,6 +79,65 @@ func decode(t *testing.T, path string) (v any) {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// withoutRunbooks takes runbook_url out of the annotations of a rule file: no address is known.
+func withoutRunbooks(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "runbook_url")
+		for _, x := range v {
+			withoutRunbooks(x)
+		}
+	case []any:
+		for _, x := range v {
+			withoutRunbooks(x)
+		}
+	}
+}
+
+// TestRunbookURL: with an address rules and dashboards are those that the program writes with it, and the exporters have it.
+func TestRunbookURL(t *testing.T) {
+	bin := tool.Program(t)
+	for _, base := range []string{"https://wiki.example/rdma/", "https://git.example/docs/%s.md"} {
+		dir := t.TempDir()
+		for _, args := range [][]string{{"rules", "--set=node"}, {"rules", "--set=central"}, {"dashboards"}} {
+			if out, err := exec.CommandContext(t.Context(), bin, append(args, "--runbook-url="+base, "--output="+dir)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		same := map[string]int{}
+		for _, d := range documents(t, load(t), chartutil.Values{"runbookURL": base}) {
+			switch o := object(t, d).(type) {
+			case *monitoringv1.PrometheusRule:
+				name := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(o.Name, "rdma-exporter-"), "node-"), "central-")
+				var spec struct{ Spec any }
+				if err := yaml.Unmarshal([]byte(d.text), &spec); err != nil {
+					t.Fatal(err)
+				}
+				if want := decode(t, filepath.Join(dir, strings.ReplaceAll(name, "-", "_")+".rules.yml")); !reflect.DeepEqual(spec.Spec, want) {
+					t.Errorf("%s: %s is not what the program writes", base, o.Name)
+				}
+				same["rules"]++
+			case *corev1.ConfigMap:
+				for name, text := range o.Data {
+					want, err := os.ReadFile(filepath.Join(dir, strings.TrimPrefix(name, "rdma-")))
+					if err != nil || text != strings.TrimSuffix(string(want), "\n") {
+						t.Errorf("%s: %s is not what the program writes: %v", base, name, err)
+					}
+					same["dashboards"]++
+				}
+			case *appsv1.DaemonSet:
+				if !slices.Contains(o.Spec.Template.Spec.Containers[0].Args, "--runbook-url="+base) {
+					t.Errorf("%q", o.Spec.Template.Spec.Containers[0].Args)
+				}
+				same["exporter"]++
+			}
+		}
+		if same["rules"] < 20 || same["dashboards"] < 6 || same["exporter"] != 1 {
+			t.Errorf("%v", same)
+		}
+	}
 }
 
 // TestDashboards: each dashboard of the repository is in a ConfigMap, byte for byte, of a size that Kubernetes takes.

@@ -10,16 +10,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"rdma_exporter/packaging/test/tool"
 )
 
 // TestProgram: the program knows all arguments that the chart gives it, and takes the configuration of the site.
 func TestProgram(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "rdma_exporter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/rdma_exporter")
-	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := tool.Program(t)
 	run := func(args ...string) (string, int) {
 		c := exec.CommandContext(t.Context(), program, args...)
 		out, _ := c.CombinedOutput()

@@ -94,13 +94,15 @@ func TestScript(t *testing.T) {
 		code                  int
 		want                  string
 	}{
-		"well":       {program, "60", fixture("hdr100-ok"), 0, "The RDMA fabric is well"},
-		"warning":    {program, "60", fixture("firmware-drift"), 0, "The RDMA fabric is well"},
-		"critical":   {program, "60", fixture("port-down"), 1, "RDMAPortDown mlx5_"},
-		"several":    {program, "60", "--replay=demo", 1, "RDMAPFCStormSource mlx5_8/1 enp39s0np0 priority 3 direction transmit and 1 more"},
-		"no replay":  {program, "60", "--replay=/nope", 2, "could not be judged"},
-		"no program": {dir + "/nope", "60", "--replay=demo", 2, "could not be judged"},
-		"hangs":      {hangs, "1", "", 2, "could not be judged"},
+		"fit":        {program, "60", fixture("hdr100-ok"), 0, "The RDMA fabric of this node is fit for jobs"},
+		"warning":    {program, "60", fixture("firmware-drift"), 0, "The RDMA fabric of this node is fit for jobs"},
+		"evict":      {program, "60", fixture("port-down"), 1, "evict: RDMAPortDown mlx5_5/1"},
+		"cordon":     {program, "60", fixture("downshift-one"), 1, "cordon: RDMALinkDownshifted mlx5_5/1"},
+		"several":    {program, "60", "--replay=demo", 1, "evict: RDMAPFCStormSource mlx5_8/1 enp39s0np0 priority 3 direction tr and 1 more"},
+		"no devices": {program, "60", fixture("no-rdma"), 2, "is unknown"},
+		"no replay":  {program, "60", "--replay=/nope", 2, "is unknown"},
+		"no program": {dir + "/nope", "60", "--replay=demo", 2, "is unknown"},
+		"hangs":      {hangs, "1", "", 2, "is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := exec.CommandContext(t.Context(), folder+"rdma-fabric.sh", tc.arg)

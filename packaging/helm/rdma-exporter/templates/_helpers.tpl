@@ -111,3 +111,34 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* Where runbooks are read, with a name in it, as `rdma_exporter --runbook-url` has it. */}}
+{{- define "rdma.runbook" -}}
+{{- if contains "%s" .root.Values.runbookURL -}}
+{{ .root.Values.runbookURL | replace "%s" .name }}
+{{- else -}}
+{{ .root.Values.runbookURL | trimSuffix "/" }}/{{ .name }}
+{{- end }}
+{{- end }}
+
+{{/* A rule file with links to runbooks, or without the annotation where no address is known. */}}
+{{- define "rdma.rules" -}}
+{{- $text := .root.Files.Get .path -}}
+{{- if .root.Values.runbookURL -}}
+{{- regexReplaceAll "( runbook_url: )docs/runbooks/(\\w+)\\.md" $text (printf "${1}%s" (include "rdma.runbook" (dict "root" .root "name" "${2}"))) }}
+{{- else -}}
+{{- regexReplaceAll " +runbook_url: docs/runbooks/\\w+\\.md\n" $text "" }}
+{{- end }}
+{{- end }}
+
+{{/* A dashboard with links from the names of alerts to their runbooks. */}}
+{{- define "rdma.dashboard" -}}
+{{- $text := .root.Files.Get .path -}}
+{{- if .root.Values.runbookURL -}}
+{{- $name := "${__value.raw}" -}}
+{{- $link := dict "id" "links" "value" (list (dict "title" (printf "Runbook of %s" $name) "url" (include "rdma.runbook" (dict "root" .root "name" $name)) "targetBlank" true)) | toJson -}}
+{{- regexReplaceAll "(\"options\": \"Alert\"\\s+},\\s+\"properties\": \\[)" $text (printf "${1}%s," ($link | replace "$" "$$")) }}
+{{- else -}}
+{{- $text }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,122 @@
+package alerting_test
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/alerting"
+	"rdma_exporter/rules"
+)
+
+// identity are labels that two clusters may have in common.
+var identity = []string{"instance", "job"}
+
+var (
+	byInText = regexp.MustCompile(`\b(by|on) \(([^)]*)\)`)
+	selects  = regexp.MustCompile(`(cluster=|instance=|job=)%q`)
+)
+
+// TestClusterIsKept: what is told apart by instance or job is told apart by cluster too, in expressions and in the queries of texts. Instances
+// of two clusters may be equal.
+func TestClusterIsKept(t *testing.T) {
+	for _, set := range sets {
+		files, names, err := set.load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.RecordingRules() {
+			clusterKept(t, r.Name, r.Expr)
+		}
+		for _, r := range e.Rules() {
+			clusterKept(t, r.Name, r.Expr)
+			clusterInText(t, r)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// clusterKept looks at aggregations and joins.
+func clusterKept(t *testing.T, rule, text string) {
+	t.Helper()
+	parser.Inspect(parse(t, text), func(node parser.Node, _ []parser.Node) error {
+		switch n := node.(type) {
+		case *parser.AggregateExpr:
+			labelled(t, rule, n.Grouping, n.Without)
+			if len(n.Grouping) == 0 && !n.Without {
+				t.Errorf("%s: aggregates over all clusters: %s", rule, n)
+			}
+		case *parser.BinaryExpr:
+			if m := n.VectorMatching; m != nil && (m.On || len(m.MatchingLabels) > 0) {
+				labelled(t, rule, m.MatchingLabels, !m.On)
+			}
+		}
+		return nil
+	})
+}
+
+// labelled wants cluster beside labels by which series are told apart, and not among those that are left out.
+func labelled(t *testing.T, rule string, labels []string, left bool) {
+	t.Helper()
+	if has := slices.Contains(labels, "cluster"); has && left || !has && !left && told(labels) {
+		t.Errorf("%s: by, on, without or ignoring (%s): cluster %v, left out %v", rule, strings.Join(labels, ", "), has, left)
+	}
+}
+
+// told reports whether labels tell exporters apart.
+func told(labels []string) bool {
+	return slices.ContainsFunc(identity, func(l string) bool { return slices.Contains(labels, l) })
+}
+
+// clusterInText looks at the queries of summary and description: each that selects an instance or a job selects the cluster, and one that names
+// labels to keep keeps cluster beside them.
+func clusterInText(t *testing.T, r alerting.Rule) {
+	t.Helper()
+	for _, text := range r.Annotations {
+		for line := range strings.Lines(text) {
+			found := selects.FindAllString(line, -1)
+			if has := slices.Contains(found, "cluster=%q"); len(found) > 0 && !has {
+				t.Errorf("%s: a query selects %v and no cluster: %s", r.Name, found, line)
+			}
+			for _, m := range byInText.FindAllStringSubmatch(line, -1) {
+				labels := strings.Fields(strings.ReplaceAll(m[2], ",", " "))
+				if told(labels) && !slices.Contains(labels, "cluster") && !strings.Contains(line, "cluster") {
+					t.Errorf("%s: %s in a query without a cluster: %s", r.Name, m[0], line)
+				}
+			}
+		}
+	}
+}
+
+// TestReplayOutlastsOthers: no alert of a node is kept for longer than RDMAReplay, which inhibits those of a replay.
+func TestReplayOutlastsOthers(t *testing.T) {
+	files, names, err := rules.Node()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var replay, longest time.Duration
+	for _, r := range e.Rules() {
+		if r.Name == "RDMAReplay" {
+			replay = r.KeepFiringFor
+		}
+		longest = max(longest, r.KeepFiringFor)
+	}
+	if replay == 0 || replay < longest {
+		t.Errorf("RDMAReplay is kept for %s, others for %s", replay, longest)
+	}
+}

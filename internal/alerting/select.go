@@ -1,0 +1,93 @@
+package alerting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+)
+
+// Matcher is a label matcher of PromQL: Op is =, !=, =~ or !~.
+type Matcher struct{ Name, Op, Value string }
+
+func (m Matcher) String() string { return fmt.Sprintf("%s%s%q", m.Name, m.Op, m.Value) }
+
+// Matchers parses what stands between the braces of a selector.
+func Matchers(s string) (out []Matcher, err error) {
+	list, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + s + "}")
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range list {
+		if m.Name == model.MetricNameLabel {
+			return nil, errors.New("the name of the metric is the rules' own")
+		}
+		out = append(out, Matcher{m.Name, m.Type.String(), m.Value})
+	}
+	return out, nil
+}
+
+// Select puts matchers into every selector of an expression whose metric is wanted, and leaves the rest of the text as it is. A matcher for
+// job takes the place of that of the selector, which names the exporter's usual job.
+func Select(expr, matchers string, wanted func(metric string) bool) (string, error) {
+	add, err := Matchers(matchers)
+	if err != nil {
+		return "", err
+	}
+	tree, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
+	if err != nil {
+		return "", err
+	}
+	var at []*parser.VectorSelector
+	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
+		if s, ok := node.(*parser.VectorSelector); ok && wanted(metricName(s)) {
+			at = append(at, s)
+		}
+		return nil
+	})
+	slices.SortFunc(at, func(a, b *parser.VectorSelector) int { return int(b.PosRange.Start) - int(a.PosRange.Start) }) // the last first: those before keep their places
+	for _, s := range at {
+		if s.Name == "" {
+			return "", fmt.Errorf("%s: the name of the metric is among the matchers", s)
+		}
+		all := slices.Clone(add)
+		for _, m := range s.LabelMatchers {
+			if m.Name != model.MetricNameLabel && (m.Name != "job" || !slices.ContainsFunc(add, func(a Matcher) bool { return a.Name == "job" })) {
+				all = append(all, Matcher{m.Name, m.Type.String(), m.Value})
+			}
+		}
+		var list []string
+		for _, m := range all {
+			list = append(list, m.String())
+		}
+		name := int(s.PosRange.Start) + len(s.Name)
+		expr = expr[:name] + "{" + strings.Join(list, ",") + "}" + expr[name+braces(expr[name:]):]
+	}
+	return expr, nil
+}
+
+// braces is the length of the matchers in braces that a text begins with.
+func braces(s string) int {
+	rest := strings.TrimLeft(s, " \n\t")
+	if !strings.HasPrefix(rest, "{") {
+		return 0
+	}
+	quote := byte(0)
+	for i := 0; i < len(rest); i++ {
+		switch c := rest[i]; {
+		case quote != 0 && c == '\\' && quote != '`':
+			i++
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case c == '}':
+			return len(s) - len(rest) + i + 1
+		}
+	}
+	return 0
+}

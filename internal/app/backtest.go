@@ -1,0 +1,162 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+	httpconfig "github.com/prometheus/common/config"
+	"github.com/prometheus/common/model"
+
+	"rdma_exporter/internal/backtest"
+	"rdma_exporter/internal/tune"
+	"rdma_exporter/rules"
+)
+
+type backtestConfig struct {
+	url      string
+	httpFile string
+	since    string // as Prometheus writes durations
+	until    string // RFC 3339; empty: now
+	step     time.Duration
+	only     []string
+	json     bool
+	tune     tuneConfig
+}
+
+func (b *backtestConfig) flags(a *kingpin.CmdClause) {
+	a.Flag("prometheus", "Prometheus that has scraped the exporters, or anything with its query API.").Required().PlaceHolder("URL").StringVar(&b.url)
+	a.Flag("prometheus.config-file", "How it is reached, YAML: TLS, authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&b.httpFile)
+	a.Flag("since", "How far back the history begins. Alerts that look back further than that, such as a day, do not fire before they have seen as much.").Default("14d").StringVar(&b.since)
+	a.Flag("until", "When the history ends; now, if empty.").PlaceHolder("RFC3339").StringVar(&b.until)
+	a.Flag("step", "How often the rules are evaluated, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
+	a.Flag("only", "Report this alert only. Can be repeated.").PlaceHolder("ALERT").StringsVar(&b.only)
+	a.Flag("json", "Print JSON instead of a table.").BoolVar(&b.json)
+	b.tune.flags(a)
+}
+
+// Steps of a backtest: the shortest range of the rules is 5m, which has to hold several.
+const (
+	minBacktestStep = 15 * time.Second
+	maxBacktestStep = 2 * time.Minute
+)
+
+// span is the history that is asked for.
+func (b *backtestConfig) span(now time.Time) (from, to time.Time, err error) {
+	since, err := model.ParseDuration(b.since)
+	if err != nil || since <= 0 {
+		return from, to, fmt.Errorf("--since=%s: has to be a duration such as 12h or 14d", b.since)
+	}
+	if b.step < minBacktestStep || b.step > maxBacktestStep {
+		return from, to, fmt.Errorf("--step=%s: has to be from %s to %s: the rules look back 5m and more", b.step, minBacktestStep, maxBacktestStep)
+	}
+	to = now
+	if b.until != "" {
+		if to, err = time.Parse(time.RFC3339, b.until); err != nil {
+			return from, to, fmt.Errorf("--until=%s: has to be a time such as 2026-01-02T15:04:05Z", b.until)
+		}
+	}
+	return to.Add(-time.Duration(since)), to, nil
+}
+
+// progressInterval is how often a person is told how far the evaluation is.
+const progressInterval = 10 * time.Second
+
+func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Writer) (code int, err error) {
+	from, to, err := b.span(time.Now())
+	if err != nil {
+		return usage(err)
+	}
+	if u, err := url.Parse(b.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return usage(fmt.Errorf("--prometheus=%s: has to be http://HOST:PORT/… or https://HOST:PORT/… of a Prometheus, credentials in a file of their own", b.url))
+	}
+	files, names, err := b.rules()
+	if err != nil {
+		return usage(err)
+	}
+	tuning, err := b.tune.tuning()
+	if err != nil {
+		return usage(err)
+	}
+	http := &httpconfig.HTTPClientConfig{}
+	if b.httpFile != "" {
+		if http, _, err = httpconfig.LoadHTTPConfigFile(b.httpFile); err != nil {
+			return usage(fmt.Errorf("--prometheus.config-file=%s: %w", b.httpFile, err))
+		}
+	}
+	client, err := httpconfig.NewClientFromConfig(*http, "backtest")
+	if err != nil {
+		return usage(fmt.Errorf("--prometheus.config-file=%s: %w", b.httpFile, err))
+	}
+	dir, err := os.MkdirTemp("", "rdma_exporter-backtest-")
+	if err != nil {
+		return exitUsage, fmt.Errorf("cannot make a folder for samples: %w: set TMPDIR to a folder with free space", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	told := time.Now()
+	report, err := backtest.Run(ctx, backtest.Options{
+		Prometheus: &backtest.Prometheus{URL: b.url, Client: client},
+		Rules:      files, Files: names, Dir: dir, From: from, To: to, Step: b.step, Matchers: tuning.Selector,
+		Progress: func(at time.Time) {
+			if time.Since(told) < progressInterval {
+				return
+			}
+			told = time.Now()
+			fmt.Fprintf(stderr, "evaluated to %s: %.0f%%\n", at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
+		},
+	})
+	var long *backtest.TooLong
+	switch {
+	case errors.As(err, &long):
+		return usage(fmt.Errorf("--since=%s: %w", b.since, err))
+	case errors.Is(err, backtest.ErrNoSeries):
+		return exitUsage, fmt.Errorf("--prometheus=%s: %w: does it scrape the exporters?", b.url, err)
+	case err != nil:
+		return exitUsage, fmt.Errorf("--prometheus=%s: %w", b.url, err)
+	}
+	if len(b.only) > 0 {
+		report.Only(b.only)
+	}
+	print := report.Table
+	if b.json {
+		print = report.JSON
+	}
+	if err := print(stdout); err != nil {
+		return exitUsage, fmt.Errorf("cannot print the report: %w", err)
+	}
+	return exitOK, nil
+}
+
+// rules are those of nodes, then the central ones, with the changes that are asked for.
+func (b *backtestConfig) rules() (fs.FS, []string, error) {
+	fsys, node, err := rules.Node()
+	if err != nil {
+		return nil, nil, err
+	}
+	_, central, err := rules.Central()
+	if err != nil {
+		return nil, nil, err
+	}
+	names := slices.Concat(node, central)
+	files, err := readEmbedded(fsys, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	if files, err = b.tune.apply(files); err != nil {
+		return nil, nil, err
+	}
+	tuned := ruleFiles{FS: fsys, texts: map[string][]byte{}}
+	var alerts []string
+	for i, f := range files {
+		tuned.texts[names[i]] = f.text
+		alerts = append(alerts, tune.Alerts(f.text)...)
+	}
+	return tuned, names, areAlerts(b.only, alerts)
+}

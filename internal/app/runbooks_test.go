@@ -1,0 +1,151 @@
+package app
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kingpin/v2"
+
+	"rdma_exporter/dashboards"
+	"rdma_exporter/docs/runbooks"
+)
+
+// TestRunbookURL: written rules link to where runbooks are, and to nothing where nobody says so.
+func TestRunbookURL(t *testing.T) {
+	for base, want := range map[string]string{
+		"":                                       "",
+		"https://wiki.example/rdma/":             "https://wiki.example/rdma/RDMAExporterDown",
+		"http://gpu-1:10879/runbooks":            "http://gpu-1:10879/runbooks/RDMAExporterDown",
+		"https://git.example/docs/%s.md?plain=1": "https://git.example/docs/RDMAExporterDown.md?plain=1",
+		"https://wiki.example/index.php?title=%s": "https://wiki.example/index.php?title=RDMAExporterDown",
+	} {
+		code, out, errs := command(t, "rules", "--set=central", "--runbook-url="+base)
+		if code != 0 || strings.Contains(out, "docs/runbooks/") {
+			t.Errorf("%q: exit %d, %s", base, code, errs)
+		}
+		if has := strings.Contains(out, "\n          runbook_url: "+want+"\n"); has != (base != "") || !has && strings.Contains(out, "runbook_url") {
+			t.Errorf("%q: no %s in\n%s", base, want, out)
+		}
+	}
+	for _, base := range []string{"wiki", "/runbooks", "ftp://wiki.example", "https://", "https://wiki.example/a b", "https://wiki.example/#a", `https://wiki.example/"`} {
+		for _, args := range [][]string{{"rules", "--set=central"}, {"dashboards", "-o", t.TempDir()}, {"serve"}} {
+			if code, _, errs := command(t, append(args, "--runbook-url="+base)...); code != 2 || !strings.Contains(errs, "--runbook-url="+base+": has to be http://HOST/…") {
+				t.Errorf("%s %q: exit %d, %s", args[0], base, code, errs)
+			}
+		}
+	}
+}
+
+// TestRunbookLinksOfDashboards: with an address each table of alerts links to it, and Grafana still reads the file.
+func TestRunbookLinksOfDashboards(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, errs := command(t, "dashboards", "-o", dir, "--runbook-url=https://git.example/docs/%s.md"); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	_, names, err := dashboards.All()
+	must(t, err)
+	links := map[string]int{}
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		if !json.Valid(text) {
+			t.Errorf("%s is no JSON", name)
+		}
+		links[name] = strings.Count(string(text), `"url":"https://git.example/docs/${__value.raw}.md"`)
+	}
+	for _, name := range []string{"fabric.json", "node.json", "subnet.json"} {
+		if links[name] != 1 {
+			t.Errorf("%s has %d links to runbooks", name, links[name])
+		}
+	}
+}
+
+// TestRunbookCommand prints one, lists all, and says what may have been meant.
+func TestRunbookCommand(t *testing.T) {
+	want, ok := runbooks.Text("RDMAPortDown")
+	if code, out, errs := command(t, "runbook", "RDMAPortDown"); !ok || code != 0 || out != string(want) || errs != "" {
+		t.Errorf("exit %d, %s, %s", code, out, errs)
+	}
+	if code, out, _ := command(t, "runbook"); code != 0 || out != strings.Join(runbooks.Names(), "\n")+"\n" || !strings.Contains(out, "\nRDMAPortDown\n") {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	for name, want := range map[string]string{
+		"rdmaportdwn":      "runbook rdmaportdwn: there is no such alert: did you mean RDMAPortDown",
+		"Zzz":              "runbook Zzz: there is no such alert: rdma_exporter runbook lists all",
+		"../runbooks/a.md": "there is no such alert",
+	} {
+		if code, out, errs := command(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d, %q", name, code, errs)
+		}
+	}
+}
+
+// TestBooks: alerts of a daemon link to its own pages only where it knows how others reach them.
+func TestBooks(t *testing.T) {
+	const demo = "--replay=demo"
+	root := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(root, "proc/sys/kernel"), 0o755))
+	must(t, os.Mkdir(filepath.Join(root, "sys"), 0o755))
+	must(t, os.WriteFile(filepath.Join(root, "proc/sys/kernel/hostname"), []byte("gpu-7\n"), 0o644))
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"", []string{demo}}, // the name is that of the recorded host
+		{"http://gpu-1:10879/runbooks", []string{demo, "--alerting.instance=gpu-1:10879"}},
+		{"http://gpu-1:10879/rdma/runbooks", []string{demo, "--alerting.instance=gpu-1:10879", "--web.route-prefix=/rdma"}},
+		{"https://proxy.example/gpu-1/runbooks", []string{demo, "--web.external-url=https://proxy.example/gpu-1/"}},
+		{"https://wiki.example", []string{demo, "--web.external-url=https://proxy.example/", "--runbook-url=https://wiki.example"}},
+		{"", []string{demo, "--alerting.instance=gpu-1:10879", "--web.telemetry-path=/"}},    // no page
+		{"", []string{demo, "--alerting.instance=gpu-1:10879", "--web.config.file=web.yml"}}, // TLS, or none
+		{"http://gpu-7:10879/runbooks", nil},
+		{"http://gpu-7:9999/runbooks", []string{"--web.listen-address=0.0.0.0:9999"}},
+		{"", []string{"--web.listen-address=127.0.0.1:10879"}},
+		{"", []string{"--web.listen-address=[::1]:10879"}},
+		{"", []string{"--web.listen-address=:0"}},
+	} {
+		a := kingpin.New("rdma_exporter", "").Terminate(nil)
+		var cfg config
+		cfg.flags(a)
+		var s serveConfig
+		s.flags(a.Command(serveCommand, "").Default())
+		_, err := a.Parse(append([]string{"--path.rootfs=" + root}, c.args...))
+		must(t, err)
+		must(t, s.webConfig.check())
+		m, err := cfg.openMachine(time.Time{})
+		must(t, err)
+		if got := s.books(m); string(got) != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
+		must(t, m.close())
+	}
+}
+
+// TestServedRunbooks: alerts of the API link to the page of the daemon, which is there, leads back, and has the policy of all pages.
+func TestServedRunbooks(t *testing.T) {
+	s := serve(t, "--replay="+fixture("downshift-one"), "--web.external-url=https://proxy.example/gpu-1/")
+	body := s.await(t, "/gpu-1/api/v1/alerts", "RDMALinkDownshifted")
+	if !strings.Contains(body, `"runbook_url":"https://proxy.example/gpu-1/runbooks/RDMALinkDownshifted"`) {
+		t.Errorf("%s", body)
+	}
+	_, first, _ := s.get(t, "/gpu-1/")
+	if !strings.Contains(first, `href="runbooks/RDMALinkDownshifted"`) || strings.Contains(first, "proxy.example") {
+		t.Error("the page does not link relatively")
+	}
+	for _, name := range runbooks.Names() {
+		status, text, h := s.get(t, "/gpu-1/runbooks/"+name)
+		if status != http.StatusOK || !strings.Contains(text, "<h1>"+name+"</h1>") || !strings.Contains(text, `<a href="../">`) || h.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s: %d %v", name, status, h)
+		}
+		for _, no := range []string{"<script", "style=", `.md"`, "raw HTML omitted"} {
+			if strings.Contains(text, no) {
+				t.Errorf("%s has %s", name, no)
+			}
+		}
+	}
+}

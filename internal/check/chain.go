@@ -1,0 +1,93 @@
+package check
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Suspects are what the rules of cause chains record: conditions of alerts, whether a worse fault explains them or not.
+type Suspects struct {
+	Records []string            // names of the recording rules
+	Series  []map[string]string // that there are, with __name__
+}
+
+// Suspect is a fault whose alert is silent because a worse fault of the same object explains it.
+type Suspect struct {
+	Alert  string            `json:"alert"`
+	Labels map[string]string `json:"labels"` // of its object
+}
+
+// alertOf gives the alert whose condition a recording rule holds: port:rdma_port_down:suspect is that of RDMAPortDown. Names differ by
+// underscores and capitals; "" where it is none of the alerts.
+func alertOf(record string, alerts []string) string {
+	_, rest, _ := strings.Cut(record, ":")
+	name, ok := strings.CutSuffix(rest, ":suspect")
+	if !ok {
+		return ""
+	}
+	name = strings.ReplaceAll(name, "_", "")
+	if i := slices.IndexFunc(alerts, func(a string) bool { return strings.ToLower(a) == name }); i >= 0 {
+		return alerts[i]
+	}
+	return ""
+}
+
+// elsewhere are the faults that follow from one of another device of the same host.
+var elsewhere = map[string][]string{
+	"RDMADeviceFirmwareError": {"RDMAReadStuck"},
+	"RDMAPFCStormSource":      {"RDMAPFCStormVictim"},
+}
+
+// fold lists each suspect below the worst finding that explains it. One that is a finding itself, and one that nothing explains, as where
+// its alert waits, is left out.
+func (r *Report) fold(in Input) {
+	var names []string
+	for _, rule := range in.Rules {
+		names = append(names, rule.Name)
+	}
+	chained := map[string]bool{}
+	for _, record := range in.Suspects.Records {
+		chained[alertOf(record, names)] = true
+	}
+	for i := range r.Findings {
+		r.Findings[i].chained = chained[r.Findings[i].Alert]
+	}
+	var suspects []Suspect
+	for _, labels := range in.Suspects.Series {
+		if alert := alertOf(labels["__name__"], names); alert != "" {
+			labels = maps.Clone(labels)
+			delete(labels, "__name__")
+			suspects = append(suspects, Suspect{alert, labels})
+		}
+	}
+	slices.SortFunc(suspects, func(a, b Suspect) int {
+		return cmp.Or(cmp.Compare(a.Alert, b.Alert), slices.Compare(pairs(a.Labels), pairs(b.Labels)))
+	})
+	for _, s := range suspects {
+		told := func(f Finding) bool { return f.Alert == s.Alert && (f.covers(s) || maps.Equal(f.Labels, s.Labels)) }
+		if slices.ContainsFunc(r.Findings, told) || slices.ContainsFunc(r.Pending, told) {
+			continue
+		}
+		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Severity != severityInfo && f.covers(s) }); i >= 0 { // worst first
+			r.Findings[i].Suspects = append(r.Findings[i].Suspects, s)
+		}
+	}
+}
+
+// covers says whether a finding is on the object of a suspect, on its device, or on the whole host.
+func (f Finding) covers(s Suspect) bool {
+	device, port := f.Labels["device"], f.Labels["port"]
+	switch {
+	case slices.Contains(elsewhere[f.Alert], s.Alert):
+		return true
+	case f.Labels["gpu"] != "":
+		return false
+	case device == "":
+		return f.chained
+	case device != s.Labels["device"] || !f.chained:
+		return false
+	}
+	return port == "" || s.Labels["port"] == "" || port == s.Labels["port"]
+}

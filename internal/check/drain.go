@@ -1,0 +1,217 @@
+package check
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// What is to be done with a host, in the words of the label drain.
+const (
+	DrainNo      = "no"     // jobs go on, or the cause is elsewhere
+	DrainCordon  = "cordon" // no new jobs; those that run may finish
+	DrainEvict   = "evict"  // a job on this host cannot progress
+	drainUnknown = "unknown"
+)
+
+// drains are the states of instance:rdma_host_drain:state, by value.
+var drains = []string{DrainNo, DrainCordon, DrainEvict}
+
+// CleanFor is how long the links of a repaired host have to be free of errors before it takes jobs: an isolated link is let back after 126
+// minutes (NVIDIA UFM, packet drop and error rate isolation).
+const CleanFor = 126 * time.Minute
+
+// HostVerdict is what to do with a host.
+type HostVerdict struct {
+	Fit          *bool        `json:"fit"`                 // for jobs; null: unknown
+	Drain        string       `json:"drain"`               // no, cordon, evict, unknown
+	DrainAlerts  []DrainAlert `json:"drain_alerts"`        // that ask for it
+	CleanSeconds *float64     `json:"links_clean_seconds"` // since the last error of a link of this host; null: unknown
+}
+
+// DrainAlert is an alert that asks for a host to be drained.
+type DrainAlert struct {
+	Alert string `json:"alert"`
+	Drain string `json:"drain"` // cordon, evict
+}
+
+// Recorded is the verdict as rules/node/verdict.rules.yml records it. What is not recorded is nil.
+type Recorded struct {
+	Fit, Drain, CleanSeconds *float64
+	Draining                 map[string]float64 // alert:rdma_host_drain:state by alertname
+}
+
+// judgeHost takes what is recorded. A look that no other follows (no interval) cannot wait: a rule on the present state that holds counts as
+// firing.
+func (r *Report) judgeHost(in Input) {
+	alerts := maps.Clone(in.Recorded.Draining)
+	r.Drain, r.CleanSeconds = drainUnknown, in.Recorded.CleanSeconds
+	if in.Recorded.Drain != nil {
+		r.Drain = drainOf(*in.Recorded.Drain)
+	}
+	if in.Recorded.Fit != nil {
+		fit := *in.Recorded.Fit == 1
+		r.Fit = &fit
+	}
+	if in.Interval == 0 && r.Drain != drainUnknown {
+		if alerts == nil {
+			alerts = map[string]float64{}
+		}
+		for _, f := range r.Findings {
+			level := slices.Index(drains, f.Drain)
+			if f.State != string(alerting.StatePending) || f.Waits || level <= 0 {
+				continue
+			}
+			alerts[f.Alert] = max(alerts[f.Alert], float64(level))
+			r.Drain = drains[max(level, slices.Index(drains, r.Drain))]
+			r.Fit = new(bool)
+		}
+	}
+	r.DrainAlerts = []DrainAlert{}
+	for _, name := range slices.Sorted(maps.Keys(alerts)) {
+		r.DrainAlerts = append(r.DrainAlerts, DrainAlert{name, drainOf(alerts[name])})
+	}
+}
+
+func drainOf(state float64) string {
+	if i := int(state); i >= 0 && i < len(drains) {
+		return drains[i]
+	}
+	return drainUnknown
+}
+
+// of leaves what the alerts ask for that are wanted.
+func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
+	v.DrainAlerts = slices.DeleteFunc(slices.Clone(v.DrainAlerts), func(a DrainAlert) bool { return !wanted(a.Alert) })
+	if v.Drain != DrainCordon && v.Drain != DrainEvict {
+		return v
+	}
+	worst := 0
+	for _, a := range v.DrainAlerts {
+		worst = max(worst, slices.Index(drains, a.Drain))
+	}
+	v.Drain = drains[worst]
+	return v
+}
+
+// DrainExitCode is that of check --drain: critical for a host that is to be drained, unknown where nothing is known, which drains nobody.
+func (v HostVerdict) DrainExitCode() int {
+	switch v.Drain {
+	case DrainNo:
+		return ExitOK
+	case DrainCordon, DrainEvict:
+		return ExitCritical
+	}
+	return ExitUnknown
+}
+
+// Drain writes what is to be done with the host, and the findings that ask for it: "HOST: evict", then a line for each.
+func Drain(w io.Writer, r Report, dryRun bool) error {
+	var text strings.Builder
+	what := r.Drain
+	switch {
+	case what == drainUnknown:
+		what = "drain unknown, which drains nobody: " + r.why()
+	case what == DrainNo && len(r.DrainAlerts) > 0:
+		what = "no drain: maintenance is announced"
+	case what == DrainNo:
+		what = "no drain"
+	case dryRun:
+		what = "would drain: " + what
+	}
+	fmt.Fprintf(&text, "%s: %s\n", oneLine(r.Host), what)
+	text.WriteString(columns(r.draining(), ""))
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// DrainNote is a sentence on a host that is to be drained: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
+func (v HostVerdict) DrainNote() string {
+	if v.Drain != DrainCordon && v.Drain != DrainEvict {
+		return ""
+	}
+	var names []string
+	for _, a := range v.DrainAlerts {
+		names = append(names, a.Alert)
+	}
+	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
+}
+
+// draining are the findings of the alerts that ask for a drain, as rows.
+func (r *Report) draining() (rows [][]string) {
+	for _, a := range r.DrainAlerts {
+		found := false
+		for _, f := range r.Findings {
+			if f.Alert == a.Alert && f.Drain != DrainNo {
+				rows, found = append(rows, []string{f.Drain, f.Alert, Where(f.Labels), f.Annotations["summary"]}), true
+			}
+		}
+		if !found { // as a filter of severities may have it
+			rows = append(rows, []string{a.Drain, a.Alert, "", ""})
+		}
+	}
+	return rows
+}
+
+// why says why nothing is known.
+func (r *Report) why() string {
+	if r.Error != "" {
+		return oneLine(r.Error)
+	}
+	return "no RDMA port is read"
+}
+
+// Return writes whether the host may take jobs again, and what is missing; ok: it may.
+func Return(w io.Writer, r Report) (code int, err error) {
+	missing, code := r.missing()
+	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", oneLine(r.Host), short(r.clean()))
+	if len(missing) > 0 {
+		text = fmt.Sprintf("%s: not fit for service\n", oneLine(r.Host))
+		for _, m := range missing {
+			text += "missing: " + oneLine(m) + "\n"
+		}
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		return ExitUnknown, fmt.Errorf("write report: %w", err)
+	}
+	return code, nil
+}
+
+func (r *Report) clean() time.Duration {
+	if r.CleanSeconds == nil {
+		return 0
+	}
+	return time.Duration(*r.CleanSeconds * float64(time.Second))
+}
+
+// missing lists what a host lacks to take jobs again.
+func (r *Report) missing() (out []string, code int) {
+	if r.Drain == drainUnknown {
+		return []string{"its state: " + r.why()}, ExitUnknown
+	}
+	for _, row := range r.draining() {
+		out = append(out, "the repair of "+strings.Join(row[1:], " "))
+	}
+	switch {
+	case r.Fit == nil && len(out) == 0:
+		out = append(out, "a complete reading: a read does not return, a port cannot be read, or an alert that drains is pending")
+	case r.Fit != nil && !*r.Fit && len(out) == 0:
+		out = append(out, "the end of its maintenance")
+	}
+	if r.CleanSeconds == nil {
+		out = append(out, "links that are observed: no port of this host is in use")
+	} else if r.clean() < CleanFor {
+		out = append(out, fmt.Sprintf("%s of links without errors: %s so far", short(CleanFor), short(r.clean())))
+	}
+	if len(out) > 0 {
+		return out, ExitCritical
+	}
+	return nil, ExitOK
+}

@@ -1,0 +1,92 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+
+	"rdma_exporter/docs/runbooks"
+)
+
+// markdown renders runbooks. Raw HTML is left out, which is the library's default, and tables have no inline style, which the content security
+// policy forbids.
+var markdown = goldmark.New(
+	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignNone))),
+	goldmark.WithParserOptions(parser.WithASTTransformers(util.Prioritized(runbookLinks{}, 0))),
+)
+
+type runbookView struct {
+	Title, Base string
+	Text        template.HTML
+	Names       []string // of all runbooks, in the list of them
+}
+
+// runbookPath is the page of a runbook, relative to the first page; empty where there is none.
+func runbookPath(alert string) string {
+	if _, ok := runbooks.Text(alert); !ok {
+		return ""
+	}
+	return "runbooks/" + alert
+}
+
+// unknownRunbookError is for an alert that has no runbook; it is fs.ErrNotExist.
+type unknownRunbookError string
+
+func (e unknownRunbookError) Error() string { return "no runbook " + string(e) }
+
+func (e unknownRunbookError) Is(target error) bool { return target == fs.ErrNotExist }
+
+// RenderRunbook writes the runbook of an alert; fs.ErrNotExist where it has none.
+func (p *Page) RenderRunbook(w io.Writer, alert string) error {
+	source, ok := runbooks.Text(alert)
+	if !ok {
+		return unknownRunbookError(short(alert, maxName))
+	}
+	var b bytes.Buffer
+	if err := markdown.Convert(source, &b); err != nil {
+		return fmt.Errorf("runbook %s: %w", alert, err)
+	}
+	return p.write(w, "runbook.html", runbookView{Title: alert, Base: "../", Text: template.HTML(b.String())}) // #nosec G203: from a file of the program, without raw HTML
+}
+
+// RenderRunbooks writes the list of all runbooks.
+func (p *Page) RenderRunbooks(w io.Writer) error {
+	return p.write(w, "runbook.html", runbookView{Title: "Runbooks", Base: "../", Names: runbooks.Names()})
+}
+
+// runbookLinks makes links between files links between pages. What a link to another file says stays as text: that file is not served.
+type runbookLinks struct{}
+
+func (runbookLinks) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {
+	var links []*ast.Link
+	_ = ast.Walk(doc, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function returns no error
+		if link, ok := n.(*ast.Link); ok && entering {
+			links = append(links, link)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, link := range links {
+		to := string(link.Destination)
+		name := strings.TrimSuffix(to, ".md")
+		switch {
+		case runbookPath(name) != "":
+			link.Destination = []byte(name)
+		case strings.HasPrefix(to, "https://"):
+		default:
+			for child := link.FirstChild(); child != nil; child = link.FirstChild() {
+				link.Parent().InsertBefore(link.Parent(), link, child)
+			}
+			link.Parent().RemoveChild(link.Parent(), link)
+		}
+	}
+}

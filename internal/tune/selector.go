@@ -1,0 +1,74 @@
+package tune
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"rdma_exporter/internal/alerting"
+)
+
+// matchers is a selector's label matchers, in the two forms that rules need.
+type matchers struct {
+	selector string
+	inQuery  string // of a template: with single quotes, within a Go string
+}
+
+func parseMatchers(s string) (matchers, error) {
+	list, err := alerting.Matchers(s)
+	if err != nil {
+		return matchers{}, fmt.Errorf("selector %s: %w", s, err)
+	}
+	var quoted []string
+	for _, m := range list {
+		if strings.ContainsAny(m.Value, "\n{}") {
+			return matchers{}, fmt.Errorf("selector %s: values have no braces and no line breaks", s)
+		}
+		value := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(m.Value)
+		quoted = append(quoted, m.Name+m.Op+"'"+value+"'")
+	}
+	return matchers{s, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(strings.Join(quoted, ","))}, nil
+}
+
+var (
+	exprText = regexp.MustCompile(`(?m)^        expr: (?:\|\n((?:(?: {10}.*)?\n)+)|(.*)\n)`)
+	// A template's query, as text or as the format of printf.
+	templateQuery = regexp.MustCompile(`\bquery (\(printf )?"((?:[^"\\]|\\.)*)"`)
+	series        = regexp.MustCompile(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
+)
+
+// selects puts the matchers into every selector of the exporter's series. Recorded series are made of these, so that they need none.
+func (c *changes) selects(r *rule) (err error) {
+	m := c.matchers
+	if m.selector == "" {
+		return nil
+	}
+	r.text = exprText.ReplaceAllStringFunc(r.text, func(s string) string {
+		parts := exprText.FindStringSubmatch(s)
+		expr := parts[1] + parts[2]
+		selected, failed := alerting.Select(expr, m.selector, func(name string) bool { return name == "up" || strings.HasPrefix(name, "rdma_") })
+		if failed != nil {
+			err = failed
+			return s
+		}
+		if parts[2] != "" && selected != expr { // as a block: a value may have what ends a plain scalar
+			return "        expr: |\n          " + selected + "\n"
+		}
+		return strings.Replace(s, expr, selected, 1)
+	})
+	r.text = templateQuery.ReplaceAllStringFunc(r.text, func(s string) string {
+		parts := templateQuery.FindStringSubmatch(s)
+		in := m.inQuery
+		if parts[1] != "" {
+			in = strings.ReplaceAll(in, "%", "%%")
+		}
+		query := series.ReplaceAllStringFunc(parts[2], func(s string) string {
+			if strings.HasSuffix(s, "{") {
+				return s + in + ","
+			}
+			return s + "{" + in + "}"
+		})
+		return strings.Replace(s, parts[2], query, 1)
+	})
+	return err
+}

@@ -1,0 +1,204 @@
+package tune
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// text is a rule file as pieces in their order. The shipped files have one form: groups at two spaces, rules at six, keys of a rule at eight,
+// labels and annotations at ten.
+type text struct{ pieces []piece }
+
+// piece is a rule, or the text before a group's rules.
+type piece struct {
+	head string // where rule is nil
+	rule *rule
+}
+
+type rule struct {
+	alert bool
+	name  string
+	lead  string // blank lines and comments before it
+	text  string
+}
+
+var (
+	ruleLine     = regexp.MustCompile(`^      - (alert|record): (\S+)\n$`)
+	severityLine = regexp.MustCompile(`(?m)^          severity: (\S+)$`)
+	drainLine    = regexp.MustCompile(`(?m)^          drain: \S+$`)
+	anchored     = regexp.MustCompile(`(?m)^          \w+: &(\w+) (.*(?:\n(?: {11}.*)?)*)`)
+)
+
+func (r *rule) severity() string {
+	if m := severityLine.FindStringSubmatch(r.text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// split finds the rules of a file. Blank lines and comments before a rule belong to it.
+func split(s string) *text {
+	t := &text{}
+	var current *rule
+	head, pending := "", "" // pending: lines whose owner the next line decides
+	for line := range strings.Lines(s) {
+		trimmed := strings.TrimSpace(line)
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		m := ruleLine.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			if head != "" {
+				t.pieces = append(t.pieces, piece{head: head})
+				head = ""
+			}
+			current = &rule{alert: m[1] == "alert", name: m[2], lead: pending, text: line}
+			t.pieces = append(t.pieces, piece{rule: current})
+			pending = ""
+		case trimmed == "" || strings.HasPrefix(trimmed, "#") && indent <= 6:
+			pending += line
+		case current != nil && indent > 6:
+			current.text += pending + line
+			pending = ""
+		default:
+			current, head, pending = nil, head+pending+line, ""
+		}
+	}
+	if head += pending; head != "" {
+		t.pieces = append(t.pieces, piece{head: head})
+	}
+	return t
+}
+
+// Alerts are the names of the alerts in a rule file, one for each rule.
+func Alerts(file []byte) (out []string) {
+	for _, p := range split(string(file)).pieces {
+		if p.rule != nil && p.rule.alert {
+			out = append(out, p.rule.name)
+		}
+	}
+	return out
+}
+
+func (t *text) join() string {
+	var b strings.Builder
+	for _, p := range t.pieces {
+		b.WriteString(p.head)
+		if p.rule != nil {
+			b.WriteString(p.rule.lead + p.rule.text)
+		}
+	}
+	return b.String()
+}
+
+func (c *changes) apply(t *text) error {
+	for _, p := range t.pieces {
+		if r := p.rule; r != nil {
+			for _, ch := range c.thresholds {
+				ch.apply(r)
+			}
+			if err := c.readers(r); err != nil {
+				return fmt.Errorf("rule %s: %w", r.name, err)
+			}
+			if err := c.selects(r); err != nil {
+				return fmt.Errorf("rule %s: %w", r.name, err)
+			}
+		}
+	}
+	for _, p := range t.pieces {
+		if r := p.rule; r != nil && r.alert {
+			c.label(r)
+		}
+	}
+	c.leaveOut(t)
+	return nil
+}
+
+// label sets severity and labels of an alert. What is information drains nothing.
+func (c *changes) label(r *rule) {
+	var add []string
+	if by := c.severities[r.name]; by != nil {
+		shipped := r.severity()
+		add = append(add, DefaultSeverity+": "+shipped)
+		if to := by[shipped]; to != "" {
+			r.text = severityLine.ReplaceAllString(r.text, "          severity: "+to)
+			if to == "info" {
+				r.text = drainLine.ReplaceAllString(r.text, `          drain: "no"`)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		add = append(add, name+": "+strconv.Quote(c.Labels[name]))
+	}
+	for _, line := range slices.Backward(add) {
+		r.text = strings.Replace(r.text, "\n        labels:\n", "\n        labels:\n          "+line+"\n", 1)
+	}
+}
+
+// leaveOut removes alerts. What others share with them by an anchor moves to the first of these; a group without rules goes.
+func (c *changes) leaveOut(t *text) {
+	if len(c.LeaveOut) == 0 {
+		return
+	}
+	var gone []*rule
+	t.pieces = slices.DeleteFunc(t.pieces, func(p piece) bool {
+		out := p.rule != nil && p.rule.alert && slices.Contains(c.LeaveOut, p.rule.name)
+		if out {
+			gone = append(gone, p.rule)
+		}
+		return out
+	})
+	for _, r := range gone {
+		for _, m := range anchored.FindAllStringSubmatch(r.text, -1) {
+			for _, p := range t.pieces {
+				if p.rule != nil && strings.Contains(p.rule.text, ": *"+m[1]+"\n") {
+					p.rule.text = strings.Replace(p.rule.text, ": *"+m[1]+"\n", ": &"+m[1]+" "+strings.TrimRight(m[2], "\n")+"\n", 1)
+					break
+				}
+			}
+		}
+	}
+	for i := len(t.pieces) - 1; i >= 0; i-- {
+		last := i+1 == len(t.pieces) || t.pieces[i+1].rule == nil
+		if file, _, group := strings.Cut(t.pieces[i].head, "  - name:"); last && group {
+			t.pieces[i].head = file
+		}
+	}
+}
+
+// ALERTS and ALERTS_FOR_STATE, in expressions and in the queries of templates.
+var alertsSelector = regexp.MustCompile(`\bALERTS(?:_FOR_STATE)?\{([^}]*)\}`)
+
+var matcher = regexp.MustCompile(`\b(\w+)(=~|!~|!=|=)(?:"([^"]*)"|'([^']*)')`)
+
+// readers makes the rules that read the severity of an alert read its shipped one.
+func (c *changes) readers(r *rule) (err error) {
+	if len(c.severities) == 0 {
+		return nil
+	}
+	r.text = alertsSelector.ReplaceAllStringFunc(r.text, func(s string) string {
+		var names []string
+		bySeverity := false
+		for _, m := range matcher.FindAllStringSubmatch(s, -1) {
+			switch m[1] {
+			case "alertname":
+				names = strings.Split(m[3]+m[4], "|")
+			case "severity":
+				bySeverity = true
+			}
+		}
+		changed := func(name string) bool { return c.severities[name] != nil }
+		switch {
+		case !bySeverity || !slices.ContainsFunc(names, changed):
+			return s
+		case slices.ContainsFunc(names, func(name string) bool { return !changed(name) }):
+			err = fmt.Errorf("it reads %s: change the severities of all these alerts or of none", s)
+			return s
+		}
+		return regexp.MustCompile(`\bseverity(=~|!~|!=|=)`).ReplaceAllString(s, DefaultSeverity+"$1")
+	})
+	return err
+}

@@ -1,0 +1,300 @@
+package tune
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Unit is what the value of a threshold is.
+type Unit string
+
+const (
+	Duration Unit = "duration" // 2m
+	Ratio    Unit = "ratio"    // 0.5, or 50%
+	Count    Unit = "count"    // a whole number, 1 or more
+	Number   Unit = "number"   // in the unit of the metric
+)
+
+// Threshold is a constant of the rules that an operator can set.
+type Threshold struct {
+	Name    string  `json:"name"`
+	Alert   string  `json:"alert"` // that it decides
+	Unit    Unit    `json:"unit"`
+	Default string  `json:"default"`
+	Why     string  `json:"why"`
+	Places  []Place `json:"places"`
+}
+
+// Place is where a threshold stands: the text around it in a rule, on one line. {} is the value, {%} the value as a percentage, {-1} the
+// value less 1 (a limit that is exceeded); "for: {}" is the rule's key.
+type Place struct {
+	Rule  string `json:"rule"` // name of the alert, in all its severities, or of the recording rule
+	Text  string `json:"text"`
+	Times int    `json:"times"` // how often it stands there
+}
+
+const forText = "for: {}"
+
+// waits is a threshold that is an alert's `for`, in so many of its severities.
+func waits(name, alert, value string, times int, why string) Threshold {
+	return Threshold{name, alert, Duration, value, why, []Place{{alert, forText, times}}}
+}
+
+// Thresholds are all that can be set, in the order of the documentation.
+func Thresholds() []Threshold {
+	return []Threshold{
+		waits("port-down-for", "RDMAPortDown", "2m", 5, "a driver restart or a link retraining takes seconds, a switch's line card under a minute"),
+		waits("plane-degraded-for", "RDMAPlaneDegraded", "2m", 2, "as for a port"),
+		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "after a reboot or a failover a subnet manager sweeps a large fabric within a few minutes"),
+		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a firmware reset takes a minute, loading the drivers again two"),
+		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "beside the 25 minutes after a boot that drivers may take"),
+		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60 s, and one may be waiting already"),
+		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery that succeeds takes seconds to a minute (critical)"),
+		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "a device that is being reset or replaced fails a few reads"),
+		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up slow and train again"),
+		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up slow and train again"),
+		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a link that trains again after a reset is short for a moment"),
+		waits("transceiver-hot-for", "RDMATransceiverHot", "5m", 5, "a fan that changes speed moves a module for a minute or two"),
+		waits("storm-source-for", "RDMAPFCStormSource", "1m", 2, "firmware that recovers does so in seconds"),
+		waits("storm-victim-for", "RDMAPFCStormVictim", "2m", 2, "switches have watchdogs of seconds (critical)"),
+		waits("slow-receiver-for", "RDMASlowReceiver", "5m", 2, "a checkpoint is over sooner"),
+		waits("retransmissions-for", "RDMARetransmissions", "10m", 2, "a link that went down and came again is over sooner"),
+		waits("congestion-for", "RDMACongestion", "15m", 1, "shorter congestion is congestion control at work"),
+		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "drivers are loaded one after the other"),
+		waits("exporter-down-for", "RDMAExporterDown", "5m", 1, "a restart or an upgrade of the exporter takes seconds"),
+		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "a switch restarts in less"),
+		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "5m", 1, "a host boots"),
+		waits("fabric-no-subnet-manager-for", "RDMAFabricNoSubnetManager", "3m", 1, "a standby takes over within one minute"),
+		waits("switch-ports-down-for", "RDMASwitchPortsDown", "2m", 1, "as for a port"),
+
+		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "one loss is a cable touched or a switch restarted, a second its repair; three are a bad link", []Place{
+			{"port:rdma_link_flapping:warning", "port:rdma_port_link_losses:count1h >= {} and", 1},
+			{"RDMALinkFlapping", "unless port:rdma_port_link_losses:count1h >= {}", 1},
+			{"RDMALinkFlapping", `{{ $value | printf "%.0f" }} (limit {-1})`, 1},
+		}},
+		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "losses hours apart, each of which a job of days meets", []Place{
+			{"RDMALinkUnstable", "count1h[1d:1h])) >= {}", 1},
+			{"RDMALinkUnstable", "(limit {-1})", 1},
+		}},
+		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "in an hour; a failover is one, the way back a second", []Place{
+			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h >= {})", 1},
+			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h{%s}) >= {}\"", 2},
+			{"RDMASubnetManagerChanging", "changes in an hour, limit {-1}{{", 1},
+		}},
+		{"symbol-errors", "RDMALinkErrors", Count, "120", "in an hour; InfiniBand asks for a bit error rate of 1e-12 or better", []Place{
+			{"port:rdma_link_errors:warning", "port:rdma_port_symbol_errors:sum1h > {}", 1},
+			{"RDMALinkErrors", "unless port:rdma_port_symbol_errors:sum1h > {}", 1},
+			{"RDMALinkErrors", "port:rdma_port_symbol_errors:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {})", 1},
+		}},
+		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in an hour; one retraining happens on a good link", []Place{
+			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
+			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
+			{"RDMALinkErrors", "port:rdma_port_link_error_recoveries:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {-1})", 1},
+		}},
+		{"receive-errors", "RDMALinkErrors", Count, "120", "packets in an hour, as symbol-errors: each has at least one", []Place{
+			{"port:rdma_link_errors:warning", "port:rdma_port_receive_errors_local:sum1h > {}", 1},
+			{"RDMALinkErrors", "unless port:rdma_port_receive_errors_local:sum1h > {}", 1},
+			{"RDMALinkErrors", "port:rdma_port_receive_errors_local:sum1h{%s}\" $port) }}{{ . | first | value | printf \"%.0f\" }}{{ else }}unknown{{ end }} (limit {})", 1},
+		}},
+		{"remote-errors", "RDMALinkErrors", Count, "120", "packets in an hour that arrived marked bad, as receive-errors (info)", []Place{
+			{"RDMALinkErrors", "port:rdma_port_receive_remote_physical_errors:sum1h > {}", 1},
+			{"RDMALinkErrors", "already marked bad (limit {})", 1},
+		}},
+		{"fec-windows", "RDMALinkErrors", Count, "2", "of three 10 minutes, those with blocks that FEC could not correct; a link that FEC holds has none", []Place{
+			{"port:rdma_link_errors:warning", "port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
+			{"RDMALinkErrors", "unless port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
+			{"RDMALinkErrors", "of the last three 10 minutes (limit {-1})", 1},
+		}},
+		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets in an hour, as for the errors of a link; a job that is killed drops a few", []Place{
+			{"port:rdma_transmit_discards:warning", "port:rdma_port_transmit_discards:sum1h > {}", 1},
+			{"RDMATransmitDiscards", "packets in the last hour (limit {})", 1},
+		}},
+		{"link-integrity-events", "RDMALinkIntegrity", Count, "2", "in an hour, of either counter; one happens on a good link", []Place{
+			{"port:rdma_link_integrity:warning", "port:rdma_port_local_link_integrity_errors:sum1h >= {}", 1},
+			{"port:rdma_link_integrity:warning", "port:rdma_port_excessive_buffer_overrun_errors:sum1h >= {}", 1},
+			{"RDMALinkIntegrity", "(limit {-1})", 2},
+		}},
+		{"link-rate-ratio", "RDMALinkDownshifted", Ratio, "0.99", "of the expected rate: both come from the same table of rates", []Place{
+			{"port:rdma_port_rate:short", "< {}", 1},
+		}},
+		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15 minutes; ten a minute", []Place{
+			{"RDMAPCIeErrors", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
+			{"RDMAPCIeErrors", "gpu:rdma_pcie_aer_correctable:increase15m > {}", 1},
+		}},
+		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a module without limits of its own, which is made for 0 to 70 °C (info)", []Place{
+			{"RDMATransceiverHot", "(rdma_transceiver_temperature_celsius) > {}", 1},
+			{"RDMATransceiverHot", "above {} °C, and has no limits", 1},
+		}},
+		{"lane-dark-dbm", "RDMATransceiverLaneDark", Number, "-30", "a thousandth of a milliwatt: no receiver of these links works with less than 20 times of it", []Place{
+			{"port:rdma_transceiver_power:dark", "lane:rdma_transceiver_power:judged <= {})", 1},
+		}},
+		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a module: half of the light", []Place{
+			{"RDMATransceiverLaneImbalance", "      > {}", 1},
+		}},
+		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "of the time that a port pauses its switch; a receiver that is merely slow lets packets through", []Place{
+			{"port:rdma_pfc_storm_source:critical", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
+			{"RDMAPFCStormSource", "{{ $labels.priority }} (limit {%})", 1},
+		}},
+		{"storm-source-received", "RDMAPFCStormSource", Ratio, "0.01", "of line rate: a storm source receives less, a slow receiver as much or more", []Place{
+			{"port:rdma_pfc_storm_source:critical", "port:rdma_port_pfc_received:ratio < {}", 1},
+			{"port:rdma_slow_receiver:warning", "port:rdma_port_pfc_received:ratio >= {}", 1},
+			{"RDMAPFCStormSource", "of its rate there (limit {%})", 1},
+		}},
+		{"slow-receiver-ratio", "RDMASlowReceiver", Ratio, "0.1", "of the time that a port pauses its switch: a tenth lost is what a job notices", []Place{
+			{"port:rdma_slow_receiver:warning", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
+			{"RDMASlowReceiver", "{{ $labels.priority }} (limit {%})", 1},
+		}},
+		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "of the time that the switch pauses a port: jobs stand still (critical)", []Place{
+			{"port:rdma_pfc_storm_victim:critical", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
+			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
+			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
+		}},
+		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "of the time that the switch pauses a port (info)", []Place{
+			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
+			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
+		}},
+		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5 minutes in stalls: three seconds in each minute, which every collective waits for", []Place{
+			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio > {}", 1},
+			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio offset 1m > {}", 1},
+			{"RDMAPFCShortStorms", "(limit {%})", 1},
+		}},
+		{"lossy-traffic-ratio", "RDMATrafficOnLossyPriority", Ratio, "0.05", "of line rate; a few flows without a traffic class are no fault of the host", []Place{
+			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_priority_transmitted:ratio > {}", 1},
+			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_rdma_lossy:ratio > {}", 1},
+			{"RDMATrafficOnLossyPriority", "(limits {%})", 1},
+		}},
+		{"congestion-ratio", "RDMACongestion", Ratio, "0.01", "notifications for each packet sent; a choice of this project, for want of a standard", []Place{
+			{"RDMACongestion", "port:rdma_port_cnp_handled:ratio > {}", 1},
+			{"RDMACongestion", "(limit {%})", 1},
+		}},
+		{"retransmission-ratio", "RDMARetransmissions", Number, "1e-4", "events for each packet sent: one loss in ten thousand costs a share of the rate that can be measured", []Place{
+			{"port:rdma_retransmissions:warning", "port:rdma_port_retransmissions:ratio > {}", 1},
+			{"RDMARetransmissions", "(limit {})", 1},
+		}},
+		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes (warning); a killed job has one", []Place{
+			{"port:rdma_retries_exceeded:warning", "increase5m[30m:5m])) >= {}", 1},
+			{"RDMARetriesExceeded", "of the last 6 times 5 minutes (limit {})", 1},
+		}},
+		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "fewer have alerts of their own", []Place{
+			{"RDMAPeersUnreachable", "job:rdma_port_retries_exceeded:hosts >= {}", 4},
+			{"RDMAPeersUnreachable", "{{ end }} (limit {})", 1},
+		}},
+		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "of one kind; below that there is no fleet to compare with", []Place{
+			{"RDMALinksSlowerThanFleet", "(port:rdma_port_rate:fleet)) >= {}", 1},
+		}},
+		{"fleet-rate-ratio", "RDMALinksSlowerThanFleet", Ratio, "0.99", "of the median rate of ports of the same kind", []Place{
+			{"RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", 1},
+		}},
+		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may share a cause other than their switch", []Place{
+			{"RDMASwitchPortsDown", ") >= {}", 1},
+		}},
+		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in an hour, as symbol-errors", []Place{
+			{"RDMAFabricLinkErrors", "rdma_fabric_port_symbol_errors_total[1h])) > {}", 1},
+			{"RDMAFabricLinkErrors", "symbol errors (limit {})", 1},
+		}},
+		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in an hour; a cable that is plugged in goes up and down once or twice", []Place{
+			{"RDMAFabricLinkFlapping", "rdma_fabric_port_link_downed_total[1h])) >= {}", 1},
+		}},
+	}
+}
+
+// change is a threshold with the value that is asked for, in the form of its default.
+type change struct {
+	Threshold
+	value string
+}
+
+func changeOf(name, value string) (change, error) {
+	all := Thresholds()
+	i := slices.IndexFunc(all, func(t Threshold) bool { return t.Name == name })
+	if i < 0 {
+		var known []string
+		for _, t := range all {
+			known = append(known, t.Name)
+		}
+		return change{}, &Unknown{"threshold", name, known}
+	}
+	v, err := all[i].Unit.parse(strings.TrimSpace(value))
+	if err != nil {
+		return change{}, fmt.Errorf("threshold %s=%s: %w", name, value, err)
+	}
+	return change{all[i], v}, nil
+}
+
+var duration = regexp.MustCompile(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
+
+// parse gives a value as the rules write it.
+func (u Unit) parse(s string) (string, error) {
+	if u == Duration {
+		if s == "" || !duration.MatchString(s) {
+			return "", errors.New("has to be a duration such as 2m or 1h30m")
+		}
+		return s, nil
+	}
+	percent := u == Ratio && strings.HasSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64)
+	if percent {
+		v /= 100
+	}
+	switch {
+	case err != nil && !percent, math.IsNaN(v), math.IsInf(v, 0):
+		return "", errors.New("has to be a number")
+	case u == Count && (v < 1 || v != math.Trunc(v) || v > 1e9):
+		return "", errors.New("has to be a whole number, 1 or more")
+	case u == Ratio && (v <= 0 || v > 1):
+		return "", errors.New("has to be above 0 and at most 1, or a percentage")
+	}
+	return number(v), nil
+}
+
+// number is a value as PromQL reads it, without digits that arithmetic has made.
+func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+
+// with is the text of a place with a value.
+func (p Place) with(value string) string {
+	v, err := strconv.ParseFloat(value, 64)
+	if err != nil { // a duration
+		return strings.ReplaceAll(p.Text, "{}", value)
+	}
+	return strings.NewReplacer("{}", value, "{%}", number(v*100)+"%", "{-1}", number(v-1)).Replace(p.Text)
+}
+
+// apply writes the value into a rule, and that it was.
+func (c change) apply(r *rule) {
+	if c.value == c.Default {
+		return
+	}
+	before := r.text
+	for _, p := range c.Places {
+		if p.Rule != r.name {
+			continue
+		}
+		old, now := p.with(c.Default), p.with(c.value)
+		if p.Text == forText {
+			old, now = "\n        "+old+"\n", "\n        "+now+"\n"
+		}
+		r.text = strings.ReplaceAll(r.text, old, now)
+	}
+	if r.text != before {
+		r.lead += fmt.Sprintf("      # %s is %s, as shipped %s.\n", c.Name, c.value, c.Default)
+	}
+}
+
+// ThresholdsJSON is the table for those that cannot run this code: the Helm chart and the mixin.
+func ThresholdsJSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // it is read by people, too
+	e.SetIndent("", "  ")
+	if err := e.Encode(Thresholds()); err != nil {
+		return nil, fmt.Errorf("write thresholds: %w", err)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,383 @@
+package incidents
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/storage"
+
+	"rdma_exporter/collector"
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/rounds"
+)
+
+// absent is the value of a sample that an exporter leaves out.
+var absent = math.NaN()
+
+// series is a metric of a kind of object: name, labels and values in pairs, value.
+type series[T any] struct {
+	name   string
+	labels func(T) []string
+	value  func(T, time.Duration) float64
+}
+
+// sample is a series of one object.
+type sample struct {
+	labels labels.Labels
+	value  func(time.Duration) float64
+	ref    storage.SeriesRef
+	there  bool // in the last scrape
+}
+
+// target is what a Prometheus keeps of an exporter: whether it answers, and its samples.
+type target struct {
+	down    bool
+	up      *sample
+	samples []*sample
+}
+
+// scrape appends what the samples are at a time, with staleness markers for those that are gone.
+func (t *target) scrape(app storage.Appender, at int64, now time.Duration) error {
+	if err := t.up.append(app, at, where(!t.down)); err != nil {
+		return err
+	}
+	for _, s := range t.samples {
+		v := absent
+		if !t.down {
+			v = s.value(now)
+		}
+		if err := s.append(app, at, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sample) append(app storage.Appender, at int64, v float64) error {
+	there := !math.IsNaN(v)
+	if !there {
+		if !s.there {
+			return nil
+		}
+		v = math.Float64frombits(value.StaleNaN)
+	}
+	ref, err := app.Append(s.ref, s.labels, at, v)
+	if err != nil {
+		return fmt.Errorf("append %s: %w", s.labels, err)
+	}
+	s.ref, s.there = ref, there
+	return nil
+}
+
+// identity is the labels of a target.
+type identity struct{ cluster, instance, job string }
+
+func (i identity) sample(name string, pairs []string, value func(time.Duration) float64) *sample {
+	b := labels.NewBuilder(labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...))
+	return &sample{labels: b.Set("cluster", i.cluster).Set("instance", i.instance).Set("job", i.job).Labels(), value: value}
+}
+
+// bind makes the samples of an object.
+func bind[T any](i identity, table []series[T], object T) (samples []*sample) {
+	for _, s := range table {
+		samples = append(samples, i.sample(s.name, s.labels(object), func(now time.Duration) float64 { return s.value(object, now) }))
+	}
+	return samples
+}
+
+// bind makes the samples of a host, anew after each boot, whose identifier is a label. Those of an earlier boot ended while the host was down.
+func (h *host) bind() {
+	i := identity{h.cluster.cluster, h.name, "rdma_exporter"}
+	h.target = target{up: i.sample("up", nil, nil), samples: bind(i, hostSeries, h)}
+	for _, p := range h.ports {
+		h.samples = append(h.samples, bind(i, deviceSeries, p)...)
+		h.samples = append(h.samples, bind(i, portSeries, p)...)
+		if h.cluster.layer == infiniBand {
+			h.samples = append(h.samples, bind(i, infiniBandSeries, p)...)
+			continue
+		}
+		h.samples = append(h.samples, bind(i, ethernetSeries, p)...)
+		if h.cluster.pfc {
+			h.samples = append(h.samples, bind(i, pfcSeries, p)...)
+		}
+	}
+	for _, g := range h.gpus {
+		h.samples = append(h.samples, bind(i, gpuSeries, g)...)
+	}
+}
+
+// with gives labels that all objects have alike.
+func with[T any](pairs ...string) func(T) []string { return func(T) []string { return pairs } }
+
+// where is 1 or 0.
+func where(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// only is v where b, else absent.
+func only(b bool, v float64) float64 {
+	if b {
+		return v
+	}
+	return absent
+}
+
+// collectors are those that the incidents concern.
+var collectors = []string{"device", "infiniband", "hwcounters", "ethernet", "gpu"}
+
+var hostSeries = append([]series[*host]{
+	{"rdma_host_uptime_seconds", func(h *host) []string { return []string{"boot_id", fmt.Sprintf("%s-%d", h.name, h.boots)} }, func(h *host, now time.Duration) float64 {
+		return (now - h.booted).Seconds()
+	}},
+	{"rdma_stack_loaded", with[*host](), func(h *host, _ time.Duration) float64 { return where(!h.unloaded) }},
+	{"rdma_stack_info", with[*host]("state", "no_device", "expected", "inventory"), func(h *host, _ time.Duration) float64 { return only(h.unloaded, 1) }},
+	{"rdma_stack_settled_seconds", with[*host](), func(h *host, _ time.Duration) float64 { return only(h.unloaded, 0) }},
+	{"rdma_host_maintenance", with[*host](), func(h *host, _ time.Duration) float64 { return only(h.maintenance, 1) }},
+}, collectorSeries()...)
+
+func collectorSeries() (table []series[*host]) {
+	for _, c := range collectors {
+		table = append(table, series[*host]{"rdma_scrape_collector_success", with[*host]("collector", c), func(h *host, _ time.Duration) float64 {
+			ok := true
+			for _, p := range h.ports {
+				ok = ok && !(p.stuck && c == "hwcounters")
+			}
+			return where(ok)
+		}})
+	}
+	return table
+}
+
+func (p *port) device() string { return "mlx5_" + strconv.Itoa(p.rail) }
+
+func (p *port) netdev() string {
+	if p.host.cluster.layer == ethernet {
+		return fmt.Sprintf("enp%ds0np0", 24+16*p.rail)
+	}
+	return fmt.Sprintf("ibp%ds0", 24+16*p.rail)
+}
+
+func (p *port) pciAddress() string { return fmt.Sprintf("0000:%02x:00.0", 24+16*p.rail) }
+
+// registered reports whether the kernel has the device.
+func (p *port) registered() bool { return !p.missing && !p.host.unloaded }
+
+// ofDevice gives the labels of a device, then more.
+func ofDevice(pairs ...string) func(*port) []string {
+	return func(p *port) []string { return append([]string{"device", p.device()}, pairs...) }
+}
+
+var deviceSeries = []series[*port]{
+	{"rdma_device_info", func(p *port) []string {
+		return []string{
+			"device", p.device(), "driver", "mlx5_core", "hca_type", "MT4129", "board_id", "MT_0000000838", "firmware_version", "28.43.2566",
+			"node_guid", p.guid, "pci_address", p.pciAddress(), "numa_node", strconv.Itoa(p.rail / 4), "function_type", "physical",
+		}
+	}, func(p *port, _ time.Duration) float64 { return only(p.registered(), 1) }},
+	{"rdma_device_present", func(p *port) []string { return []string{"device", p.device(), "pci_address", p.pciAddress()} }, func(p *port, _ time.Duration) float64 {
+		return where(p.registered())
+	}},
+	{"rdma_device_missing_info", func(p *port) []string {
+		return []string{"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason", "not_on_pci", "seen", "this_boot"}
+	}, func(p *port, _ time.Duration) float64 { return only(p.missing, 1) }},
+	{"rdma_device_missing_info", func(p *port) []string {
+		return []string{"device", p.device(), "pci_address", p.pciAddress(), "node_guid", p.guid, "reason", "no_driver", "seen", "this_boot"}
+	}, func(p *port, _ time.Duration) float64 { return only(p.host.unloaded && !p.missing, 1) }},
+	{"rdma_device_node_type_id", ofDevice(), func(p *port, _ time.Duration) float64 { return only(p.registered(), 1) }},
+	{"rdma_device_health_state", ofDevice("reporter", "fw", "state", "error"), func(p *port, _ time.Duration) float64 { return only(p.registered(), where(p.crashed)) }},
+	{"rdma_device_health_state", ofDevice("reporter", "fw_fatal", "state", "error"), func(p *port, _ time.Duration) float64 { return only(p.registered(), where(p.crashed)) }},
+	{"rdma_device_health_errors_total", ofDevice("reporter", "fw"), func(p *port, _ time.Duration) float64 { return only(p.registered(), p.crashes) }},
+	{"rdma_device_health_errors_total", ofDevice("reporter", "fw_fatal"), func(p *port, _ time.Duration) float64 { return only(p.registered(), p.crashes) }},
+	{"rdma_scrape_collector_stuck", ofDevice("collector", "hwcounters"), func(p *port, _ time.Duration) float64 { return only(p.stuck, 1) }},
+}
+
+// ofPort gives the labels of a port, then more; ofNetdev those with its netdev.
+func ofPort(pairs ...string) func(*port) []string {
+	return func(p *port) []string { return append([]string{"device", p.device(), "port", "1"}, pairs...) }
+}
+
+func ofNetdev(pairs ...string) func(*port) []string {
+	return func(p *port) []string {
+		return append([]string{"device", p.device(), "port", "1", "netdev", p.netdev()}, pairs...)
+	}
+}
+
+// count is a counter that does not come from the firmware, hardware one that does and is absent while reads of the device are stuck.
+func count(c counter) func(*port, time.Duration) float64 {
+	return func(p *port, _ time.Duration) float64 { return only(p.registered(), p.counts[c]) }
+}
+
+func hardware(c counter) func(*port, time.Duration) float64 {
+	return func(p *port, _ time.Duration) float64 { return only(p.registered() && !p.stuck, p.counts[c]) }
+}
+
+// always is a fact of a registered device.
+func always(v float64) func(*port, time.Duration) float64 {
+	return func(p *port, _ time.Duration) float64 { return only(p.registered(), v) }
+}
+
+// linked is a fact of a link that is up.
+func linked(v float64) func(*port, time.Duration) float64 {
+	return func(p *port, _ time.Duration) float64 { return only(p.registered() && p.up, v) }
+}
+
+func (p *port) stateID(now time.Duration) float64 {
+	switch {
+	case !p.registered():
+		return absent
+	case !p.up:
+		return 1
+	case !p.active(now):
+		return 2
+	}
+	return 4
+}
+
+func (p *port) physicalStateID(time.Duration) float64 {
+	switch {
+	case !p.registered():
+		return absent
+	case p.up:
+		return 5
+	case p.host.cluster.layer == ethernet:
+		return 3
+	}
+	return 2
+}
+
+// peersActive is 1 where more than half of the host's ports are ACTIVE, at least three, and this one is not.
+func (p *port) peersActive(now time.Duration) float64 {
+	n := 0
+	for _, o := range p.host.ports {
+		if o.registered() && o.active(now) {
+			n++
+		}
+	}
+	return only(p.registered() && !p.active(now) && n >= 3 && 2*n > len(p.host.ports), 1)
+}
+
+var portSeries = []series[*port]{
+	{"rdma_port_info", func(p *port) []string {
+		return ofNetdev("link_layer", p.host.cluster.layer, "role", "compute", "role_source", "gpudirect")(p)
+	}, always(1)},
+	{"rdma_port_state_id", ofPort(), (*port).stateID},
+	{"rdma_port_physical_state_id", ofPort(), (*port).physicalStateID},
+	{"rdma_port_was_active", ofPort(), always(1)},
+	{"rdma_port_peers_active", ofPort(), (*port).peersActive},
+	{"rdma_port_rate_bytes_per_second", ofPort(), linked(rate)},
+	{"rdma_port_width_lanes", ofPort(), linked(4)},
+	{"rdma_port_expected_rate_bytes_per_second", ofPort(), always(rate)},
+	{"rdma_port_expected_width_lanes", ofPort(), always(4)},
+	{"rdma_port_expected_rate_info", ofPort("source", "siblings"), always(1)},
+	{"rdma_port_neighbour_info", func(p *port) []string {
+		source := "subnet"
+		if p.host.cluster.layer == ethernet {
+			source = "lldp"
+		}
+		return ofNetdev("system", p.leaf.name, "port_id", strconv.Itoa(p.host.index+1), "source", source)(p)
+	}, linked(1)},
+	{"rdma_port_link_downed_total", ofPort(), hardware(linkDowned)},
+	{"rdma_port_symbol_errors_total", ofPort(), hardware(symbolErrors)},
+	{"rdma_port_transmit_bytes_total", ofPort(), hardware(transmitBytes)},
+	{"rdma_port_receive_bytes_total", ofPort(), hardware(receiveBytes)},
+	{"rdma_port_transmit_packets_total", ofPort(), hardware(transmitPackets)},
+	{"rdma_port_ack_timeouts_total", ofPort(), hardware(ackTimeouts)},
+	{"rdma_port_transport_retries_exceeded_total", ofPort(), hardware(retriesExceeded)},
+	{"rdma_port_carrier_changes_total", ofNetdev(), count(carrierChanges)},
+}
+
+var infiniBandSeries = []series[*port]{
+	{"rdma_port_link_transitions_total", ofPort("to", "down"), count(transitionsDown)},
+	{"rdma_port_link_transitions_total", ofPort("to", "up"), count(transitionsUp)},
+	{"rdma_port_sm_lid", ofPort(), func(p *port, _ time.Duration) float64 { return only(p.registered(), p.host.cluster.subnetManager) }},
+	{"rdma_port_transmit_discards_total", ofPort(), hardware(zero)},
+}
+
+var ethernetSeries = []series[*port]{
+	{"rdma_port_link_transitions_total", ofNetdev("to", "down"), count(transitionsDown)},
+	{"rdma_port_link_transitions_total", ofNetdev("to", "up"), count(transitionsUp)},
+	{"rdma_port_link_down_events_total", ofNetdev(), hardware(linkDownEvents)},
+	{"rdma_port_fec_uncorrectable_blocks_total", ofNetdev(), hardware(uncorrectable)},
+	{"rdma_port_admin_up", ofNetdev(), always(1)},
+}
+
+var pfcSeries = []series[*port]{
+	{"rdma_port_pfc_enabled", ofNetdev("priority", "3"), always(1)},
+	{"rdma_port_pfc_enabled_priorities", ofNetdev(), always(1)},
+	{"rdma_port_pfc_pause_seconds_total", ofNetdev("direction", "transmit", "priority", "3"), hardware(pauseTransmit)},
+	{"rdma_port_pfc_pause_seconds_total", ofNetdev("direction", "receive", "priority", "3"), hardware(pauseReceive)},
+	{"rdma_port_priority_bytes_total", ofNetdev("direction", "transmit", "priority", "3"), hardware(transmitBytes)},
+	{"rdma_port_priority_bytes_total", ofNetdev("direction", "receive", "priority", "3"), hardware(receiveBytes)},
+	{"rdma_port_pause_storm_events_total", ofNetdev("severity", "error"), hardware(zero)},
+}
+
+// ofGPU gives the labels of a GPU, then more.
+func ofGPU(pairs ...string) func(*gpu) []string {
+	return func(g *gpu) []string { return append([]string{"gpu", strconv.Itoa(g.index), "UUID", g.uuid}, pairs...) }
+}
+
+// answers is a figure that NVML reads from the GPU.
+func answers(v float64) func(*gpu, time.Duration) float64 {
+	return func(g *gpu, _ time.Duration) float64 { return only(!g.lost, v) }
+}
+
+var gpuSeries = []series[*gpu]{
+	{"rdma_gpu_info", ofGPU("model", "NVIDIA H200", "numa_node", "0"), answers(1)},
+	{"rdma_gpu_nvlinks_up", ofGPU(), answers(18)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "completed"), answers(1)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "degraded"), answers(0)},
+	{"rdma_gpu_fabric_state", ofGPU("state", "pending"), answers(0)},
+	{"rdma_gpu_recovery_action_id", ofGPU(), answers(0)},
+	{"rdma_gpu_xid_events_total", ofGPU(), func(g *gpu, _ time.Duration) float64 { return g.xids }},
+	{"rdma_gpu_last_xid", ofGPU(), func(g *gpu, _ time.Duration) float64 { return only(g.xids > 0, g.lastXID) }},
+}
+
+// foreign are metrics that a Prometheus adds, or that no collector has yet.
+var foreign = []string{"up", "rdma_host_maintenance"}
+
+// TestSeriesAreTheExporters: a fleet has metrics and labels that the exporter declares, and each series once.
+func TestSeriesAreTheExporters(t *testing.T) {
+	declared := map[string][]string{}
+	descs := append(slices.Clone(rounds.Descs), fabric.Descs()...)
+	for _, c := range collector.All(collector.Options{}) {
+		descs = append(descs, c.Descs...)
+	}
+	for _, d := range descs {
+		declared[d.Name] = d.Labels
+	}
+	for _, i := range incidents {
+		seen := map[string]bool{}
+		for _, target := range newFleet(i.fleet...).targets() {
+			for _, s := range target.samples {
+				if key := s.labels.String(); seen[key] {
+					t.Errorf("%s: twice", key)
+				} else {
+					seen[key] = true
+				}
+				name := s.labels.Get(model.MetricNameLabel)
+				names, known := declared[name]
+				if known == slices.Contains(foreign, name) {
+					t.Errorf("%s: declared %v, foreign %v", name, known, !known)
+				}
+				if !known {
+					continue
+				}
+				s.labels.Range(func(l labels.Label) {
+					if !slices.Contains([]string{model.MetricNameLabel, "cluster", "instance", "job"}, l.Name) && !slices.Contains(names, l.Name) {
+						t.Errorf("%s: label %s is not declared", name, l.Name)
+					}
+				})
+			}
+		}
+	}
+}
