@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/alertmanager/pkg/labels"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -21,11 +21,16 @@ type inhibitRule struct {
 // matches says whether an alert has all that matchers ask for.
 func matches(t *testing.T, matchers []string, alert model.LabelSet) bool {
 	t.Helper()
-	return !slices.ContainsFunc(matchers, func(text string) bool {
-		m, err := labels.ParseMatcher(text)
+	for _, text := range matchers { // of the same form and meaning as PromQL's
+		selector, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + text + "}")
 		must(t, err)
-		return !m.Matches(string(alert[model.LabelName(m.Name)]))
-	})
+		for _, m := range selector {
+			if !m.Matches(string(alert[model.LabelName(m.Name)])) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // inhibits is what Alertmanager does: a label that neither alert has is equal, and what matches both sides inhibits nothing of its kind.

@@ -250,6 +250,40 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestCaptureHoldsNothingUp: while a capture waits for the machine, rounds, scrapes and the page go on, and the end of the program ends it.
+func TestCaptureHoldsNothingUp(t *testing.T) {
+	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
+	inside := make(chan struct{})
+	f.begin = func(ctx context.Context) (*captureRun, error) {
+		close(inside)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	f.start(ctx)
+	t0 := time.Unix(1e9, 0)
+	f.note(t0, []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	<-inside
+	for i := range 3 {
+		f.note(t0.Add(time.Duration(i)*15*time.Second), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	}
+	if s, tried := (&daemon{flight: f}).incident(); tried || len(f.incidents()) > 0 {
+		t.Errorf("%+v", s)
+	}
+	stop()
+	f.close()
+	if log.String() != "" {
+		t.Errorf("log:\n%s", log)
+	}
+	f, _ = recorderOf(t, f.dir)
+	defer f.close()
+	f.note(t0.Add(time.Minute), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
+	f.step(t.Context())
+	if len(f.incidents()) != 1 {
+		t.Error("what was interrupted is not captured by the next run")
+	}
+}
+
 // TestHistoryText: what has changed, a line a series, within bounds.
 func TestHistoryText(t *testing.T) {
 	t0 := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
