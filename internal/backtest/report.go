@@ -50,11 +50,7 @@ type Example struct {
 
 func (b *backtest) report(hosts int) *Report {
 	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Failed: b.failed}
-	all := slices.Clone(b.ended)
-	for _, e := range b.firing {
-		e.open = true
-		all = append(all, e)
-	}
+	all := b.all
 	slices.SortFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.from.Compare(b.from), strings.Compare(key(a.labels), key(b.labels)))
 	})
@@ -72,7 +68,7 @@ func (b *backtest) report(hosts int) *Report {
 		x := &r.Alerts[i]
 		fired[rule.Name] = true
 		x.Fired++
-		if e.open {
+		if e.to.Equal(b.last) {
 			x.Firing++
 		}
 		if host := e.labels["instance"]; host != "" {
