@@ -299,7 +299,7 @@ func TestCannot(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for body, want := range map[string]string{
-		"<html>": "not the API of a Prometheus: HTTP status 200", `{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
+		"<html>": "not the API of a Prometheus", `{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
 		`{"status":"success","data":[]}`: "not the API of a Prometheus",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))

@@ -46,7 +46,12 @@ const maxAnswer = 256 << 20
 // errNoPath is in the error of a path that the server does not have.
 var errNoPath = errors.New("the server has no such path")
 
+// timeout is what one question may take; a Prometheus ends a query after two minutes itself.
+const timeout = 150 * time.Second
+
 func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.URL, "/")+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return err
@@ -77,7 +82,10 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 		if res.StatusCode == http.StatusNotFound {
 			return fmt.Errorf("%s: %w: HTTP status 404", path, errNoPath)
 		}
-		return fmt.Errorf("%s: not the API of a Prometheus: HTTP status %s", path, res.Status)
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: HTTP status %s", path, res.Status)
+		}
+		return fmt.Errorf("%s: not the API of a Prometheus", path)
 	}
 	if a.Status != "success" {
 		return fmt.Errorf("%s: %s: %s", path, a.ErrorType, a.Error)

@@ -49,7 +49,7 @@ type Example struct {
 }
 
 func (b *backtest) report(hosts int) *Report {
-	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Failed: b.failed}
+	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Alerts: []Row{}, Quiet: []string{}, NoData: []string{}, Failed: b.failed}
 	all := b.all
 	slices.SortFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.from.Compare(b.from), strings.Compare(key(a.labels), key(b.labels)))
