@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"net/http"
@@ -206,6 +207,18 @@ func options(t *testing.T, url string) backtest.Options {
 	}
 }
 
+// sometimes fails twice of three times that a range is asked for.
+type sometimes struct{ asked int }
+
+func (s *sometimes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/query_range") {
+		if s.asked++; s.asked%3 != 0 {
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Status: "503 Service Unavailable", Body: io.NopCloser(strings.NewReader("away"))}, nil
+		}
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // TestRun: what fires is what the same rules fire on when they see each minute as it comes.
 func TestRun(t *testing.T) {
 	fsys, files := all(t)
@@ -221,9 +234,15 @@ func TestRun(t *testing.T) {
 			}
 		}
 	})
-	r, err := backtest.Run(t.Context(), options(t, server(t, "15d").URL))
+	o := options(t, server(t, "15d").URL)
+	failing := &sometimes{}
+	o.Prometheus.Client = &http.Client{Transport: failing}
+	r, err := backtest.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if failing.asked < 9 {
+		t.Errorf("asked for %d ranges", failing.asked)
 	}
 	if r.Hosts != 2 || !r.From.Equal(start()) || len(r.Failed) > 0 {
 		t.Errorf("%+v", r)

@@ -22,7 +22,11 @@ import (
 type Prometheus struct {
 	URL    string
 	Client *http.Client
+	Pause  time.Duration // before a range query that failed is repeated, since a run may take hours
 }
+
+// tries is how often a range query is made before the backtest fails.
+const tries = 3
 
 // origin is whose series they are.
 type origin struct{ Cluster, Job, Instance string }
@@ -152,8 +156,19 @@ func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, st
 			Values [][2]any
 		}
 	}
-	if err := p.ask(ctx, "/api/v1/query_range", form, &data); err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		err := p.ask(ctx, "/api/v1/query_range", form, &data)
+		if err == nil {
+			break
+		}
+		if try == tries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(p.Pause):
+		}
 	}
 	out := make([]series, 0, len(data.Result))
 	for _, r := range data.Result {
