@@ -59,6 +59,10 @@ func (b *backtest) report(hosts int) *Report {
 	for _, e := range all {
 		rule := b.rules[e.rule]
 		severity, drain := rule.Labels["severity"], rule.Labels["drain"]
+		fired[rule.Name] = true
+		if severity == "none" { // a dead-man switch, which always fires
+			continue
+		}
 		i := slices.IndexFunc(r.Alerts, func(x Row) bool { return x.Alert == rule.Name && x.Severity == severity && x.Drain == drain })
 		if i < 0 {
 			i = len(r.Alerts)
@@ -66,7 +70,6 @@ func (b *backtest) report(hosts int) *Report {
 			on[i] = map[string]bool{}
 		}
 		x := &r.Alerts[i]
-		fired[rule.Name] = true
 		x.Fired++
 		if e.to.Equal(b.last) {
 			x.Firing++
