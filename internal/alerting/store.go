@@ -24,6 +24,7 @@ import (
 const (
 	defaultRetention = 2 * time.Hour
 	blockLength      = 30 * time.Minute
+	fleetBlockLength = 4 * time.Hour
 	maxBytes         = 128 << 20
 	walSegmentBytes  = 4 << 20
 	// chunkFileBytes bounds a block's chunk file, which is allocated at its full length before it is written.
@@ -158,8 +159,8 @@ func (s *store) openHere() (err error) {
 	if !s.opts.Fleet {
 		o.MaxBytes = maxBytes
 	}
-	o.MinBlockDuration = blockLength.Milliseconds()
-	o.MaxBlockDuration = blockLength.Milliseconds()
+	o.MinBlockDuration = s.blockLength().Milliseconds()
+	o.MaxBlockDuration = s.blockLength().Milliseconds()
 	o.WALSegmentSize = walSegmentBytes
 	o.WALCompression = compression.Snappy
 	o.WALReplayConcurrency = 1 // a second reader costs buffers and saves milliseconds
@@ -186,6 +187,14 @@ func (s *store) openHere() (err error) {
 	}
 	s.db, s.registry, s.tidied = db, registry, time.Time{}
 	return nil
+}
+
+// blockLength of a fleet's history is long: results may be as old as half of it.
+func (s *store) blockLength() time.Duration {
+	if s.opts.Fleet {
+		return fleetBlockLength
+	}
+	return blockLength
 }
 
 // hasSpace says whether a store can be opened: what a process that was killed has not written of its full chunks the library writes while
@@ -258,7 +267,7 @@ func (s *store) tidy(ts time.Time) (err error) {
 		}
 	}()
 	s.db.ForceHeadMMap()
-	if head := s.db.Head(); head.MaxTime()-head.MinTime() > blockLength.Milliseconds()*3/2 {
+	if head := s.db.Head(); head.MaxTime()-head.MinTime() > s.blockLength().Milliseconds()*3/2 {
 		if err := s.db.Compact(context.Background()); err != nil {
 			return fmt.Errorf("%w: write a block: %w", errStore, err)
 		}

@@ -102,7 +102,7 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	told := time.Now()
 	report, err := backtest.Run(ctx, backtest.Options{
-		Prometheus: &backtest.Prometheus{URL: b.url, Client: client},
+		Prometheus: &backtest.Prometheus{URL: b.url, Client: client, Pause: 5 * time.Second},
 		Rules:      files, Files: names, Dir: dir, From: from, To: to, Step: b.step, Matchers: tuning.Selector,
 		Progress: func(at time.Time) {
 			if time.Since(told) < progressInterval {

@@ -24,7 +24,7 @@ func (t *tuneConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("tune.severity", "Severity of an alert, or of those of its cases that have one severity: RDMAPortDown=warning, RDMALinkErrors:warning=info. Can be repeated.").PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
 	a.Flag("tune.threshold", "Value of a threshold; docs/alerts.md has the names. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
 	a.Flag("tune.label", "Label to add to every alert. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&t.labels)
-	a.Flag("tune.selector", `Label matchers for all series of the exporter and up, for example job="rdma",cluster=~"a|b".`).PlaceHolder("MATCHERS").StringVar(&t.selector)
+	a.Flag("tune.selector", "Label matchers for all series of the exporter and up, as between the braces of a PromQL selector.").PlaceHolder("MATCHERS").StringVar(&t.selector)
 }
 
 // maxTuneFile bounds a file of changes.

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	b := &backtest{Options: o, engine: e, rules: e.Rules(), known: map[string]*past{}, seen: map[string]bool{}, firing: map[string]*episode{}, failed: map[string]string{}}
-	b.requests = requests(b.rules, hosts)
+	b.past, b.requests = e.Past(o.Step), requests(b.rules, hosts)
 	length := max(chunkLength*chunkHosts/time.Duration(max(chunkHosts, len(hosts))), 5*o.Step)
 	for at := o.From; !at.After(o.To); {
 		steps := int(min(length, o.To.Sub(at)+o.Step) / o.Step)
@@ -143,8 +143,9 @@ type backtest struct {
 	requests []string
 	known    map[string]*past // by labels
 	seen     map[string]bool  // metrics
-	firing   map[string]*episode
-	ended    []*episode
+	past     *alerting.Past
+	firing   map[string]*episode // the last of each set of labels
+	all      []*episode
 	failed   map[string]string // error of a rule by its name
 	last     time.Time
 }
@@ -161,7 +162,6 @@ type episode struct {
 	labels map[string]string
 	from   time.Time
 	to     time.Time // the last step
-	open   bool      // still firing at the end
 }
 
 func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
@@ -194,6 +194,7 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 		}
 		delete(b.known, key)
 	}
+	b.last = from.Add(b.Step * time.Duration(steps-1))
 	var samples []alerting.PastSample
 	for n := range steps {
 		samples = samples[:0]
@@ -207,49 +208,32 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 			}
 			of[i].here = s.here[n]
 		}
-		at := from.Add(b.Step * time.Duration(n))
-		if err := b.engine.AppendPast(at, samples); err != nil {
+		if err := b.engine.AppendPast(from.Add(b.Step*time.Duration(n)), samples); err != nil {
 			return err
 		}
-		if err := b.engine.Eval(ctx, at); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			b.failures()
+	}
+	failed, err := b.past.Eval(ctx, from, steps, b.fires)
+	if err != nil {
+		return err
+	}
+	for name, err := range failed {
+		if b.failed[name] == "" {
+			b.failed[name] = err.Error()
 		}
-		b.follow(at)
 	}
 	return nil
 }
 
-// failures keeps the first error of each rule that could not be evaluated.
-func (b *backtest) failures() {
-	for _, r := range b.engine.Rules() {
-		if r.Err != nil && b.failed[r.Name] == "" {
-			b.failed[r.Name] = r.Err.Error()
-		}
+// fires follows an alert from step to step.
+func (b *backtest) fires(rule int, labels map[string]string, at time.Time) {
+	key := fmt.Sprint(rule) + key(labels)
+	e := b.firing[key]
+	if e == nil || at.Sub(e.to) > b.Step {
+		e = &episode{rule: rule, labels: labels, from: at}
+		b.firing[key] = e
+		b.all = append(b.all, e)
 	}
-}
-
-// follow compares what fires with what fired a step before.
-func (b *backtest) follow(at time.Time) {
-	for _, a := range b.engine.Alerts() {
-		if a.State != alerting.StateFiring {
-			continue
-		}
-		key := fmt.Sprint(a.Rule) + key(a.Labels)
-		if b.firing[key] == nil {
-			b.firing[key] = &episode{rule: a.Rule, labels: a.Labels, from: at}
-		}
-		b.firing[key].to = at
-	}
-	for key, e := range b.firing {
-		if e.to.Before(at) {
-			b.ended = append(b.ended, e)
-			delete(b.firing, key)
-		}
-	}
-	b.last = at
+	e.to = at
 }
 
 // key is a set of labels as text.

@@ -22,7 +22,11 @@ import (
 type Prometheus struct {
 	URL    string
 	Client *http.Client
+	Pause  time.Duration // before a range query that failed is repeated, since a run may take hours
 }
+
+// tries is how often a range query is made before the backtest fails.
+const tries = 3
 
 // origin is whose series they are.
 type origin struct{ Cluster, Job, Instance string }
@@ -46,7 +50,12 @@ const maxAnswer = 256 << 20
 // errNoPath is in the error of a path that the server does not have.
 var errNoPath = errors.New("the server has no such path")
 
+// timeout is what one question may take; a Prometheus ends a query after two minutes itself.
+const timeout = 150 * time.Second
+
 func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(p.URL, "/")+path, strings.NewReader(form.Encode()))
 	if err != nil {
 		return err
@@ -77,7 +86,10 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 		if res.StatusCode == http.StatusNotFound {
 			return fmt.Errorf("%s: %w: HTTP status 404", path, errNoPath)
 		}
-		return fmt.Errorf("%s: not the API of a Prometheus: HTTP status %s", path, res.Status)
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: HTTP status %s", path, res.Status)
+		}
+		return fmt.Errorf("%s: not the API of a Prometheus", path)
 	}
 	if a.Status != "success" {
 		return fmt.Errorf("%s: %s: %s", path, a.ErrorType, a.Error)
@@ -144,8 +156,19 @@ func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, st
 			Values [][2]any
 		}
 	}
-	if err := p.ask(ctx, "/api/v1/query_range", form, &data); err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		err := p.ask(ctx, "/api/v1/query_range", form, &data)
+		if err == nil {
+			break
+		}
+		if try == tries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(p.Pause):
+		}
 	}
 	out := make([]series, 0, len(data.Result))
 	for _, r := range data.Result {

@@ -49,12 +49,8 @@ type Example struct {
 }
 
 func (b *backtest) report(hosts int) *Report {
-	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Failed: b.failed}
-	all := slices.Clone(b.ended)
-	for _, e := range b.firing {
-		e.open = true
-		all = append(all, e)
-	}
+	r := &Report{From: b.From, To: b.last, Step: b.Step.Seconds(), Hosts: hosts, Alerts: []Row{}, Quiet: []string{}, NoData: []string{}, Failed: b.failed}
+	all := b.all
 	slices.SortFunc(all, func(a, b *episode) int {
 		return cmp.Or(a.from.Compare(b.from), strings.Compare(key(a.labels), key(b.labels)))
 	})
@@ -63,6 +59,10 @@ func (b *backtest) report(hosts int) *Report {
 	for _, e := range all {
 		rule := b.rules[e.rule]
 		severity, drain := rule.Labels["severity"], rule.Labels["drain"]
+		fired[rule.Name] = true
+		if severity == "none" { // a dead-man switch, which always fires
+			continue
+		}
 		i := slices.IndexFunc(r.Alerts, func(x Row) bool { return x.Alert == rule.Name && x.Severity == severity && x.Drain == drain })
 		if i < 0 {
 			i = len(r.Alerts)
@@ -70,9 +70,8 @@ func (b *backtest) report(hosts int) *Report {
 			on[i] = map[string]bool{}
 		}
 		x := &r.Alerts[i]
-		fired[rule.Name] = true
 		x.Fired++
-		if e.open {
+		if e.to.Equal(b.last) {
 			x.Firing++
 		}
 		if host := e.labels["instance"]; host != "" {

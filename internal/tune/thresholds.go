@@ -50,7 +50,7 @@ func waits(name, alert, value string, times int, why string) Threshold {
 // Thresholds are all that can be set, in the order of the documentation.
 func Thresholds() []Threshold {
 	return []Threshold{
-		waits("port-down-for", "RDMAPortDown", "2m", 5, "a driver restart or a link retraining takes seconds, a switch's line card under a minute"),
+		waits("port-down-for", "RDMAPortDown", "2m", 7, "a driver restart or a link retraining takes seconds, a switch's line card under a minute"),
 		waits("plane-degraded-for", "RDMAPlaneDegraded", "2m", 2, "as for a port"),
 		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "after a reboot or a failover a subnet manager sweeps a large fabric within a few minutes"),
 		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a firmware reset takes a minute, loading the drivers again two"),
@@ -70,13 +70,12 @@ func Thresholds() []Threshold {
 		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "drivers are loaded one after the other"),
 		waits("exporter-down-for", "RDMAExporterDown", "5m", 1, "a restart or an upgrade of the exporter takes seconds"),
 		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "a switch restarts in less"),
-		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "5m", 1, "a host boots"),
+		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "30m", 1, "a host or its rack is rebooted"),
 		waits("fabric-no-subnet-manager-for", "RDMAFabricNoSubnetManager", "3m", 1, "a standby takes over within one minute"),
 		waits("switch-ports-down-for", "RDMASwitchPortsDown", "2m", 1, "as for a port"),
 
 		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "one loss is a cable touched or a switch restarted, a second its repair; three are a bad link", []Place{
-			{"port:rdma_link_flapping:warning", "port:rdma_port_link_losses:count1h >= {} and", 1},
-			{"RDMALinkFlapping", "unless port:rdma_port_link_losses:count1h >= {}", 1},
+			{"port:rdma_link_flapping:warning", "port:rdma_port_link_losses:count1h >= {}", 1},
 			{"RDMALinkFlapping", `{{ $value | printf "%.0f" }} (limit {-1})`, 1},
 		}},
 		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "losses hours apart, each of which a job of days meets", []Place{
@@ -125,7 +124,7 @@ func Thresholds() []Threshold {
 			{"port:rdma_port_rate:short", "< {}", 1},
 		}},
 		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15 minutes; ten a minute", []Place{
-			{"RDMAPCIeErrors", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
+			{"device:rdma_pcie_errors:warning", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
 			{"RDMAPCIeErrors", "gpu:rdma_pcie_aer_correctable:increase15m > {}", 1},
 		}},
 		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a module without limits of its own, which is made for 0 to 70 °C (info)", []Place{
@@ -153,11 +152,10 @@ func Thresholds() []Threshold {
 		}},
 		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "of the time that the switch pauses a port: jobs stand still (critical)", []Place{
 			{"port:rdma_pfc_storm_victim:critical", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
-			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
 		}},
 		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "of the time that the switch pauses a port (info)", []Place{
-			{"RDMAPFCStormVictim", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
+			{"port:rdma_pfc_storm_victim:info", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", "by its switch (limit {%})", 1},
 		}},
 		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5 minutes in stalls: three seconds in each minute, which every collective waits for", []Place{
@@ -178,9 +176,9 @@ func Thresholds() []Threshold {
 			{"port:rdma_retransmissions:warning", "port:rdma_port_retransmissions:ratio > {}", 1},
 			{"RDMARetransmissions", "(limit {})", 1},
 		}},
-		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes (warning); a killed job has one", []Place{
-			{"port:rdma_retries_exceeded:warning", "increase5m[30m:5m])) >= {}", 1},
-			{"RDMARetriesExceeded", "of the last 6 times 5 minutes (limit {})", 1},
+		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes; a killed job has one", []Place{
+			{"port:rdma_retries_exceeded:lasting", "increase5m[30m:5m])) >= {}", 1},
+			{"RDMARetriesExceeded", "of the last 6 times 5 minutes (limit {})", 2},
 		}},
 		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "fewer have alerts of their own", []Place{
 			{"RDMAPeersUnreachable", "job:rdma_port_retries_exceeded:hosts >= {}", 4},
@@ -193,7 +191,7 @@ func Thresholds() []Threshold {
 			{"RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", 1},
 		}},
 		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may share a cause other than their switch", []Place{
-			{"RDMASwitchPortsDown", ") >= {}", 1},
+			{"system:rdma_port_down:hosts", ") >= {}", 1},
 		}},
 		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in an hour, as symbol-errors", []Place{
 			{"RDMAFabricLinkErrors", "rdma_fabric_port_symbol_errors_total[1h])) > {}", 1},

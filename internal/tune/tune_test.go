@@ -191,8 +191,6 @@ func TestSeverities(t *testing.T) {
 		text.Write(f.Text)
 	}
 	for _, want := range []string{
-		`ALERTS{alertname="RDMARetriesExceeded",alertstate="firing",default_severity="critical"}`,
-		`ALERTS{alertname="RDMARetriesExceeded",alertstate="firing",default_severity=~"critical|warning"}`,
 		`ALERTS_FOR_STATE{alertname='RDMALinkErrors',default_severity='info',%s}`,
 		`ALERTS_FOR_STATE{alertname='RDMAPortDown',severity='info',%s}`, // not changed
 	} {

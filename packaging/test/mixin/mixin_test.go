@@ -71,6 +71,31 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestREADME: the example of the README works, with the repository below the library path.
+func TestREADME(t *testing.T) {
+	readme, err := os.ReadFile(folder + "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(readme), "```jsonnet\n")
+	example, _, _ = strings.Cut(example, "```")
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vendor := t.TempDir()
+	if err := os.Symlink(root, filepath.Join(vendor, "rdma_exporter")); err != nil {
+		t.Fatal(err)
+	}
+	vm := jsonnet.MakeVM()
+	vm.Importer(&jsonnet.FileImporter{JPaths: []string{vendor}})
+	vm.StringOutput = true
+	files, err := vm.EvaluateAnonymousSnippetMulti("main.jsonnet", example)
+	if err != nil || len(files) != 7 || len(tool.Rules(t, []byte(files["rdma.rules.json"]))) < 100 || !strings.Contains(files["rdma-node.json"], `"panels"`) {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+}
+
 // TestRunbooks: with a base every alert has one, without it none.
 func TestRunbooks(t *testing.T) {
 	for config, want := range map[string]string{"{}": "", "{ runbookURL: 'https://wiki.example/rdma/' }": "https://wiki.example/rdma/"} {
