@@ -39,12 +39,12 @@ FROM ${RUNTIME_IMAGE}
 COPY --from=build /src/LICENSE /out/THIRD_PARTY /usr/share/doc/rdma_exporter/
 # A volume that is mounted here for the first time gets the owner.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/rdma_exporter
-COPY --from=build /out/rdma_exporter /usr/local/bin/rdma_exporter
+COPY --from=build /out/rdma_exporter /usr/bin/rdma_exporter
 USER 65532:65532
 EXPOSE 10879
-ENTRYPOINT ["/usr/local/bin/rdma_exporter"]
+ENTRYPOINT ["/usr/bin/rdma_exporter"]
 # Finds the exporter of this container by its command line, so that it knows address, path and TLS.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["/usr/local/bin/rdma_exporter", "healthy"]
+HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["/usr/bin/rdma_exporter", "healthy"]
 ARG RUNTIME_IMAGE
 ARG VERSION=unknown
 ARG REVISION=unknown

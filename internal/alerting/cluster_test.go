@@ -1,6 +1,7 @@
 package alerting_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -118,5 +119,22 @@ func TestReplayOutlastsOthers(t *testing.T) {
 	}
 	if replay == 0 || replay < longest {
 		t.Errorf("RDMAReplay is kept for %s, others for %s", replay, longest)
+	}
+}
+
+// TestAlertmanagerKeepsCluster: the shipped configuration groups and inhibits within a cluster.
+func TestAlertmanagerKeepsCluster(t *testing.T) {
+	b, err := os.ReadFile("../../packaging/alertmanager/alertmanager.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^ *(equal|group_by): \[(.*)\]$`).FindAllStringSubmatch(string(b), -1)
+	if named := regexp.MustCompile(`(?m)^ *(equal|group_by):`).FindAll(b, -1); len(found) < 5 || len(found) != len(named) {
+		t.Fatalf("%d lists on a line of their own, %d in all", len(found), len(named))
+	}
+	for _, m := range found {
+		if !slices.Contains(strings.Split(m[2], ", "), "cluster") {
+			t.Errorf("%s has no cluster", m[0])
+		}
 	}
 }

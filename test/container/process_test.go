@@ -26,7 +26,7 @@ func waitFor(t *testing.T, address string) (pid int) {
 		}
 		for _, name := range names {
 			b, err := os.ReadFile(name)
-			if err != nil || !strings.HasPrefix(string(b), "/usr/local/bin/rdma_exporter\x00") || !strings.Contains(string(b), "="+address+"\x00") {
+			if err != nil || !strings.HasPrefix(string(b), "/usr/bin/rdma_exporter\x00") || !strings.Contains(string(b), "="+address+"\x00") {
 				continue
 			}
 			if pid, err = strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil {

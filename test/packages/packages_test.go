@@ -19,9 +19,11 @@ import (
 
 const (
 	installedUnit = "/usr/lib/systemd/system/rdma_exporter.service"
+	fabricUnit    = "/usr/lib/systemd/system/rdma_exporter-fabric.service"
 	flags         = "/etc/default/rdma_exporter"
 	stateDir      = "/var/lib/rdma_exporter"
 	enabledLink   = "/etc/systemd/system/multi-user.target.wants/rdma_exporter.service"
+	fabricLink    = "/etc/systemd/system/multi-user.target.wants/rdma_exporter-fabric.service"
 )
 
 func TestPackages(t *testing.T) {
@@ -48,9 +50,15 @@ func testImage(t *testing.T, r tree, b built) {
 	if !strings.HasSuffix(strings.TrimSpace(user), ":"+stateDir+":/usr/sbin/nologin") || !r.has(enabledLink) {
 		t.Errorf("user %q, enabled: %t", user, r.has(enabledLink))
 	}
-	if out := r.run(t, "systemd-analyze", "verify", installedUnit); out != "" {
-		t.Errorf("systemd-analyze verify: %s", out)
+	if r.has(fabricLink) {
+		t.Error("fabric mode is enabled")
 	}
+	for _, unit := range []string{installedUnit, fabricUnit} {
+		if out := r.run(t, "systemd-analyze", "verify", unit); out != "" {
+			t.Errorf("systemd-analyze verify: %s", out)
+		}
+	}
+	r.run(t, "systemctl", "enable", "rdma_exporter-fabric") // a purge removes the link
 	recorded := regexp.MustCompile(`an exposure of ([0-9]+\.[0-9])`).FindStringSubmatch(read(t, packaging+"/README.md"))
 	if recorded == nil {
 		t.Fatal("packaging/README.md does not say what exposure systemd-analyze gives")

@@ -4,6 +4,7 @@ package packages
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -87,6 +88,52 @@ func TestCapabilities(t *testing.T) {
 		for _, key := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
 			if got := unit[key]; len(want) == 0 || !slices.Equal(got, []string{strings.Join(want, " ")}) {
 				t.Errorf("%s: %s=%s; packaging/README.md explains %s", name, key, got, want)
+			}
+		}
+	}
+}
+
+// TestOnePath: the binary has one path, and the same user runs it, wherever it is started from.
+func TestOnePath(t *testing.T) {
+	const program = "/usr/bin/rdma_exporter"
+	for _, c := range []struct{ file, want string }{
+		{"systemd/rdma_exporter.service", "\nExecStart=" + program + " "},
+		{"systemd/rdma_exporter-fabric.service", "\nExecStart=" + program + " fabric "},
+		{"nfpm.yaml", "dst: " + program + ","},
+		{"helm/rdma-exporter/templates/_helpers.tpl", "command: [" + program + ", healthy"},
+		{"../Dockerfile", "\nENTRYPOINT [\"" + program + "\"]"},
+		{"../docs/install.md", "bin/rdma_exporter " + program + "\n"},
+		{"README.md", "bin/rdma_exporter " + program + "\n"},
+	} {
+		text := read(t, packaging+"/"+c.file)
+		if !strings.Contains(text, c.want) {
+			t.Errorf("%s has no %q", c.file, c.want)
+		}
+		for _, other := range []string{"/usr/local/bin/rdma_exporter", "/usr/sbin/rdma_exporter", "/usr/local/sbin/rdma_exporter", "/opt/"} {
+			if strings.Contains(text, other) {
+				t.Errorf("%s has %s", c.file, other)
+			}
+		}
+	}
+	node, fabric := settings(t, unitFile), settings(t, packaging+"/systemd/rdma_exporter-fabric.service")
+	for _, key := range []string{"User", "Group", "StateDirectory", "StateDirectoryMode"} {
+		if len(node[key]) != 1 || !slices.Equal(node[key], fabric[key]) {
+			t.Errorf("%s: %q, in fabric mode %q", key, node[key], fabric[key])
+		}
+	}
+}
+
+// TestPackagedUnits: each unit of the repository is in the packages, and their scripts stop and restart it.
+func TestPackagedUnits(t *testing.T) {
+	units, err := filepath.Glob(packaging + "/systemd/*.service")
+	if err != nil || len(units) < 2 {
+		t.Fatal(units, err)
+	}
+	for _, unit := range units {
+		name := filepath.Base(unit)
+		for _, file := range []string{"nfpm.yaml", "deb/postinst", "deb/prerm", "deb/postrm", "rpm/preun", "rpm/postun"} {
+			if !strings.Contains(read(t, packaging+"/"+file), name) {
+				t.Errorf("%s has no %s", file, name)
 			}
 		}
 	}

@@ -96,7 +96,7 @@ metricRelabelings:
 {{- define "rdma.probe" -}}
 {{- if .root.Values.web.secretName -}}
 exec:
-  command: [/usr/local/bin/rdma_exporter, healthy{{ if .ready }}, --ready{{ end }}, --timeout=4s]
+  command: [/usr/bin/rdma_exporter, healthy{{ if .ready }}, --ready{{ end }}, --timeout=4s]
 {{- else -}}
 httpGet: {path: {{ ternary "/-/ready" "/-/healthy" .ready }}, port: metrics}
 {{- end }}
