@@ -4,17 +4,19 @@ local tuning = import 'tuning.libsonnet';
 
 local files = {
   node: [
+    importstr '../../rules/node/link.rules.yml',
     importstr '../../rules/node/backpressure.rules.yml',
     importstr '../../rules/node/device.rules.yml',
     importstr '../../rules/node/exporter.rules.yml',
+    importstr '../../rules/node/exporter_state.rules.yml',
     importstr '../../rules/node/gpu.rules.yml',
     importstr '../../rules/node/gpu_xid.rules.yml',
     importstr '../../rules/node/gpudirect.rules.yml',
     importstr '../../rules/node/health.rules.yml',
-    importstr '../../rules/node/link.rules.yml',
     importstr '../../rules/node/link_changes.rules.yml',
     importstr '../../rules/node/link_errors.rules.yml',
     importstr '../../rules/node/link_rate.rules.yml',
+    importstr '../../rules/node/maintenance.rules.yml',
     importstr '../../rules/node/optics.rules.yml',
     importstr '../../rules/node/optics_lanes.rules.yml',
     importstr '../../rules/node/pcie.rules.yml',
@@ -24,14 +26,19 @@ local files = {
     importstr '../../rules/node/roce_lossless.rules.yml',
     importstr '../../rules/node/roce_transport.rules.yml',
     importstr '../../rules/node/siblings.rules.yml',
+    importstr '../../rules/node/chains.rules.yml',
     importstr '../../rules/node/whole_host.rules.yml',
+    importstr '../../rules/node/verdict.rules.yml',
   ],
   central: [
     importstr '../../rules/central/dcgm.rules.yml',
     importstr '../../rules/central/exporter_down.rules.yml',
     importstr '../../rules/central/fabric.rules.yml',
+    importstr '../../rules/central/fabric_maintenance.rules.yml',
     importstr '../../rules/central/fleet.rules.yml',
+    importstr '../../rules/central/hosts.rules.yml',
     importstr '../../rules/central/switch.rules.yml',
+    importstr '../../rules/central/targets.rules.yml',
   ],
 };
 

@@ -90,7 +90,7 @@ func documents(t *testing.T, c *chart.Chart, values chartutil.Values) (out []doc
 		for i := range len(manifests) {
 			for key, text := range manifests {
 				if strings.HasSuffix(key, "-"+itoa(i)) {
-					out = append(out, document{filepath.Base(name), text})
+					out = append(out, document{filepath.Base(name), strings.TrimSpace(text) + "\n"})
 				}
 			}
 		}

@@ -2,7 +2,9 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +47,11 @@ labels: {team: fabric}`,
 			got = append(got, tool.Rules(t, o.Spec)...)
 		}
 		want := tool.Tuned(t, program, set.tuning)
+		for _, rules := range [][]tool.Rule{got, want} { // the chart has the files by name, the program in the order of evaluation
+			slices.SortStableFunc(rules, func(a, b tool.Rule) int {
+				return strings.Compare(fmt.Sprint(a.Alert, a.Record, a.Labels, a.Expr), fmt.Sprint(b.Alert, b.Record, b.Labels, b.Expr))
+			})
+		}
 		if len(got) != len(want) || len(got) < 100 {
 			t.Errorf("%s: %d rules, want %d", name, len(got), len(want))
 			continue
