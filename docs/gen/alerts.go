@@ -32,6 +32,18 @@ is on, a kernel and a driver that tell, and sometimes a permission.
 | info | is worth knowing |
 | none | a sign of life, for a dead-man switch |
 
+| drain | what the host of the alert is to do |
+| --- | --- |
+| no | nothing: jobs go on, or the cause is elsewhere |
+| cordon | takes no new jobs; those that run may finish |
+| evict | a job on this host cannot progress |
+
+What the firing alerts of a host come to is recorded (` + "`instance:rdma_host_drain:state`" + `, ` + "`instance:rdma_host_fit:state`" + `) and what
+[check --drain](check.md#drain-and-return-to-service), scripts and dashboards read.
+
+Faults that cause one another are one alert, the worst of the object; what follows from it is listed below it in ` + "`check`" + `, in its JSON and on the
+page, and recorded as ` + "`…:suspect`" + `. More than half of a host's ports of one role, or of its devices, with the same fault are one alert of the host.
+
 `
 
 const centralHead = `## Central rules
@@ -141,12 +153,12 @@ func (d *document) list(alerts []alert) {
 				continue
 			}
 			rows = append(rows, []string{
-				fmt.Sprintf("[%s](#%s)", a.name, strings.ToLower(a.name)), r.Labels["severity"],
+				fmt.Sprintf("[%s](#%s)", a.name, strings.ToLower(a.name)), r.Labels["severity"], r.Labels["drain"],
 				r.For.String(), r.KeepFiringFor.String(), fmt.Sprintf("[runbook](%s)", runbook(a.name)),
 			})
 		}
 	}
-	d.table([]string{"alert", "severity", "for", "keep_firing_for", "what to do"}, rows)
+	d.table([]string{"alert", "severity", "drain", "for", "keep_firing_for", "what to do"}, rows)
 }
 
 func (d *document) alert(a alert, meaning string) {
@@ -159,7 +171,7 @@ func (d *document) alert(a alert, meaning string) {
 		if strings.HasPrefix(r.Expr, "host:") {
 			whole = ", one alert for the host"
 		}
-		d.line("Severity **%s**%s, for %s, keep_firing_for %s:\n", r.Labels["severity"], whole, r.For, r.KeepFiringFor)
+		d.line("Severity **%s**%s, drain %s, for %s, keep_firing_for %s:\n", r.Labels["severity"], whole, r.Labels["drain"], r.For, r.KeepFiringFor)
 		d.comment(r)
 		d.block("promql", r.Expr)
 		if s := r.Annotations["summary"]; !slices.Contains(summaries, s) {
