@@ -99,8 +99,10 @@ func (r *Report) cover(in Input) (machine bool) {
 	return machine
 }
 
+// ofExporter says whether a metric tells of the exporter's own work: that it does well says nothing about the machine.
 func ofExporter(metric string) bool {
-	return strings.HasPrefix(metric, "rdma_scrape_") || strings.HasPrefix(metric, "rdma_exporter_")
+	return slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_alerting_", "rdma_config_", "rdma_incident_"},
+		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
 // ofFabric says whether a metric tells of RDMA devices: that GPUs are well says nothing about them.
