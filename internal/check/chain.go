@@ -36,8 +36,7 @@ func alertOf(record string, alerts []string) string {
 
 // elsewhere are the faults that follow from one of another device of the same host.
 var elsewhere = map[string][]string{
-	"RDMADeviceFirmwareError": {"RDMAReadStuck"},
-	"RDMAPFCStormSource":      {"RDMAPFCStormVictim"},
+	"RDMAPFCStormSource": {"RDMAPFCStormVictim"},
 }
 
 // fold lists each suspect below the worst finding that explains it. One that is a finding itself, and one that nothing explains, as where
@@ -84,7 +83,7 @@ func (f Finding) covers(s Suspect) bool {
 		return true
 	case f.Labels["gpu"] != "":
 		return false
-	case device == "":
+	case device == "" || s.Labels["device"] == "":
 		return f.chained
 	case device != s.Labels["device"] || !f.chained:
 		return false

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,8 @@ var (
 	milliseconds = map[string]int{"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 	// uptimes compares the host's uptime with ten minutes, as seconds.
 	uptimes = regexp.MustCompile(`(<|>=) 600\b`)
+	// ages compares the time since the loss of a link with a quarter of an hour, two hours and a day, as seconds.
+	ages = regexp.MustCompile(`(<|-) (900|7200|86400)\b`)
 )
 
 // uncut is how far the rules of pauses look back: those are read each 14 s where they are not sampled, and a shorter time would fall between.
@@ -35,7 +38,7 @@ func (g *guest) quickRules(t *testing.T) string {
 	if err := os.Mkdir(filepath.Join(g.share, "rules"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	compared := 0
+	compared, aged := 0, 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -51,11 +54,23 @@ func (g *guest) quickRules(t *testing.T) string {
 			}
 			return fmt.Sprintf("%dms", n*milliseconds[d[len(d)-1:]]/shorter)
 		})
+		quick = ages.ReplaceAllStringFunc(quick, func(c string) string {
+			op, n, _ := strings.Cut(c, " ")
+			seconds, err := strconv.Atoi(n)
+			if err != nil {
+				t.Fatalf("%s: %s", file, c)
+			}
+			aged++
+			return fmt.Sprintf("%s %d", op, seconds/shorter)
+		})
 		compared += len(uptimes.FindAllString(quick, -1))
 		quick = uptimes.ReplaceAllString(quick, fmt.Sprintf("$1 %d", 600/shorter))
 		if err := os.WriteFile(filepath.Join(g.share, "rules", filepath.Base(file)), []byte(quick), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if aged != 6 {
+		t.Fatalf("%d comparisons with the age of a loss in the rules, 6 are known", aged)
 	}
 	if compared != 2 {
 		t.Fatalf("%d comparisons with ten minutes in the rules, 2 are known", compared)
