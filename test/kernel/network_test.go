@@ -98,9 +98,9 @@ func fewer(host, away samples) error {
 	return nil
 }
 
-// isOwn says whether a series is of the exporter or its process.
+// isOwn says whether a series is of the exporter, its process or its state directory.
 func isOwn(key string) bool {
-	return !strings.HasPrefix(key, "rdma_") || slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_detection_"}, func(p string) bool {
+	return !strings.HasPrefix(key, "rdma_") || slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_detection_"}, func(p string) bool {
 		return strings.HasPrefix(key, p)
 	})
 }

@@ -21,7 +21,6 @@ import (
 // notReplayed are the series that may differ between the guest's scrape and the replay of its capture, and why.
 var notReplayed = map[string]string{
 	"rdma_host_uptime_seconds{":         "time goes on",
-	"rdma_host_maintenance":             "announced to the exporter that runs; a replay has no state directory",
 	"rdma_device_data_age_seconds{":     "time goes on",
 	"rdma_transceiver_age_seconds{":     "time goes on",
 	"rdma_device_registrations_total{":  "events: a replay hears none",
