@@ -26,23 +26,13 @@ var (
 // of two clusters may be equal.
 func TestClusterIsKept(t *testing.T) {
 	for _, set := range sets {
-		files, names, err := set.load()
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := shipped(t, set.load)
 		for _, r := range e.RecordingRules() {
 			clusterKept(t, r.Name, r.Expr)
 		}
 		for _, r := range e.Rules() {
 			clusterKept(t, r.Name, r.Expr)
 			clusterInText(t, r)
-		}
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
@@ -101,15 +91,7 @@ func clusterInText(t *testing.T, r alerting.Rule) {
 
 // TestReplayOutlastsOthers: no alert of a node is kept for longer than RDMAReplay, which inhibits those of a replay.
 func TestReplayOutlastsOthers(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := shipped(t, rules.Node)
 	var replay, longest time.Duration
 	for _, r := range e.Rules() {
 		if r.Name == "RDMAReplay" {

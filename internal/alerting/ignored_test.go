@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/rules"
 )
 
@@ -35,15 +34,7 @@ var ignoring = map[string]struct {
 // TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless of the mark of ignored ones, itself or in a
 // recording rule that it reads; one on a host counts none of them. Those on the exporter's own work have nothing to ignore.
 func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := shipped(t, rules.Node)
 	pql := parser.NewParser(parser.Options{})
 	labels, guards := map[string][]string{}, map[string]guard{}
 	for _, r := range e.RecordingRules() {

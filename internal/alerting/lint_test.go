@@ -116,6 +116,25 @@ func readsAlerts(expr parser.Expr) bool {
 	return found
 }
 
+// shipped is an engine with a set of the rule files in the binary.
+func shipped(t *testing.T, load func() (fs.FS, []string, error)) *alerting.Engine {
+	t.Helper()
+	files, names, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
 func parse(t *testing.T, text string) parser.Expr {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(text)

@@ -49,7 +49,8 @@ type Recorded struct {
 // judgeHost takes what is recorded. A look that no other follows (no interval) cannot wait: a rule on the present state that holds counts as
 // firing.
 func (r *Report) judgeHost(in Input) {
-	alerts := maps.Clone(in.Recorded.Draining)
+	alerts := map[string]float64{}
+	maps.Copy(alerts, in.Recorded.Draining)
 	r.Drain, r.CleanSeconds = drainUnknown, in.Recorded.CleanSeconds
 	if in.Recorded.Drain != nil {
 		r.Drain = drainOf(*in.Recorded.Drain)
@@ -59,9 +60,6 @@ func (r *Report) judgeHost(in Input) {
 		r.Fit = &fit
 	}
 	if in.Interval == 0 && r.Drain != drainUnknown {
-		if alerts == nil {
-			alerts = map[string]float64{}
-		}
 		for _, f := range r.Findings {
 			level := slices.Index(drains, f.Drain)
 			if f.State != string(alerting.StatePending) || f.Waits || level <= 0 {
