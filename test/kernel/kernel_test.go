@@ -459,7 +459,7 @@ func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			logFile(t, filepath.Join(g.share, "exporter.log"))
+			t.Log(content(filepath.Join(g.share, "exporter.log")))
 		}
 	})
 	// A program cannot be run from every 9p mount.

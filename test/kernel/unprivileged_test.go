@@ -22,7 +22,7 @@ func testUnprivileged(t *testing.T, g *guest) {
 	defer g.must(t, "kill $(cat /tmp/nobody.pid)")
 	defer func() {
 		if t.Failed() {
-			logFile(t, filepath.Join(g.share, "nobody.log"))
+			t.Log(content(filepath.Join(g.share, "nobody.log")))
 		}
 	}()
 	eventually(t, func() error {

@@ -22,11 +22,12 @@ import (
 )
 
 const (
-	bootTime    = 4 * time.Minute  // software emulation: 5 s on an idle machine
-	beginTime   = 30 * time.Second // for a command to arrive
-	commandTime = 4 * time.Minute
-	offTime     = 20 * time.Second
-	shareMount  = "/mnt"
+	bootAttempts = 3
+	bootTime     = 4 * time.Minute  // software emulation: 5 s on an idle machine
+	beginTime    = 30 * time.Second // for a command to arrive
+	commandTime  = 4 * time.Minute
+	offTime      = 20 * time.Second
+	shareMount   = "/mnt"
 )
 
 // guest is the running virtual machine.
@@ -54,26 +55,43 @@ var images = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// boot starts a virtual machine with functions for the test driver, and waits until it takes commands.
+// boot starts a virtual machine with functions for the test driver, and waits until it takes commands. A guest that never does is replaced: while a kernel
+// with two processors patches its own code (jump labels, text_poke_bp), qemu's software emulation now and then runs the breakpoint that another
+// processor has just removed, and the kernel dies of "Oops: int3" before its first program.
 func boot(t *testing.T, functions int) *guest {
 	t.Helper()
 	images, err := images()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for attempt := 1; ; attempt++ {
+		g, err := bootOnce(t, images, functions)
+		if err == nil {
+			return g
+		}
+		if attempt == bootAttempts {
+			t.Fatalf("no guest after %d attempts: %v", attempt, err)
+		}
+		t.Logf("attempt %d: %v", attempt, err)
+	}
+}
+
+// bootOnce is an attempt of boot; its error has what qemu and the console have printed.
+func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket's name
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	share := filepath.Join(dir, "share")
 	if err := os.Mkdir(share, 0o755); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	control := filepath.Join(dir, "control")
 	listener, err := net.Listen("unix", control)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer listener.Close()
 
@@ -83,7 +101,7 @@ func boot(t *testing.T, functions int) *guest {
 	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	exited := make(chan struct{})
 	go func() {
@@ -91,27 +109,22 @@ func boot(t *testing.T, functions int) *guest {
 		close(exited)
 		listener.Close()
 	}()
-	t.Cleanup(func() {
+	end := func() {
 		qemu.Process.Signal(syscall.SIGTERM)
 		<-exited
+	}
+
+	g, err := connect(t, listener, qemu.Process.Pid, share)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("%w\nqemu:\n%s%s", err, qemuOutput.Bytes(), content(console))
+	}
+	t.Cleanup(func() {
+		end()
 		if t.Failed() {
-			t.Logf("qemu:\n%s", qemuOutput.Bytes())
-			logFile(t, console)
+			t.Logf("qemu:\n%s%s", qemuOutput.Bytes(), content(console))
 		}
 	})
-
-	conn, err := listener.Accept()
-	if err != nil {
-		t.Fatal("qemu did not start")
-	}
-	forwarded, err := port.Await(t.Context(), qemu.Process.Pid, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &guest{url: "http://" + forwarded[0], modules: "http://" + forwarded[1], share: share, conn: conn, replies: bufio.NewReader(conn)}
-	if _, err := g.reply("ready", bootTime); err != nil {
-		t.Fatalf("no guest after %v: %v", bootTime, err)
-	}
 	t.Cleanup(func() {
 		_ = g.begin("0", "poweroff -f") // a guest that is off has nothing to say
 		select {
@@ -120,7 +133,22 @@ func boot(t *testing.T, functions int) *guest {
 			t.Error("the guest does not power off")
 		}
 	})
-	return g
+	return g, nil
+}
+
+// connect waits until the guest takes commands.
+func connect(t *testing.T, listener net.Listener, qemu int, share string) (*guest, error) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return nil, errors.New("qemu did not start")
+	}
+	forwarded, err := port.Await(t.Context(), qemu, 2)
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{url: "http://" + forwarded[0], modules: "http://" + forwarded[1], share: share, conn: conn, replies: bufio.NewReader(conn)}
+	_, err = g.reply("ready", bootTime)
+	return g, err
 }
 
 // qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules; the kernel chooses both.
@@ -225,12 +253,11 @@ func (g *guest) set(t *testing.T, device string, values map[string]int) {
 	}
 }
 
-func logFile(t *testing.T, path string) {
-	t.Helper()
+// content is what a file has, below its name; or why it cannot be read.
+func content(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		t.Log(err)
-		return
+		return err.Error()
 	}
-	t.Logf("%s:\n%s", filepath.Base(path), data)
+	return fmt.Sprintf("%s:\n%s", filepath.Base(path), data)
 }
