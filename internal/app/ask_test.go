@@ -71,6 +71,25 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	}
 }
 
+// TestVerdictOfTheDaemon: what the running exporter says of drain and fitness is what the rules have recorded, and check --drain goes by it.
+func TestVerdictOfTheDaemon(t *testing.T) {
+	patience(t, time.Minute)
+	well := serve(t, "--path.rootfs="+tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
+	var r check.Report
+	must(t, json.Unmarshal(well.findings(t), &r))
+	code, out, errs := command(t, "--state.dir="+t.TempDir(), "check", "--drain", "--daemon="+well.url)
+	if r.Drain != check.DrainNo || code != check.ExitOK {
+		t.Errorf("drain %s, exit %d: %s%s", r.Drain, code, out, errs)
+	}
+	ill := serve(t, "--replay="+fixture("port-down"))
+	for deadline := time.Now().Add(time.Minute); r.Drain != check.DrainEvict && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		must(t, json.Unmarshal(ill.findings(t), &r))
+	}
+	if r.Drain != check.DrainEvict || r.Fit == nil || *r.Fit || len(r.DrainAlerts) == 0 {
+		t.Errorf("drain %s, fit %v, alerts %v", r.Drain, r.Fit, r.DrainAlerts)
+	}
+}
+
 // TestCheckWithoutEngine: an exporter that judges nothing has no findings, and tells all the same what would be blind.
 func TestCheckWithoutEngine(t *testing.T) {
 	s := serve(t, "--path.rootfs="+tree(t, "port-down"), "--no-alerting")

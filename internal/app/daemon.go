@@ -96,8 +96,9 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		p, err = judgeRound(ctx, d.rounds, d.engine, young)
 		return err
 	})
-	judged := d.engine.Judgement()
-	d.seen.note(p, judged, d.engine.Stats().Rounds > 0)
+	concluded, unread := concludedBy(d.engine)
+	discard(d.log, "cannot read what the rules have recorded", unread)
+	d.seen.note(p, concluded, d.engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {
 		collected = err
@@ -106,7 +107,7 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 		return collected
 	}
 	d.stats.note(d, time.Since(start))
-	d.flight.note(judged.To, judged.Alerts)
+	d.flight.note(concluded.To, concluded.Alerts)
 	if d.memory != nil {
 		d.memory.save(d.engine.Active())
 	}

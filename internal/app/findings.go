@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 
-	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/rounds"
 )
@@ -18,18 +17,18 @@ type seenLast struct {
 
 	mu        sync.Mutex
 	picture   *rounds.Picture // nil: none has ended
-	judgement alerting.Judgement
+	concluded conclusion
 	judged    bool // a round since the start
 }
 
 // note keeps what a round saw, nil if there was none, and what the engine says after it.
-func (s *seenLast) note(p *rounds.Picture, j alerting.Judgement, judged bool) {
+func (s *seenLast) note(p *rounds.Picture, c conclusion, judged bool) {
 	if p == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.picture, s.judgement, s.judged = p, j, judged
+	s.picture, s.concluded, s.judged = p, c, judged
 }
 
 func (s *seenLast) last() *rounds.Picture {
@@ -42,7 +41,8 @@ func (s *seenLast) last() *rounds.Picture {
 func (s *seenLast) input() (in check.Input, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in = check.Input{Host: s.host, Replay: s.replay, Judgement: s.judgement}
+	c := s.concluded
+	in = check.Input{Host: s.host, Replay: s.replay, Judgement: c.Judgement, Recorded: c.Recorded, Suspects: c.Suspects}
 	if s.picture != nil {
 		in.Blind, in.Needs, in.Seen = s.picture.Blind, s.picture.Needs, seenIn(s.picture)
 	}

@@ -162,16 +162,30 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
+// conclusion is what an engine says after an evaluation: the alerts, the verdict on the host, and what follows from them.
+type conclusion struct {
+	alerting.Judgement
+	check.Recorded
+	check.Suspects
+}
+
+// concludedBy asks an engine that does not evaluate at the moment. What cannot be read is not known.
+func concludedBy(engine *alerting.Engine) (c conclusion, err error) {
+	c.Judgement = engine.Judgement()
+	if c.To.IsZero() {
+		return c, nil
+	}
+	var recorded, suspects error
+	c.Recorded, recorded = recordedBy(engine, c.To)
+	c.Suspects, suspects = suspectsOf(engine, c.To)
+	return c, errors.Join(recorded, suspects)
+}
+
 // reportOf makes the report of what an engine says now.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
-	in.Judgement = engine.Judgement()
-	if !in.To.IsZero() {
-		var recorded, suspects error
-		in.Recorded, recorded = recordedBy(engine, in.To)
-		in.Suspects, suspects = suspectsOf(engine, in.To)
-		in.Err = errors.Join(in.Err, recorded, suspects)
-	}
+	c, err := concludedBy(engine)
+	in.Judgement, in.Recorded, in.Suspects, in.Err = c.Judgement, c.Recorded, c.Suspects, errors.Join(in.Err, err)
 	return check.New(in)
 }
 

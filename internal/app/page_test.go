@@ -200,8 +200,8 @@ func TestPageReadsNothing(t *testing.T) {
 		t.Errorf("before the first round: %v, %v", p, err)
 	}
 	round := &rounds.Picture{}
-	d.seen.note(round, alerting.Judgement{}, true)
-	d.seen.note(nil, alerting.Judgement{}, false)
+	d.seen.note(round, conclusion{}, true)
+	d.seen.note(nil, conclusion{}, false)
 	if p, err := x.picture(t.Context()); p != round || err != nil {
 		t.Errorf("%v, %v", p, err)
 	}
