@@ -37,21 +37,25 @@ func fabricCounts() []panel {
 	}
 	count := func(title, text, expr, colour string) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 4, height: 4, view: number, queries: []query{{expr: expr}},
+			title: title, text: text, unit: "none", width: 3, height: 4, view: number, queries: []query{{expr: expr}},
 			colours: thresholds(good, step{1, colour}), noValue: "not known",
 		}
 	}
 	return []panel{
+		count("Hosts not fit", "Hosts that an alert drains, or whose maintenance is announced (instance:rdma_host_fit:state is 0). Hosts whose state is unknown do not count.",
+			orZero(hosts.of("instance:rdma_host_fit:state")+" == 0", hosts.of("instance:rdma_host_fit:state")), warning),
+		count("Hosts to drain", "Hosts that firing alerts cordon or evict (instance:rdma_host_drain:state). `rdma_exporter check --drain` on the host lists the alerts.",
+			orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad),
 		count("Critical alerts", "Critical alerts of the product that are firing. Not known where the rules are not loaded: RDMAWatchdog, which always fires, is not there either.",
 			alerts("critical"), bad),
 		count("Warnings", "Alerts of severity warning that are firing. Not known where the rules are not loaded.", alerts("warning"), warning),
-		count("Hosts that do not answer", "Targets of the chosen jobs whose exporter does not answer. Nothing is known of them.",
+		count("Exporters down", "Targets of the chosen jobs whose exporter does not answer. Nothing is known of them.",
 			orZero(hosts.of("up")+" == 0", hosts.of("up")), bad),
 		count("Ports lost", "Ports that the exporter has seen ACTIVE and that are not now. Ports that were never used do not count.",
 			orZero(lostPorts, hosts.of("rdma_port_state_id")), bad),
-		count("Links below their rate", "ACTIVE links that run slower than they ought to, whatever the evidence. Not known where nothing is expected of any link.",
+		count("Links degraded", "ACTIVE links that run slower than they ought to, whatever the evidence. Not known where nothing is expected of any link.",
 			orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning),
-		count("GPUs without GPUDirect", "GPUs whose data goes through host memory, sending, receiving or both. GPUs of which nobody can tell do not count.",
+		count("No GPUDirect", "GPUs whose data goes through host memory, sending, receiving or both. GPUs of which nobody can tell do not count.",
 			orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning),
 	}
 }

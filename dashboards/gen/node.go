@@ -49,8 +49,20 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
+	verdict := func(title, text, series string, words ...word) panel {
+		return panel{
+			title: title, text: text, unit: "none", width: 4, height: 7, view: number, queries: []query{{expr: maxBy(perHost, host.of(series))}},
+			words: words, colours: thresholds(neutral), noValue: "unknown",
+		}
+	}
+	alerts := alertTable(host, 7, hidden("instance"))
+	alerts.width = 16
 	return []panel{
-		alertTable(host, 7, hidden("instance")),
+		verdict("Fit for jobs", "Whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where nothing on it can be evaluated, or the rules are not loaded.",
+			"instance:rdma_host_fit:state", word{"1", "fit", good}, word{"0", "not fit", warning}),
+		verdict("Drain", "What the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+			"instance:rdma_host_drain:state", word{"0", "no", good}, word{"1", "cordon", warning}, word{"2", "evict", bad}),
+		alerts,
 		{
 			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,
 			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is a time of which nothing is known.",
