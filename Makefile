@@ -76,6 +76,7 @@ test-pure:
 .PHONY: update
 update: ## write generated files and goldens again; read the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
+	$(GO) run ./rules/gen
 	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/app ./internal/check -update
 	$(GO) run ./docs/gen
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md
@@ -102,6 +103,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	$(TOOL) staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) run ./fixtures/gen -check
+	$(GO) run ./rules/gen -check
 	$(GO) run ./docs/gen -check
 	$(GO) run ./packaging/thirdparty -docs docs/dependencies.md -check
 	$(GO) run ./packaging/changelog
@@ -109,7 +111,7 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, p
 	cd dashboards/gen && $(GO) run . -check && $(GO) vet . && $(GO) test . && $(GO) mod tidy -diff && $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck .
 	cd packaging/test && $(GO) vet ./... && $(GO) test ./...
 	$(BIN)/promtool check rules rules/node/*.yml rules/central/*.yml rules/compat/*.yml
-	$(BIN)/promtool test rules rules/tests/*.test.yml
+	ls rules/tests/*.test.yml | xargs -P 2 -n 6 $(BIN)/promtool test rules
 	$(BIN)/pint --offline --no-color --config .pint.hcl lint --fail-on=warning --min-severity=warning rules/node rules/central rules/compat
 	$(BIN)/amtool check-config packaging/alertmanager/alertmanager.yml
 	test/contributing/follow.sh

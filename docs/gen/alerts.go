@@ -20,10 +20,21 @@ const alertsHead = `# Alerts
 <!-- Written by go run ./docs/gen from rules/ and docs/runbooks/. -->
 
 The rules in ` + "`rules/node`" + ` decide what is wrong, and nothing else does: a central Prometheus loads the files, and
-` + "`rdma_exporter check`" + ` judges with the same ones. Several rules of one name are one alert at several severities.
+` + "`rdma_exporter check`" + ` evaluates the same ones. Several rules of one name are one alert at several severities.
 
-Where an alert cannot be judged, ` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 and ` + "`check`" + ` says so. What it needs is a collector that
-is on, a kernel and a driver that tell, and sometimes a permission.
+Where an alert cannot be evaluated, ` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 and ` + "`check`" + ` says so. What it needs is a collector that
+is on, a kernel and a driver that report, and sometimes a permission.
+
+| annotation | |
+| --- | --- |
+| summary | one line: host, object, fault, number, limit |
+| description | what was measured against what, and the impact |
+| evidence | lines "Name: value.": what identifies the object, what was read, what was not evaluated |
+| diagnose | one read-only command |
+| action | what to do |
+| drain_reason | why the label drain is what it is |
+| measured, limit | the figure that is compared and its limit, with the unit, where there are such |
+| runbook_url | the runbook, where its address is known |
 
 | severity | meant for |
 | --- | --- |

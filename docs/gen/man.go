@@ -69,7 +69,7 @@ var manRest = []struct {
 		{"0", "Success; of check: nothing is wrong."},
 		{"1", "An error at run time; of check: a warning."},
 		{"2", "Usage: flags, arguments or files that are not valid; of check: something critical."},
-		{"3", "Of check only: could not judge."},
+		{"3", "Of check only: unknown."},
 	}},
 	{"SIGNALS", [][2]string{
 		{"SIGHUP", "Reads --config.file and the rule files again; the log says whether they are valid."},

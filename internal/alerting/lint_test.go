@@ -15,6 +15,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/rules"
+	kinds "rdma_exporter/rules/identity"
 )
 
 // sets are the rule files and the labels that their alerts may have.
@@ -167,9 +168,6 @@ func checkAlert(t *testing.T, r alerting.Rule, recorded map[string][]string, all
 		t.Errorf("%s: a page is kept for %s, less than Alertmanager may be away", r.Name, r.KeepFiringFor)
 	}
 	checkRunbook(t, r)
-	if r.Annotations["summary"] == "" || len(r.Annotations) != 3 {
-		t.Errorf("%s: annotations %v", r.Name, r.Annotations)
-	}
 	checkText(t, r, append(labels, "severity", "drain"))
 }
 
@@ -189,27 +187,50 @@ func checkRunbook(t *testing.T, r alerting.Rule) {
 
 var labelInText = regexp.MustCompile(`\$labels\.([A-Za-z_]+)`)
 
-// checkText wants what a person asks at night: since when, a command that shows it, the first thing to do, whether draining is safe, what was
-// not judged; and no label that the alert does not have, which would be an empty word.
+// annotations are those that each alert has, for people and for programs; measured and limit where it compares a figure with one.
+var annotations = strings.Fields("summary description evidence diagnose action drain_reason runbook_url")
+
+var identityOf = regexp.MustCompile(`(?m)^\{\{- /\* identity of (\w+) \*/ -\}\}$`)
+
+// checkText wants what a person asks at night: what is wrong and where, since when, what it costs, a command that shows it, what to do, whether to
+// drain and why; and no label that the alert does not have, which would be an empty word.
 func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	t.Helper()
-	text := r.Annotations["description"]
-	if r.Labels["severity"] != "none" {
-		for _, part := range []string{"\nLook: ", "Do: ", "\nDrain: ", "\nNot judged: "} {
-			if !strings.Contains(text, part) {
-				t.Errorf("%s: the description lacks %q", r.Name, part)
+	for name, text := range r.Annotations {
+		if !slices.Contains(annotations, name) && name != "measured" && name != "limit" {
+			t.Errorf("%s: annotation %s", r.Name, name)
+		}
+		for _, m := range labelInText.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(labels, m[1]) {
+				t.Errorf("%s: annotation %s has $labels.%s, the alert has %v", r.Name, name, m[1], labels)
 			}
 		}
-		if since := "ALERTS_FOR_STATE{alertname='" + r.Name + "'"; !strings.Contains(text, since) {
-			t.Errorf("%s: the description does not say since when: it lacks %s", r.Name, since)
+	}
+	if (r.Annotations["measured"] == "") != (r.Annotations["limit"] == "") {
+		t.Errorf("%s: measured and limit belong together", r.Name)
+	}
+	checkPasted(t, r)
+	if r.Labels["severity"] == "none" {
+		return
+	}
+	for _, name := range annotations {
+		if r.Annotations[name] == "" {
+			t.Errorf("%s: no annotation %s", r.Name, name)
 		}
 	}
-	for _, m := range labelInText.FindAllStringSubmatch(text+r.Annotations["summary"], -1) {
-		if !slices.Contains(labels, m[1]) {
-			t.Errorf("%s: the text has $labels.%s, the alert has %v", r.Name, m[1], labels)
-		}
+	object := kinds.Of(map[string]string{})
+	if m := identityOf.FindStringSubmatch(r.Annotations["evidence"]); m == nil {
+		t.Errorf("%s: the evidence lacks the identity of its object", r.Name)
+	} else if i := slices.IndexFunc(kinds.Objects, func(o kinds.Object) bool { return o.Name == m[1] }); i >= 0 {
+		object = kinds.Objects[i]
+	}
+	if object.OfHost() && !summaryOfHost.MatchString(r.Annotations["summary"]) {
+		t.Errorf("%s: the summary does not begin with {{ stripPort $labels.instance }}", r.Name)
 	}
 }
+
+// summaryOfHost begins with the host, behind definitions.
+var summaryOfHost = regexp.MustCompile(`^(\{\{- [^\n]* -?\}\}\s*)*\{\{ stripPort \$labels\.instance \}\}`)
 
 // noHostAlert in the comment of an alert says that many cases of it are many things to do.
 const noHostAlert = "# No alert for the whole host:"
@@ -436,4 +457,17 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 		}
 	}
 	return []string{"*"}
+}
+
+// namedByOthers are labels that somebody else chooses: an owner of a container names its netdev, any node of a subnet itself.
+var namedByOthers = regexp.MustCompile(`\{\{-? (?:\$labels|\$?\w*\.Labels)\.(?:netdev|device|system|node|neighbour|workload|kind|detail) |label "(?:netdev|device|system|node|neighbour|workload)" -?\}\}`)
+
+// checkPasted wants names escaped that are pasted into a shell as root: $(reboot) is a name that Linux gives a netdev.
+func checkPasted(t *testing.T, r alerting.Rule) {
+	t.Helper()
+	for _, name := range []string{"diagnose", "action"} {
+		if m := namedByOthers.FindString(r.Annotations[name]); m != "" {
+			t.Errorf("%s: %s has %s without urlquery", r.Name, name, m)
+		}
+	}
 }

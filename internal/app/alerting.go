@@ -31,10 +31,10 @@ type alertingConfig struct {
 
 func (a *alertingConfig) flags(c *kingpin.CmdClause) {
 	c.Flag("alerting", "Judge the alerting rules here; without it the program only exports.").Default("true").BoolVar(&a.on)
-	c.Flag("alerting.interval", "How often the rules are judged, from 1s to 2m; a collection younger than half of it is used again.").Default("15s").DurationVar(&a.interval)
+	c.Flag("alerting.interval", "How often the rules are evaluated, from 1s to 2m; a collection younger than half of it is used again.").Default("15s").DurationVar(&a.interval)
 	c.Flag("alerting.alertmanager-url", "An Alertmanager to send alerts to; may be repeated, each gets all. Without one nobody is told.").PlaceHolder("URL").StringsVar(&a.alertmanagers)
 	c.Flag("alerting.alertmanager-config-file", "How the Alertmanagers are reached, YAML: TLS, authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&a.httpFile)
-	c.Flag("alerting.rule-files", "Rule files to judge besides those in the binary, or instead of one of the same name; a glob, may be repeated.").PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
+	c.Flag("alerting.rule-files", "Rule files to evaluate besides those in the binary, or instead of one of the same name; a glob, may be repeated.").PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
 	c.Flag("alerting.job", "Label job of the alerts, as a central Prometheus would set it.").Default("rdma_exporter").StringVar(&a.job)
 	c.Flag("alerting.instance", "Label instance of the alerts: the address that a central Prometheus scrapes; HOSTNAME:PORT if empty.").PlaceHolder("HOST:PORT").StringVar(&a.instance)
 	c.Flag("alerting.external-labels", "A label that is added to all alerts that are sent; may be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
@@ -59,7 +59,7 @@ func (a *alertingConfig) check() (err error) {
 		return errors.New("--alerting.job: has to be something")
 	}
 	if !a.on && len(a.alertmanagers) > 0 {
-		return fmt.Errorf("--alerting.alertmanager-url=%s: is of no use with --no-alerting: nothing is judged, and nobody is told", a.alertmanagers[0])
+		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting: no rules are evaluated and no alerts are sent", a.alertmanagers[0])
 	}
 	if a.httpFile != "" && len(a.alertmanagers) == 0 {
 		return errors.New("--alerting.alertmanager-config-file: is of no use without --alerting.alertmanager-url")

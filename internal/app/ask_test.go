@@ -110,7 +110,7 @@ func TestCheckAsksAReplay(t *testing.T) {
 	s := serve(t, "--replay="+fixture("port-down"))
 	s.findings(t)
 	r, errs := checked(t, s.url)
-	if r.Replay != "" || !strings.Contains(errs, "it judges a replay") {
+	if r.Replay != "" || !strings.Contains(errs, "it evaluates a replay") {
 		t.Errorf("%+v\n%s", r, errs)
 	}
 }

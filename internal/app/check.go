@@ -20,6 +20,7 @@ type checkConfig struct {
 	filter    check.Filter
 	json      bool
 	verbose   bool
+	short     bool
 	drain     bool
 	dryRun    bool
 	back      bool // --return-to-service
@@ -32,16 +33,17 @@ type checkConfig struct {
 
 func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table: docs/check.md.").BoolVar(&k.json)
-	a.Flag("verbose", "Name each alert that could not be judged, with the reason.").BoolVar(&k.verbose)
-	a.Flag("only", "Judge this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
-	a.Flag("severity", "Leave out what is less.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
-	a.Flag("strict", "Exit with 3 instead of 0 where something was not judged that could have been.").BoolVar(&k.filter.Strict)
+	a.Flag("verbose", "List each alert that was not evaluated, with the reason.").BoolVar(&k.verbose)
+	a.Flag("short", "Print the table alone, without how to diagnose a finding and what to do.").BoolVar(&k.short)
+	a.Flag("only", "Evaluate this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+	a.Flag("severity", "Minimum severity to report.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
+	a.Flag("strict", "Exit with 3 instead of 0 where an alert was not evaluated that could have been.").BoolVar(&k.filter.Strict)
 	a.Flag("drain", "Say whether this host is to be drained: exit 2 for cordon or evict, 0 for no, 3 where it is not known, which drains nobody.").BoolVar(&k.drain)
 	a.Flag("dry-run", "With --drain: say what it would do, and exit 0.").BoolVar(&k.dryRun)
 	a.Flag("return-to-service", "Say whether this host may take jobs again: exit 0 where no alert drains it and its links have been free of errors for "+check.CleanFor.String()+", else 2 with what is missing; 3 where it is not known.").BoolVar(&k.back)
 	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)
-	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules that look back can be judged.").PlaceHolder("DURATION").DurationVar(&k.length)
+	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules with a range can be evaluated.").PlaceHolder("DURATION").DurationVar(&k.length)
 	a.Flag("timeout", "Longest time that a look of its own may take, --for not counted.").Default("10s").DurationVar(&k.timeout)
 }
 
@@ -109,7 +111,7 @@ func (k *checkConfig) render(stdout io.Writer, report check.Report) (int, error)
 }
 
 func (k *checkConfig) table(w io.Writer, report check.Report) error {
-	return check.Table(w, report, check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose})
+	return check.Table(w, report, check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose, Short: k.short})
 }
 
 // isTerminal says whether somebody looks at what is written.

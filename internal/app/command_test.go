@@ -14,6 +14,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+
+	"rdma_exporter/internal/check"
 )
 
 func mkfifo(t *testing.T, path string) {
@@ -91,7 +93,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
 		{[]string{quick, "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: no file matches"},
 		{[]string{quick, "--alerting.rule-files=" + dir + "/*.rules"}, dir + "/*.rules: no file matches"},
-		{[]string{quick, "--no-alerting", "--alerting.alertmanager-url=http://am"}, "--alerting.alertmanager-url=http://am: is of no use with --no-alerting"},
+		{[]string{quick, "--no-alerting", "--alerting.alertmanager-url=http://am"}, "--alerting.alertmanager-url=http://am: has no effect with --no-alerting"},
 		{[]string{quick, "--alerting.rule-files=" + badRules}, badRules + ": "},
 		{[]string{quick, "fabric"}, "--replay: fabric looks at the fabric itself"},
 		{[]string{"fabric", "--fabric.interval=100ms"}, "--fabric.interval: has to be 1s or more"},
@@ -225,14 +227,7 @@ func TestCheckJSONOfReplays(t *testing.T) {
 		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""},
 	} {
 		code, out, errs := command(t, "--replay="+fixture(name), "check", "--json")
-		var report struct {
-			Verdict  string
-			ExitCode int `json:"exit_code"`
-			Findings []struct {
-				Alert       string
-				Annotations map[string]string
-			}
-		}
+		var report check.Report
 		if err := json.Unmarshal([]byte(out), &report); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
@@ -243,10 +238,42 @@ func TestCheckJSONOfReplays(t *testing.T) {
 			t.Errorf("%s: findings %+v, want %q", name, report.Findings, want.alert)
 		}
 		for _, f := range report.Findings {
-			if strings.Contains(f.Annotations["description"], "error expanding") || strings.Contains(f.Annotations["description"], "<no value>") {
-				t.Errorf("%s: %s", name, f.Annotations["description"])
-			}
+			checkTexts(t, name, f)
 		}
+	}
+}
+
+// checkTexts wants of each text of a finding what programs and people rely on: all are there, templates had what they asked for, what is one line is
+// one, and evidence has names.
+func checkTexts(t *testing.T, machine string, f check.Finding) {
+	t.Helper()
+	texts := map[string]string{"summary": f.Summary, "description": f.Description, "diagnose": f.Diagnose, "action": f.Action, "drain_reason": f.DrainReason}
+	for name, text := range texts {
+		if text == "" {
+			t.Errorf("%s: %s: no %s", machine, f.Alert, name)
+		}
+	}
+	for _, name := range []string{"summary", "diagnose"} {
+		if strings.Contains(texts[name], "\n") {
+			t.Errorf("%s: %s: %s has more than one line: %q", machine, f.Alert, name, texts[name])
+		}
+	}
+	for _, e := range f.Evidence {
+		texts["evidence"] += e.Name + ": " + e.Value + "\n"
+		if e.Name == "" || !strings.HasSuffix(e.Value, ".") {
+			t.Errorf("%s: %s: evidence is not \"Name: value.\": %q %q", machine, f.Alert, e.Name, e.Value)
+		}
+	}
+	for name, text := range texts {
+		if strings.Contains(text, "error expanding") || strings.Contains(text, "<no value>") || strings.Contains(text, "  ") || strings.TrimSpace(text) != strings.TrimRight(text, "\n") {
+			t.Errorf("%s: %s: %s: %q", machine, f.Alert, name, text)
+		}
+	}
+	if len(f.Identity) == 0 && (f.Labels["device"] != "" || f.Labels["gpu"] != "") {
+		t.Errorf("%s: %s %v: nothing identifies the object", machine, f.Alert, f.Labels)
+	}
+	if (f.Limit == nil) != (f.Unit == "") && f.Limit == nil {
+		t.Errorf("%s: %s: unit %s without a limit", machine, f.Alert, f.Unit)
 	}
 }
 
@@ -278,8 +305,8 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		says string
 	}{
 		"gdr-unseen-ok": {3, `unknown  the fact that decides could not be read: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
-		"gdr-ok-live":   {0, "all ok, 1 alert judged"},
-		"gdr-ok":        {3, "1 of no concern here"}, // it alone was asked for
+		"gdr-ok-live":   {0, "all ok, 1 alert evaluated"},
+		"gdr-ok":        {3, "1 not applicable"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := command(t, "--replay="+fixture(name), "check", "--strict", "--verbose", "--only=RDMAGPUDirectStaging")

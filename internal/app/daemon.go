@@ -73,7 +73,7 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	}
 	if d.engine, err = alerting.New(o); err != nil {
 		d.close()
-		return nil, fmt.Errorf("cannot judge: %w", err)
+		return nil, fmt.Errorf("cannot evaluate the rules: %w", err)
 	}
 	return d, nil
 }
@@ -113,9 +113,9 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	}
 	switch failed := d.failed; {
 	case err != nil && !failed:
-		d.log.Error("not all rules are judged", "err", oneLine(err))
+		d.log.Error("evaluation of rules failed", "err", oneLine(err))
 	case err == nil && failed:
-		d.log.Info("all rules are judged again")
+		d.log.Info("all rules are evaluated again")
 	}
 	d.failed = err != nil
 	return collected

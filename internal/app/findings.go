@@ -41,8 +41,7 @@ func (s *seenLast) last() *rounds.Picture {
 func (s *seenLast) input() (in check.Input, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.concluded
-	in = check.Input{Host: s.host, Replay: s.replay, Judgement: c.Judgement, Recorded: c.Recorded, Suspects: c.Suspects}
+	in = s.concluded.into(check.Input{Host: s.host, Replay: s.replay})
 	if s.picture != nil {
 		in.Blind, in.Needs, in.Seen = s.picture.Blind, s.picture.Needs, seenIn(s.picture)
 	}
@@ -57,7 +56,7 @@ func (d *daemon) findings() func(io.Writer) error {
 	return func(w io.Writer) error {
 		in, ok := d.input()
 		if !ok {
-			return errors.New("no round has been judged since the start: ask again in a moment")
+			return errors.New("no evaluation has finished since the start: retry in a moment")
 		}
 		return check.JSON(w, check.New(in))
 	}

@@ -16,7 +16,7 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.close()
-	expr, text := "", ""
+	expr, evidence, action := "", "", ""
 	for _, r := range j.engine.RecordingRules() {
 		if r.Name == "gpu:rdma_gdr:no_mechanism" {
 			expr = r.Expr
@@ -24,7 +24,7 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 	}
 	for _, r := range j.engine.Rules() {
 		if r.Name == "RDMAGPUDirectUnavailable" {
-			text = r.Annotations["description"]
+			evidence, action = r.Annotations["evidence"], r.Annotations["action"]
 		}
 	}
 	_, listed, _ := strings.Cut(expr, `reason=~"`)
@@ -37,8 +37,12 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 		if in[string(r)] != r.NoMechanism() {
 			t.Errorf("%s: in the rule: %v", r, in[string(r)])
 		}
-		if said := `"` + string(r) + `" }}` + r.Words() + ". Do: " + r.Remedy() + "{{"; r.NoMechanism() && !strings.Contains(text, said) {
-			t.Errorf("%s: the alert does not say %s", r, said)
+		if !r.NoMechanism() {
+			continue
+		}
+		reason, remedy := `"`+string(r)+`" }}`+r.Words()+"{{", `"`+string(r)+`" }}`+sentence(r.Remedy())+"{{"
+		if !strings.Contains(evidence, reason) || !strings.Contains(action, remedy) {
+			t.Errorf("%s: the alert does not say %s, %s", r, reason, remedy)
 		}
 	}
 }
@@ -55,11 +59,18 @@ func TestTransportAlertSaysTheReasons(t *testing.T) {
 		if r.Name != "RDMATransportFallback" {
 			continue
 		}
-		text := r.Annotations["description"]
+		for _, why := range []gdr.Reason{gdr.IBDisabled, gdr.NetChosen} {
+			if reason := `"` + string(why) + `" }}` + why.Words() + "{{"; !strings.Contains(r.Annotations["evidence"], reason) {
+				t.Errorf("%s: the alert does not say %s", why, reason)
+			}
+		}
 		for _, why := range []gdr.Reason{gdr.IBDisabled, gdr.NetChosen, gdr.NoVerbs} {
-			if said := why.Words() + ". Do: " + why.Remedy() + "{{"; !strings.Contains(text, said) || !strings.Contains(text, string(why)) {
-				t.Errorf("%s: the alert does not say %s", why, said)
+			if remedy := "}}" + sentence(why.Remedy()) + "{{"; !strings.Contains(r.Annotations["action"], remedy) {
+				t.Errorf("%s: the alert does not say %s", why, remedy)
 			}
 		}
 	}
 }
+
+// sentence is a remedy as the action of an alert has it.
+func sentence(remedy string) string { return strings.ToUpper(remedy[:1]) + remedy[1:] + "." }

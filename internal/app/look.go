@@ -16,6 +16,7 @@ import (
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/rules/identity"
 )
 
 // lookInterval is the time between the rounds of --for.
@@ -113,7 +114,7 @@ func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, er
 	j := &judge{m: m, rounds: sched, host: instance(m)}
 	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: names, Instance: j.host, Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("cannot judge: %w", err)
+		return nil, fmt.Errorf("cannot evaluate the rules: %w", err)
 	}
 	return j, nil
 }
@@ -162,11 +163,12 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
-// conclusion is what an engine says after an evaluation: the alerts, the verdict on the host, and what follows from them.
+// conclusion is what an engine says after an evaluation: the alerts and what they are on, the verdict on the host, and what follows from them.
 type conclusion struct {
 	alerting.Judgement
 	check.Recorded
 	check.Suspects
+	identities []check.Identity
 }
 
 // concludedBy asks an engine that does not evaluate at the moment. What cannot be read is not known.
@@ -175,18 +177,25 @@ func concludedBy(engine *alerting.Engine) (c conclusion, err error) {
 	if c.To.IsZero() {
 		return c, nil
 	}
-	var recorded, suspects error
+	var recorded, suspects, identities error
 	c.Recorded, recorded = recordedBy(engine, c.To)
 	c.Suspects, suspects = suspectsOf(engine, c.To)
-	return c, errors.Join(recorded, suspects)
+	c.identities, identities = identitiesOf(engine, c.Alerts, c.To)
+	return c, errors.Join(recorded, suspects, identities)
+}
+
+// into completes what a report is made of.
+func (c conclusion) into(in check.Input) check.Input {
+	in.Judgement, in.Recorded, in.Suspects, in.Identities = c.Judgement, c.Recorded, c.Suspects, c.identities
+	return in
 }
 
 // reportOf makes the report of what an engine says now.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	c, err := concludedBy(engine)
-	in.Judgement, in.Recorded, in.Suspects, in.Err = c.Judgement, c.Recorded, c.Suspects, errors.Join(in.Err, err)
-	return check.New(in)
+	in.Err = errors.Join(in.Err, err)
+	return check.New(c.into(in))
 }
 
 func (j *judge) close() error { return j.engine.Close() }
@@ -222,4 +231,31 @@ func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err er
 		s.Series = append(s.Series, v.Labels)
 	}
 	return s, err
+}
+
+// identitiesOf asks what identifies the objects of alerts. Alerts on one device share the answers.
+func identitiesOf(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) (out []check.Identity, err error) {
+	answers := map[string][]map[string]string{}
+	for _, a := range alerts {
+		var known check.Identity
+		for _, q := range identity.Questions(a.Labels) {
+			answer, ok := answers[q.Query]
+			if !ok {
+				series, failed := engine.Query(context.Background(), q.Query, at)
+				err = errors.Join(err, failed)
+				for _, s := range series {
+					answer = append(answer, s.Labels)
+				}
+				answers[q.Query] = answer
+			}
+			if len(answer) > 0 {
+				if known == nil {
+					known = check.Identity{}
+				}
+				known[q.Name] = answer
+			}
+		}
+		out = append(out, known)
+	}
+	return out, err
 }

@@ -141,7 +141,7 @@ func (m mutation) test(t *testing.T, name string, whole recording) {
 	machine, sched := open(t, written(t, m.spoilt(t, name)))
 	var series []string
 	last := machine.player.Last()
-	_, loud := evaluated(t, machine, sched, func(at time.Time, p *rounds.Picture) {
+	_, loud, _ := evaluated(t, machine, sched, func(at time.Time, p *rounds.Picture) {
 		if at.Equal(last) {
 			series = seriesOf(p.Families)
 		}

@@ -52,7 +52,7 @@ func (p *program) commands(out Outside) {
 	c := &p.config
 
 	s := serveConfig{serve: out.Serve}
-	s.flags(p.add(p, serveCommand, "Serve metrics, judge the rules, send alerts (the default).", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
+	s.flags(p.add(p, serveCommand, "Serve metrics, evaluate the rules, send alerts (the default).", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
 		return runServe(ctx, c, &s, log)
 	}).Default())
 
@@ -62,7 +62,7 @@ func (p *program) commands(out Outside) {
 	}))
 
 	var k checkConfig
-	k.flags(p.add(p, "check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 could not judge.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
+	k.flags(p.add(p, "check", "Say what is wrong with this host. Exit code: 0 ok, 1 warning, 2 critical, 3 unknown.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
 		return runCheck(ctx, c, &k, stdout, stderr, log)
 	}))
 

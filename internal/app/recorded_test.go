@@ -14,6 +14,7 @@ import (
 
 	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	testmachine "rdma_exporter/test/machine"
@@ -83,6 +84,7 @@ type recording struct {
 	count    map[string]int      // of it, series by family
 	findings []string            // what fires when its last round has lasted longer than any rule waits
 	earlier  []string            // what fired above severity info before, and does so no more
+	report   check.Report        // of the findings
 }
 
 // inFullMode is the machine of which all figures of GPUs are served.
@@ -124,7 +126,7 @@ func shared[T any](all *sync.Map, key string, value func() T) T {
 func record(t *testing.T, name string) (r recording) {
 	m, sched := openIn(t, fixture(name), gpuModeOf(name))
 	last := m.player.Last()
-	firing, loud := evaluated(t, m, sched, func(at time.Time, p *rounds.Picture) {
+	firing, loud, report := evaluated(t, m, sched, func(at time.Time, p *rounds.Picture) {
 		if at.Equal(last) {
 			r.text, r.families = string(exposition.AppendText(nil, p.Families)), p.Families
 			r.series, r.count = seriesOf(p.Families), map[string]int{}
@@ -143,7 +145,7 @@ func record(t *testing.T, name string) (r recording) {
 		delete(loud, describe(a))
 	}
 	slices.Sort(r.findings)
-	r.earlier = slices.Sorted(maps.Keys(loud))
+	r.earlier, r.report = slices.Sorted(maps.Keys(loud)), report
 	return r
 }
 
@@ -161,7 +163,7 @@ func settleStep(times []time.Time) time.Duration {
 
 // evaluated plays a machine, goes on with its last round until every rule has had its time, and returns what fires then, and what was above
 // information in any round.
-func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool) {
+func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool, report check.Report) {
 	t.Helper()
 	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)
@@ -186,7 +188,7 @@ func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time
 			}
 		}
 	}
-	return last, loud
+	return last, loud, j.report("", nil)
 }
 
 func rank(severity string) int {

@@ -39,6 +39,11 @@ var elsewhere = map[string][]string{
 	"RDMAPFCStormSource": {"RDMAPFCStormVictim"},
 }
 
+// besides are the faults of a port that an alert outside of the chains explains.
+var besides = map[string][]string{
+	"RDMATransceiverHot": {"RDMALinkErrors"},
+}
+
 // fold lists each suspect below the worst finding that explains it. One that is a finding itself, and one that nothing explains, as where
 // its alert waits, is left out.
 func (r *Report) fold(in Input) {
@@ -78,14 +83,15 @@ func (r *Report) fold(in Input) {
 // covers says whether a finding is on the object of a suspect, on its device, or on the whole host.
 func (f Finding) covers(s Suspect) bool {
 	device, port := f.Labels["device"], f.Labels["port"]
+	chained := f.chained || slices.Contains(besides[f.Alert], s.Alert)
 	switch {
 	case slices.Contains(elsewhere[f.Alert], s.Alert):
 		return true
 	case f.Labels["gpu"] != "":
 		return false
 	case device == "" || s.Labels["device"] == "":
-		return f.chained
-	case device != s.Labels["device"] || !f.chained:
+		return chained
+	case device != s.Labels["device"] || !chained:
 		return false
 	}
 	return port == "" || s.Labels["port"] == "" || port == s.Labels["port"]

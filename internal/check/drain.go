@@ -122,7 +122,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	case dryRun:
 		what = "would drain: " + what
 	}
-	fmt.Fprintf(&text, "%s: %s\n", oneLine(r.Host), what)
+	fmt.Fprintf(&text, "%s: %s\n", r.hostName(), what)
 	text.WriteString(columns(r.draining(), ""))
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -148,7 +148,7 @@ func (r *Report) draining() (rows [][]string) {
 		found := false
 		for _, f := range r.Findings {
 			if f.Alert == a.Alert && f.Drain != DrainNo {
-				rows, found = append(rows, []string{f.Drain, f.Alert, Where(f.Labels), f.Annotations["summary"]}), true
+				rows, found = append(rows, []string{f.Drain, f.Alert, Where(f.Labels), f.Summary}), true
 			}
 		}
 		if !found { // as a filter of severities may have it
@@ -169,9 +169,9 @@ func (r *Report) why() string {
 // Return writes whether the host may take jobs again, and what is missing; ok: it may.
 func Return(w io.Writer, r Report) (code int, err error) {
 	missing, code := r.missing()
-	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", oneLine(r.Host), short(r.clean()))
+	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", r.hostName(), short(r.clean()))
 	if len(missing) > 0 {
-		text = fmt.Sprintf("%s: not fit for service\n", oneLine(r.Host))
+		text = fmt.Sprintf("%s: not fit for service\n", r.hostName())
 		for _, m := range missing {
 			text += "missing: " + oneLine(m) + "\n"
 		}

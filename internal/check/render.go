@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -26,6 +27,7 @@ func JSON(w io.Writer, r Report) error {
 type Style struct {
 	Colour  bool
 	Verbose bool // each alert that could not be judged, not only how many
+	Short   bool // the table alone, without what to do
 }
 
 // Table writes the report for people: the verdict, the findings worst first, and what could not be judged.
@@ -37,26 +39,56 @@ func Table(w io.Writer, r Report, s Style) error {
 	}
 	if len(r.Findings) > 0 {
 		fmt.Fprintln(&text)
-		rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
-		for _, f := range r.Findings {
-			rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Annotations["summary"]})
-			for _, s := range f.Suspects {
-				rows = append(rows, []string{"", "follows", "", s.Alert, Where(s.Labels), ""})
-			}
-		}
-		text.WriteString(coloured(columns(rows, ""), s))
+		text.WriteString(r.table(s))
 	}
 	for _, note := range r.Notes() {
 		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
 	}
 	if len(r.NotJudged) > 0 {
-		fmt.Fprintf(&text, "\nNot judged, %s:\n", count(len(r.NotJudged), "alert"))
+		fmt.Fprintf(&text, "\nNot evaluated, %s:\n", count(len(r.NotJudged), "alert"))
 		text.WriteString(columns(r.unjudged(s.Verbose), "  "))
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// table has a row for each finding and one for each suspect, and below the finding what to do.
+func (r *Report) table(s Style) string {
+	rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
+	advice := map[int][]string{} // by the row above it
+	action := ""                 // of the finding before: said once
+	for _, f := range r.Findings {
+		rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Summary})
+		for _, s := range f.Suspects {
+			rows = append(rows, []string{"", "follows", "", s.Alert, Where(s.Labels), ""})
+		}
+		if !s.Short {
+			advice[len(rows)-1] = f.advice(action)
+			action = f.Action
+		}
+	}
+	var text strings.Builder
+	i := 0
+	for line := range strings.Lines(coloured(columns(rows, ""), s)) {
+		text.WriteString(line)
+		for _, a := range advice[i] {
+			fmt.Fprintf(&text, "  %s\n", a)
+		}
+		i++
+	}
+	return text.String()
+}
+
+// advice are the lines that say how to diagnose a finding, and what to do about it, unless that was said before.
+func (f Finding) advice(before string) (out []string) {
+	for _, line := range []Fact{{"diagnose", f.Diagnose}, {"action", f.Action}} {
+		if line.Value != "" && (line.Name != "action" || line.Value != before) {
+			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", oneLine(line.Value)))
+		}
+	}
+	return out
 }
 
 // columns aligns rows, each of which stays one.
@@ -93,19 +125,19 @@ func coloured(table string, s Style) string {
 }
 
 func verdictLine(r Report) string {
-	host := oneLine(r.Host)
+	host := r.hostName()
 	if r.Replay != "" {
 		host += " (replay of " + oneLine(r.Replay) + ")"
 	}
 	switch {
 	case r.Error != "":
-		return fmt.Sprintf("%s: could not judge: %s", host, oneLine(r.Error))
+		return fmt.Sprintf("%s: unknown: %s", host, oneLine(r.Error))
 	case r.Incomplete:
-		return fmt.Sprintf("%s: nothing found, and not all could be judged: %s", host, r.Coverage())
+		return fmt.Sprintf("%s: unknown (--strict): nothing found, but not everything was evaluated: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged)+len(r.NotApplicable) > 0:
-		return fmt.Sprintf("%s: could not judge: %s", host, r.Coverage())
+		return fmt.Sprintf("%s: unknown: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown:
-		return fmt.Sprintf("%s: could not judge: no RDMA device, or none that could be read", host)
+		return fmt.Sprintf("%s: unknown: no RDMA device, or none that can be read", host)
 	case len(r.Findings) == 0:
 		what := "all ok"
 		if r.Severity != "" && r.Severity != severityInfo {
@@ -126,17 +158,25 @@ func verdictLine(r Report) string {
 	}
 }
 
+// hostName is the label instance without the port of the exporter.
+func (r *Report) hostName() string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return oneLine(host)
+	}
+	return oneLine(r.Host)
+}
+
 // Coverage keeps "ok" from being read as more than was looked at.
 func (r *Report) Coverage() string {
-	s := count(len(r.Judged), "alert") + " judged"
+	s := count(len(r.Judged), "alert") + " evaluated"
 	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
 		s += " over " + short(d)
 	}
 	if n := len(r.NotJudged); n > 0 {
-		s += fmt.Sprintf(", %d not", n)
+		s += fmt.Sprintf(", %d not evaluated", n)
 	}
 	if n := len(r.NotApplicable); n > 0 {
-		s += fmt.Sprintf(", %d of no concern here", n)
+		s += fmt.Sprintf(", %d not applicable", n)
 	}
 	return s
 }

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 )
 
 // Version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
-const Version = 1
+const Version = 2
 
 // Exit codes of the check command.
 const (
@@ -51,8 +53,8 @@ type Report struct {
 	Error           string      `json:"error,omitempty"`      // why the look failed
 	Incomplete      bool        `json:"incomplete,omitempty"` // --strict: unknown because not all was judged that could have been
 	Findings        []Finding   `json:"findings"`             // worst first
-	Judged          []Judged    `json:"judged"`               // by alert
-	NotJudged       []NotJudged `json:"not_judged"`           // by alert
+	Judged          []Judged    `json:"evaluated"`            // by alert
+	NotJudged       []NotJudged `json:"not_evaluated"`        // by alert
 	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
 	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
 	// warning are pending.
@@ -63,7 +65,7 @@ type Report struct {
 	Severity string `json:"-"` // the least that was asked for
 }
 
-// Finding is one alert that holds.
+// Finding is one alert that holds, and what to do about it.
 type Finding struct {
 	Alert       string            `json:"alert"`
 	Severity    string            `json:"severity"`        // critical, warning, info
@@ -71,12 +73,31 @@ type Finding struct {
 	State       string            `json:"state"`           // firing; pending where the hold time is not over
 	Waits       bool              `json:"waits,omitempty"` // pending, and observed for so long that it would fire if it had lasted: a warning at most
 	Since       time.Time         `json:"since"`
-	Value       *float64          `json:"value"` // of the rule's expression; null when not finite
+	Value       *float64          `json:"value"`           // what the alert compares, in Unit; without a limit that of the rule's expression; null when not finite
+	Limit       *float64          `json:"limit,omitempty"` // what it is compared with
+	Unit        string            `json:"unit,omitempty"`  // of both
 	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
+	Identity    Identity          `json:"identity,omitempty"` // of the object, by kind
+	Summary     string            `json:"summary"`
+	Description string            `json:"description"` // what was measured, and the impact
+	Evidence    []Fact            `json:"evidence"`
+	Diagnose    string            `json:"diagnose"` // a read-only command
+	Action      string            `json:"action"`
+	DrainReason string            `json:"drain_reason"`
+	RunbookURL  string            `json:"runbook_url,omitempty"`
 	Suspects    []Suspect         `json:"suspects,omitempty"` // what follows from it, and has no alert while it holds
 	chained     bool              // its alert is of a cause chain
 }
+
+// Fact is a line of evidence.
+type Fact struct {
+	Name  string `json:"name"` // empty where the line has none
+	Value string `json:"value"`
+}
+
+// Identity is what identifies an object, by kind of fact (rules/identity): "device" has pci_address, "module" has serial_number. A kind that is not
+// known is absent.
+type Identity map[string][]map[string]string
 
 // Input is what an engine and the rounds have to say after an evaluation.
 type Input struct {
@@ -90,8 +111,9 @@ type Input struct {
 	Seen
 	Recorded
 	Suspects
-	Needs map[string]string // what would permit each source that may not be read
-	Err   error             // why the look failed, when it did
+	Identities []Identity        // of the alerts, in their order; none: not known
+	Needs      map[string]string // what would permit each source that may not be read
+	Err        error             // why the look failed, when it did
 }
 
 const (
@@ -114,11 +136,14 @@ func New(in Input) Report {
 		Seen: in.Seen,
 	}
 	r.NotExpected = append([]Port{}, in.NotExpected...)
-	for _, a := range in.Alerts {
+	for i, a := range in.Alerts {
 		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report says itself that it is of a replay
 			continue
 		}
 		f := finding(a)
+		if i < len(in.Identities) {
+			f.Identity = in.Identities[i]
+		}
 		if a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
 			r.Pending = append(r.Pending, f)
 			continue
@@ -129,6 +154,7 @@ func New(in Input) Report {
 	}
 	slices.SortFunc(r.Findings, worstFirst)
 	slices.SortFunc(r.Pending, worstFirst)
+	r.Findings = worstOfEach(r.Findings)
 	machine := r.cover(in)
 	r.conclude()
 	if !machine {
@@ -195,17 +221,73 @@ func (r *Report) unknown() {
 }
 
 func finding(a alerting.Alert) Finding {
+	text := a.Annotations
 	f := Finding{
-		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State), Since: a.ActiveAt.UTC(),
-		Labels: maps.Clone(a.Labels), Annotations: maps.Clone(a.Annotations),
+		Alert: a.Name, Severity: a.Labels["severity"], Drain: a.Labels["drain"], State: string(a.State), Since: a.ActiveAt.UTC(), Labels: maps.Clone(a.Labels),
+		Summary: text["summary"], Description: text["description"], Evidence: evidence(text["evidence"]),
+		Diagnose: text["diagnose"], Action: text["action"], DrainReason: text["drain_reason"], RunbookURL: text["runbook_url"],
 	}
 	delete(f.Labels, "alertname")
 	delete(f.Labels, "severity")
 	delete(f.Labels, "drain")
-	if !math.IsNaN(a.Value) && !math.IsInf(a.Value, 0) {
+	value, limit := figure(text["measured"]), figure(text["limit"])
+	switch {
+	case value != nil && limit != nil && value.unit == limit.unit:
+		f.Value, f.Limit, f.Unit = &value.number, &limit.number, value.unit
+	case !math.IsNaN(a.Value) && !math.IsInf(a.Value, 0):
 		f.Value = &a.Value
 	}
 	return f
+}
+
+// evidence is an annotation of lines "Name: value".
+func evidence(text string) []Fact {
+	out := []Fact{}
+	for line := range strings.Lines(text) {
+		f := Fact{Value: strings.TrimSpace(line)}
+		if name, value, ok := strings.Cut(f.Value, ": "); ok && len(name) <= longestName {
+			f = Fact{name, value}
+		}
+		if f.Value != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// longestName is how long the name of a fact may be, in bytes.
+const longestName = 32
+
+// quantity is a number with its unit: 400 Gb/s, 97%, 3.
+type quantity struct {
+	number float64
+	unit   string
+}
+
+var quantityText = regexp.MustCompile(`^(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?) ?(.*)$`)
+
+// figure reads the annotations measured and limit; nil where there is none.
+func figure(text string) *quantity {
+	m := quantityText.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return nil
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || math.IsInf(n, 0) {
+		return nil
+	}
+	return &quantity{n, m[2]}
+}
+
+// worstOfEach leaves one finding of an alert and an object, the first: while an alert gets worse, its lesser severity fires for some minutes more.
+func worstOfEach(findings []Finding) []Finding {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(findings, func(f Finding) bool {
+		key := fmt.Sprint(f.Alert, pairs(f.Labels))
+		told := seen[key]
+		seen[key] = true
+		return told
+	})
 }
 
 func worstFirst(a, b Finding) int {

@@ -35,7 +35,10 @@ func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string
 	}
 	return alerting.Alert{
 		Name: rules[i].Name, Rule: i, State: state, Labels: all, Value: 1, ActiveAt: now().Add(-90 * time.Second),
-		Annotations: map[string]string{"summary": "Port <b> of\ngpu-1 is down.", "description": "Look: rdma link"},
+		Annotations: map[string]string{
+			"summary": "gpu-1 <b>:\nport down", "description": "The link is down.", "evidence": "Host: gpu-1.\nDevice: mlx5_0, PCI 0000:0c:00.0.\nalone", "measured": "200 Gb/s", "limit": "400 Gb/s",
+			"diagnose": "rdma link\x1b[2J", "action": "Replace the cable.", "drain_reason": "Jobs hang.", "runbook_url": "https://x/y",
+		},
 	}
 }
 
@@ -326,10 +329,10 @@ func TestNotes(t *testing.T) {
 		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
 	}
 	for only, want := range map[string]string{
-		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|The RDMA stack is not loaded, and nothing says whether it is meant to be (pin the devices to have it judged): 1 PCI function could do RDMA: 0000:18:00.0|Nothing outside this host vouches for the rates of 8 ports, which vouch for each other only; their NICs could do 400 Gb/s",
+		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0|Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
 		"RDMAPortDown":        "1 port DOWN, not expected to be up: mlx5_0/1",
-		"RDMAStackNotLoaded":  "The RDMA stack is not loaded, and nothing says whether it is meant to be (pin the devices to have it judged): 1 PCI function could do RDMA: 0000:18:00.0",
-		"RDMALinkDownshifted": "Nothing outside this host vouches for the rates of 8 ports, which vouch for each other only; their NICs could do 400 Gb/s",
+		"RDMAStackNotLoaded":  "The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0",
+		"RDMALinkDownshifted": "Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
 		"RDMAPCIeErrors":      "",
 	} {
 		t.Run(only, func(t *testing.T) {
@@ -343,7 +346,19 @@ func TestNotes(t *testing.T) {
 		})
 	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[Nothing outside this host vouches for the rate of 1 port, which is compared with its own past]" {
+	if got := fmt.Sprint(one.Notes()); got != "[Nothing outside this host confirms the rate of 1 port, which is compared with its own past]" {
 		t.Error(got)
+	}
+}
+
+// TestOneFindingOfAnObject: an alert that fires at two severities on one object is one finding, the worst.
+func TestOneFindingOfAnObject(t *testing.T) {
+	rules := []alerting.Rule{rule("F", "info"), rule("F", "warning")}
+	of := func(device string) map[string]string { return map[string]string{"device": device} }
+	r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{To: now(), Rules: rules, Alerts: []alerting.Alert{
+		alert(rules, 0, alerting.StateFiring, of("a")), alert(rules, 1, alerting.StateFiring, of("a")), alert(rules, 0, alerting.StateFiring, of("b")),
+	}}})
+	if len(r.Findings) != 2 || r.Findings[0].Severity != "warning" || r.Findings[0].Labels["device"] != "a" || r.Findings[1].Labels["device"] != "b" {
+		t.Errorf("%+v", r.Findings)
 	}
 }

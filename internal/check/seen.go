@@ -86,7 +86,7 @@ func (s *Seen) stack() string {
 	if s.Stack == nil {
 		return ""
 	}
-	return fmt.Sprintf("The RDMA stack is not loaded, and nothing says whether it is meant to be (pin the devices to have it judged): %s could do RDMA: %s",
+	return fmt.Sprintf("The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): %s could do RDMA: %s",
 		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
@@ -100,9 +100,9 @@ func (r Rates) note() string {
 	case 0:
 		return ""
 	case 1:
-		return "Nothing outside this host vouches for the rate of 1 port, which is compared with its own past" + able
+		return "Nothing outside this host confirms the rate of 1 port, which is compared with its own past" + able
 	}
-	return fmt.Sprintf("Nothing outside this host vouches for the rates of %d ports, which vouch for each other only%s", r.Ports, able)
+	return fmt.Sprintf("Nothing outside this host confirms the rates of %d ports, which are compared with each other only%s", r.Ports, able)
 }
 
 // listed are names, the first of many.

@@ -21,8 +21,8 @@ var words = []struct{ reason, text string }{
 	{string(blind.NotReadYet), "not read yet"},
 	{reasonPending, "hold, not yet for as long as they have to, up to"},
 	{reasonTooShort, "look back further than was observed, up to"},
-	{reasonHistory, "look back further than the exporter keeps; a central Prometheus judges them"},
-	{string(blind.NotSupported), "the kernel, the driver or the hardware does not tell"},
+	{reasonHistory, "look back further than the exporter keeps; a central Prometheus evaluates them"},
+	{string(blind.NotSupported), "not supported by the kernel, the driver or the hardware"},
 }
 
 // Unjudged is some alerts that were not judged for one reason.

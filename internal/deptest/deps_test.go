@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"internal/expect", "internal/blind"},
 	{"internal/capture", "internal/exposition", "internal/crew", "internal/role", "internal/site", "internal/state"},
 	{"internal/host", "internal/gdr"},
-	{"internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/snapshot", "rules", "fixtures", "dashboards", "docs/runbooks"},
+	{"internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/transceiver", "internal/transceiver/dump"},
 }
 

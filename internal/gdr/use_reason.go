@@ -34,9 +34,9 @@ const (
 var useAdvices = map[Reason]advice{
 	Registered:    {"memory of GPUs is registered with NICs", ""},
 	NotRegistered: {"the NIC is busy, and no memory of a GPU is registered with any: the job's data goes through host memory, though NCCL could do without", "look at the job's log with NCCL_DEBUG=INFO: its lines on channels say GDRDMA where the NIC uses the GPU's memory; a container may lack /dev/infiniband or the peer memory module's version"},
-	IBDisabled:    {"NCCL_IB_DISABLE makes NCCL go over sockets", "take NCCL_IB_DISABLE out of the job's environment and of nccl.conf"},
-	NetChosen:     {"NCCL_NET=Socket makes NCCL go over sockets", "take NCCL_NET out of the job's environment and of nccl.conf"},
-	NoVerbs:       {"the job spans nodes, holds no RDMA device, and sends over another interface", "look at the job's log with NCCL_DEBUG=INFO for NET/IB; give its container /dev/infiniband and libibverbs with the NIC's provider"},
+	IBDisabled:    {"NCCL_IB_DISABLE is set, which makes NCCL use sockets", "remove NCCL_IB_DISABLE from the job's environment and from nccl.conf"},
+	NetChosen:     {"NCCL_NET=Socket is set, which makes NCCL use sockets", "remove NCCL_NET from the job's environment and from nccl.conf"},
+	NoVerbs:       {"the job spans nodes, holds no RDMA device, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
 	NotNCCL:       {"a process without NCCL holds the GPU and an RDMA device, as storage and caches do: what it moves is host memory as far as NCCL goes", ""},
 	OneNode:       {"the scheduler has put the job on one node, whose GPUs need no NIC", ""},
 

@@ -204,7 +204,7 @@ func rose(values map[mad.Counter]uint64) (out mad.Counters) {
 func TestFabricWords(t *testing.T) {
 	p := tree(2, 2, 4)
 	delete(p.Fabric.Nodes, 0x3000)
-	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not judged", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
+	for guid, word := range map[string]string{"0000:0000:0000:2000": "Not evaluated", "0000:0000:0000:3000": "Critical", "0000:0000:0000:3001": "OK"} {
 		t.Run(word, func(t *testing.T) {
 			for name, view := range views(guid) {
 				html := shown(t, view, looked(p))
@@ -217,7 +217,7 @@ func TestFabricWords(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not judged</span>`})
+	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<span class="h">not evaluated</span>`})
 }
 
 // TestFabricStarting: before the first sweep there is what is remembered, and nothing is said to be well or missing.

@@ -156,7 +156,7 @@ func (v *fabricView) verdict() {
 	for _, x := range v.Facts {
 		v.Health = worst(v.Health, x.Health)
 	}
-	v.Word, v.Coverage = v.Health.Heading(), "Alerts are judged by the Prometheus that scrapes this, and wait some minutes."
+	v.Word, v.Coverage = v.Health.Heading(), "Alerts are evaluated by the Prometheus that scrapes this exporter, and wait some minutes."
 	switch {
 	case v.Time.IsZero() && v.Failed != "":
 		v.Health, v.Word, v.Lead = NotJudged, "Unseen", v.Facts[0].Summary

@@ -29,7 +29,7 @@ var healths = []Health{Critical, Warning, Watching, Info, NotJudged, Inactive, I
 // Word is the health for people.
 func (h Health) Word() string {
 	if h == NotJudged {
-		return "not judged"
+		return "not evaluated"
 	}
 	return string(h)
 }

@@ -96,7 +96,7 @@ func TestHostileText(t *testing.T) {
 		n.GDR.Pairs = []snapshot.GDRPair{pair, pair}
 		in.Report.Verdict, in.Report.Findings = "critical", []check.Finding{{
 			Alert: evil, Severity: "critical", State: "firing", Since: now(), Labels: map[string]string{"device": evil, "port": "1"},
-			Annotations: map[string]string{"summary": evil, "description": "Look: " + evil + "\n" + evil, "runbook_url": evil},
+			Summary: evil, Description: evil, Evidence: []check.Fact{{Name: evil, Value: evil}}, Diagnose: evil, Action: evil, Drain: evil, DrainReason: evil, RunbookURL: evil,
 		}}
 		in.Report.NotJudged = []check.NotJudged{{Alert: evil, Reason: "permission", Needs: evil}}
 		html := render(t, in)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 	"time"
 
@@ -57,7 +56,10 @@ type finding struct {
 	Alert, Where, Since     string
 	State, Summary, Runbook string
 	ID                      string
-	Advice, Evidence        []fact   // what to look at and to do; the rest
+	Description             string // what was measured, and the impact
+	Diagnose, Action        string // a command, and what to do
+	Drain, DrainReason      string // no, cordon, evict, and why
+	Evidence                []fact
 	Follows                 []string // what it explains
 }
 
@@ -67,7 +69,7 @@ type held struct {
 	Alert, Where, Since, Summary string
 }
 
-// fact is a line of evidence: "Look: rdma link".
+// fact is a line of evidence: "Neighbour: leaf-3 port 12".
 type fact struct{ Name, Text string }
 
 // path is the way of the data of GPUs.
@@ -192,26 +194,15 @@ func (f *frame) when(t time.Time) {
 	}
 }
 
-// advice are the lines of a description that say what to do.
-var advice = []string{"Look", "Do", "Drain"}
-
 func findingOf(in Input, f check.Finding) finding {
 	out := finding{
 		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Annotations["summary"], maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.Annotations["runbook_url"], maxText)),
+		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Summary, maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
+		Description: short(f.Description, maxText), Diagnose: short(f.Diagnose, maxText), Action: short(f.Action, maxText),
+		Drain: f.Drain, DrainReason: short(f.DrainReason, maxText),
 	}
-	for line := range strings.Lines(f.Annotations["description"]) {
-		line = strings.TrimSpace(line)
-		name, text, ok := strings.Cut(line, ": ")
-		if !ok || len(name) > 24 {
-			name, text = "", line
-		}
-		text = short(text, maxText)
-		if slices.Contains(advice, name) {
-			out.Advice = append(out.Advice, fact{name, text})
-			continue
-		}
-		out.Evidence = append(out.Evidence, fact{name, text})
+	for _, e := range f.Evidence {
+		out.Evidence = append(out.Evidence, fact{short(e.Name, maxText), short(e.Value, maxText)})
 	}
 	for _, s := range f.Suspects[:min(len(f.Suspects), maxFindings)] {
 		out.Follows = append(out.Follows, short(s.Alert+" "+check.Where(s.Labels), maxText))

@@ -30,7 +30,8 @@ var (
 	ruleLine     = regexp.MustCompile(`^      - (alert|record): (\S+)\n$`)
 	severityLine = regexp.MustCompile(`(?m)^          severity: (\S+)$`)
 	drainLine    = regexp.MustCompile(`(?m)^          drain: \S+$`)
-	anchored     = regexp.MustCompile(`(?m)^          \w+: &(\w+) (.*(?:\n(?: {11}.*)?)*)`)
+	// an annotation, and all annotations of a rule
+	anchored = []*regexp.Regexp{regexp.MustCompile(`(?m)^          \w+: &(\w+)( .*(?:\n(?: {11}.*)?)*)`), regexp.MustCompile(`(?m)^        annotations: &(\w+)((?:\n(?: {9}.*)?)*)`)}
 )
 
 func (r *rule) severity() string {
@@ -152,11 +153,13 @@ func (c *changes) leaveOut(t *text) {
 		return out
 	})
 	for _, r := range gone {
-		for _, m := range anchored.FindAllStringSubmatch(r.text, -1) {
-			for _, p := range t.pieces {
-				if p.rule != nil && strings.Contains(p.rule.text, ": *"+m[1]+"\n") {
-					p.rule.text = strings.Replace(p.rule.text, ": *"+m[1]+"\n", ": &"+m[1]+" "+strings.TrimRight(m[2], "\n")+"\n", 1)
-					break
+		for _, form := range anchored {
+			for _, m := range form.FindAllStringSubmatch(r.text, -1) {
+				for _, p := range t.pieces {
+					if p.rule != nil && strings.Contains(p.rule.text, ": *"+m[1]+"\n") {
+						p.rule.text = strings.Replace(p.rule.text, ": *"+m[1]+"\n", ": &"+m[1]+strings.TrimRight(m[2], "\n")+"\n", 1)
+						break
+					}
 				}
 			}
 		}

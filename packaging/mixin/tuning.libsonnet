@@ -30,11 +30,17 @@ local place(threshold, text, value) =
   if threshold.unit == 'duration' then plain
   else std.strReplace(std.strReplace(plain, '{%}', '%.6g%%' % (std.parseJson(value) * 100)), '{-1}', '%.6g' % (std.parseJson(value) - 1));
 
+// unquoted is the value of a line like limit: "50%".
+local unquoted(line) = std.stripChars(line[std.length('limit: '):], '"');
+
 local setThreshold(threshold, given) =
   local new = value(threshold, given);
   function(rule) std.foldl(
     function(rule, p)
       if p.rule != nameOf(rule) then rule
+      else if std.startsWith(p.text, 'limit: ') then
+        local old = unquoted(place(threshold, p.text, threshold.default));
+        rule { [if std.get(std.get(rule, 'annotations', {}), 'limit') == old then 'annotations']+: { limit: unquoted(place(threshold, p.text, new)) } }
       else if p.text == 'for: {}' then rule { [if std.get(rule, 'for') == threshold.default then 'for']: new }
       else texts(rule, function(text) std.strReplace(text, place(threshold, p.text, threshold.default), place(threshold, p.text, new))),
     threshold.places,

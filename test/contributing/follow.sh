@@ -103,6 +103,7 @@ count "a counter"
 
 step "a rule: packets that PCIe does not take in time (outbound_pci_buffer_overflow of mlx5)"
 add rule
+go run ./rules/gen
 changelog <<'X'
 - rules/node: RDMAPCIeBufferOverflow.
 X
@@ -152,6 +153,7 @@ git commit -qm "generated"
 step "gates"
 go vet ./collector ./internal/... ./fixtures/... ./docs/gen ./rules
 go run ./fixtures/gen -check
+go run ./rules/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
 go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/blind ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one

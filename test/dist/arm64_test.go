@@ -52,8 +52,8 @@ type report struct {
 		State    string            `json:"state"`
 		Labels   map[string]string `json:"labels"`
 	} `json:"findings"`
-	Judged    any `json:"judged"`
-	NotJudged any `json:"not_judged"`
+	Judged    any `json:"evaluated"`
+	NotJudged any `json:"not_evaluated"`
 }
 
 func (f flavour) check(t *testing.T) (r report) {

@@ -167,7 +167,7 @@ func testSandbox(t *testing.T, s system, pid string) {
 	s.ready(t)
 }
 
-// testCheck has check ask the service, which says what it cannot judge: this host has no RDMA device.
+// testCheck has check ask the service, which says what it cannot evaluate: this host has no RDMA device.
 func testCheck(t *testing.T, s system) {
 	var report struct {
 		IntervalSeconds float64 `json:"interval_seconds"` // 0 of a look of check's own
@@ -194,7 +194,7 @@ func expectDemo(t *testing.T, s system) {
 	t.Helper()
 	until(t, readyTime, "check was not answered by the service", func() error {
 		out, err := s.command("rdma_exporter", "check").CombinedOutput()
-		if !strings.Contains(string(out), "it judges a replay, demo") {
+		if !strings.Contains(string(out), "it evaluates a replay, demo") {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil

@@ -90,7 +90,7 @@ func TestPages(t *testing.T) {
 			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
 		},
 		{
-			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not judged", has: []string{"--no-alerting", "there is no history"},
+			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated", has: []string{"--no-alerting", "there is no history"},
 			counts: map[string]string{".spark": "0", "tr.not_judged": "8"},
 		},
 	} {

@@ -62,7 +62,9 @@
 {{- if eq .rule $name }}
 {{- $old := include "rdma.place" (dict "text" .text "value" $threshold.default) }}
 {{- $new := include "rdma.place" (dict "text" .text "value" $value) }}
-{{- if ne .text "for: {}" }}
+{{- if hasPrefix "limit: " .text }}
+{{- if eq (printf "limit: %q" ($texts.limit | default "")) $old }}{{ $_ := set $texts "limit" ($new | trimPrefix "limit: \"" | trimSuffix "\"") }}{{ end }}
+{{- else if ne .text "for: {}" }}
 {{- range $key, $text := $texts }}{{ $_ := set $texts $key (replace $old $new $text) }}{{ end }}
 {{- else if eq (toString $rule.for) $threshold.default }}
 {{- $_ := set $rule "for" $value }}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const marked = `      - alert: RDMAX
+        annotations:
+          evidence: |-
+            {{- /* identity of device */ -}}
+            whatever stood here
+            {{- /* end of identity */}}
+            State: down.
+`
+
+// TestFilled: what stands between the marks is written again, once, and what stands around them stays.
+func TestFilled(t *testing.T) {
+	once, err := filled(marked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(once, "whatever") || !strings.Contains(once, "alertname='RDMAX'") || !strings.HasSuffix(once, "            {{- /* end of identity */}}\n            State: down.\n") {
+		t.Error(once)
+	}
+	for _, line := range strings.Split(once, "\n")[3:] {
+		if line != "" && !strings.HasPrefix(line, "            ") {
+			t.Errorf("indentation: %q", line)
+		}
+	}
+	if twice, err := filled(once); err != nil || twice != once {
+		t.Errorf("%v\n%s", err, twice)
+	}
+}
+
+func TestFilledRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		strings.Replace(marked, "of device", "of bridge", 1):              "line 4: no object is called bridge",
+		strings.Replace(marked, "end of identity", "the end", 1):          "line 4: the identity has no end",
+		strings.Replace(marked, "end of identity", "the end", 1) + marked: "line 11: the identity of line 4 has no end",
+	} {
+		if _, err := filled(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestRun: -check names each stale file and writes none; without it they are written.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "node", "x.rules.yml")
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(marked), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir, true); err == nil || !strings.Contains(err.Error(), "x.rules.yml is stale: go run ./rules/gen") {
+		t.Error(err)
+	}
+	if b, _ := os.ReadFile(file); string(b) != marked {
+		t.Error("-check writes")
+	}
+	if err := run(dir, false); err != nil {
+		t.Error(err)
+	}
+	if err := run(dir, true); err != nil {
+		t.Error(err)
+	}
+	if err := run(t.TempDir(), true); err == nil {
+		t.Error("a folder without rules")
+	}
+}

@@ -1,0 +1,247 @@
+// Package identity says once what identifies each kind of object that an alert is on: which part to replace, what is at the other end, whose job
+// runs there. rules/gen writes it into the annotation evidence of the rules, and check asks the same questions for its JSON.
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Object is a kind of thing that alerts are on, by the labels of the alert.
+type Object struct {
+	Name   string
+	levels []level
+	fixed  []string // lines of evidence that need no query
+	facts  []Fact
+}
+
+// level is a set of labels and the template variable that has its matchers.
+type level struct {
+	name   string
+	labels []string
+	key    string // the label without which there is no such object
+}
+
+// Fact is what an info metric knows of an object: a line of evidence for each of its series, and a JSON object.
+type Fact struct {
+	Name   string // key in JSON
+	word   string // at the beginning of the line
+	metric string
+	level  string   // the narrowest level by which its series differ; a wider object has those of all its parts
+	first  string   // label of the object that the series have as first
+	where  string   // further matchers
+	hour   bool     // else as it was within the last hour: the fault may have ended it
+	counts bool     // the value is how many there are
+	Fields []string // labels that identify, in order
+	text   string   // of the line, a template over .Labels and .Value
+}
+
+var (
+	host   = level{"host", []string{"cluster", "instance", "job"}, "instance"}
+	device = level{"device", []string{"device"}, "device"}
+	port   = level{"port", []string{"port"}, "port"}
+	netdev = level{"netdev", []string{"netdev"}, "netdev"}
+	gpu    = level{"gpu", []string{"gpu", "UUID"}, "gpu"}
+	node   = level{"node", []string{"node_guid"}, "node_guid"}
+	system = level{"switch", []string{"cluster", "job", "system"}, "system"}
+	remote = level{"system", []string{"system"}, "system"}
+	fleet  = level{"fleet", []string{"cluster", "job"}, "job"}
+)
+
+// or is a label, or that it is not known.
+func or(label, unknown string) string { return fmt.Sprintf("{{ or .Labels.%s %q }}", label, unknown) }
+
+// with is a label behind a word, where there is one.
+func with(word, label string) string {
+	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
+}
+
+var facts = []Fact{
+	{
+		Name: "port", word: "Port", metric: "rdma_port_info", level: "netdev", Fields: []string{"device", "port", "netdev", "link_layer", "role"},
+		text: "{{ .Labels.device }}/{{ .Labels.port }}" + with(", netdev ", "netdev") + ", link layer " + or("link_layer", "unknown") + ", role " + or("role", "unknown") + ".",
+	},
+	{
+		Name: "same_link", word: "Same link", metric: "rdma_wire_duplicate_info", level: "host", first: "device", Fields: []string{"device", "port"},
+		text: "{{ .Labels.device }}/{{ .Labels.port }}.",
+	},
+	{
+		Name: "device", word: "Device", metric: "rdma_device_info", level: "device", hour: true,
+		Fields: []string{"device", "pci_address", "node_guid", "board_id", "firmware_version", "driver"},
+		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ", board " + or("board_id", "unknown") +
+			", firmware " + or("firmware_version", "unknown") + ", driver " + or("driver", "unknown") + ".",
+	},
+	{
+		Name: "missing_device", word: "Missing device", metric: "rdma_device_missing_info", level: "device", Fields: []string{"device", "pci_address", "node_guid"},
+		text: "{{ .Labels.device }}, PCI " + or("pci_address", "unknown") + ", GUID " + or("node_guid", "unknown") + ".",
+	},
+	{
+		Name: "neighbour", word: "Neighbour", metric: "rdma_port_neighbour_info", level: "netdev", hour: true, Fields: []string{"netdev", "system", "port_id", "source"},
+		text: "{{ .Labels.system }}" + with(" port ", "port_id") + with(", at ", "netdev") + " ({{ .Labels.source }}).",
+	},
+	{
+		Name: "module", word: "Module", metric: "rdma_transceiver_info", level: "netdev",
+		Fields: []string{"netdev", "form_factor", "vendor", "part_number", "serial_number", "media"},
+		text: or("form_factor", "unknown form") + ", " + or("vendor", "unknown vendor") + with(" ", "part_number") + ", serial number " + or("serial_number", "unknown") +
+			"{{ with .Labels.media }}, {{ reReplaceAll \"_\" \" \" . }}{{ end }}" + with(", in ", "netdev") + ".",
+	},
+	{
+		Name: "same_module", word: "Same module", metric: "rdma_transceiver_duplicate_info", level: "host", first: "netdev", Fields: []string{"device", "port", "netdev"},
+		text: "{{ .Labels.device }}/{{ .Labels.port }}, netdev {{ .Labels.netdev }}.",
+	},
+	{
+		Name: "gpu", word: "GPU", metric: "rdma_gpu_info", level: "gpu", Fields: []string{"gpu", "UUID", "pci_bus_id", "model", "serial_number"},
+		text: "{{ .Labels.gpu }}, " + or("UUID", "UUID unknown") + ", PCI " + or("pci_bus_id", "unknown") + ", " + or("model", "model unknown") + ", serial number " + or("serial_number", "unknown") + ".",
+	},
+	{
+		Name: "gpus", word: "GPU", metric: "rdma_gdr_gpu_info", level: "device", hour: true, Fields: []string{"gpu", "UUID"},
+		text: "{{ .Labels.gpu }}" + "{{ with .Labels.UUID }} ({{ . }}){{ end }}, whose nearest NIC this is.",
+	},
+	{
+		Name: "jobs", word: "Job", metric: "rdma_gdr_gpu_transport_info", level: "host", where: "workload!=''", counts: true, Fields: []string{"workload"},
+		text: "{{ .Labels.workload }} runs on {{ .Value }} GPU{{ if ne .Value 1.0 }}s{{ end }} of this host.",
+	},
+	{
+		Name: "fabric_link", word: "Link", metric: "rdma_fabric_link_info", level: "port",
+		Fields: []string{"node", "node_guid", "port", "neighbour", "neighbour_guid", "neighbour_port"},
+		text:   "{{ .Labels.node }} ({{ .Labels.node_guid }}) port {{ .Labels.port }} to {{ .Labels.neighbour }} ({{ .Labels.neighbour_guid }}) port {{ .Labels.neighbour_port }}.",
+	},
+	{
+		Name: "fabric_node", word: "Node", metric: "rdma_fabric_node_info", level: "node", Fields: []string{"node", "node_guid", "node_type"},
+		text: "{{ .Labels.node }} ({{ .Labels.node_guid }}), {{ .Labels.node_type }}.",
+	},
+}
+
+const (
+	hostLine   = "Host: {{ stripPort $labels.instance }}."
+	fabricLine = "Fabric: seen from {{ stripPort $labels.instance }}."
+)
+
+// Objects lists them, what has more labels before what has fewer of the same.
+var Objects = []Object{
+	{"gpu", []level{host, gpu}, []string{hostLine}, pick("gpu", "jobs")},
+	{"netdev", []level{host, device, port, netdev}, []string{hostLine}, pick("port", "same_link", "device", "neighbour", "module", "same_module", "gpus", "jobs")},
+	{"port", []level{host, device, port}, []string{hostLine}, pick("port", "same_link", "device", "neighbour", "module", "gpus", "jobs")},
+	{"device", []level{host, device}, []string{hostLine}, pick("device", "missing_device", "port", "gpus", "jobs")},
+	{"fabric_port", []level{host, node, port}, []string{fabricLine}, pick("fabric_link")},
+	{"fabric_node", []level{host, node}, []string{fabricLine}, pick("fabric_node")},
+	{"fabric_host", []level{host, remote}, []string{fabricLine, "Host: {{ $labels.system }}."}, nil},
+	{"switch", []level{system}, []string{"Switch: {{ $labels.system }}."}, nil},
+	{"host", []level{host}, []string{hostLine}, pick("jobs")},
+	{"fabric", []level{host}, []string{fabricLine}, nil}, // has the labels of host: its rules name it
+	{"fleet", []level{fleet}, []string{"Fleet: {{ $labels.job }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}."}, nil},
+}
+
+func pick(names ...string) (out []Fact) {
+	for _, n := range names {
+		out = append(out, facts[slices.IndexFunc(facts, func(f Fact) bool { return f.Name == n })])
+	}
+	return out
+}
+
+// Of gives the object of an alert with these labels.
+func Of(labels map[string]string) Object {
+	for _, o := range Objects {
+		if !slices.ContainsFunc(o.levels, func(l level) bool { return labels[l.key] == "" }) {
+			return o
+		}
+	}
+	return Objects[len(Objects)-1]
+}
+
+// OfHost reports whether the object is a host or a part of one.
+func (o Object) OfHost() bool { return len(o.fixed) > 0 && o.fixed[0] == hostLine }
+
+// Question is a PromQL query for a fact about one object. Each result is a series with the labels Fields.
+type Question struct {
+	Name, Query string
+	Fields      []string
+}
+
+// Questions are what identifies the object of an alert with these labels.
+func Questions(labels map[string]string) (out []Question) {
+	o := Of(labels)
+	for _, f := range o.facts {
+		var matchers []string
+		for _, l := range o.upTo(f.level) {
+			for _, name := range l.labels {
+				matchers = append(matchers, name+"="+strconv.Quote(labels[name]))
+			}
+		}
+		if f.first != "" {
+			matchers = append(matchers, "first="+strconv.Quote(labels[f.first]))
+		}
+		out = append(out, Question{f.Name, f.query(strings.Join(matchers, ",")), f.Fields})
+	}
+	return out
+}
+
+// upTo gives the levels of an object down to the one of a name, or all.
+func (o Object) upTo(name string) []level {
+	if i := slices.IndexFunc(o.levels, func(l level) bool { return l.name == name }); i >= 0 {
+		return o.levels[:i+1]
+	}
+	return o.levels
+}
+
+func (f Fact) query(matchers string) string {
+	if f.where != "" {
+		matchers = f.where + "," + matchers
+	}
+	by := "max"
+	if f.counts {
+		by = "count"
+	}
+	by += " by (" + strings.Join(f.Fields, ", ") + ") "
+	series := f.metric + "{" + matchers + "}"
+	if !f.hour {
+		return by + "(" + series + ")"
+	}
+	return by + "(" + series + ") or on () " + by + "(last_over_time(" + series + "[1h]))"
+}
+
+// Lines are the identity of an object as lines of an annotation of the alert.
+func (o Object) Lines(alert string) (out []string) {
+	wider := ""
+	for _, l := range o.levels {
+		var matchers, args []string
+		if wider != "" {
+			matchers, args = []string{"%s"}, []string{"$" + wider}
+		}
+		for _, name := range l.labels {
+			matchers, args = append(matchers, name+"=%q"), append(args, "$labels."+name)
+		}
+		out = append(out, fmt.Sprintf("{{- $%s := printf %q %s -}}", l.name, strings.Join(matchers, ","), strings.Join(args, " ")))
+		wider = l.name
+	}
+	out = append(out, o.fixed...)
+	of := "%s"
+	switch o.Name { // the same alert may be on its parts
+	case "host":
+		of = "device='',gpu='',%s"
+	case "fabric":
+		of = "node_guid='',system='',%s"
+	case "fabric_node":
+		of = "port='',%s"
+	}
+	out = append(out, fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider), "Since: {{ . | first | value | humanizeTimestamp }}.", "{{- end }}")
+	for _, f := range o.facts {
+		levels := o.upTo(f.level)
+		matchers, args := "%s", "$"+levels[len(levels)-1].name
+		if f.first != "" {
+			matchers, args = "%s,first=%q", args+" $labels."+f.first
+		}
+		sorted := ""
+		for _, name := range slices.Backward(f.Fields[:min(3, len(f.Fields))]) {
+			sorted += fmt.Sprintf(" | sortByLabel %q", name)
+		}
+		query := f.query(matchers)
+		if f.hour {
+			args += " " + args
+		}
+		out = append(out, fmt.Sprintf("{{- range query (printf %q %s)%s }}", query, args, sorted), f.word+": "+f.text, "{{- end }}")
+	}
+	return out
+}

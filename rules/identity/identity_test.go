@@ -1,0 +1,94 @@
+package identity
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/template"
+)
+
+// labelsOf are those of an alert on an object.
+func labelsOf(o Object) map[string]string {
+	out := map[string]string{"alertname": "RDMAX", "severity": "warning", "first": "no label of an object"}
+	for _, l := range o.levels {
+		for _, name := range l.labels {
+			out[name] = name + `-"1`
+		}
+	}
+	return out
+}
+
+// TestSameQuestions: the lines of evidence ask what check asks, for each object, and that is PromQL with the labels it names.
+func TestSameQuestions(t *testing.T) {
+	for _, o := range Objects {
+		labels := labelsOf(o)
+		if got := Of(labels); got.Name != o.Name && o.Name != "fabric" { // what has the labels of a host is one, but for rules that say otherwise
+			t.Errorf("the labels of %s are those of %s", o.Name, got.Name)
+		}
+		var asked []string
+		query := func(_ context.Context, q string, _ time.Time) (promql.Vector, error) {
+			asked = append(asked, q)
+			return nil, nil
+		}
+		data := template.AlertTemplateData(labels, nil, "", promql.Sample{})
+		text := "{{$labels := .Labels}}" + strings.Join(o.Lines("RDMAX"), "\n")
+		out, err := template.NewTemplateExpander(t.Context(), text, "x", data, model.Now(), template.QueryFunc(query), &url.URL{}, nil).Expand()
+		if err != nil {
+			t.Fatalf("%s: %v", o.Name, err)
+		}
+		if strings.Contains(out, "\n\n") || strings.Contains(out, "<no value>") || o.OfHost() && !strings.HasPrefix(strings.TrimSpace(out), `Host: instance-"1.`) {
+			t.Errorf("%s: %q", o.Name, out)
+		}
+		p := parser.NewParser(parser.Options{})
+		if len(asked) == 0 {
+			t.Fatalf("%s: not even since when", o.Name)
+		}
+		if _, err := p.ParseExpr(asked[0]); err != nil || !strings.Contains(asked[0], "alertname='RDMAX'") {
+			t.Errorf("%s: since: %v", o.Name, err)
+		}
+		var want []string
+		for _, q := range Questions(labels) {
+			if o.Name == "fabric" {
+				break
+			}
+			want = append(want, q.Query)
+			expr, err := p.ParseExpr(q.Query)
+			if err != nil {
+				t.Fatalf("%s: %v", q.Name, err)
+			}
+			if b, ok := expr.(*parser.BinaryExpr); ok {
+				expr = b.LHS
+			}
+			if a, ok := expr.(*parser.AggregateExpr); !ok || !slices.Equal(a.Grouping, q.Fields) {
+				t.Errorf("%s: %s does not have the labels %v", q.Name, q.Query, q.Fields)
+			}
+		}
+		if !slices.Equal(asked[1:], want) {
+			t.Errorf("%s: evidence asks\n%s\ncheck asks\n%s", o.Name, strings.Join(asked[1:], "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
+// TestOf: the narrowest object whose labels there are.
+func TestOf(t *testing.T) {
+	for want, labels := range map[string]map[string]string{
+		"gpu":    {"instance": "h", "gpu": "3", "UUID": ""},
+		"netdev": {"instance": "h", "device": "a", "port": "1", "netdev": "eth0", "lane": "2"},
+		"port":   {"instance": "h", "device": "a", "port": "1", "netdev": ""},
+		"device": {"instance": "h", "device": "a"},
+		"host":   {"instance": "h", "job": "j"},
+		"switch": {"job": "j", "system": "leaf-1"},
+		"fleet":  {"job": "j"},
+	} {
+		if got := Of(labels); got.Name != want {
+			t.Errorf("%v: %s, want %s", labels, got.Name, want)
+		}
+	}
+}
