@@ -76,10 +76,10 @@ var others = dashboard.DashboardLink{
 	IncludeVars: true, KeepTime: true,
 }
 
-// marks shows when alerts fire, with a way to the host.
+// marks shows when alerts of the dashboard's topic began to fire, with a way to the host, once somebody switches them on.
 func marks(alerts string) dashboard.AnnotationQuery {
 	return dashboard.AnnotationQuery{
-		Name: "Alerts", Enable: true, IconColor: warning, Datasource: &source,
+		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
 		Expr:        &alerts,
 		Step:        cog.ToPtr("60s"),
 		TitleFormat: cog.ToPtr("{{alertname}}"),

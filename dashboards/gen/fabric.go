@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/cog"
 // for each port.
 func fabric() board {
 	return board{
-		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.firing("critical"),
+		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
 		text:      "What is wrong with the RDMA fabric now, on all hosts.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{
@@ -38,7 +38,7 @@ func fabricCounts() []panel {
 	count := func(title, text, expr, colour string) panel {
 		return panel{
 			title: title, text: text, unit: "none", width: 3, height: 4, view: number, queries: []query{{expr: expr}},
-			colours: thresholds(good, step{1, colour}), noValue: "not known",
+			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
 		}
 	}
 	return []panel{

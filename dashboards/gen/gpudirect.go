@@ -3,7 +3,7 @@ package main
 // gpudirect shows for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
-		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m", events: hosts.firing("critical|warning"),
+		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m", events: hosts.began("critical|warning", `alertname=~"RDMAGPU.+|RDMANUMAMisplaced|RDMANICMisplaced|RDMATransportFallback|RDMAACSRedirect|RDMAIOMMUTranslating"`),
 		text:      "Whether data of each GPU goes to its NIC directly, why not, and what jobs use.",
 		variables: variables(clusters, jobs, allHosts),
 		rows: []row{

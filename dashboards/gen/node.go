@@ -3,7 +3,7 @@ package main
 // node shows one host: its ports, what they carry and lose, and what is behind them.
 func node() board {
 	return board{
-		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.firing("critical|warning"),
+		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
 		text:      "The RDMA ports of one host, from the link to the GPU.",
 		variables: variables(clusters, jobs, oneHost, hcas(host)),
 		rows: []row{
@@ -208,7 +208,7 @@ func nodeOptics() []panel {
 	return []panel{
 		graph("Temperature of modules", "Temperature of each module, and its own alarm threshold.", "celsius", 8,
 			query{temperature, short}, query{alarm, "alarm " + short}),
-		graph("Power received", "Optical power that each lane receives. −40 dBm is no light.", "dBm", 8,
+		graph("Power received", "Optical power that each lane receives. −40 dBm is no light.", "suffix:dBm", 8,
 			query{lane("rdma_transceiver_receive_power_dbm"), short + " lane {{lane}}"}),
 		graph("Laser bias", "Current through the laser of each lane. It rises as a laser ages.", "amp", 8,
 			query{lane("rdma_transceiver_bias_amperes"), short + " lane {{lane}}"}),

@@ -3,7 +3,7 @@ package main
 // optics shows modules near their limits, and those that age.
 func optics() board {
 	return board{
-		name: "optics", title: "RDMA / Optics", from: "now-30d", refresh: "15m", events: devices.firing("critical|warning"),
+		name: "optics", title: "RDMA / Optics", from: "now-24h", refresh: "5m", events: devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
 		text:      "Modules and cables: how far from their limits, how even their lanes, how they age.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{
@@ -65,7 +65,7 @@ func spread(metric string) string {
 
 func opticsLanes() []panel {
 	lanes := func(title, text, expr string) panel {
-		p := graph(title, text, "dBm", 8, query{expr, portName})
+		p := graph(title, text, "suffix:dBm", 8, query{expr, portName})
 		p.link, p.points = true, weeks
 		return p
 	}
@@ -113,7 +113,7 @@ func opticsAgeing() []panel {
 		aged("Received power that fell most", "Change of the power received, in dB, from the beginning of what is shown to now, the 20 largest losses. 3 dB is half of the light. "+
 			"Choose weeks at the top; empty where Prometheus keeps less.", "dB", bottom(20, since("rdma_transceiver_receive_power_dbm")), "-Change"),
 		half("Bias by part", "Bias current of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. A median that climbs over weeks is ageing, a most that leaves it behind a single module.", "amp", "rdma_transceiver_bias_amperes"),
-		half("Power sent by part", "Power of the lasers of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. It holds while the bias can make up for ageing, and falls at the end.", "dBm", "rdma_transceiver_transmit_power_dbm"),
+		half("Power sent by part", "Power of the lasers of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. It holds while the bias can make up for ageing, and falls at the end.", "suffix:dBm", "rdma_transceiver_transmit_power_dbm"),
 	}
 }
 

@@ -65,6 +65,9 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	if p.colours != nil {
 		f.Thresholds = p.colours
 	}
+	if p.noValue == "" && p.view.instant {
+		p.noValue = "unknown"
+	}
 	if p.noValue != "" {
 		f.NoValue = &p.noValue
 	}

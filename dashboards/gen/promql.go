@@ -99,3 +99,9 @@ func (s scope) alerts(more ...string) string {
 func (s scope) firing(severities string) string {
 	return s.alerts(`alertstate="firing"`, `severity=~"`+severities+`"`)
 }
+
+// began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled with.
+func (s scope) began(severities string, topic ...string) string {
+	alerts := s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
+	return alerts + " unless " + alerts + " offset 1m"
+}

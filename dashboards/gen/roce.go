@@ -3,7 +3,7 @@ package main
 // roce says who holds the lossless fabric up, and what congestion control does about it.
 func roce() board {
 	return board{
-		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m", events: devices.firing("critical|warning"),
+		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m", events: devices.began("critical|warning", `alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMACongestion.*|RDMAGlobalPause.+|RDMALossless.+|RDMATrafficOnLossyPriority|RDMARetr.+|RDMAReceiverNotReady"`),
 		text:      "Who pauses whom on RoCE, on which priorities, and what ECN, CNPs and discards say of it.",
 		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
 		rows: []row{

@@ -3,7 +3,7 @@ package main
 // subnet shows an InfiniBand fabric as an exporter in fabric mode sees it: switches, the links between them and to hosts, subnet managers.
 func subnet() board {
 	return board{
-		name: "subnet", title: "RDMA / InfiniBand subnet", from: "now-3h", refresh: "1m", events: host.firing("critical|warning"),
+		name: "subnet", title: "RDMA / InfiniBand subnet", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
 		text:      "A whole InfiniBand fabric, as rdma_exporter fabric sees it.",
 		variables: variables(fabricClusters, fabricJobs, oneFabric, switches),
 		rows: []row{
@@ -73,13 +73,13 @@ func subnetCounts() []panel {
 	count := func(title, text, expr, colour string) panel {
 		return panel{
 			title: title, text: text, unit: "none", width: 4, height: 4, view: number, queries: []query{{expr: expr}},
-			colours: thresholds(good, step{1, colour}), noValue: "not known",
+			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
 		}
 	}
 	links := host.of("rdma_fabric_links")
 	unreached := maxBy(perNode, host.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, host.of("rdma_fabric_node_info", `node_type="switch"`))
 	managers := count("Master subnet managers", "Master subnet managers that answer: one.", "max("+host.of("rdma_fabric_subnet_managers", `state="master"`)+")", good)
-	managers.colours = thresholds(bad, step{1, good}, step{2, warning})
+	managers.colours = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
 	return []panel{
 		count("Links gone", "Links that were there and are not, of the chosen switches, as the last sweep has found. One that was taken away is forgotten by rdma_exporter accept.",
 			orZero(ofChosenLinks(gone), links), bad),

@@ -78,8 +78,11 @@ func (c column) field(p panel) string {
 func (c column) properties() []dashboard.DynamicConfigValue {
 	var out []dashboard.DynamicConfigValue
 	set := func(id string, value any) { out = append(out, dashboard.DynamicConfigValue{Id: id, Value: value}) }
-	if c.unit != "" {
+	switch {
+	case c.unit != "":
 		set("unit", c.unit)
+	case len(c.from) > 1: // a label is no number of the panel's unit
+		set("unit", "string")
 	}
 	if c.width > 0 {
 		set("custom.width", c.width)
@@ -91,7 +94,7 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 			coloured = coloured || w.colour != neutral
 		}
 	}
-	if c.colours != nil {
+	if c.colours != nil || coloured { // without thresholds of its own, a value without a word is green
 		set("thresholds", thresholds("transparent", c.colours...))
 	}
 	if coloured {

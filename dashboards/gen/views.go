@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -17,7 +19,7 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(5).ShowPoints(common.VisibilityModeAuto).PointSize(4).
 		AxisSoftMin(0).AxisPlacement(common.AxisPlacementAuto).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
-			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", "max"}).SortBy("Max").SortDesc(true)).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", extreme(p)}).SortBy(strings.ToUpper(extreme(p)[:1])+extreme(p)[1:]).SortDesc(!lowest(p))).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
@@ -30,6 +32,16 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	return b
 }}
 
+// extreme is what the legend of a panel of lines begins with: of the lowest the lowest, else the highest.
+func extreme(p panel) string {
+	if lowest(p) {
+		return "min"
+	}
+	return "max"
+}
+
+func lowest(p panel) bool { return strings.HasPrefix(p.queries[0].expr, "bottomk(") }
+
 // timeline shows states over time in words; a gap is a time of which nothing is told.
 var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(panel) cog.Builder[dashboard.Panel] {
 	return statetimeline.NewPanelBuilder().
@@ -37,7 +49,7 @@ var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(
 		AlignValue(common.TimelineValueAlignmentLeft).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
-		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
+		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(neutral)). // by thresholds, merged values lose their words
 		Thresholds(builtThresholds{thresholds(neutral)})
 }}
 
@@ -51,7 +63,7 @@ var number = view{format: prometheus.PromQueryFormatTimeSeries, instant: true, b
 	return stat.NewPanelBuilder().
 		GraphMode(common.BigValueGraphModeNone).Orientation(common.VizOrientationAuto).ColorMode(common.BigValueColorModeValue).
 		TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
-		ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
+		Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
 }}
 
