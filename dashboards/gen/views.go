@@ -19,7 +19,7 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(5).ShowPoints(common.VisibilityModeAuto).PointSize(4).
 		AxisSoftMin(0).AxisPlacement(common.AxisPlacementAuto).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
-			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", extreme(p)}).SortBy(strings.ToUpper(extreme(p)[:1])+extreme(p)[1:]).SortDesc(!lowest(p))).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", extreme(p)}).SortBy(strings.ToUpper(extreme(p)[:1]) + extreme(p)[1:]).SortDesc(!lowest(p))).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))

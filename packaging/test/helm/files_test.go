@@ -166,6 +166,35 @@ func TestDashboards(t *testing.T) {
 	}
 }
 
+// TestNodeProblemDetector: the ConfigMap has the plugin as it is in the repository, and is there only where it is asked for.
+func TestNodeProblemDetector(t *testing.T) {
+	c := load(t)
+	for _, on := range []bool{false, true} {
+		found := false
+		for _, d := range documents(t, c, chartutil.Values{"nodeProblemDetector": map[string]any{"configMap": on}}) {
+			m, ok := object(t, d).(*corev1.ConfigMap)
+			if !ok || d.template != "node-problem-detector.yaml" { // a dashboard has the name rdma-fabric.json, too
+				continue
+			}
+			for _, name := range []string{"rdma-fabric.json", "rdma-fabric.sh"} {
+				want, err := os.ReadFile("../../node-problem-detector/" + name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, ok := m.Data[name]; ok {
+					found = true
+					if strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
+						t.Errorf("%s is not what is rendered", name)
+					}
+				}
+			}
+		}
+		if found != on {
+			t.Errorf("configMap %t: rendered %t", on, found)
+		}
+	}
+}
+
 // TestPackage: `helm package` follows the links, takes nothing else along, and what it packs renders the same.
 func TestPackage(t *testing.T) {
 	c := load(t)
@@ -178,7 +207,7 @@ func TestPackage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range packed.Files {
-		if ext := filepath.Ext(f.Name); strings.HasPrefix(f.Name, "files/") && ext != ".json" && ext != ".yml" || strings.Contains(f.Name, "/tests/") || strings.Contains(f.Name, "/compat/") {
+		if ext := filepath.Ext(f.Name); strings.HasPrefix(f.Name, "files/") && ext != ".json" && ext != ".yml" && f.Name != "files/node-problem-detector/rdma-fabric.sh" || strings.Contains(f.Name, "/tests/") || strings.Contains(f.Name, "/compat/") {
 			t.Errorf("%s is in the package", f.Name)
 		}
 	}
