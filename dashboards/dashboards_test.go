@@ -22,6 +22,7 @@ type dashboard struct {
 	Annotations struct {
 		List []struct {
 			Name, Expr string
+			Enable     bool
 			Datasource datasource
 		} `json:"list"`
 	} `json:"annotations"`
@@ -38,6 +39,15 @@ type panel struct {
 		Defaults struct {
 			Unit     string    `json:"unit"`
 			Mappings []mapping `json:"mappings"`
+			NoValue  string    `json:"noValue"`
+			Color    struct {
+				Mode string `json:"mode"`
+			} `json:"color"`
+			Thresholds struct {
+				Steps []struct {
+					Color string `json:"color"`
+				} `json:"steps"`
+			} `json:"thresholds"`
 		} `json:"defaults"`
 		Overrides []struct {
 			Matcher struct {
@@ -50,6 +60,12 @@ type panel struct {
 			} `json:"properties"`
 		} `json:"overrides"`
 	} `json:"fieldConfig"`
+	Options struct {
+		Legend struct {
+			SortBy   string `json:"sortBy"`
+			SortDesc bool   `json:"sortDesc"`
+		} `json:"legend"`
+	} `json:"options"`
 	GridPos         place    `json:"gridPos"`
 	Targets         []target `json:"targets"`
 	Transformations []struct {

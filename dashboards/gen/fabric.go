@@ -35,12 +35,7 @@ func fabricCounts() []panel {
 	alerts := func(severity string) string {
 		return orZero(hosts.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
-	count := func(title, text, expr, colour string) panel {
-		return panel{
-			title: title, text: text, unit: "none", width: 3, height: 4, view: number, queries: []query{{expr: expr}},
-			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
-		}
-	}
+	count := countOf(3)
 	return []panel{
 		count("Hosts not fit", "Hosts that an alert drains, or whose maintenance is announced (instance:rdma_host_fit:state is 0). Hosts whose state is unknown do not count.",
 			orZero(hosts.of("instance:rdma_host_fit:state")+" == 0", hosts.of("instance:rdma_host_fit:state")), warning),

@@ -80,6 +80,16 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	return out, nil
 }
 
+// countOf makes panels of one width that count what is wrong: from one on in a colour, grey where that is unknown.
+func countOf(width uint32) func(title, text, expr, colour string) panel {
+	return func(title, text, expr, colour string) panel {
+		return panel{
+			title: title, text: text, unit: "none", width: width, height: 4, view: number, queries: []query{{expr: expr}},
+			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
+		}
+	}
+}
+
 // refID names a query as Grafana does: A, B, …
 func refID(i int) string { return string(rune('A' + i)) }
 

@@ -96,12 +96,12 @@ func (s scope) alerts(more ...string) string {
 }
 
 // firing are those that somebody has to do something about.
-func (s scope) firing(severities string) string {
-	return s.alerts(`alertstate="firing"`, `severity=~"`+severities+`"`)
+func (s scope) firing(severities string, topic ...string) string {
+	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
 }
 
 // began are the alerts that fire and did not a minute before: a point in time, and no time that graphs would be filled with.
 func (s scope) began(severities string, topic ...string) string {
-	alerts := s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
+	alerts := s.firing(severities, topic...)
 	return alerts + " unless " + alerts + " offset 1m"
 }

@@ -70,12 +70,7 @@ func byEnds(expr, names string) string {
 }
 
 func subnetCounts() []panel {
-	count := func(title, text, expr, colour string) panel {
-		return panel{
-			title: title, text: text, unit: "none", width: 4, height: 4, view: number, queries: []query{{expr: expr}},
-			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
-		}
-	}
+	count := countOf(4)
 	links := host.of("rdma_fabric_links")
 	unreached := maxBy(perNode, host.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, host.of("rdma_fabric_node_info", `node_type="switch"`))
 	managers := count("Master subnet managers", "Master subnet managers that answer: one.", "max("+host.of("rdma_fabric_subnet_managers", `state="master"`)+")", good)

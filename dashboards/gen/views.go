@@ -15,11 +15,15 @@ import (
 
 // lines are values over time. Each query has its colour, its series shades of that.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
+	calc, column, lowest := "max", "Max", strings.HasPrefix(p.queries[0].expr, "bottomk(") // the legend begins with the worst
+	if lowest {
+		calc, column = "min", "Min"
+	}
 	b := timeseries.NewPanelBuilder().
 		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(5).ShowPoints(common.VisibilityModeAuto).PointSize(4).
 		AxisSoftMin(0).AxisPlacement(common.AxisPlacementAuto).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
-			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", extreme(p)}).SortBy(strings.ToUpper(extreme(p)[:1]) + extreme(p)[1:]).SortDesc(!lowest(p))).
+			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
@@ -31,16 +35,6 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	}
 	return b
 }}
-
-// extreme is what the legend of a panel of lines begins with: of the lowest the lowest, else the highest.
-func extreme(p panel) string {
-	if lowest(p) {
-		return "min"
-	}
-	return "max"
-}
-
-func lowest(p panel) bool { return strings.HasPrefix(p.queries[0].expr, "bottomk(") }
 
 // timeline shows states over time in words; a gap is a time of which nothing is told.
 var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(panel) cog.Builder[dashboard.Panel] {

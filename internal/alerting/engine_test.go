@@ -213,15 +213,7 @@ func TestNewRefuses(t *testing.T) {
 
 // The embedded rules judge a node that has lost a port, with their whole text.
 func TestNodeRules(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := shipped(t, rules.Node)
 	for now := time.Duration(0); now <= 150*time.Second; now += 15 * time.Second {
 		step(t, e, at(now),
 			gauge("rdma_port_state_id", 1, "device", "mlx5_0", "port", "1"),

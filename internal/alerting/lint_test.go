@@ -54,11 +54,7 @@ func TestRuleStyle(t *testing.T) {
 					}
 				}
 			}
-			e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
+			e := shipped(t, set.load)
 			addRecorded(t, e, recorded)
 			for _, r := range e.RecordingRules() {
 				checkPromQL(t, r.Name, parse(t, r.Expr))
@@ -124,7 +120,13 @@ func shipped(t *testing.T, load func() (fs.FS, []string, error)) *alerting.Engin
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+	return opened(t, alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
+}
+
+// opened is an engine that the test closes at its end.
+func opened(t *testing.T, o alerting.Options) *alerting.Engine {
+	t.Helper()
+	e, err := alerting.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,11 +294,7 @@ func TestOneAlertForManyPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := shipped(t, rules.Node)
 	recorded, counted := map[string][]string{}, map[string]bool{}
 	addRecorded(t, e, recorded)
 	for _, r := range e.RecordingRules() {
@@ -351,15 +349,7 @@ func TestCountsHalf(t *testing.T) {
 // TestSuspects: what is suspected in a cause chain has an alert of its name, whether that is explained or not, and the other way round: what
 // an alert of the chains leaves out because it is explained is suspected.
 func TestSuspects(t *testing.T) {
-	files, names, err := rules.Node()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := alerting.New(alerting.Options{Dir: t.TempDir(), Instance: instance, Rules: files, Files: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
+	e := shipped(t, rules.Node)
 	alerts, suspects := map[string]bool{}, map[string]bool{}
 	for _, r := range e.Rules() {
 		if r.File == "node/chains.rules.yml" {

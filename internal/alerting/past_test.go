@@ -43,18 +43,9 @@ groups:
 func TestPast(t *testing.T) {
 	const times, step = 240, time.Minute
 	open := func() *alerting.Engine {
-		e, err := alerting.New(alerting.Options{
+		return opened(t, alerting.Options{
 			Dir: t.TempDir(), Instance: instance, Rules: fstest.MapFS{"r.yml": {Data: []byte(pastRules)}}, Files: []string{"r.yml"}, Interval: step, Retention: 12 * time.Hour, Fleet: true,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return e
 	}
 	rounds, past := open(), open()
 	p := past.Past(step)

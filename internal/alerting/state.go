@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"time"
 
@@ -160,6 +161,14 @@ func (e *Engine) RecordingRules() []Recording {
 		}
 	}
 	return out
+}
+
+// HostName is the label instance without the port of the exporter.
+func HostName(instance string) string {
+	if host, _, err := net.SplitHostPort(instance); err == nil {
+		return host
+	}
+	return instance
 }
 
 // Sample is one element of a query's result.

@@ -66,5 +66,8 @@ func (d *daemon) findings() func(io.Writer) error {
 func (d *daemon) input() (check.Input, bool) {
 	in, ok := d.seen.input()
 	in.Exporter, in.History, in.Interval = build(), d.engine.History(), d.config.interval
+	var unidentified error
+	in.Identities, unidentified = identitiesOf(d.engine, in.Alerts, in.To)
+	discard(d.log, "cannot read what identifies the objects of alerts", unidentified)
 	return in, ok
 }

@@ -163,12 +163,11 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
-// conclusion is what an engine says after an evaluation: the alerts and what they are on, the verdict on the host, and what follows from them.
+// conclusion is what an engine says after an evaluation: the alerts, the verdict on the host, and what follows from them.
 type conclusion struct {
 	alerting.Judgement
 	check.Recorded
 	check.Suspects
-	identities []check.Identity
 }
 
 // concludedBy asks an engine that does not evaluate at the moment. What cannot be read is not known.
@@ -177,16 +176,15 @@ func concludedBy(engine *alerting.Engine) (c conclusion, err error) {
 	if c.To.IsZero() {
 		return c, nil
 	}
-	var recorded, suspects, identities error
+	var recorded, suspects error
 	c.Recorded, recorded = recordedBy(engine, c.To)
 	c.Suspects, suspects = suspectsOf(engine, c.To)
-	c.identities, identities = identitiesOf(engine, c.Alerts, c.To)
-	return c, errors.Join(recorded, suspects, identities)
+	return c, errors.Join(recorded, suspects)
 }
 
 // into completes what a report is made of.
 func (c conclusion) into(in check.Input) check.Input {
-	in.Judgement, in.Recorded, in.Suspects, in.Identities = c.Judgement, c.Recorded, c.Suspects, c.identities
+	in.Judgement, in.Recorded, in.Suspects = c.Judgement, c.Recorded, c.Suspects
 	return in
 }
 
@@ -194,8 +192,11 @@ func (c conclusion) into(in check.Input) check.Input {
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	c, err := concludedBy(engine)
-	in.Err = errors.Join(in.Err, err)
-	return check.New(c.into(in))
+	in = c.into(in)
+	var unidentified error
+	in.Identities, unidentified = identitiesOf(engine, c.Alerts, c.To)
+	in.Err = errors.Join(in.Err, err, unidentified)
+	return check.New(in)
 }
 
 func (j *judge) close() error { return j.engine.Close() }
@@ -233,7 +234,7 @@ func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err er
 	return s, err
 }
 
-// identitiesOf asks what identifies the objects of alerts. Alerts on one device share the answers.
+// identitiesOf asks what identifies the objects of alerts, once somebody reads of them: no round waits for it. Alerts on one device share the answers.
 func identitiesOf(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) (out []check.Identity, err error) {
 	answers := map[string][]map[string]string{}
 	for _, a := range alerts {

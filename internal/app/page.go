@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/prometheus/common/version"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/check"
 	"rdma_exporter/internal/page"
 	"rdma_exporter/internal/rounds"
@@ -48,10 +48,7 @@ func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *da
 	if err != nil {
 		return nil, err
 	}
-	host := s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses)
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
+	host := alerting.HostName(s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses))
 	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.describe(c), host: host, page: p}
 	return &web.Page{Views: withRunbooks(p, map[string]web.View{
 		"{$}":             {ContentType: web.HTML, Write: x.html},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -160,10 +159,7 @@ func (r *Report) Table(w io.Writer) error {
 func where(labels map[string]string) string {
 	var out []string
 	if host := labels["instance"]; host != "" {
-		if h, _, err := net.SplitHostPort(host); err == nil {
-			host = h
-		}
-		out = append(out, host)
+		out = append(out, alerting.HostName(host))
 	}
 	if device := labels["device"]; device != "" {
 		if port := labels["port"]; port != "" {

@@ -122,7 +122,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	case dryRun:
 		what = "would drain: " + what
 	}
-	fmt.Fprintf(&text, "%s: %s\n", r.hostName(), what)
+	fmt.Fprintf(&text, "%s: %s\n", oneLine(alerting.HostName(r.Host)), what)
 	text.WriteString(columns(r.draining(), ""))
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -169,9 +169,9 @@ func (r *Report) why() string {
 // Return writes whether the host may take jobs again, and what is missing; ok: it may.
 func Return(w io.Writer, r Report) (code int, err error) {
 	missing, code := r.missing()
-	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", r.hostName(), short(r.clean()))
+	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", oneLine(alerting.HostName(r.Host)), short(r.clean()))
 	if len(missing) > 0 {
-		text = fmt.Sprintf("%s: not fit for service\n", r.hostName())
+		text = fmt.Sprintf("%s: not fit for service\n", oneLine(alerting.HostName(r.Host)))
 		for _, m := range missing {
 			text += "missing: " + oneLine(m) + "\n"
 		}

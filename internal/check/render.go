@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"rdma_exporter/internal/alerting"
 )
 
 // JSON writes the report as one indented object with a final newline.
@@ -125,7 +126,7 @@ func coloured(table string, s Style) string {
 }
 
 func verdictLine(r Report) string {
-	host := r.hostName()
+	host := oneLine(alerting.HostName(r.Host))
 	if r.Replay != "" {
 		host += " (replay of " + oneLine(r.Replay) + ")"
 	}
@@ -156,14 +157,6 @@ func verdictLine(r Report) string {
 		}
 		return fmt.Sprintf("%s: %s, %s, %s", host, word, count(len(r.Findings), "finding"), r.Coverage())
 	}
-}
-
-// hostName is the label instance without the port of the exporter.
-func (r *Report) hostName() string {
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
-		return oneLine(host)
-	}
-	return oneLine(r.Host)
 }
 
 // Coverage keeps "ok" from being read as more than was looked at.
