@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/workers"
 )
 
 // slowInterval is how long facts that change with a link or a configuration only are kept: identity, GID and P_Key tables,
@@ -59,7 +59,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 		buf = r.buf
 		return res
 	}
-	crew.Do(ctx, len(names), func(i int) {
+	workers.Do(ctx, len(names), func(i int) {
 		var res reading[T]
 		if err := host.Guard(func() error { res = one(names[i]); return nil }); err != nil {
 			res.issues = []snapshot.Issue{{Device: names[i], Reason: string(host.ReasonOf(err)), Err: err}}

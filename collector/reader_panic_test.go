@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"rdma_exporter/internal/crew"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/workers"
 )
 
 // TestPanicOfOneDevice: what one device provokes costs no other one its data, and its lane is free again.
@@ -43,7 +43,7 @@ func TestPanicOfOneDevice(t *testing.T) {
 // that helps because a device blocks, or that which ctx starts when it ends.
 func TestPanicOutsideTheRead(t *testing.T) {
 	for name, takes := range map[string]map[string]time.Duration{
-		"caller": nil, "helper": {"a": 3 * crew.Patience, "z": time.Second}, "end of ctx": {"a": time.Hour},
+		"caller": nil, "helper": {"a": 3 * workers.Patience, "z": time.Second}, "end of ctx": {"a": time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

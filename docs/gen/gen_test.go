@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kingpin/v2"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 )
 
 func TestPagesAreCurrent(t *testing.T) {
@@ -79,7 +79,7 @@ groups:
 
 // TestNeedsOf: the collectors, and what a process without privileges lacks.
 func TestNeedsOf(t *testing.T) {
-	got := needsOf([]blind.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
+	got := needsOf([]coverage.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
 	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
 		t.Errorf("%+v", got)
 	}

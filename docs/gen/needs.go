@@ -6,7 +6,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/host"
 )
 
@@ -29,7 +29,7 @@ func need(alerts []alert, files fs.FS, names []string) error {
 	return nil
 }
 
-func needsOf(leaves []blind.Need) (n needs) {
+func needsOf(leaves []coverage.Need) (n needs) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, d := range c.Descs {
 			for _, leaf := range leaves {

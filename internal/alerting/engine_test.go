@@ -188,7 +188,7 @@ groups:
 	if alerts := e.Alerts(); len(alerts) != 1 || alerts[0].Name != "Fine" {
 		t.Errorf("alerts %+v", alerts)
 	}
-	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonFailed || r.Err == nil {
+	if r := e.Rules()[0]; r.Evaluated || r.Reason != alerting.ReasonFailed || r.Err == nil {
 		t.Errorf("rule %+v", r)
 	}
 }

@@ -31,7 +31,7 @@ func TestReplacedFile(t *testing.T) {
 	step(t, e, at(0), down)
 	for i, name := range []string{"operator/r.yml", "r.yml"} {
 		reload(t, e, name, downRule)
-		if r := e.Rules()[0]; !r.Judged {
+		if r := e.Rules()[0]; !r.Evaluated {
 			t.Errorf("%s: a rule that has been judged and is the same: %+v", name, r)
 		}
 		now := at(time.Duration(i+1) * time.Minute)
@@ -67,7 +67,7 @@ func TestChangedRule(t *testing.T) {
 	e := engine(t, downRule)
 	step(t, e, at(0))
 	reload(t, e, "r.yml", strings.Replace(downRule, "!= 4", "!= 5", 1))
-	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonNotEvaluated {
+	if r := e.Rules()[0]; r.Evaluated || r.Reason != alerting.ReasonNotEvaluated {
 		t.Errorf("%+v", r)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 )
 
 // severityNone is that of signs of life, which judge nothing.
@@ -20,10 +20,10 @@ const severityNone = "none"
 
 // Needs says of the alerts in rule files what has to be there so that they can fire, recording rules resolved, as plain data. Rules of
 // one name are one alert, which one of them suffices for.
-func Needs(fsys fs.FS, files []string) ([]blind.Alert, error) {
+func Needs(fsys fs.FS, files []string) ([]coverage.Alert, error) {
 	l := fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
-	recorded := map[string]blind.Need{}
-	var alerts []blind.Alert
+	recorded := map[string]coverage.Need{}
+	var alerts []coverage.Alert
 	for _, file := range files {
 		groups, errs := l.Load(file, false, model.LegacyValidation)
 		if len(errs) > 0 {
@@ -43,29 +43,29 @@ func Needs(fsys fs.FS, files []string) ([]blind.Alert, error) {
 }
 
 // addNeed takes one rule in. What an earlier rule recorded is known by then.
-func addNeed(alerts []blind.Alert, recorded map[string]blind.Need, r rulefmt.Rule, expr parser.Expr) []blind.Alert {
+func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
 	need, ok := needOf(expr, recorded)
 	switch {
 	case !ok || r.Labels["severity"] == severityNone:
 	case r.Record != "":
 		if before, again := recorded[r.Record]; again {
-			need = blind.Any(before, need)
+			need = coverage.Any(before, need)
 		}
 		recorded[r.Record] = need
 	default:
-		i := slices.IndexFunc(alerts, func(a blind.Alert) bool { return a.Name == r.Alert })
+		i := slices.IndexFunc(alerts, func(a coverage.Alert) bool { return a.Name == r.Alert })
 		if i < 0 {
-			return append(alerts, blind.Alert{Name: r.Alert, Need: need})
+			return append(alerts, coverage.Alert{Name: r.Alert, Need: need})
 		}
-		alerts[i].Need = blind.Any(alerts[i].Need, need)
+		alerts[i].Need = coverage.Any(alerts[i].Need, need)
 	}
 	return alerts
 }
 
 // needOf says what an expression needs; false: it cannot have a result unless it had one before, as a rule that carries on its own last
 // value, or unless another set of rules records.
-func needOf(expr parser.Expr, recorded map[string]blind.Need) (blind.Need, bool) {
-	of := func(e parser.Expr) (blind.Need, bool) { return needOf(e, recorded) }
+func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need, bool) {
+	of := func(e parser.Expr) (coverage.Need, bool) { return needOf(e, recorded) }
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
 		name := metricName(e)
@@ -74,11 +74,11 @@ func needOf(expr parser.Expr, recorded map[string]blind.Need) (blind.Need, bool)
 		case ok:
 			return need, true
 		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
-			return blind.Need{}, true
+			return coverage.Need{}, true
 		case isRecord(name): // not recorded so far: the rule's own last value, or one of another set of rules
-			return blind.Need{}, false
+			return coverage.Need{}, false
 		}
-		return blind.Need{Metric: name, Labels: told(e), State: stateOf(e)}, true
+		return coverage.Need{Metric: name, Labels: told(e), State: stateOf(e)}, true
 	case *parser.BinaryExpr:
 		left, leftOK := of(e.LHS)
 		if e.Op == parser.LUNLESS {
@@ -87,21 +87,21 @@ func needOf(expr parser.Expr, recorded map[string]blind.Need) (blind.Need, bool)
 		right, rightOK := of(e.RHS)
 		switch {
 		case e.Op != parser.LOR:
-			return blind.All(left, right), leftOK && rightOK
+			return coverage.All(left, right), leftOK && rightOK
 		case leftOK && rightOK:
-			return blind.Any(left, right), true
+			return coverage.Any(left, right), true
 		case leftOK:
 			return left, true
 		}
 		return right, rightOK
 	case *parser.Call:
 		if slices.Contains([]string{"absent", "absent_over_time", "scalar"}, e.Func.Name) {
-			return blind.Need{}, true
+			return coverage.Need{}, true
 		}
-		all, allOK := blind.Need{}, true
+		all, allOK := coverage.Need{}, true
 		for _, arg := range e.Args {
 			need, ok := of(arg)
-			all, allOK = blind.All(all, need), allOK && ok
+			all, allOK = coverage.All(all, need), allOK && ok
 		}
 		return all, allOK
 	case *parser.AggregateExpr:
@@ -117,7 +117,7 @@ func needOf(expr parser.Expr, recorded map[string]blind.Need) (blind.Need, bool)
 	case *parser.StepInvariantExpr:
 		return of(e.Expr)
 	}
-	return blind.Need{}, true
+	return coverage.Need{}, true
 }
 
 // told lists the labels that a selector asks a value of.

@@ -89,9 +89,9 @@ type Rule struct {
 	Metrics []string      // what the expression reads, recording rules resolved; sorted
 	Range   time.Duration // how far back the expression looks, subqueries and offsets included; 0 for the present alone
 
-	Judged bool   // as far as the metrics are there that it needs, which internal/blind tells
-	Reason Reason // why not, when it was not
-	Err    error
+	Evaluated bool   // as far as the metrics are there that it needs, which internal/coverage tells
+	Reason    Reason // why not, when it was not
+	Err       error
 }
 
 // Rules lists the alerting rules in file order.
@@ -118,7 +118,7 @@ func (e *Engine) rules() []Rule {
 		case e.observed() < m.reach:
 			r.Reason = ReasonTooShort
 		default:
-			r.Judged = true
+			r.Evaluated = true
 		}
 		out = append(out, r)
 	}

@@ -33,13 +33,13 @@ func TestRules(t *testing.T) {
 	want := func(when string, lines ...string) {
 		t.Helper()
 		for i, r := range e.Rules() {
-			got := fmt.Sprintf("%s %s %v %s", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "judged", false: r.Reason}[r.Judged])
+			got := fmt.Sprintf("%s %s %v %s", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "judged", false: r.Reason}[r.Evaluated])
 			if got != lines[i] {
 				t.Errorf("%s: got  %s\n%s  want %s", when, got, when, lines[i])
 			}
 		}
 	}
-	if r := e.Rules()[0]; r.Judged || r.Reason != alerting.ReasonNotEvaluated {
+	if r := e.Rules()[0]; r.Evaluated || r.Reason != alerting.ReasonNotEvaluated {
 		t.Errorf("before the first evaluation: %+v", r)
 	}
 	step(t, e, at(0), gauge("a", 1), counter("c_total", 0))

@@ -57,11 +57,11 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	if errs != "" || r.Host != told.Host || r.IntervalSeconds != 5 || r.ExitCode != check.ExitCritical {
 		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
 	}
-	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotJudged) == 0 || len(r.Judged) < 10 {
-		t.Errorf("findings %v, judged %v, not %v", r.Findings, r.Judged, r.NotJudged)
+	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
+		t.Errorf("findings %v, judged %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
 	}
-	if r, _ := checked(t, s.url, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Judged) != 1 {
-		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Judged)
+	if r, _ := checked(t, s.url, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
+		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
 	}
 	if r, _ := checked(t, s.url, "--no-daemon"); r.IntervalSeconds != 0 || r.Host == told.Host {
 		t.Errorf("--no-daemon: %s", r.Host)

@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/rules"
 )
 
 // without is a round of which a metric could not be read.
-func without(r blind.Round, d *exposition.Desc) blind.Round {
+func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 	before := r.Source
 	r.Families = slices.DeleteFunc(slices.Clone(r.Families), func(f exposition.Family) bool { return f.Head.Desc.Name == d.Name })
-	r.Source = func(name string) blind.Reason {
+	r.Source = func(name string) coverage.Reason {
 		if name == d.Asks {
-			return blind.Failed
+			return coverage.Failed
 		}
 		return before(name)
 	}
@@ -32,7 +32,7 @@ func TestUnknownOfMachines(t *testing.T) {
 	must(t, err)
 	alerts, err := alerting.Needs(files, names)
 	must(t, err)
-	d := blind.New(alerts, readable())
+	d := coverage.New(alerts, readable())
 	descs := map[string]*exposition.Desc{}
 	for _, m := range readable() {
 		descs[m.Desc.Name] = m.Desc
@@ -42,10 +42,10 @@ func TestUnknownOfMachines(t *testing.T) {
 	outcome := map[pair]string{}
 	t.Run("machines", func(t *testing.T) {
 		eachMachine(t, func(t *testing.T, name string) {
-			r := blind.Round{Families: played(t, name).families, Collector: func(string) blind.Reason { return "" }, Source: func(string) blind.Reason { return "" }}
-			state := func(r blind.Round) map[string]string {
+			r := coverage.Round{Families: played(t, name).families, Collector: func(string) coverage.Reason { return "" }, Source: func(string) coverage.Reason { return "" }}
+			state := func(r coverage.Round) map[string]string {
 				out := map[string]string{}
-				report := d.Judge(r)
+				report := d.Evaluate(r)
 				for _, g := range report.Gaps {
 					out[g.Alert] = "not evaluated"
 					if g.Partly {

@@ -43,7 +43,7 @@ func (s *seenLast) input() (in check.Input, ok bool) {
 	defer s.mu.Unlock()
 	in = s.concluded.into(check.Input{Host: s.host, Replay: s.replay})
 	if s.picture != nil {
-		in.Blind, in.Needs, in.Seen = s.picture.Blind, s.picture.Needs, seenIn(s.picture)
+		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, seenIn(s.picture)
 	}
 	return in, s.judged
 }

@@ -49,10 +49,10 @@ func runHealthy(ctx context.Context, h *healthyConfig, stdout io.Writer) (int, e
 		path = "-/ready"
 	}
 	u := base.JoinPath(path)
-	said, err := knock(ctx, u)
+	said, err := ask(ctx, u)
 	if errors.Is(err, http.ErrSchemeMismatch) { // its configuration has no TLS
 		u.Scheme = "http"
-		said, err = knock(ctx, u)
+		said, err = ask(ctx, u)
 	}
 	if err != nil {
 		return exitUnhealthy, fmt.Errorf("the exporter is not healthy: %w", err)
@@ -130,7 +130,7 @@ func (w *webConfig) ownURL() (*url.URL, error) {
 }
 
 // knock says how an exporter is, or why it is not well. One that wants to know first who asks is well: it answers.
-func knock(ctx context.Context, u *url.URL) (string, error) {
+func ask(ctx context.Context, u *url.URL) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return "", err

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -26,7 +26,7 @@ type reloader struct {
 
 	ruleFiles []string // globs
 	books     runbookURL
-	blind     atomic.Pointer[blind.Detector]
+	coverage  atomic.Pointer[coverage.Detector]
 
 	one sync.Mutex // reload at a time
 
@@ -41,11 +41,11 @@ func (r *reloader) begin() error {
 		return err
 	}
 	unseen, err := r.detector(files, names)
-	r.blind.Store(unseen)
+	r.coverage.Store(unseen)
 	return err
 }
 
-func (r *reloader) detector(files fs.FS, names []string) (*blind.Detector, error) {
+func (r *reloader) detector(files fs.FS, names []string) (*coverage.Detector, error) {
 	if len(r.ruleFiles) == 0 {
 		return embeddedDetector()
 	}
@@ -67,7 +67,7 @@ func (r *reloader) prepareRules() (apply func(), err error) {
 		return nil, err
 	}
 	unseen, err := r.detector(files, names)
-	return func() { applyDaemon(); r.blind.Store(unseen) }, err
+	return func() { applyDaemon(); r.coverage.Store(unseen) }, err
 }
 
 // reload reads the files for whoever asks, and says so in the log.

@@ -126,7 +126,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
 		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
-		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident, Alerting: d.current, Blind: reload.blind.Load, Replay: m.recorded(),
+		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident, Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.recorded(),
 	})
 	if d != nil {
 		d.rounds = sched

@@ -8,27 +8,27 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 )
 
-// Judged is an alert that could be judged.
-type Judged struct {
+// Evaluated is an alert that could be judged.
+type Evaluated struct {
 	Alert    string `json:"alert"`
 	Severity string `json:"severity"` // the worst of its rules
 }
 
-// NotJudged is an alert that nothing can be said about, or not for all of the host.
-type NotJudged struct {
+// NotEvaluated is an alert that nothing can be said about, or not for all of the host.
+type NotEvaluated struct {
 	Alert    string   `json:"alert"`
 	Severity string   `json:"severity"` // the worst of its rules
-	Reason   string   `json:"reason"`   // one of blind.Reason, or a reason below
+	Reason   string   `json:"reason"`   // one of coverage.Reason, or a reason below
 	Detail   string   `json:"detail"`
 	Needs    string   `json:"needs,omitempty"`   // the permission, flag or time that would help
 	Metrics  []string `json:"metrics,omitempty"` // that it lacks
 	Partly   bool     `json:"partly,omitempty"`  // it is judged for a part of the host
 }
 
-// Reasons besides those of blind.
+// Reasons besides those of coverage.
 const (
 	reasonNotEvaluated = string(alerting.ReasonNotEvaluated)
 	reasonFailed       = string(alerting.ReasonFailed)
@@ -70,29 +70,29 @@ func detections(rules []alerting.Rule) []detection {
 func (r *Report) cover(in Input) (machine bool) {
 	for _, d := range detections(in.Rules) {
 		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Alert == d.name })
-		i := slices.IndexFunc(in.Blind.Gaps, func(g blind.Gap) bool { return g.Alert == d.name })
-		var gap blind.Gap
+		i := slices.IndexFunc(in.Coverage.Gaps, func(g coverage.Gap) bool { return g.Alert == d.name })
+		var gap coverage.Gap
 		switch {
 		case i >= 0:
-			gap = in.Blind.Gaps[i]
-			r.NotJudged = append(r.NotJudged, d.blind(gap, in.Needs))
-		case slices.Contains(in.Blind.Idle, d.name) && !found:
+			gap = in.Coverage.Gaps[i]
+			r.NotEvaluated = append(r.NotEvaluated, d.gap(gap, in.Needs))
+		case slices.Contains(in.Coverage.Idle, d.name) && !found:
 			r.NotApplicable = append(r.NotApplicable, d.name)
 			continue
 		}
 		judged := false
 		if n, ok := d.waiting(in); ok && !found {
-			r.NotJudged = append(r.NotJudged, n)
+			r.NotEvaluated = append(r.NotEvaluated, n)
 			continue
 		}
 		if i < 0 || gap.Partly {
 			judged = d.judged()
 			if n, ok := d.unjudged(in); ok && i < 0 && !found {
-				r.NotJudged = append(r.NotJudged, n)
+				r.NotEvaluated = append(r.NotEvaluated, n)
 			}
 		}
 		if judged || found {
-			r.Judged = append(r.Judged, Judged{Alert: d.name, Severity: d.severity})
+			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Severity: d.severity})
 			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofFabric)
 		}
 	}
@@ -112,10 +112,10 @@ func ofFabric(metric string) bool {
 }
 
 // waiting tells of an alert that is pending on a rule that looks back: no finding yet, and not well.
-func (d detection) waiting(in Input) (n NotJudged, ok bool) {
+func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
 		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
-			return NotJudged{
+			return NotEvaluated{
 				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
 				Detail: fmt.Sprintf("holds for %s of the %s that it has to", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
@@ -125,26 +125,26 @@ func (d detection) waiting(in Input) (n NotJudged, ok bool) {
 }
 
 func (d detection) judged() bool {
-	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Judged })
+	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Evaluated })
 }
 
-// blind tells of what is not there. needs is Input.Needs.
-func (d detection) blind(g blind.Gap, needs map[string]string) NotJudged {
-	n := NotJudged{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
+// gap is the entry of an alert whose metrics are missing. needs is Input.Needs.
+func (d detection) gap(g coverage.Gap, needs map[string]string) NotEvaluated {
+	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
 	what := "no " + strings.Join(g.Metrics, ", ")
 	switch g.Reason {
-	case blind.CollectorDisabled:
+	case coverage.CollectorDisabled:
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is off", g.Collector)
-	case blind.Permission:
+	case coverage.Permission:
 		n.Needs = needs[g.Source]
 		n.Detail = fmt.Sprintf("%s: this process may not read %s", what, g.Source)
-	case blind.Failed, blind.NotReadYet:
+	case coverage.Failed, coverage.NotReadYet:
 		n.Detail = what
 		if g.Collector != "" {
 			n.Detail = fmt.Sprintf("collector %s has given nothing", g.Collector)
 		}
-	case blind.Unknown:
+	case coverage.Unknown:
 		n.Detail = "the fact that decides could not be read: " + strings.Join(g.Metrics, ", ")
 	default:
 		n.Detail = what
@@ -156,14 +156,14 @@ func (d detection) blind(g blind.Gap, needs map[string]string) NotJudged {
 }
 
 // unjudged tells of the rule that could be judged least.
-func (d detection) unjudged(in Input) (NotJudged, bool) {
+func (d detection) unjudged(in Input) (NotEvaluated, bool) {
 	worst := slices.MinFunc(d.rules, func(a, b alerting.Rule) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(b.Range, a.Range))
 	})
-	if worst.Judged {
-		return NotJudged{}, false
+	if worst.Evaluated {
+		return NotEvaluated{}, false
 	}
-	n := NotJudged{Alert: d.name, Severity: d.severity, Reason: string(worst.Reason)}
+	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(worst.Reason)}
 	switch worst.Reason {
 	case alerting.ReasonTooShort:
 		n.Detail = fmt.Sprintf("looks back %s, observed %s", short(worst.Range), short(in.To.Sub(in.From)))
@@ -181,7 +181,7 @@ func (d detection) unjudged(in Input) (NotJudged, bool) {
 
 // urgency orders the reasons of alerting; what was judged comes last.
 func urgency(r alerting.Rule) int {
-	if r.Judged {
+	if r.Evaluated {
 		return 3
 	}
 	return slices.Index([]alerting.Reason{alerting.ReasonFailed, alerting.ReasonNotEvaluated, alerting.ReasonTooShort}, r.Reason)

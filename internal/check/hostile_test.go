@@ -34,7 +34,7 @@ func FuzzTable(f *testing.F) {
 			if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }); i >= 0 {
 				t.Errorf("%q", out.String()[i:])
 			}
-			if n := strings.Count(out.String(), "\n"); n > 10+3*len(r.Findings)+len(r.NotJudged) {
+			if n := strings.Count(out.String(), "\n"); n > 10+3*len(r.Findings)+len(r.NotEvaluated) {
 				t.Errorf("%d lines of %d findings", n, len(r.Findings))
 			}
 		}

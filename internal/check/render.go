@@ -45,8 +45,8 @@ func Table(w io.Writer, r Report, s Style) error {
 	for _, note := range r.Notes() {
 		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
 	}
-	if len(r.NotJudged) > 0 {
-		fmt.Fprintf(&text, "\nNot evaluated, %s:\n", count(len(r.NotJudged), "alert"))
+	if len(r.NotEvaluated) > 0 {
+		fmt.Fprintf(&text, "\nNot evaluated, %s:\n", count(len(r.NotEvaluated), "alert"))
 		text.WriteString(columns(r.unjudged(s.Verbose), "  "))
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
@@ -135,7 +135,7 @@ func verdictLine(r Report) string {
 		return fmt.Sprintf("%s: unknown: %s", host, oneLine(r.Error))
 	case r.Incomplete:
 		return fmt.Sprintf("%s: unknown (--strict): nothing found, but not everything was evaluated: %s", host, r.Coverage())
-	case r.ExitCode == ExitUnknown && len(r.Judged) == 0 && len(r.NotJudged)+len(r.NotApplicable) > 0:
+	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return fmt.Sprintf("%s: unknown: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown:
 		return fmt.Sprintf("%s: unknown: no RDMA device, or none that can be read", host)
@@ -161,11 +161,11 @@ func verdictLine(r Report) string {
 
 // Coverage keeps "ok" from being read as more than was looked at.
 func (r *Report) Coverage() string {
-	s := count(len(r.Judged), "alert") + " evaluated"
+	s := count(len(r.Evaluated), "alert") + " evaluated"
 	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
 		s += " over " + short(d)
 	}
-	if n := len(r.NotJudged); n > 0 {
+	if n := len(r.NotEvaluated); n > 0 {
 		s += fmt.Sprintf(", %d not evaluated", n)
 	}
 	if n := len(r.NotApplicable); n > 0 {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 )
 
 // Version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
@@ -41,21 +41,21 @@ const (
 
 // Report is what check says about a host. Its JSON form is a contract: docs/check.md.
 type Report struct {
-	Version         int         `json:"version"`
-	Exporter        string      `json:"exporter"`             // version of the program that looked
-	Replay          string      `json:"replay,omitempty"`     // the capture that was judged, no host
-	Host            string      `json:"host"`                 // instance label of the judged series
-	Time            time.Time   `json:"time"`                 // of the last round
-	IntervalSeconds float64     `json:"interval_seconds"`     // between the rounds of a daemon; 0: there is no other round to come
-	ObservedSeconds float64     `json:"observed_seconds"`     // how long rounds had come without a pause by then; 0 for a single look
-	Verdict         string      `json:"verdict"`              // ok, warning, critical, unknown
-	ExitCode        int         `json:"exit_code"`            // 0, 1, 2, 3 in that order
-	Error           string      `json:"error,omitempty"`      // why the look failed
-	Incomplete      bool        `json:"incomplete,omitempty"` // --strict: unknown because not all was judged that could have been
-	Findings        []Finding   `json:"findings"`             // worst first
-	Judged          []Judged    `json:"evaluated"`            // by alert
-	NotJudged       []NotJudged `json:"not_evaluated"`        // by alert
-	NotApplicable   []string    `json:"not_applicable"`       // alerts on what this host does not have
+	Version         int            `json:"version"`
+	Exporter        string         `json:"exporter"`             // version of the program that looked
+	Replay          string         `json:"replay,omitempty"`     // the capture that was judged, no host
+	Host            string         `json:"host"`                 // instance label of the judged series
+	Time            time.Time      `json:"time"`                 // of the last round
+	IntervalSeconds float64        `json:"interval_seconds"`     // between the rounds of a daemon; 0: there is no other round to come
+	ObservedSeconds float64        `json:"observed_seconds"`     // how long rounds had come without a pause by then; 0 for a single look
+	Verdict         string         `json:"verdict"`              // ok, warning, critical, unknown
+	ExitCode        int            `json:"exit_code"`            // 0, 1, 2, 3 in that order
+	Error           string         `json:"error,omitempty"`      // why the look failed
+	Incomplete      bool           `json:"incomplete,omitempty"` // --strict: unknown because not all was judged that could have been
+	Findings        []Finding      `json:"findings"`             // worst first
+	Evaluated       []Evaluated    `json:"evaluated"`            // by alert
+	NotEvaluated    []NotEvaluated `json:"not_evaluated"`        // by alert
+	NotApplicable   []string       `json:"not_applicable"`       // alerts on what this host does not have
 	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
 	// warning are pending.
 	Headline string    `json:"headline"`
@@ -107,7 +107,7 @@ type Input struct {
 	Interval time.Duration
 	History  time.Duration // the longest that can be observed
 	alerting.Judgement
-	Blind blind.Report
+	Coverage coverage.Report
 	Seen
 	Recorded
 	Suspects
@@ -132,7 +132,7 @@ func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
 		IntervalSeconds: in.Interval.Seconds(), ObservedSeconds: in.To.Sub(in.From).Seconds(),
-		Findings: []Finding{}, Judged: []Judged{}, NotJudged: []NotJudged{}, NotApplicable: []string{}, Pending: []Finding{},
+		Findings: []Finding{}, Evaluated: []Evaluated{}, NotEvaluated: []NotEvaluated{}, NotApplicable: []string{}, Pending: []Finding{},
 		Seen: in.Seen,
 	}
 	r.NotExpected = append([]Port{}, in.NotExpected...)

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/coverage"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 func rule(name, severity string) alerting.Rule {
-	return alerting.Rule{Name: name, Labels: map[string]string{"severity": severity}, Judged: true, Metrics: []string{"rdma_port_state_id"}}
+	return alerting.Rule{Name: name, Labels: map[string]string{"severity": severity}, Evaluated: true, Metrics: []string{"rdma_port_state_id"}}
 }
 
 func alert(rules []alerting.Rule, i int, state alerting.State, labels map[string]string) alerting.Alert {
@@ -49,8 +49,8 @@ func TestVerdict(t *testing.T) {
 	waiting := rule("L", "critical")
 	waiting.For = 5 * time.Minute
 	short := ranged
-	short.Judged, short.Reason = false, alerting.ReasonTooShort
-	unseen := blind.Report{Gaps: []blind.Gap{{Alert: "B", Reason: blind.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"}}
+	short.Evaluated, short.Reason = false, alerting.ReasonTooShort
+	unseen := coverage.Report{Gaps: []coverage.Gap{{Alert: "B", Reason: coverage.NotSupported, Metrics: []string{"rdma_x"}}}, Idle: []string{"G"}}
 	gap, idle := rule("B", "critical"), rule("G", "critical")
 	firing, pending := alerting.StateFiring, alerting.StatePending
 
@@ -82,7 +82,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules}, Blind: unseen, Err: tc.err}
+			in := check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{From: now().Add(-10 * time.Minute), To: now(), Rules: tc.rules}, Coverage: unseen, Err: tc.err}
 			for i := range tc.rules {
 				if state, ok := tc.states[i]; ok {
 					in.Alerts = append(in.Alerts, alert(tc.rules, i, state, nil))
@@ -98,17 +98,17 @@ func TestVerdict(t *testing.T) {
 
 func TestCoverage(t *testing.T) {
 	ok, short := rule("RDMATwo", "critical"), rule("RDMATwo", "warning")
-	short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, 90*time.Minute
+	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, 90*time.Minute
 	fires := rule("RDMAFires", "info")
-	fires.Judged, fires.Reason, fires.Range = false, alerting.ReasonTooShort, time.Hour
+	fires.Evaluated, fires.Reason, fires.Range = false, alerting.ReasonTooShort, time.Hour
 	long := rule("RDMALong", "warning")
-	long.Judged, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
+	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	failed := rule("RDMAFailed", "warning")
-	failed.Judged, failed.Reason, failed.Err = false, alerting.ReasonFailed, errors.New("many matches")
+	failed.Evaluated, failed.Reason, failed.Err = false, alerting.ReasonFailed, errors.New("many matches")
 	fresh := rule("RDMAFresh", "warning")
-	fresh.Judged, fresh.Reason = false, alerting.ReasonNotEvaluated
+	fresh.Evaluated, fresh.Reason = false, alerting.ReasonNotEvaluated
 	watchdog := rule("RDMAWatchdog", "none")
-	watchdog.Judged, watchdog.Reason = false, alerting.ReasonNotEvaluated
+	watchdog.Evaluated, watchdog.Reason = false, alerting.ReasonNotEvaluated
 	rules := []alerting.Rule{
 		ok, short, fires, long, failed, fresh, watchdog,
 		rule("RDMAOff", "info"), rule("RDMADenied", "warning"), rule("RDMADenied", "critical"), rule("RDMAPart", "warning"), rule("RDMAIdle", "warning"),
@@ -118,16 +118,16 @@ func TestCoverage(t *testing.T) {
 		Judgement: alerting.Judgement{From: now().Add(-75 * time.Second), To: now(), Rules: rules, Alerts: []alerting.Alert{alert(rules, 2, alerting.StateFiring, nil)}},
 		History:   2 * time.Hour,
 		Needs:     map[string]string{"module_eeprom": "the network namespace of the host"},
-		Blind: blind.Report{
-			Gaps: []blind.Gap{
-				{Alert: "RDMAOff", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
-				{Alert: "RDMADenied", Reason: blind.Permission, Metrics: []string{"rdma_b", "rdma_c"}, Source: "module_eeprom"},
-				{Alert: "RDMAPart", Reason: blind.NotSupported, Metrics: []string{"rdma_d"}, Partly: true},
+		Coverage: coverage.Report{
+			Gaps: []coverage.Gap{
+				{Alert: "RDMAOff", Reason: coverage.CollectorDisabled, Metrics: []string{"rdma_a"}, Collector: "pcie"},
+				{Alert: "RDMADenied", Reason: coverage.Permission, Metrics: []string{"rdma_b", "rdma_c"}, Source: "module_eeprom"},
+				{Alert: "RDMAPart", Reason: coverage.NotSupported, Metrics: []string{"rdma_d"}, Partly: true},
 			},
 			Idle: []string{"RDMAIdle"},
 		},
 	})
-	want := []check.NotJudged{
+	want := []check.NotEvaluated{
 		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
 		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
 		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
@@ -136,22 +136,22 @@ func TestCoverage(t *testing.T) {
 		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "not for all ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
 		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s", Needs: "1h30m"},
 	}
-	if !reflect.DeepEqual(r.NotJudged, want) {
-		t.Errorf("got  %+v\nwant %+v", r.NotJudged, want)
+	if !reflect.DeepEqual(r.NotEvaluated, want) {
+		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
 	}
-	judged := []check.Judged{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
-	if !slices.Equal(r.Judged, judged) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
-		t.Errorf("judged %v, not applicable %v", r.Judged, r.NotApplicable)
+	judged := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
+	if !slices.Equal(r.Evaluated, judged) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
+		t.Errorf("judged %v, not applicable %v", r.Evaluated, r.NotApplicable)
 	}
 }
 
 // TestFilter: what is asked for, and the exit code of that.
 func TestFilter(t *testing.T) {
 	short := rule("RDMAShort", "critical")
-	short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
+	short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, time.Hour
 	rules := []alerting.Rule{rule("RDMAPortDown", "critical"), rule("RDMALinkErrors", "warning"), rule("RDMAInfo", "info"), short, rule("RDMADeviceHot", "warning")}
 	firing := alert(rules, 1, alerting.StateFiring, nil)
-	hot := blind.Report{Gaps: []blind.Gap{{Alert: "RDMADeviceHot", Reason: blind.NotSupported}}}
+	hot := coverage.Report{Gaps: []coverage.Gap{{Alert: "RDMADeviceHot", Reason: coverage.NotSupported}}}
 
 	tests := map[string]struct {
 		filter    check.Filter
@@ -173,15 +173,15 @@ func TestFilter(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Blind: hot, Err: tc.err})
+			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err})
 			r := tc.filter.Apply(whole)
-			if r.ExitCode != tc.code || len(r.Judged) != tc.judged || len(r.NotJudged) != tc.notJudged {
-				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Judged, r.NotJudged, tc.code, tc.judged, tc.notJudged)
+			if r.ExitCode != tc.code || len(r.Evaluated) != tc.judged || len(r.NotEvaluated) != tc.notJudged {
+				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.judged, tc.notJudged)
 			}
 			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
 				t.Errorf("incomplete: %t", r.Incomplete)
 			}
-			if len(whole.Judged) != 3 {
+			if len(whole.Evaluated) != 3 {
 				t.Error("the whole report has changed")
 			}
 		})
@@ -195,22 +195,22 @@ func TestRender(t *testing.T) {
 	}
 	for _, name := range []string{"RDMALinkErrors", "RDMALinkFlapping"} {
 		short := rule(name, "warning")
-		short.Judged, short.Reason, short.Range = false, alerting.ReasonTooShort, 70*time.Minute
+		short.Evaluated, short.Reason, short.Range = false, alerting.ReasonTooShort, 70*time.Minute
 		rules = append(rules, short)
 	}
 	long := rule("RDMALinkUnstable", "warning")
-	long.Judged, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
+	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
 	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"))
 	in := check.Input{
 		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
 		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
 		Needs:     map[string]string{"module_eeprom": "CAP_NET_ADMIN"},
-		Blind: blind.Report{
-			Gaps: []blind.Gap{
-				{Alert: "RDMAReadStuck", Reason: blind.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},
-				{Alert: "RDMAPCIeErrors", Reason: blind.NotSupported, Metrics: []string{"rdma_pcie_aer_errors_total"}},
-				{Alert: "RDMATransceiverHot", Reason: blind.Permission, Metrics: []string{"rdma_transceiver_state"}, Source: "module_eeprom"},
-				{Alert: "RDMAPCIeDegraded", Reason: blind.CollectorDisabled, Metrics: []string{"rdma_pcie_link_width_lanes"}, Collector: "pcie"},
+		Coverage: coverage.Report{
+			Gaps: []coverage.Gap{
+				{Alert: "RDMAReadStuck", Reason: coverage.Failed, Metrics: []string{"rdma_scrape_collector_stuck"}, Collector: "infiniband"},
+				{Alert: "RDMAPCIeErrors", Reason: coverage.NotSupported, Metrics: []string{"rdma_pcie_aer_errors_total"}},
+				{Alert: "RDMATransceiverHot", Reason: coverage.Permission, Metrics: []string{"rdma_transceiver_state"}, Source: "module_eeprom"},
+				{Alert: "RDMAPCIeDegraded", Reason: coverage.CollectorDisabled, Metrics: []string{"rdma_pcie_link_width_lanes"}, Collector: "pcie"},
 			},
 			Idle: []string{"RDMAGPUFabricDegraded"},
 		},

@@ -49,11 +49,11 @@ func TestEnd(t *testing.T) {
 			}
 		})
 	}
-	blind, err := New(Clock{Now: start.Now}, 2*time.Hour, "")
+	unreadable, err := New(Clock{Now: start.Now}, 2*time.Hour, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := blind.Advance(start).Advance(Clock{}).At(after(time.Hour, time.Hour)); n == nil {
+	if n := unreadable.Advance(start).Advance(Clock{}).At(after(time.Hour, time.Hour)); n == nil {
 		t.Error("an uptime that could not be read for a while ended it")
 	}
 }

@@ -69,7 +69,7 @@ var problems = []problem{
 	{"gone", Warning, "RDMAFabricLinkGone", "gone"},
 	{"degraded", Warning, "RDMAFabricLinkDegraded", "slower or narrower than both ends allow"},
 	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "set lower at one end"},
-	{"switch_unreachable", NotJudged, "", ""},
+	{"switch_unreachable", NotEvaluated, "", ""},
 }
 
 func problemNamed(name string) *problem {

@@ -33,7 +33,7 @@ func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time) error {
 	}
 	byProblem(all)
 	v.All = f.table("All links", "Those that are wrong first; what both ends enable stands where the link does something else", all, len(all))
-	v.Health, v.Word = NotJudged, "Links"
+	v.Health, v.Word = NotEvaluated, "Links"
 	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(all), wrong)
 	v.Title = v.Name
 	return p.write(w, "links.html", v)

@@ -159,9 +159,9 @@ func (v *fabricView) verdict() {
 	v.Word, v.Coverage = v.Health.Heading(), "Alerts are evaluated by the Prometheus that scrapes this exporter, and wait some minutes."
 	switch {
 	case v.Time.IsZero() && v.Failed != "":
-		v.Health, v.Word, v.Lead = NotJudged, "Unseen", v.Facts[0].Summary
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unseen", v.Facts[0].Summary
 	case v.Time.IsZero():
-		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first sweep has not ended."
+		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first sweep has not ended."
 	case v.Health == OK:
 		v.Lead = "Nothing is wrong with the fabric, as far as a sweep sees."
 	default:

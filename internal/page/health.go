@@ -14,21 +14,21 @@ type Health string
 
 // The healths, the worst first.
 const (
-	Critical  Health = "critical"
-	Warning   Health = "warning"
-	Watching  Health = "watching" // alerts of severity critical or warning are pending
-	Info      Health = "info"     // also: less than expected, without an alert of its own
-	NotJudged Health = "not_judged"
-	Inactive  Health = "inactive" // a port without a link and without an alert of its own
-	Ignored   Health = "ignored"  // by the configuration file
-	OK        Health = "ok"
+	Critical     Health = "critical"
+	Warning      Health = "warning"
+	Watching     Health = "watching" // alerts of severity critical or warning are pending
+	Info         Health = "info"     // also: less than expected, without an alert of its own
+	NotEvaluated Health = "not_judged"
+	Inactive     Health = "inactive" // a port without a link and without an alert of its own
+	Ignored      Health = "ignored"  // by the configuration file
+	OK           Health = "ok"
 )
 
-var healths = []Health{Critical, Warning, Watching, Info, NotJudged, Inactive, Ignored, OK}
+var healths = []Health{Critical, Warning, Watching, Info, NotEvaluated, Inactive, Ignored, OK}
 
 // Word is the health for people.
 func (h Health) Word() string {
-	if h == NotJudged {
+	if h == NotEvaluated {
 		return "not evaluated"
 	}
 	return string(h)
@@ -102,7 +102,7 @@ func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
 	case ignored:
 		return Ignored, nil
 	case p.State == nil, !judged(in.Report) && *p.State == portActive:
-		return NotJudged, nil
+		return NotEvaluated, nil
 	case *p.State != portActive:
 		return Inactive, nil
 	case p.Rate != nil && p.ExpectedRate != nil && *p.Rate < *p.ExpectedRate:

@@ -98,7 +98,7 @@ func TestHostileText(t *testing.T) {
 			Alert: evil, Severity: "critical", State: "firing", Since: now(), Labels: map[string]string{"device": evil, "port": "1"},
 			Summary: evil, Description: evil, Evidence: []check.Fact{{Name: evil, Value: evil}}, Diagnose: evil, Action: evil, Drain: evil, DrainReason: evil, RunbookURL: evil,
 		}}
-		in.Report.NotJudged = []check.NotJudged{{Alert: evil, Reason: "permission", Needs: evil}}
+		in.Report.NotEvaluated = []check.NotEvaluated{{Alert: evil, Reason: "permission", Needs: evil}}
 		html := render(t, in)
 		if tags := foreign(html); tags != nil {
 			t.Errorf("text %d: %q", i, tags)
@@ -214,11 +214,11 @@ func TestHealth(t *testing.T) {
 		"another port's":      {found("critical", "device", "mlx5_0", "port", "2"), OK},
 		"the host's":          {found("critical"), OK},
 		"down":                {port(func(p *snapshot.Port) { p.State = u(1) }), Inactive},
-		"not read":            {port(func(p *snapshot.Port) { p.State = nil }), NotJudged},
+		"not read":            {port(func(p *snapshot.Port) { p.State = nil }), NotEvaluated},
 		"slow without alert":  {port(func(p *snapshot.Port) { p.Rate = f(200e9) }), Info},
 		"ignored":             {func(in *Input) { in.Node.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_0"}} }, Ignored},
-		"nothing is judged":   {func(in *Input) { in.Report = nil }, NotJudged},
-		"could not be judged": {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotJudged},
+		"nothing is judged":   {func(in *Input) { in.Report = nil }, NotEvaluated},
+		"could not be judged": {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotEvaluated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := node("mlx5_0")

@@ -13,7 +13,7 @@ func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	r.Kind, r.H = "gpu", partHeight
 	r.Health, _ = found(d.node.Report, "gpu", g.Index)
 	if r.Health == OK && !judged(d.node.Report) {
-		r.Health = NotJudged
+		r.Health = NotEvaluated
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
 	r.Line, r.Way = wayText(g), wayOf(g)
@@ -34,7 +34,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 	of := d.ports[r.Title]
 	if len(of) == 0 {
 		r.Line = "no port could be read"
-		r.Health = worst(r.Health, NotJudged)
+		r.Health = worst(r.Health, NotEvaluated)
 	}
 	carries := false
 	for _, x := range of {

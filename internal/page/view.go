@@ -140,12 +140,12 @@ func (v *view) verdict(in Input) {
 	r := in.Report
 	switch {
 	case in.Read.IsZero():
-		v.Health, v.Word, v.Lead = NotJudged, "Starting", "The first round of readings has not ended."
+		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first round of readings has not ended."
 	case r == nil:
-		v.Health, v.Word = NotJudged, NotJudged.Heading()
+		v.Health, v.Word = NotEvaluated, NotEvaluated.Heading()
 		v.Lead = "The rules are off (--no-alerting): this is the state as it was read, without a verdict and without a history."
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
-		v.Health, v.Word, v.Lead = NotJudged, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
 	default:
 		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
 		v.Word, v.Lead = v.Health.Heading(), "Nothing is wrong with RDMA on this node, as far as was looked."

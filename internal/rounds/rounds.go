@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/blind"
-	"rdma_exporter/internal/crew"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/maintenance"
 	"rdma_exporter/internal/snapshot"
+	"rdma_exporter/internal/workers"
 )
 
 // Options configure a Scheduler.
@@ -48,8 +48,8 @@ type Options struct {
 	Maintenance func() (*maintenance.Notice, bool)
 	// Incident says how the last capture of an incident was kept; false, or nil: none has been tried.
 	Incident func() (FileState, bool)
-	// Blind says which alerts the rounds leave blind; nil: nobody asks.
-	Blind func() *blind.Detector
+	// Coverage says which alerts the rounds cannot evaluate; nil: not asked for.
+	Coverage func() *coverage.Detector
 }
 
 // Recording is what a replay plays.
@@ -101,7 +101,7 @@ type Picture struct {
 	Read     time.Time // when the latest of its collections began; At if there is none
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
-	Blind    blind.Report        // of a picture of all collectors
+	Coverage coverage.Report     // of a picture of all collectors
 	Needs    map[string]string   // what would permit each source that this process may not read
 	// Maintenance is announced; nil: none is, or nobody can tell.
 	Maintenance *maintenance.Notice
@@ -197,7 +197,7 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	left.Store(int64(len(idle)))
 	all := make(chan struct{})
 	h := s.Host.ForRound()
-	crew.Go(s.ctx, len(idle), func(i int) {
+	workers.Go(s.ctx, len(idle), func(i int) {
 		s.collect(h, idle[i], func() {
 			if left.Add(-1) == 0 {
 				close(all)
@@ -322,9 +322,9 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 		}
 	}
 	p.Families = exposition.Merge(append(p.Families, self...))
-	if s.Blind != nil && len(runners) == len(s.runners) {
-		p.Blind = s.Blind().Judge(s.brought(p.Families, runners, results))
-		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Blind.Gaps)...))
+	if s.Coverage != nil && len(runners) == len(s.runners) {
+		p.Coverage = s.Coverage().Evaluate(s.coverageInput(p.Families, runners, results))
+		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Coverage.Gaps)...))
 	}
 	return p
 }

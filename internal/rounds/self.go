@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/common/version"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/maintenance"
 )
@@ -167,7 +167,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 }
 
 // unavailable tells what is blind. It looks at all families of a round, so that it comes after them.
-func (s *Scheduler) unavailable(gaps []blind.Gap) []exposition.Family {
+func (s *Scheduler) unavailable(gaps []coverage.Gap) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.gaps.Begin()

@@ -219,8 +219,8 @@ func (m *Machine) verdicts(w io.Writer) {
 		}
 		fmt.Fprintln(w)
 		for _, p := range m.Processes {
-			if p.PID == first.Judged {
-				fmt.Fprintf(w, "  Judged for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "of a version that cannot be read"), p.PID, strings.TrimRight(", "+p.Job, ", "))
+			if p.PID == first.Evaluated {
+				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "of a version that cannot be read"), p.PID, strings.TrimRight(", "+p.Job, ", "))
 			}
 		}
 		if first.Remedy != "" {

@@ -54,8 +54,8 @@ type GPU struct {
 	Words   string   `json:"explanation"`
 	Remedy  string   `json:"remedy,omitempty"`
 	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
-	// Judged is the process that it was judged for; 0: none.
-	Judged    int        `json:"judged_for_pid,omitempty"`
+	// Evaluated is the process that it was judged for; 0: none.
+	Evaluated int        `json:"judged_for_pid,omitempty"`
 	Transport *Transport `json:"transport,omitempty"` // absent where nobody uses it with NCCL or an RDMA device
 }
 
@@ -185,7 +185,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		out.Best = &best
 	}
 	if g.Process != nil {
-		out.Judged = g.Process.PID
+		out.Evaluated = g.Process.PID
 	}
 	out.Transport = transportOf(g.Transport)
 	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is

@@ -156,7 +156,7 @@ go run ./fixtures/gen -check
 go run ./rules/gen -check
 go run ./docs/gen -check
 go run ./packaging/changelog -since "$base"
-go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/blind ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
+go test -skip 'TestArchivesAreCurrent' ./collector ./internal/snapshot ./internal/coverage ./internal/deptest ./rules ./docs/gen ./fixtures/gen # -check has done that one
 go test -run 'Source' ./internal/host
 go test -run 'TestRuleStyle|TestOneAlertForManyPorts|TestAlertsAreTested|Ignored|Needs' ./internal/alerting
 go test ./internal/app -run "Test(Golden|Findings|Descs)OfMachines/^($touched)\$|TestEvery|TestGoldensHaveMachines|TestRulesReadMetricsThatExist|TestDocs|TestHelp"

@@ -52,8 +52,8 @@ type report struct {
 		State    string            `json:"state"`
 		Labels   map[string]string `json:"labels"`
 	} `json:"findings"`
-	Judged    any `json:"evaluated"`
-	NotJudged any `json:"not_evaluated"`
+	Evaluated    any `json:"evaluated"`
+	NotEvaluated any `json:"not_evaluated"`
 }
 
 func (f flavour) check(t *testing.T) (r report) {

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/expect"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/internal/snapshot"
@@ -45,7 +45,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Blind: func() *blind.Detector { return unseen }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return unseen }})
 	j, err := newJudge(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil
@@ -97,13 +97,13 @@ func instance(m *machine) string { return new(alertingConfig).instanceOf(m, nil)
 
 // judge feeds the rounds of a machine to the rules, in a store of its own.
 type judge struct {
-	m      *machine
-	rounds *rounds.Scheduler
-	engine *alerting.Engine
-	host   string
-	blind  blind.Report // of the last round
-	seen   check.Seen
-	needs  map[string]string
+	m        *machine
+	rounds   *rounds.Scheduler
+	engine   *alerting.Engine
+	host     string
+	coverage coverage.Report // of the last round
+	seen     check.Seen
+	needs    map[string]string
 }
 
 func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
@@ -134,13 +134,13 @@ func (j *judge) round(ctx context.Context, t time.Time) error {
 	}
 	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
 	if p != nil {
-		j.blind, j.needs, j.seen = p.Blind, p.Needs, seenIn(p)
+		j.coverage, j.needs, j.seen = p.Coverage, p.Needs, seenIn(p)
 	}
 	return err
 }
 
 func (j *judge) report(replay string, err error) check.Report {
-	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Blind: j.blind, Seen: j.seen, Needs: j.needs, Err: err})
+	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
 }
 
 // alerts lists the alerts that can be judged.

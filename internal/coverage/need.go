@@ -1,6 +1,6 @@
-// Package blind says which alerts cannot be judged on a host, and why: it holds what their rules read against the metrics of a
+// Package coverage says which alerts cannot be judged on a host, and why: it holds what their rules read against the metrics of a
 // round. What does not apply to a host, as GPUs where there are none, is no blindness.
-package blind
+package coverage
 
 import (
 	"slices"

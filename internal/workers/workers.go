@@ -1,6 +1,6 @@
-// Package crew runs tasks that may block for ever. One goroutine does them all, because that is the cheapest way while none
+// Package workers runs tasks that may block for ever. One goroutine does them all, because that is the cheapest way while none
 // blocks; when one keeps the others waiting, another goroutine goes on with them.
-package crew
+package workers
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // to a minute.
 const Patience = 100 * time.Millisecond
 
-type crew struct {
+type group struct {
 	ctx     context.Context
 	n       int
 	task    func(int)
@@ -41,7 +41,7 @@ func Do(ctx context.Context, n int, task func(i int), finally func()) {
 		finally()
 		return
 	}
-	c := &crew{ctx: ctx, n: n, task: task, finally: sync.OnceFunc(finally)}
+	c := &group{ctx: ctx, n: n, task: task, finally: sync.OnceFunc(finally)}
 	c.mu.Lock()
 	c.unwatch = context.AfterFunc(ctx, c.finally)
 	c.timer = time.AfterFunc(Patience, c.look)
@@ -50,7 +50,7 @@ func Do(ctx context.Context, n int, task func(i int), finally func()) {
 }
 
 // look brings help when nothing has ended since the last look.
-func (c *crew) look() {
+func (c *group) look() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next >= c.n || c.ctx.Err() != nil {
@@ -63,7 +63,7 @@ func (c *crew) look() {
 	c.timer.Reset(Patience)
 }
 
-func (c *crew) work() {
+func (c *group) work() {
 	for c.ctx.Err() == nil {
 		c.mu.Lock()
 		i := c.next

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"rdma_exporter/collector"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
@@ -49,14 +49,14 @@ func TestUnavailable(t *testing.T) {
 					on = append(on, c.collector("c"))
 				}
 				s := scheduler(t, 0, on...)
-				unseen := blind.New([]blind.Alert{{Name: "A", Need: blind.Need{Metric: "wanted"}}}, []blind.Metric{{Desc: wanted, Collectors: []string{"c"}}})
-				s.Blind = func() *blind.Detector { return unseen }
+				unseen := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "wanted"}}}, []coverage.Metric{{Desc: wanted, Collectors: []string{"c"}}})
+				s.Coverage = func() *coverage.Detector { return unseen }
 				p, err := s.Collect(t.Context(), nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) || len(p.Blind.Gaps) != 1 {
-					t.Errorf("lacks %s\n%v\n%s", want, p.Blind, text(p))
+				if want := `rdma_detection_unavailable{alert="A",reason="` + tc.want + `"} 1`; !strings.Contains(text(p), want) || len(p.Coverage.Gaps) != 1 {
+					t.Errorf("lacks %s\n%v\n%s", want, p.Coverage, text(p))
 				}
 				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil || !tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
 					t.Errorf("a part of the collectors tells what is blind: %v", err)

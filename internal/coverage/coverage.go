@@ -1,4 +1,4 @@
-package blind
+package coverage
 
 import (
 	"slices"
@@ -64,8 +64,8 @@ func New(alerts []Alert, metrics []Metric) *Detector {
 	return d
 }
 
-// Judge says which alerts are blind in a round.
-func (d *Detector) Judge(r Round) Report {
+// Evaluate returns the alerts that cannot be evaluated in a round.
+func (d *Detector) Evaluate(r Round) Report {
 	l := look{Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)), known: make([]bool, len(d.leaves))}
 	var out Report
 	names := make([]string, 0, d.needed) // those of all gaps
@@ -73,7 +73,7 @@ func (d *Detector) Judge(r Round) Report {
 		switch v := l.tree(&d.trees[i]); v.state {
 		case stateIdle:
 			out.Idle = append(out.Idle, d.alerts[i].Name)
-		case stateBlind:
+		case stateMissing:
 			g := Gap{Alert: d.alerts[i].Name, Reason: v.reason, Partly: v.partly, Metrics: names[len(names):]}
 			l.explain(&d.trees[i], &g)
 			slices.Sort(g.Metrics)

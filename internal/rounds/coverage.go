@@ -4,32 +4,32 @@ import (
 	"cmp"
 	"slices"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 // brought is what the collectors of a round brought, and why some things are missing.
-func (s *Scheduler) brought(families []exposition.Family, runners []*runner, results []*result) blind.Round {
+func (s *Scheduler) coverageInput(families []exposition.Family, runners []*runner, results []*result) coverage.Round {
 	denials := s.faults.denials()
-	return blind.Round{
+	return coverage.Round{
 		Families: families,
-		Collector: func(name string) blind.Reason {
+		Collector: func(name string) coverage.Reason {
 			i := slices.IndexFunc(runners, func(r *runner) bool { return r.c.Name == name })
 			switch {
 			case i < 0:
-				return blind.CollectorDisabled
+				return coverage.CollectorDisabled
 			case results[i] == nil:
 				return runners[i].unread()
 			case results[i].err != nil:
-				return blind.Failed
+				return coverage.Failed
 			}
 			return ""
 		},
-		Source: func(name string) blind.Reason {
+		Source: func(name string) coverage.Reason {
 			if denials[name] {
-				return blind.Permission
+				return coverage.Permission
 			}
 			return failure(results, name)
 		},
@@ -37,17 +37,17 @@ func (s *Scheduler) brought(families []exposition.Family, runners []*runner, res
 }
 
 // unread says why there is no result of a collector: its first collection goes on, or it did not end in time.
-func (r *runner) unread() blind.Reason {
+func (r *runner) unread() coverage.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
-		return blind.NotReadYet
+		return coverage.NotReadYet
 	}
-	return blind.Failed
+	return coverage.Failed
 }
 
 // failure says how reading a source failed in this round: what is not there or cannot be, the host lacks. Empty: nothing failed.
-func failure(results []*result, source string) (why blind.Reason) {
+func failure(results []*result, source string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {
 			continue
@@ -58,16 +58,16 @@ func failure(results []*result, source string) (why blind.Reason) {
 			}
 		}
 		if slices.Contains(res.node.Pending, source) {
-			return blind.NotReadYet
+			return coverage.NotReadYet
 		}
 	}
 	return why
 }
 
-func reasonOf(i snapshot.Issue) blind.Reason {
+func reasonOf(i snapshot.Issue) coverage.Reason {
 	switch host.Reason(i.Reason) {
 	case host.Absent, host.Unsupported, host.Invalid:
 		return ""
 	}
-	return blind.Failed
+	return coverage.Failed
 }

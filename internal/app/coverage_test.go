@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
 	"rdma_exporter/internal/capture"
 	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/rules"
@@ -86,14 +86,14 @@ func TestNeedsAreDescs(t *testing.T) {
 func gapsOf(t *testing.T, file string) (gaps, idle []string) {
 	t.Helper()
 	p := play(t, file)
-	for _, g := range p.Blind.Gaps {
+	for _, g := range p.Coverage.Gaps {
 		gaps = append(gaps, fmt.Sprintf("%s %s", g.Alert, g.Reason))
 	}
 	i := slices.IndexFunc(p.Families, func(f exposition.Family) bool { return f.Head.Desc.Name == "rdma_detection_unavailable" })
 	if n := len(gaps); n > 0 && (i < 0 || len(p.Families[i].Points) != n) {
 		t.Errorf("%d gaps, and they are not the metric's", n)
 	}
-	return gaps, p.Blind.Idle
+	return gaps, p.Coverage.Idle
 }
 
 // TestHealthyIsSeen: a healthy InfiniBand host that can be read is blind only for what its kernel and hardware do not tell.
@@ -149,8 +149,8 @@ func refuse(e *capture.Entry) {
 // shorten is configuration space as every process may read it.
 func shorten(e *capture.Entry) { e.Data = e.Data[:64] }
 
-// TestRefusedIsBlind: what the process may not read is a gap that names the source, and no other alert is blind for it.
-func TestRefusedIsBlind(t *testing.T) {
+// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is blind for it.
+func TestRefusedIsGap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fixture, path string
 		change        func(*capture.Entry)
@@ -173,8 +173,8 @@ func TestRefusedIsBlind(t *testing.T) {
 			before, _ := gapsOf(t, fixture(tc.fixture))
 			p := play(t, rewrite(t, tc.fixture, tc.path, tc.change))
 			var got []string
-			for _, g := range p.Blind.Gaps {
-				if g.Reason == blind.Permission {
+			for _, g := range p.Coverage.Gaps {
+				if g.Reason == coverage.Permission {
 					got = append(got, g.Alert)
 					if g.Source != tc.source {
 						t.Errorf("%s: source %q", g.Alert, g.Source)
@@ -191,8 +191,8 @@ func TestRefusedIsBlind(t *testing.T) {
 	}
 }
 
-// TestCollectorOffIsBlind: what a collector that is off would bring, where it applies.
-func TestCollectorOffIsBlind(t *testing.T) {
+// TestCollectorOffIsGap: what a collector that is off would bring, where it applies.
+func TestCollectorOffIsGap(t *testing.T) {
 	for off, want := range map[string][]string{
 		"--no-collector.pcie":       {"RDMAPCIeDegraded", "RDMAPCIeErrors", "RDMAPCIeLimitsPort"},
 		"--no-collector.gpu":        {"RDMAGPUFabricDegraded"},
@@ -203,8 +203,8 @@ func TestCollectorOffIsBlind(t *testing.T) {
 			var r check.Report
 			must(t, json.Unmarshal([]byte(out), &r))
 			var got []string
-			for _, n := range r.NotJudged {
-				if n.Reason == string(blind.CollectorDisabled) {
+			for _, n := range r.NotEvaluated {
+				if n.Reason == string(coverage.CollectorDisabled) {
 					got = append(got, n.Alert)
 					if n.Needs != strings.Replace(off, "--no-", "--", 1) {
 						t.Errorf("%s: needs %s", n.Alert, n.Needs)

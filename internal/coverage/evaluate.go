@@ -1,4 +1,4 @@
-package blind
+package coverage
 
 import (
 	"cmp"
@@ -10,9 +10,9 @@ import (
 type state uint8
 
 const (
-	stateSeen  state = iota
-	stateBlind       // it applies and is not there
-	stateIdle        // it does not apply
+	stateSeen    state = iota
+	stateMissing       // it applies and is not there
+	stateIdle          // it does not apply
 )
 
 // verdict is on what is needed.
@@ -49,10 +49,10 @@ func (l *look) worst(all []tree) (out verdict) {
 		switch v := l.tree(&all[i]); {
 		case v.state == stateIdle:
 			return v
-		case v.state == stateBlind && out.state == stateBlind:
+		case v.state == stateMissing && out.state == stateMissing:
 			out.partly = out.partly && v.partly
 			out.reason = later(out.reason, v.reason)
-		case v.state == stateBlind:
+		case v.state == stateMissing:
 			out = v
 		}
 	}
@@ -66,19 +66,19 @@ func (l *look) best(all []tree) verdict {
 		switch v := l.tree(&all[i]); {
 		case v.state == stateSeen:
 			seen = true
-		case v.state == stateBlind && out.state == stateBlind:
+		case v.state == stateMissing && out.state == stateMissing:
 			out.partly = out.partly && v.partly
 			if out.reason == later(out.reason, v.reason) {
 				out.reason = v.reason
 			}
-		case v.state == stateBlind:
+		case v.state == stateMissing:
 			out = v
 		}
 	}
 	switch {
 	case !seen:
 		return out
-	case out.state == stateBlind && out.reason == Failed:
+	case out.state == stateMissing && out.reason == Failed:
 		out.partly = true
 		return out
 	}
@@ -105,20 +105,20 @@ func (l *look) judge(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
 	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
 	if l.unknown(n) != "" {
-		return verdict{state: stateBlind, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
+		return verdict{state: stateMissing, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}
 	partly := l.has(m.never)
 	if told && !partly {
 		return verdict{}
 	}
 	if m.ofLeaf >= 0 && !partly && !l.has(m.of) {
-		if v := l.leaf(m.ofLeaf); v.state == stateBlind {
+		if v := l.leaf(m.ofLeaf); v.state == stateMissing {
 			return v
 		}
 		return verdict{state: stateIdle}
 	}
 	if r, _ := l.off(m); r != "" {
-		return verdict{state: stateBlind, reason: r}
+		return verdict{state: stateMissing, reason: r}
 	}
 	var asked Reason
 	if n.asks != "" {
@@ -126,15 +126,15 @@ func (l *look) judge(n *leaf) verdict {
 	}
 	switch {
 	case !told && asked != "":
-		return verdict{state: stateBlind, reason: asked}
+		return verdict{state: stateMissing, reason: asked}
 	case partly:
-		return verdict{state: stateBlind, reason: NotSupported, partly: f != nil}
+		return verdict{state: stateMissing, reason: NotSupported, partly: f != nil}
 	case f != nil, l.has(m.other): // nothing has that label, or is so
 		return verdict{}
 	case m.of.metric == n.metric:
 		return verdict{state: stateIdle}
 	}
-	return verdict{state: stateBlind, reason: NotSupported}
+	return verdict{state: stateMissing, reason: NotSupported}
 }
 
 // unknown is the selector of a sample that says that the fact of a leaf could not be read; empty where there is none.
@@ -167,7 +167,7 @@ func (l *look) knownInPart(n *leaf, f *exposition.Family) bool {
 
 // explain adds to a gap the metrics for want of which it is, and whom to ask.
 func (l *look) explain(t *tree, g *Gap) {
-	if t.leaf >= 0 && l.leaf(t.leaf).state == stateBlind {
+	if t.leaf >= 0 && l.leaf(t.leaf).state == stateMissing {
 		l.explainLeaf(&l.leaves[t.leaf], l.leaf(t.leaf), g)
 	}
 	for i := range t.all {

@@ -6,23 +6,23 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/alerting"
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 	"rdma_exporter/rules"
 )
 
 // detector tells which of the alerts in rule files a host leaves blind.
-func detector(fsys fs.FS, names []string) (*blind.Detector, error) {
+func detector(fsys fs.FS, names []string) (*coverage.Detector, error) {
 	alerts, err := alerting.Needs(fsys, names)
 	if err != nil {
 		return nil, err
 	}
-	return blind.New(alerts, readable()), nil
+	return coverage.New(alerts, readable()), nil
 }
 
 // embeddedDetector is that of the rules in the program. Reading what they need takes longer than a round, and they do not change.
-var embeddedDetector = sync.OnceValues(func() (*blind.Detector, error) {
+var embeddedDetector = sync.OnceValues(func() (*coverage.Detector, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {
 		return nil, err
@@ -31,11 +31,11 @@ var embeddedDetector = sync.OnceValues(func() (*blind.Detector, error) {
 })
 
 // readable are the metrics that rules may read.
-func readable() []blind.Metric {
-	var out []blind.Metric
+func readable() []coverage.Metric {
+	var out []coverage.Metric
 	add := func(descs []*exposition.Desc, collectors ...string) {
 		for _, d := range descs {
-			out = append(out, blind.Metric{Desc: d, Collectors: collectors})
+			out = append(out, coverage.Metric{Desc: d, Collectors: collectors})
 		}
 	}
 	add(rounds.Descs)

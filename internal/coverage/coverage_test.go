@@ -1,4 +1,4 @@
-package blind_test
+package coverage_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
 )
 
@@ -25,27 +25,27 @@ var (
 )
 
 // detector knows one alert for each metric, of the same name.
-func detector(more ...blind.Alert) *blind.Detector {
-	var metrics []blind.Metric
+func detector(more ...coverage.Alert) *coverage.Detector {
+	var metrics []coverage.Metric
 	alerts := slices.Clone(more)
 	for _, d := range []*exposition.Desc{device, port, counter, ethernet, module, light, full, settings, gpu, links, clock} {
-		metrics = append(metrics, blind.Metric{Desc: d, Collectors: []string{"c"}})
+		metrics = append(metrics, coverage.Metric{Desc: d, Collectors: []string{"c"}})
 		if len(more) == 0 {
-			alerts = append(alerts, blind.Alert{Name: d.Name, Need: m(d.Name)})
+			alerts = append(alerts, coverage.Alert{Name: d.Name, Need: m(d.Name)})
 		}
 	}
-	metrics = append(metrics, blind.Metric{Desc: counter, Collectors: []string{"second"}})
-	return blind.New(alerts, metrics)
+	metrics = append(metrics, coverage.Metric{Desc: counter, Collectors: []string{"second"}})
+	return coverage.New(alerts, metrics)
 }
 
 // host is what a round brought: samples as "metric value value …".
 type host struct {
 	samples    []string
-	collectors map[string]blind.Reason
-	sources    map[string]blind.Reason
+	collectors map[string]coverage.Reason
+	sources    map[string]coverage.Reason
 }
 
-func (h host) round() blind.Round {
+func (h host) round() coverage.Round {
 	sink := exposition.NewSink([]*exposition.Desc{device, port, counter, ethernet, module, light, full, settings, gpu, links, clock})
 	sink.Begin()
 	for _, s := range h.samples {
@@ -56,15 +56,15 @@ func (h host) round() blind.Round {
 			}
 		}
 	}
-	return blind.Round{
+	return coverage.Round{
 		Families:  exposition.Merge(sink.End()),
-		Collector: func(name string) blind.Reason { return h.collectors[name] },
-		Source:    func(name string) blind.Reason { return h.sources[name] },
+		Collector: func(name string) coverage.Reason { return h.collectors[name] },
+		Source:    func(name string) coverage.Reason { return h.sources[name] },
 	}
 }
 
 // said is the report in words: gaps as "alert:reason", with + where it is so for a part; idle ones as "-alert".
-func said(r blind.Report) string {
+func said(r coverage.Report) string {
 	var out []string
 	for _, g := range r.Gaps {
 		s := fmt.Sprintf("%s:%s", g.Alert, g.Reason)
@@ -96,26 +96,26 @@ func TestJudge(t *testing.T) {
 		"GPUs":       {host{samples: append(slices.Clone(roce), "rdma_gpu_info 0")}, "links:not_supported"},
 		"no cage":    {host{samples: roce[:6]}, "-links -rdma_gpu_info light:not_supported module:not_supported"},
 		"modules denied": {
-			host{samples: roce[:6], sources: map[string]blind.Reason{"eeprom": blind.Permission}},
+			host{samples: roce[:6], sources: map[string]coverage.Reason{"eeprom": coverage.Permission}},
 			"-links -rdma_gpu_info light:permission module:permission",
 		},
 		"modules not read yet": {
-			host{samples: roce[:6], sources: map[string]blind.Reason{"eeprom": blind.NotReadYet}},
+			host{samples: roce[:6], sources: map[string]coverage.Reason{"eeprom": coverage.NotReadYet}},
 			"-links -rdma_gpu_info light:not_read_yet module:not_read_yet",
 		},
 		"counters fail": {
-			host{samples: []string{"rdma_device_info d", "rdma_port_info d InfiniBand", "settings d 512 DMA", "clock"}, sources: map[string]blind.Reason{"pma": blind.Failed}},
+			host{samples: []string{"rdma_device_info d", "rdma_port_info d InfiniBand", "settings d 512 DMA", "clock"}, sources: map[string]coverage.Reason{"pma": coverage.Failed}},
 			"-ethernet" + noGPU + " counter:failed full:not_supported light:not_supported module:not_supported",
 		},
-		"GPUs denied": {host{samples: roce, sources: map[string]blind.Reason{"nvml": blind.Permission}}, "links:permission rdma_gpu_info:permission"},
+		"GPUs denied": {host{samples: roce, sources: map[string]coverage.Reason{"nvml": coverage.Permission}}, "links:permission rdma_gpu_info:permission"},
 		"the collector is off": {
-			host{collectors: map[string]blind.Reason{"c": blind.CollectorDisabled}},
+			host{collectors: map[string]coverage.Reason{"c": coverage.CollectorDisabled}},
 			"clock:collector_disabled counter:collector_disabled ethernet:collector_disabled full:collector_disabled light:collector_disabled links:collector_disabled module:collector_disabled rdma_device_info:collector_disabled rdma_gpu_info:collector_disabled rdma_port_info:collector_disabled settings:collector_disabled",
 		},
-		"one of two collectors is off": {host{samples: roce, collectors: map[string]blind.Reason{"second": blind.CollectorDisabled}}, "-links -rdma_gpu_info"},
+		"one of two collectors is off": {host{samples: roce, collectors: map[string]coverage.Reason{"second": coverage.CollectorDisabled}}, "-links -rdma_gpu_info"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := said(detector().Judge(tc.host.round())); got != tc.want {
+			if got := said(detector().Evaluate(tc.host.round())); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
@@ -126,35 +126,35 @@ func TestJudge(t *testing.T) {
 func TestNeedsMeet(t *testing.T) {
 	h := host{
 		samples: []string{"rdma_device_info d", "rdma_port_info d Ethernet", "counter d", "settings d  DMA", "settings e  "},
-		sources: map[string]blind.Reason{"config": blind.Permission, "eeprom": blind.Permission},
+		sources: map[string]coverage.Reason{"config": coverage.Permission, "eeprom": coverage.Permission},
 	}
-	for want, need := range map[string]blind.Need{
-		"":                  blind.All(m("counter"), m("rdma_port_info")),
-		"x:not_supported":   blind.All(m("counter"), m("ethernet")),
-		"-x":                blind.All(m("ethernet"), m("links")),          // no GPU, whatever else is wanting
-		" ":                 blind.Any(m("links"), m("counter")),           // one suffices
-		"-x ":               blind.Any(m("links"), m("rdma_gpu_info")),     // neither applies
-		"x:permission":      blind.Any(m("module"), m("ethernet")),         // a permission would do
-		"x:not_supported ":  blind.All(m("module"), m("ethernet")),         // a permission alone would not
+	for want, need := range map[string]coverage.Need{
+		"":                  coverage.All(m("counter"), m("rdma_port_info")),
+		"x:not_supported":   coverage.All(m("counter"), m("ethernet")),
+		"-x":                coverage.All(m("ethernet"), m("links")),       // no GPU, whatever else is wanting
+		" ":                 coverage.Any(m("links"), m("counter")),        // one suffices
+		"-x ":               coverage.Any(m("links"), m("rdma_gpu_info")),  // neither applies
+		"x:permission":      coverage.Any(m("module"), m("ethernet")),      // a permission would do
+		"x:not_supported ":  coverage.All(m("module"), m("ethernet")),      // a permission alone would not
 		"x:permission ":     m("settings", "size"),                         // there, without what is asked for
 		"  ":                m("settings", "group"),                        // the label needs no permission
 		"   ":               m("settings", "size-that-is-no-label-at-all"), // no label, and no permission for it
 		"x:not_supported  ": m("unknown"),
 	} {
 		t.Run(need.String(), func(t *testing.T) {
-			r := detector(blind.Alert{Name: "x", Need: need}).Judge(h.round())
+			r := detector(coverage.Alert{Name: "x", Need: need}).Evaluate(h.round())
 			if got := said(r); got != strings.TrimSpace(want) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		})
 	}
-	r := detector(blind.Alert{Name: "x", Need: blind.All(m("module"), m("light"))}).Judge(h.round())
+	r := detector(coverage.Alert{Name: "x", Need: coverage.All(m("module"), m("light"))}).Evaluate(h.round())
 	if g := r.Gaps[0]; g.Source != "eeprom" || !slices.Equal(g.Metrics, []string{"module"}) {
 		t.Errorf("%+v", g)
 	}
-	h.collectors = map[string]blind.Reason{"c": blind.Failed}
-	r = detector(blind.Alert{Name: "x", Need: m("ethernet")}).Judge(h.round())
-	if g := r.Gaps[0]; g.Reason != blind.Failed || g.Collector != "c" {
+	h.collectors = map[string]coverage.Reason{"c": coverage.Failed}
+	r = detector(coverage.Alert{Name: "x", Need: m("ethernet")}).Evaluate(h.round())
+	if g := r.Gaps[0]; g.Reason != coverage.Failed || g.Collector != "c" {
 		t.Errorf("%+v", g)
 	}
 }
@@ -162,7 +162,7 @@ func TestNeedsMeet(t *testing.T) {
 func BenchmarkJudge(b *testing.B) {
 	r, d := host{samples: []string{"rdma_device_info d", "rdma_port_info d Ethernet", "counter d"}}.round(), detector()
 	for b.Loop() {
-		d.Judge(r)
+		d.Evaluate(r)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestUnknownCounter(t *testing.T) {
 	full := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
 	waits := &exposition.Desc{Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits", Unknown: map[string][]string{"": {`full{counter="wait"}`}}}
 	descs := []*exposition.Desc{full, waits}
-	d := blind.New([]blind.Alert{{Name: "backpressure", Need: blind.Need{Metric: "waits"}}}, []blind.Metric{{Desc: full}, {Desc: waits}})
+	d := coverage.New([]coverage.Alert{{Name: "backpressure", Need: coverage.Need{Metric: "waits"}}}, []coverage.Metric{{Desc: full}, {Desc: waits}})
 	for _, c := range []struct {
 		name    string
 		samples []string
@@ -194,8 +194,8 @@ func TestUnknownCounter(t *testing.T) {
 					}
 				}
 			}
-			none := func(string) blind.Reason { return "" }
-			r := d.Judge(blind.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
+			none := func(string) coverage.Reason { return "" }
+			r := d.Evaluate(coverage.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
 			if got := fmt.Sprintf("%v idle %v", r.Gaps, r.Idle); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}
@@ -211,10 +211,10 @@ func TestUnknownFacts(t *testing.T) {
 		Unknown: map[string][]string{"staging": {`way_info{reason="unseen"}`, `way_info{reason="cut"}`}, "": {`way_info{reason="gone"}`}},
 	}
 	descs := []*exposition.Desc{info, way}
-	d := blind.New([]blind.Alert{
-		{Name: "staging", Need: blind.Need{Metric: "way", Labels: []string{"state"}, State: "staging"}},
-		{Name: "tcp", Need: blind.Need{Metric: "way", Labels: []string{"state"}, State: "tcp"}},
-	}, []blind.Metric{{Desc: info}, {Desc: way}})
+	d := coverage.New([]coverage.Alert{
+		{Name: "staging", Need: coverage.Need{Metric: "way", Labels: []string{"state"}, State: "staging"}},
+		{Name: "tcp", Need: coverage.Need{Metric: "way", Labels: []string{"state"}, State: "tcp"}},
+	}, []coverage.Metric{{Desc: info}, {Desc: way}})
 	for _, c := range []struct {
 		name    string
 		samples []string
@@ -237,8 +237,8 @@ func TestUnknownFacts(t *testing.T) {
 					}
 				}
 			}
-			none := func(string) blind.Reason { return "" }
-			r := d.Judge(blind.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
+			none := func(string) coverage.Reason { return "" }
+			r := d.Evaluate(coverage.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
 			if got := fmt.Sprintf("%v idle %v", r.Gaps, r.Idle); got != c.want {
 				t.Errorf("%s\nwant %s", got, c.want)
 			}

@@ -7,48 +7,48 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/blind"
+	"rdma_exporter/internal/coverage"
 )
 
 // words say why something was not judged, in the order in which somebody can do something about it.
 var words = []struct{ reason, text string }{
 	{reasonFailed, "the rules failed"},
 	{reasonNotEvaluated, "the rules have not been evaluated"},
-	{string(blind.CollectorDisabled), "the collector is off"},
-	{string(blind.Permission), "not permitted, needs"},
-	{string(blind.Failed), "reading fails; the log says what"},
-	{string(blind.Unknown), "the fact that decides could not be read"},
-	{string(blind.NotReadYet), "not read yet"},
+	{string(coverage.CollectorDisabled), "the collector is off"},
+	{string(coverage.Permission), "not permitted, needs"},
+	{string(coverage.Failed), "reading fails; the log says what"},
+	{string(coverage.Unknown), "the fact that decides could not be read"},
+	{string(coverage.NotReadYet), "not read yet"},
 	{reasonPending, "hold, not yet for as long as they have to, up to"},
 	{reasonTooShort, "look back further than was observed, up to"},
 	{reasonHistory, "look back further than the exporter keeps; a central Prometheus evaluates them"},
-	{string(blind.NotSupported), "not supported by the kernel, the driver or the hardware"},
+	{string(coverage.NotSupported), "not supported by the kernel, the driver or the hardware"},
 }
 
 // Unjudged is some alerts that were not judged for one reason.
 type Unjudged struct {
 	Text   string // the reason, and what would help
-	Alerts []NotJudged
+	Alerts []NotEvaluated
 }
 
 // Gaps groups what was not judged, what somebody can do something about first.
 func (r *Report) Gaps() (out []Unjudged) {
-	all := sorted(r.NotJudged)
+	all := sorted(r.NotEvaluated)
 	for len(all) > 0 {
 		first := all[0]
-		same := func(n NotJudged) bool {
+		same := func(n NotEvaluated) bool {
 			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason))
 		}
-		group := slices.DeleteFunc(slices.Clone(all), func(n NotJudged) bool { return !same(n) })
+		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
 		out = append(out, Unjudged{text(group), group})
 	}
 	return out
 }
 
-func sorted(all []NotJudged) []NotJudged {
+func sorted(all []NotEvaluated) []NotEvaluated {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b NotJudged) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
+	slices.SortStableFunc(all, func(a, b NotEvaluated) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
 	return all
 }
 
@@ -60,9 +60,9 @@ func (r *Report) unjudged(verbose bool) (rows [][]string) {
 		}
 		return rows
 	}
-	for _, n := range sorted(r.NotJudged) {
+	for _, n := range sorted(r.NotEvaluated) {
 		detail := n.Detail
-		if n.Needs != "" && n.Reason == string(blind.Permission) {
+		if n.Needs != "" && n.Reason == string(coverage.Permission) {
 			detail += " (needs " + n.Needs + ")"
 		}
 		rows = append(rows, []string{n.Alert, n.Reason, detail})
@@ -84,7 +84,7 @@ func order(reason string) int {
 }
 
 // text says what some alerts of one reason lack.
-func text(group []NotJudged) string {
+func text(group []NotEvaluated) string {
 	n := group[0]
 	s := n.Reason
 	if i := order(n.Reason); i < len(words) {
@@ -93,15 +93,15 @@ func text(group []NotJudged) string {
 	switch {
 	case n.Reason == reasonTooShort, n.Reason == reasonPending:
 		return s + " " + longest(group)
-	case n.Reason == string(blind.Permission):
+	case n.Reason == string(coverage.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)
-	case n.Reason == string(blind.CollectorDisabled):
+	case n.Reason == string(coverage.CollectorDisabled):
 		return s + ": " + n.Needs
 	}
 	return s
 }
 
-func longest(group []NotJudged) string {
+func longest(group []NotEvaluated) string {
 	var out time.Duration
 	for _, n := range group {
 		if d, err := time.ParseDuration(n.Needs); err == nil {
