@@ -18,14 +18,17 @@ type column struct {
 	words   []word
 	colours []step // of its background, from the value on
 	width   uint32 // in pixels; 0: as it comes
+	ways    []way  // links of its cells
 }
 
 // Columns that many tables have.
 var (
 	cluster  = column{from: "cluster", title: "Cluster"}
 	job      = column{from: "job", title: "Job"}
-	instance = column{from: "instance", title: "Host"}
-	hca      = column{from: "device", title: "Device", width: 110}
+	instance = column{from: "instance", title: "Host", ways: []way{toNode(jobCell, cell, ""), toPage(cell)}}
+	hca      = column{from: "device", title: "Device", width: 110, ways: []way{toNode(jobCell, hostCell, cell)}}
+	ownHCA   = column{from: "device", title: "Device", width: 110, ways: []way{toNode("${job}", "${host}", cell)}} // on the dashboard of a host
+	fabricAt = column{from: "instance", title: "Fabric", ways: []way{toSwitch(jobCell, cell, ""), toPage(cell)}}
 	portOf   = column{from: "port", title: "Port", width: 60}
 	netdev   = column{from: "netdev", title: "Netdev"}
 	gpu      = column{from: "gpu", title: "GPU", width: 60}
@@ -100,8 +103,8 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	if coloured {
 		set("custom.cellOptions", map[string]any{"type": common.TableCellDisplayModeColorBackground, "mode": "basic"})
 	}
-	if c.from == instance.from {
-		set("links", []dashboard.DashboardLink{toHost("${__data.fields.Job}", "${__value.raw}")})
+	if c.ways != nil {
+		set("links", links(c.ways...))
 	}
 	return out
 }
