@@ -26,14 +26,14 @@ func alertTable(s scope, exporter string, where ...column) panel {
 			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
 		queries: []query{{expr: object(maxBy(labels, rank))}, {expr: object(maxBy(labels, since))}},
 		columns: slices.Concat([]column{
-			{from: "A", title: "Severity", words: severities, width: 80},
+			{from: "A", title: "Severity", words: severities, width: 90},
 			{from: "drain", title: "Drain", words: drains, width: 70},
 			{from: "alertname", title: "Alert", width: 220, ways: []way{toRunbook(exporter)}},
-			{from: "what", title: "Meaning", words: meanings, width: 380},
-		}, where, []column{
-			{from: "object", title: "Object"},
-			{from: "alertstate", title: "State", words: alertStates, width: 80},
+			{from: "alertstate", title: "State", words: alertStates, width: 75},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 120},
+			{from: "what", title: "Meaning", words: meanings, width: 330},
+		}, where, []column{
+			{from: "object", title: "Object", width: 260},
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),
@@ -47,6 +47,7 @@ func object(expr string) string {
 	}
 	expr = fmt.Sprintf(`label_replace(%s, "gpu", "GPU $1", "gpu", "(.+)")`, expr)
 	expr = fmt.Sprintf(`label_join(%s, "object", " ", "port", "netdev", "priority", "direction", "gpu", "lane")`, expr)
+	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
 	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.*)")`, expr)
 }
 

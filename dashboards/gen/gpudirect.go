@@ -7,7 +7,7 @@ func gpudirect() board {
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms()}, false},
+			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings of the PCI tree", []panel{gpuSettings()}, false},
@@ -59,6 +59,29 @@ func gpuMechanisms() panel {
 		text:    "How NICs reach GPU memory: peermem counts hosts with the module loaded, dmabuf RDMA devices whose driver, kernel and GPU driver support it.",
 		queries: []query{counted("1"), counted("0")},
 		columns: []column{{from: "mechanism", title: "Mechanism"}, {from: "A", title: "Available"}, {from: "B", title: "Missing"}},
+	}
+}
+
+func gpuGIDs() panel {
+	return panel{
+		title: "Jobs with a wrong GID", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none",
+		text:    "Jobs whose NCCL_IB_GID_INDEX names an entry of the GID table that is not RoCE v2 on this port: connections fail, or leave without PFC and ECN.",
+		queries: []query{{expr: maxBy(perPort+", gid_index, gid_type, workload", hosts.of("rdma_gdr_job_gid_info"))}},
+		columns: []column{
+			instance, hca, portOf, {from: "gid_index", title: "GID index"}, {from: "gid_type", title: "GID type"}, {from: "workload", title: "Workload"}, hidden("A"), cluster, job,
+		},
+	}
+}
+
+func gpuHidden() panel {
+	return panel{
+		title: "GPUs without NVML, and nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none, or no GPUs are collected",
+		text: "GPUs of the PCI tree that NVML does not list (fallen off the bus, or of another driver), and GPUs whose nearest NIC has no ACTIVE port.",
+		queries: []query{{expr: `label_replace(` + maxBy(perHost+", pci_bus_id", hosts.of("rdma_gpu_hidden")) + ` == 1, "fault", "not in NVML", "", "") or label_replace(` +
+			maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_nearest_down_info")) + `, "fault", "nearest NIC down", "", "")`}},
+		columns: []column{
+			instance, gpu, hidden("UUID"), {from: "pci_bus_id", title: "PCI bus ID"}, hca, {from: "fault", title: "Fault"}, hidden("A"), cluster, job,
+		},
 	}
 }
 

@@ -24,9 +24,20 @@ func links(ways ...way) (out []dashboard.DashboardLink) {
 	return out
 }
 
+// sameJob passes the choice of jobs on, which may be several.
+const sameJob = ""
+
+// chosenOr sets a variable to a value, or passes its choice on.
+func chosenOr(name, value string) string {
+	if value == sameJob {
+		return "&${" + name + ":queryparam}"
+	}
+	return "&var-" + name + "=" + value
+}
+
 // toNode is a link to the dashboard of a host, and of one device if it is given.
 func toNode(job, host, device string) way {
-	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}&var-job=" + job + "&var-host=" + host + "&${__url_time_range}"}
+	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", job) + "&var-host=" + host + "&${__url_time_range}"}
 	if device != "" {
 		w = way{"Device " + device + " of " + host, w.url + "&var-device=" + device}
 	}
@@ -35,7 +46,7 @@ func toNode(job, host, device string) way {
 
 // toSwitch is a link to the dashboard of a fabric, and of one switch if it is given.
 func toSwitch(job, fabric, node string) way {
-	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}&var-fabric_job=" + job + "&var-fabric=" + fabric + "&${__url_time_range}"}
+	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("fabric_job", job) + "&var-fabric=" + fabric + "&${__url_time_range}"}
 	if node != "" {
 		w = way{"Switch " + node, w.url + "&var-switch=" + node}
 	}

@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // node is one host. Its first row answers what is wrong, since when, and what else changed; the others are collapsed but traffic.
 func node() board {
 	return board{
@@ -56,7 +58,7 @@ func nodeState() []panel {
 			"instance:rdma_host_drain:state", word{"0", "no", good}, word{"1", "cordon", warning}, word{"2", "evict", bad}),
 		alerts,
 		{
-			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port",
+			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port, or unknown",
 			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
 			queries: []query{{maxBy(perPort, state), short}},
 		},
@@ -84,15 +86,15 @@ func nodeState() []panel {
 			},
 			columns: append([]column{
 				ownHCA, portOf,
-				{from: "role", title: "Role"},
-				{from: "A", title: "State", words: portStates},
-				{from: "B", title: "Physical state", words: physicalStates},
+				{from: "role", title: "Role", width: 90, missing: "unknown"},
+				{from: "A", title: "State", words: portStates, width: 90},
+				{from: "B", title: "Physical state", words: physicalStates, width: 110},
 				{from: "reason", title: "Down because"},
-				{from: "C", title: "Rate", unit: "bps"},
-				{from: "D", title: "Expected", unit: "bps"},
-				{from: "source", title: "Evidence", words: sources},
-				{from: "system", title: "Neighbour"},
-				{from: "port_id", title: "Neighbour port"},
+				{from: "C", title: "Rate", unit: "bps", width: 90, missing: "no link"},
+				{from: "D", title: "Expected", unit: "bps", width: 90},
+				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
+				{from: "system", title: "Neighbour", missing: "unknown"},
+				{from: "port_id", title: "Neighbour port", missing: "unknown"},
 				hidden("E"), hidden("F"), hidden("G"), hidden("H"),
 			}, ownHost...),
 		},
@@ -334,12 +336,26 @@ func nodeDevices() []panel {
 			columns: append([]column{ownHCA, {from: "pci_address", title: "PCI address"}, {from: "reason", title: "Reason"}, {from: "A"}}, ownHost...),
 		},
 		{
-			title: "MTU", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
-			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits.",
+			title: "MTU and GIDs", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
+			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
 			queries: []query{
 				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))}, {expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
+				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
-			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev"}, {from: "B", title: "RoCE"}}, ownHost...),
+			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev"}, {from: "B", title: "RoCE"}, {from: "C", title: "GID index"}}, ownHost...),
+		},
+		{
+			title: "Saturated counters", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
+			text:    "Counters of 32 bits or fewer at their maximum, which no longer count until they are cleared: their alerts are not evaluated.",
+			queries: []query{{expr: maxBy(perPort+", counter", device.of("rdma_port_counter_saturated")) + " == 1"}},
+			columns: append([]column{ownHCA, portOf, {from: "counter", title: "Counter"}, hidden("A")}, ownHost...),
+		},
+		{
+			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none in the site configuration",
+			text: "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
+			queries: []query{{expr: `label_replace(` + maxBy(perPort, device.of("rdma_port_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
+				maxBy(perDevice, device.of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` + maxBy(perPort, device.of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
+			columns: append([]column{ownHCA, portOf, {from: "by", title: "Setting"}, hidden("A")}, ownHost...),
 		},
 		{
 			title: "Members of bonds", unit: "none", width: 8, height: 8, view: table, sort: "-Netdev", noValue: "no RoCE LAG",
@@ -358,7 +374,22 @@ func nodeDevices() []panel {
 	}
 }
 
+// exporterChecks are what an exporter reports of itself, as 1 where it is well.
+var exporterChecks = []struct{ text, expr string }{
+	{"configuration reloaded", host.of("rdma_config_last_reload_successful")},
+	{"state written", host.of("rdma_state_last_write_successful")},
+	{"alert store on disk", "1 - " + host.of("rdma_alerting_store_degraded")},
+	{"incident captured", host.of("rdma_incident_last_capture_successful")},
+	{"network configuration readable (rtnl)", "1 - " + host.of("rdma_scrape_rtnl_back_off")},
+	{"reads within budget", "1 - " + maxBy(perHost, host.of("rdma_scrape_over_budget"))},
+	{"serves this host", "0 * " + maxBy(perHost, host.of("rdma_exporter_replay_info")) + " or " + maxBy(perHost, host.of("rdma_exporter_build_info"))},
+}
+
 func nodeExporter() []panel {
+	var checks []string
+	for _, c := range exporterChecks {
+		checks = append(checks, `label_replace(`+maxBy(perHost, c.expr)+`, "check", "`+c.text+`", "", "")`)
+	}
 	listed := func(title, text, noValue, labels, expr string, columns ...column) panel {
 		return panel{
 			title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "-" + columns[0].title, noValue: noValue,
@@ -385,5 +416,15 @@ func nodeExporter() []panel {
 		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", "short", 8,
 			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"}, counter{"rdma_alerting_notification_errors_total", "failed"},
 				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...),
+		{
+			title: "State of the exporter", unit: "none", width: 12, height: 9, view: table, sort: "-OK", noValue: "unknown",
+			text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
+			queries: []query{{expr: strings.Join(checks, " or ")}},
+			columns: append([]column{{from: "check", title: "Check"}, {from: "A", title: "OK", words: []word{{"1", "ok", good}, {"0", "failed", bad}}}}, ownHost...),
+		},
+		graph("Rounds and store of the alerts", "Rounds of rule evaluations per second, the duration of the last one in seconds, and thousands of series in the store. Only of an exporter that evaluates the rules itself.", "short", 12,
+			query{maxBy(perHost, host.rate("rdma_alerting_rounds_total")), "rounds/s"},
+			query{maxBy(perHost, host.of("rdma_alerting_last_round_duration_seconds")), "duration (s)"},
+			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}),
 	}
 }

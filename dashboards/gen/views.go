@@ -25,6 +25,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+	if p.unit == "none" {
+		b.Decimals(0)
+	}
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}

@@ -64,7 +64,7 @@ var physicalStates = []word{
 var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}
 
 // drains are the values of the label drain.
-var drains = []word{{"evict", "evict", bad}, {"cordon", "cordon", warning}, {"no", "no", neutral}}
+var drains = []word{{"evict", "evict", bad}, {"cordon", "cordon", warning}, {"no", "no", "transparent"}}
 
 var alertStates = []word{{"firing", "firing", bad}, {"pending", "pending", notice}}
 
