@@ -87,8 +87,7 @@ func (d dashboard) faultsOfLink(address string, target dashboard) (out []string)
 			continue
 		}
 		set[name] = true
-		to, known := target.variable(name)
-		if !known {
+		if _, known := target.variable(name); !known {
 			out = append(out, name+" is not a variable of "+target.UID)
 		}
 		if m := regexp.MustCompile(`^\$\{(\w+)\}$`).FindStringSubmatch(values[0]); m != nil {
