@@ -95,8 +95,8 @@ func roceStorms() []panel {
 	stalls.noValue = "none, or ports are not sampled"
 	return []panel{
 		histogram("Samples by pause time sent", "Samples per second by the share of their length, about a second, in which a port sent pause. A storm of seconds, which the average of a scrape interval hides, is a dark spot at the top. "+
-			"A port is sampled for 10m after a pause.", "transmit"),
-		histogram("Samples by pause time received", "Samples per second by the share of their length, about a second, in which a port received pause.", "receive"),
+			"A port is sampled for 10m after a pause; no data: none is.", "transmit"),
+		histogram("Samples by pause time received", "Samples per second by the share of their length, about a second, in which a port received pause. No data: no port is sampled.", "receive"),
 		stalls,
 	}
 }

@@ -27,7 +27,7 @@ type column struct {
 var (
 	cluster  = column{from: "cluster", title: "Cluster"}
 	job      = column{from: "job", title: "Job"}
-	instance = column{from: "instance", title: "Host", ways: []way{toNode(jobCell, cell, ""), toPage(cell)}}
+	instance = column{from: "instance", title: "Host", width: 190, ways: []way{toNode(jobCell, cell, ""), toPage(cell)}}
 	hca      = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(jobCell, hostCell, cell)}}
 	ownHCA   = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
 	fabricAt = column{from: "instance", title: "Fabric", ways: []way{toSwitch(jobCell, cell, ""), toPage(cell)}}

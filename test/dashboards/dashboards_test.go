@@ -137,14 +137,7 @@ func load(t *testing.T) []question {
 	var out []question
 	for _, f := range files {
 		var d struct {
-			Panels []struct {
-				Title   string
-				Targets []struct {
-					RefID   string `json:"refId"`
-					Expr    string
-					Instant bool
-				}
-			}
+			Panels     []panel
 			Templating struct {
 				List []struct{ Name, Definition string }
 			}
@@ -154,9 +147,11 @@ func load(t *testing.T) []question {
 		must(t, err)
 		must(t, json.Unmarshal(b, &d))
 		name := strings.TrimSuffix(filepath.Base(f), ".json")
-		for _, p := range d.Panels {
-			for _, q := range p.Targets {
-				out = append(out, question{name + "/" + p.Title + "/" + q.RefID, q.Expr, q.Instant})
+		for _, row := range d.Panels {
+			for _, p := range append(row.Panels, row) {
+				for _, q := range p.Targets {
+					out = append(out, question{name + "/" + p.Title + "/" + q.RefID, q.Expr, q.Instant})
+				}
 			}
 		}
 		for _, v := range d.Templating.List {
@@ -175,6 +170,17 @@ func load(t *testing.T) []question {
 	return out
 }
 
+// panel is a panel, or a row with its panels where it is collapsed.
+type panel struct {
+	Title   string
+	Panels  []panel
+	Targets []struct {
+		RefID   string `json:"refId"`
+		Expr    string
+		Instant bool
+	}
+}
+
 func cutLast(s, sep string) (before, after string, found bool) {
 	i := strings.LastIndex(s, sep)
 	if i < 0 {
@@ -191,12 +197,12 @@ type prometheus struct {
 // answers tells whether a query has data: of all hosts, or of one where the dashboard shows one.
 func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 	p.t.Helper()
-	if !strings.Contains(q.expr, `instance="$instance"`) {
+	if !strings.Contains(q.expr, `instance="$host"`) && !strings.Contains(q.expr, `instance="$fabric"`) {
 		hosts = hosts[:1]
 	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
-		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$instance", host, "$device", ".*", "$switch", ".*",
-			"$__rate_interval", "15s", "$__range", "10s").Replace(q.expr)
+		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host, "$host", host, "$fabric", host,
+			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s", "$$__all", "all").Replace(q.expr)
 		now := time.Now()
 		if q.instant {
 			return p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}})
