@@ -2,6 +2,7 @@
 package runbooks
 
 import (
+	"bytes"
 	"embed"
 	"io/fs"
 	"strings"
@@ -25,4 +26,19 @@ func Names() (out []string) {
 func Text(alert string) ([]byte, bool) {
 	text, err := files.ReadFile(alert + extension)
 	return text, err == nil
+}
+
+// Meaning is the meaning of an alert in one sentence: the first paragraph of its runbook, below the title. It names neither host nor port, and has no
+// Markdown and no limit (limits can be tuned). False where runbook or paragraph is missing.
+func Meaning(name string) (string, bool) {
+	text, ok := Text(name)
+	if !ok {
+		return "", false
+	}
+	_, rest, _ := bytes.Cut(text, []byte("\n\n"))
+	paragraph, _, _ := bytes.Cut(rest, []byte("\n\n"))
+	if len(paragraph) == 0 || paragraph[0] == '#' {
+		return "", false
+	}
+	return string(paragraph), true
 }

@@ -79,10 +79,10 @@ func (u runbookURL) inDashboard(text []byte) ([]byte, error) {
 type runbookConfig struct{ name string }
 
 func (r *runbookConfig) flags(a *kingpin.CmdClause) {
-	a.Arg("NAME", "Name of the alert. Without one: lists all.").StringVar(&r.name)
+	a.Arg("NAME", "Name of the alert. Without one: lists all, with their meanings.").StringVar(&r.name)
 }
 
-// runRunbook prints the runbook of an alert, or lists those that there are.
+// runRunbook prints the runbook of an alert, or lists all alerts that have one with their meanings.
 func runRunbook(r *runbookConfig, stdout io.Writer) (int, error) {
 	text, err := r.text()
 	if err != nil {
@@ -97,7 +97,7 @@ func runRunbook(r *runbookConfig, stdout io.Writer) (int, error) {
 func (r *runbookConfig) text() ([]byte, error) {
 	all := runbooks.Names()
 	if r.name == "" {
-		return []byte(strings.Join(all, "\n") + "\n"), nil
+		return listing(all), nil
 	}
 	if text, ok := runbooks.Text(r.name); ok {
 		return text, nil
@@ -107,6 +107,19 @@ func (r *runbookConfig) text() ([]byte, error) {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return nil, fmt.Errorf("runbook %s: there is no such alert: %s", r.name, hint)
+}
+
+// listing is a line for each alert: name and meaning, in columns.
+func listing(names []string) (out []byte) {
+	width := 0
+	for _, name := range names {
+		width = max(width, len(name))
+	}
+	for _, name := range names {
+		meaning, _ := runbooks.Meaning(name) // each has one: docs/runbooks/runbooks_test.go
+		out = fmt.Appendf(out, "%-*s  %s\n", width, name, meaning)
+	}
+	return out
 }
 
 // books is where the alerts of a daemon link to: where the operator says, else the exporter's own pages, if it knows how others reach them.
