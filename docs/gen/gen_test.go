@@ -77,6 +77,35 @@ groups:
 	}
 }
 
+func TestReadable(t *testing.T) {
+	for in, want := range map[string]string{
+		`{{- $d := printf "%s" $labels.device -}} {{ stripPort $labels.instance }} {{ $d }}: {{ $value | printf "%.1f" }} °C`:                                  "HOST N: N °C",
+		`{{ $labels.device }}{{ with query "x" }} ({{ . | first | label "netdev" }}){{ end }}: port {{ if eq $value 1.0 }}DOWN{{ else }}{{ $value }}{{ end }}`: "DEVICE[ (NETDEV)]: port DOWN|N",
+		`{{ if eq $value 1.0 }}one port{{ else if eq $value 2.0 }}two ports{{ else }}ports{{ end }}`:                                                           "{one port|two ports|ports}",
+		`ports:{{ range $i, $p := query "x" }}{{ if $i }},{{ end }} {{ .Labels.port }}{{ end }}`:                                                               "ports: PORT ...",
+		`{{ if query "x" }}{{ with query "y" }}, limit {{ . | first | value }}{{ end }}{{ end }}`:                                                              "[, limit N]",
+	} {
+		if got, err := readable(in); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", in, got, err, want)
+		}
+	}
+	if _, err := readable("{{ if }}"); err == nil {
+		t.Error("a broken template: no error")
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for in, want := range map[string]string{
+		"Of `a.b` (c. d) e.\nF.": "Of `a.b` (c. d) e.",
+		"A:\n\n- b;\n- c.":       "A:\n\n- b;\n- c.",
+		"Nothing ends":           "Nothing ends",
+	} {
+		if got := sentence(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
 // TestNeedsOf: the collectors, and what a process without privileges lacks.
 func TestNeedsOf(t *testing.T) {
 	got := needsOf([]coverage.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})

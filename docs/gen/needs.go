@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// needs is what an alert takes to be judged.
+// needs is what the evaluation of an alert requires.
 type needs struct {
 	collectors  []string
 	permissions []string // of those that a process without privileges lacks
