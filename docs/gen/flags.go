@@ -13,13 +13,13 @@ import (
 func flagTables() (string, error) {
 	var d document
 	m := app.CommandLine()
-	d.line("### Of all commands\n")
+	d.line("### Global flags\n")
 	d.flags(m.Flags)
 	for _, c := range m.FlattenedCommands() {
 		if len(c.Flags) == 0 || c.Name == "help" {
 			continue
 		}
-		d.line("### Of `%s`\n", c.FullCommand)
+		d.line("### `%s`\n", c.FullCommand)
 		d.flags(c.Flags)
 	}
 	return d.String(), nil
