@@ -92,18 +92,17 @@ const pageHead = `# Dependencies
 
 <!-- Written by make update from go.mod and the licence files of the modules. -->
 
-No dependency without a purpose: it stands behind each direct one in go.mod. Each module that is compiled into the program has a known,
-permissive licence, which ` + "`make check`" + ` holds; the texts are in the file THIRD_PARTY of each release. What only builds and tests the program has
-modules of its own in tools/ and dashboards/gen.
+Direct dependencies with their purpose (the comment in go.mod). ` + "`make check`" + ` verifies that every module compiled into the program has a known,
+permissive licence; THIRD_PARTY of each release contains the texts. Build and test tools are separate modules in tools/ and dashboards/gen.
 
 | module | purpose | imported by | licence |
 | --- | --- | --- | --- |
 `
 
 const restHead = `
-## What they bring along
+## Indirect dependencies
 
-Modules of which packages are compiled in because those above import them.
+Modules compiled in because the modules above import them.
 
 | module | licence |
 | --- | --- |
