@@ -106,7 +106,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// TestNeedsOf: the collectors, and what a process without privileges lacks.
+// TestNeedsOf: collectors, and permissions that an unprivileged process lacks.
 func TestNeedsOf(t *testing.T) {
 	got := needsOf([]coverage.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
 	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
@@ -114,7 +114,7 @@ func TestNeedsOf(t *testing.T) {
 	}
 }
 
-// TestRoff: nothing of a text is taken for a request, and lines are short.
+// TestRoff: text is not interpreted as a request, and lines are short.
 func TestRoff(t *testing.T) {
 	var r roff
 	r.text(".conf is read. It's \\x, -v " + strings.Repeat("word ", 20))
@@ -140,7 +140,7 @@ func TestOptions(t *testing.T) {
 		got[o.name] = o
 	}
 	want := map[string]option{
-		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Not: Is on"},
+		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Disable: Is on"},
 		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
 		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
 	}
@@ -150,6 +150,6 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	if _, ok := got["secret"]; ok {
-		t.Error("a hidden flag is completed")
+		t.Error("hidden flag in completions")
 	}
 }
