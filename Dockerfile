@@ -1,15 +1,15 @@
-# Builds on the machine's own architecture for that of the image, amd64 or arm64:
+# Cross-compiles for the architecture of the image, amd64 or arm64:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
 #   buildah build --format docker --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
 
-# Go and a C compiler on Debian, and the same Debian without them.
+# Build image: Go and a C compiler on Debian; runtime image: the same Debian without them.
 ARG GO_IMAGE=golang:1.26-bookworm
-# glibc: the library of the GPUs' driver, which the NVIDIA runtime puts into the container, is linked against it.
+# glibc: required by the GPU driver library that the NVIDIA runtime mounts into the container.
 ARG RUNTIME_IMAGE=debian:bookworm-slim
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETARCH
-# NVML is reached through cgo, which needs a C compiler for the other architecture.
+# NVML needs cgo, and cgo a C cross compiler.
 RUN if [ "${TARGETARCH:=$(go env GOHOSTARCH)}" != "$(go env GOHOSTARCH)" ]; then \
       case "$TARGETARCH" in \
         amd64) packages="gcc-x86-64-linux-gnu libc6-dev-amd64-cross" ;; \
@@ -34,16 +34,16 @@ RUN if [ "${TARGETARCH:=$(go env GOHOSTARCH)}" != "$(go env GOHOSTARCH)" ]; then
       -o /out/rdma_exporter ./cmd/rdma_exporter && mkdir /out/state && \
     go run ./packaging/thirdparty -arch "$TARGETARCH" -o /out/THIRD_PARTY
 
-# Nothing runs in this stage: it may be of another architecture.
+# No RUN in this stage: it may be of another architecture.
 FROM ${RUNTIME_IMAGE}
 COPY --from=build /src/LICENSE /out/THIRD_PARTY /usr/share/doc/rdma_exporter/
-# A volume that is mounted here for the first time gets the owner.
+# Sets the owner of new volumes mounted here.
 COPY --from=build --chown=65532:65532 /out/state /var/lib/rdma_exporter
 COPY --from=build /out/rdma_exporter /usr/bin/rdma_exporter
 USER 65532:65532
 EXPOSE 10879
 ENTRYPOINT ["/usr/bin/rdma_exporter"]
-# Finds the exporter of this container by its command line, so that it knows address, path and TLS.
+# Takes address, path and TLS from the command line of the exporter in this container.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s CMD ["/usr/bin/rdma_exporter", "healthy"]
 ARG RUNTIME_IMAGE
 ARG VERSION=unknown

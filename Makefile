@@ -2,11 +2,11 @@
 
 GO        ?= go
 BIN       := bin
-# A semantic version, which packages and charts need as well; a checkout without a tag of a version is before all of them.
+# Semantic version, also for packages and charts; a checkout without a version tag sorts before all releases.
 TAG       := $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo v0.0.0-0.g$$(git rev-parse --short HEAD 2>/dev/null))
 VERSION   ?= $(TAG:v%=%)
 REVISION  ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
-# All that is built bears the time of its commit: the same source makes the same bytes.
+# All files get the commit time: builds are reproducible.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
 V         := github.com/prometheus/common/version
@@ -15,16 +15,16 @@ BUILD     := $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 TOOL      := $(GO) tool -modfile=tools/go.mod
 FUZZTIME  ?= 3000x
 NODES     ?= 1000
-# Where go keeps what it has found by fuzzing.
+# Fuzzing corpus in the Go cache.
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
-SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsBlind|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsBlind)
+SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsGap)
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 
-# go-nvml declares functions that are deprecated, and the compiler says so at length.
+# Suppresses deprecation warnings of go-nvml.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
 .DEFAULT_GOAL := help
@@ -38,30 +38,30 @@ build: ## build bin/rdma_exporter
 	$(BUILD) -o $(BIN)/rdma_exporter ./cmd/rdma_exporter
 
 .PHONY: packages
-packages: $(BIN)/nfpm ## build deb and rpm into bin/dist, for ARCHES (amd64 arm64), with NVML and without; packaging/packages.sh installs the compilers
+packages: $(BIN)/nfpm ## build deb and rpm into bin/dist for ARCHES (amd64 arm64), with and without NVML; packaging/packages.sh installs the compilers
 	VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' LDFLAGS='$(LDFLAGS)' NFPM=$(BIN)/nfpm packaging/build.sh $(BIN)/dist
 
 .PHONY: run
-run: ## build and serve this host's fabric; without an RDMA device, the recorded demo node
+run: ## build and serve this host, or the recorded demo node if it has no RDMA device
 	@demo=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
 	  echo "No RDMA device on this host: this serves the recorded demo node in the binary (--replay demo)."; demo="--replay demo"; fi; \
 	$(MAKE) -s build && exec $(BIN)/rdma_exporter $$demo --web.listen-address=$(ADDRESS)
 
 .PHONY: demo
-demo: build ## build and serve the recorded demo node: its page, metrics and firing alerts
+demo: build ## build and serve the recorded demo node: page, metrics, alerts
 	@echo "The page: http://localhost:$(lastword $(subst :, ,$(ADDRESS)))/"
 	@exec $(BIN)/rdma_exporter --replay demo --web.listen-address=$(ADDRESS)
 
 .PHONY: screenshots
-screenshots: ## write the screenshots of the README again
+screenshots: ## regenerate the screenshots of the README
 	CGO_ENABLED=0 $(BUILD) -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -run Screenshots ./test/page -shots $(CURDIR)/docs/img
 
 .PHONY: test test-race test-single test-pure
-test: ## all tests: no root, nothing outside the module cache
+test: ## all tests; no root, no network
 	@$(MAKE) --no-print-directory -j2 -Otarget test-race test-single test-pure
 
-# Many short replays: with the default of 100 the garbage collector takes an eighth more processor time.
+# Many short replays: the default of 100 costs 12% more CPU time for garbage collection.
 test-race test-single test-pure: export GOGC = 400
 
 test-race:
@@ -74,7 +74,7 @@ test-pure:
 	$(GO) test -timeout 20m $$($(GO) list ./... | grep -xE 'rdma_exporter/($(PURE))')
 
 .PHONY: update
-update: ## write generated files and goldens again; read the diff
+update: ## regenerate generated files and goldens; review the diff
 	$(GO) run ./fixtures/gen -dir fixtures/sysfs
 	$(GO) run ./rules/gen
 	$(GO) test -timeout 30m -run '^Test(GoldenOfMachines|Optics|Page|PageNode|Topo|Render)$$' ./internal/app ./internal/check -update
@@ -84,15 +84,15 @@ update: ## write generated files and goldens again; read the diff
 	cd packaging/test && $(GO) test ./helm -run Golden -update
 
 .PHONY: captures
-captures: ## capture every recorded machine, all rounds, and play what was captured; ten minutes
+captures: ## capture every recorded machine, all rounds, and replay the captures; ten minutes
 	$(GO) test -timeout 30m -run '^TestCaptureOfMachines$$' ./internal/app -every
 
 .PHONY: mutate
-mutate: ## spoil every file of three recorded machines in ten ways, at the start and while it is watched; a day, MUTATE='infiniband/mlx5_0/|net/' for some files
+mutate: ## corrupt every file of three recorded machines in ten ways, at the start and during monitoring; a day, MUTATE='infiniband/mlx5_0/|net/' selects files
 	$(GO) test -timeout 48h -run '^Test(Mutations|FIFOs)OfMachines$$' ./internal/app -mutations 0 -mutate-every -mutate '$(MUTATE)'
 
 .PHONY: compare
-compare: build ## compare metrics and findings of every recorded machine with those of BEFORE (a revision), in ten minutes
+compare: build ## compare metrics and findings of every recorded machine with revision BEFORE; ten minutes
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
 .PHONY: check
@@ -125,15 +125,15 @@ fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
 
 .PHONY: fuzz
-fuzz: ## fuzz every parser for FUZZTIME (3000x, which are executions; 10m), beginning with the corpus that test/fuzz keeps
+fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 10m), starting from the corpus in test/fuzz
 	test/fuzz/run.sh $(FUZZTIME)
 
 .PHONY: fuzz-corpus
-fuzz-corpus: ## keep the corpus that make fuzz has found on this machine
+fuzz-corpus: ## store the corpus found by make fuzz on this machine
 	tar -C $(CORPUS) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mtime=@0 -c . | gzip -9n >test/fuzz/corpus.tar.gz
 
 .PHONY: e2e
-e2e: ## tests with a real kernel, in namespaces and in a virtual machine, a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages, needs root for that
+e2e: ## tests with a real kernel (namespaces, virtual machine), a simulated fabric, Prometheus, Alertmanager and a browser; installs Debian packages as root
 	$(GO) test -tags e2e -count=1 -parallel 8 -timeout 5m ./test/netns
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
@@ -147,67 +147,67 @@ e2e: ## tests with a real kernel, in namespaces and in a virtual machine, a simu
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel
 
 .PHONY: release-test
-release-test: $(BIN)/nfpm ## what a release has: deb and rpm on a clean Debian under systemd, the container image, binaries of amd64 and arm64; a quarter of an hour, installs Debian packages, needs root for that
-	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # with cgo they take minutes to compile
+release-test: $(BIN)/nfpm ## test release artefacts: deb and rpm on a clean Debian with systemd, container image, amd64 and arm64 binaries; 15 minutes, installs Debian packages as root
+	$(MAKE) dist-test FLAVOURS='amd64-nogpu arm64-nogpu' # cgo flavours take minutes to compile
 	test/packages/packages.sh
 	NFPM=$(CURDIR)/$(BIN)/nfpm $(GO) test -tags e2e -count=1 -timeout 15m ./test/packages
 	test/container/packages.sh
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/container
 
 .PHONY: gpu-proof
-gpu-proof: build ## on a machine with NVIDIA GPUs: compare every figure with nvidia-smi
+gpu-proof: build ## on a machine with NVIDIA GPUs: compare every value with nvidia-smi
 	$(GO) test -c -tags gpu -o $(BIN)/gpu-proof ./test/gpu
 	$(BIN)/gpu-proof -test.v -test.timeout 8m
 
 .PHONY: bench
-bench: bench-build ## what a scrape and a round of the rules cost, side by side with node_exporter; writes docs/performance.md; ten minutes
+bench: bench-build ## cost of a scrape and of a rule evaluation round, compared with node_exporter; writes docs/performance.md; ten minutes
 	$(BIN)/bench.test -test.v -test.timeout 40m -repository $(CURDIR) $(BENCH)
 
 .PHONY: bench-build
-bench-build: build # all that make bench runs: a machine without Go needs this checkout with bin, and the command above
+bench-build: build # binaries of make bench, for machines without Go: copy the checkout with bin, run the command above
 	GOBIN=$(CURDIR)/$(BIN) $(GO) install github.com/prometheus/node_exporter@v1.12.1
 	$(GO) test -c -o $(BIN)/bench-alerting.test ./internal/alerting
 	$(GO) test -c -o $(BIN)/bench-app.test ./internal/app
 	$(GO) test -c -tags bench -o $(BIN)/bench.test ./test/bench
 
 .PHONY: soak
-soak: build ## a day on a virtual clock and half an hour of the real one: nothing grows; three quarters of an hour, SOAK='-for 10m -day 6h' for less, and no less
+soak: build ## soak test: a day on a virtual clock and 30 minutes in real time; 45 minutes, SOAK='-for 10m -day 6h' is the minimum
 	$(GO) test -tags soak -count=1 -timeout 3h -v ./test/soak $(SOAK)
 
 .PHONY: scale
-scale: ## what a fleet of NODES (1000) costs a central Prometheus: half an hour, both processors, 12 GiB
+scale: ## cost of a fleet of NODES (1000) for a central Prometheus; 30 minutes, two CPUs, 12 GiB
 	test/alerting/packages.sh
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
 
 .PHONY: dist
-dist: ## build all that a release has into bin/dist, with SHA256SUMS
+dist: ## build all release artefacts into bin/dist, with SHA256SUMS
 	rm -rf $(DIST)
 	$(MAKE) $(ARTEFACTS)
 	cd $(DIST) && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS
 
 .PHONY: dist-test
-dist-test: ## build and run the binaries of all processors and flavours, arm64 emulated; read the man page, try the completions; installs Debian packages
+dist-test: ## build and run the binaries of all architectures and flavours (arm64 emulated), test man page and completions; installs Debian packages
 	test/dist/packages.sh
 	$(MAKE) binaries
 	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_FLAVOURS='$(FLAVOURS)' RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
 
 .PHONY: dist-check
-dist-check: ## build what make dist has built again, elsewhere and from an empty cache: the sums are the same
+dist-check: ## rebuild make dist elsewhere from an empty cache and compare checksums
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
 
 JITTER ?= -for 1m -blocks 3
 .PHONY: jitter
-jitter: build ## what a thread that only computes notices of the exporter, off and on; JITTER has the flags of test/noise
+jitter: build ## measure OS noise with and without the exporter; JITTER: flags of test/noise
 	@machine=; if [ -z "$$(ls /sys/class/infiniband 2>/dev/null)" ]; then \
 	  echo "No RDMA device on this host: the exporter reads the files of a recorded DGX H100."; machine="-machine fixtures/sysfs/dgx-h100-ib.txtar"; fi; \
 	$(GO) run ./test/noise -exporter $(BIN)/rdma_exporter $$machine $(JITTER)
 
 .PHONY: clean
-clean: ## remove what was built
+clean: ## remove build outputs
 	rm -rf $(BIN)
 
-# What a release has. A target that puts files into $(DIST) is added to ARTEFACTS.
+# Release artefacts. Add targets that put files into $(DIST) to ARTEFACTS.
 DIST      := $(BIN)/dist
 ARCHES    ?= amd64 arm64
 FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
@@ -221,7 +221,7 @@ cgo       = $(if $(findstring nogpu,$*),0,1)
 # tarball packs the folder $(2) of $(1).
 tarball   = tar -C $(1) --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+rw,go+r-w,a+X --mtime=@$(SOURCE_DATE_EPOCH) -c $(2) | gzip -9n >$@
 
-# The binary of a flavour, and what it holds of others: $(DIST)/build/linux-arm64-nogpu/rdma_exporter.
+# The binary of a flavour and its third-party licences: $(DIST)/build/linux-arm64-nogpu/rdma_exporter.
 .PRECIOUS: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
 .PHONY: binaries
 binaries: $(FLAVOURS:%=$(DIST)/build/linux-%/rdma_exporter) $(FLAVOURS:%=$(DIST)/build/linux-%/THIRD_PARTY)
@@ -239,7 +239,7 @@ $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_expo
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
-	sed -i '/^ *runbook_url: docs\/runbooks\//d' $(@D)/build/$(@F:.tar.gz=)/*/*.rules.yml # a path in the repository leads nowhere
+	sed -i '/^ *runbook_url: docs\/runbooks\//d' $(@D)/build/$(@F:.tar.gz=)/*/*.rules.yml # repository paths are no URLs
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
 
 $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz: FORCE

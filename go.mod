@@ -4,19 +4,19 @@ go 1.26.0
 
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
-	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands, as in Prometheus and its exporters
-	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, and the registries of Prometheus' libraries
+	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
+	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, registries
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
 	github.com/prometheus/common v0.72.0 // the text formats of metrics, log flags, version
-	github.com/prometheus/exporter-toolkit v0.20.0 // listening: TLS, basic authentication, systemd sockets
-	github.com/prometheus/prometheus v0.315.0 // the rules are judged by Prometheus' own database, PromQL and notifier
+	github.com/prometheus/exporter-toolkit v0.20.0 // HTTP listener: TLS, basic authentication, systemd sockets
+	github.com/prometheus/prometheus v0.315.0 // rule evaluation: TSDB, PromQL, notifier
 	github.com/safchain/ethtool v0.7.0 // ethtool's ioctls: driver, statistics
 	github.com/vishvananda/netlink v1.3.1 // netlink sockets and attributes: RDMA, ethtool, devlink, DCB, links
-	github.com/yuin/goldmark v1.8.7 // runbooks, which are Markdown, as HTML
-	go.yaml.in/yaml/v3 v3.0.5 // the site's file and the tuning of the rules, with the line of each error
-	golang.org/x/crypto v0.57.0 // tests of basic authentication: bcrypt
+	github.com/yuin/goldmark v1.8.7 // Markdown runbooks as HTML
+	go.yaml.in/yaml/v3 v3.0.5 // configuration file and rule tuning, errors with line numbers
+	golang.org/x/crypto v0.57.0 // bcrypt, in tests of basic authentication
 	golang.org/x/sys v0.49.0 // system calls and constants of Linux that the standard library lacks
-	golang.org/x/tools v0.49.0 // txtar, the form of captures
+	golang.org/x/tools v0.49.0 // txtar, the format of captures
 )
 
 require (

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Builds deb and rpm into a folder, each with NVML and without: build.sh FOLDER. From the environment: VERSION as git describe gives
-# it, SOURCE_DATE_EPOCH (seconds), LDFLAGS, NFPM, and ARCHES (amd64 arm64). Equal input gives equal bytes.
+# Builds deb and rpm into a folder, with and without NVML: build.sh FOLDER. Environment: VERSION (git describe), SOURCE_DATE_EPOCH (seconds),
+# LDFLAGS, NFPM, ARCHES (amd64 arm64). Builds are reproducible.
 set -eu
 cd "$(dirname "$0")/.."
 out=$1
 : "${VERSION:?} ${SOURCE_DATE_EPOCH:?} ${NFPM:?}" "${ARCHES:=amd64 arm64}"
 export SOURCE_DATE_EPOCH
 
-# Versions of both families: what has no tag comes before the first release, a release candidate before its release, commits after a
-# release behind it.
+# Version order for deb and rpm: untagged builds before the first release, a release candidate before its release, commits after a release
+# behind it.
 PACKAGE_VERSION=$(sed -E 's/^v//; /^[0-9]+\./!s/^/0.0.0~/; s/-(rc|alpha|beta)/~\1/; s/-/+/; s/-/./g' <<<"$VERSION")
 mkdir -p "$out/doc"
 CHANGELOG=$out/doc/changelog.gz
@@ -43,9 +43,9 @@ pack() {
 for ARCH in $ARCHES; do
   export ARCH
   build "$ARCH" "linux-$ARCH" 1
-  NAME=rdma-exporter OTHER=rdma-exporter-nogpu PROVIDES='' FLAVOUR='This build reads NVIDIA GPUs where the driver has its library.' \
+  NAME=rdma-exporter OTHER=rdma-exporter-nogpu PROVIDES='' FLAVOUR='This build reads NVIDIA GPUs if the driver library is installed.' \
     DEB_LIBC='libc6 (>= 2.34)' RPM_LIBC='libc.so.6(GLIBC_2.34)(64bit)' pack
   build "$ARCH" "linux-$ARCH-nogpu" 0
-  NAME=rdma-exporter-nogpu OTHER=rdma-exporter PROVIDES=rdma-exporter FLAVOUR='This build reads no GPUs and needs no libraries.' \
+  NAME=rdma-exporter-nogpu OTHER=rdma-exporter PROVIDES=rdma-exporter FLAVOUR='This build reads no GPUs and requires no libraries.' \
     DEB_LIBC='' RPM_LIBC='' pack
 done

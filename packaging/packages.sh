@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the C compilers that packages for both architectures need, where they are missing.
+# Installs missing C compilers for packages of both architectures.
 set -eu
 case $(dpkg --print-architecture) in
 amd64) other=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross) ;;

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path"
 	"slices"
 	"strings"
 
@@ -19,74 +20,83 @@ const alertsHead = `# Alerts
 
 <!-- Written by go run ./docs/gen from rules/ and docs/runbooks/. -->
 
-The rules in ` + "`rules/node`" + ` decide what is wrong, and nothing else does: a central Prometheus loads the files, and
-` + "`rdma_exporter check`" + ` evaluates the same ones. Several rules of one name are one alert at several severities.
+Alerting rules decide what is wrong. A central Prometheus and ` + "`rdma_exporter check`" + ` evaluate the same files. Rules of one name are one alert at
+several severities. ` + "`rdma_exporter rules`" + ` prints the files.
 
-Where an alert cannot be evaluated, ` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 and ` + "`check`" + ` says so. What it needs is a collector that
-is on, a kernel and a driver that report, and sometimes a permission.
+An alert is not evaluated if its collector is off, the kernel or driver does not report the data, or a permission is missing.
+` + "`rdma_detection_unavailable{alert,reason}`" + ` is 1 then, and ` + "`check`" + ` lists the alert.
 
-| annotation | |
+| severity | meaning |
 | --- | --- |
-| summary | one line: host, object, fault, number, limit |
-| description | what was measured against what, and the impact |
-| evidence | lines "Name: value.": what identifies the object, what was read, what was not evaluated |
-| diagnose | one read-only command |
-| action | what to do |
-| drain_reason | why the label drain is what it is |
-| measured, limit | the figure that is compared and its limit, with the unit, where there are such |
-| runbook_url | the runbook, where its address is known |
+| critical | page |
+| warning | ticket |
+| info | information |
+| none | heartbeat for a dead man's switch |
 
-| severity | meant for |
+| drain | action for the host |
 | --- | --- |
-| critical | wakes someone |
-| warning | makes a ticket |
-| info | is worth knowing |
-| none | a sign of life, for a dead-man switch |
-
-| drain | what the host of the alert is to do |
-| --- | --- |
-| no | nothing: jobs go on, or the cause is elsewhere |
-| cordon | takes no new jobs; those that run may finish |
+| no | none: jobs continue, or the cause is elsewhere |
+| cordon | no new jobs; running jobs may finish |
 | evict | a job on this host cannot progress |
 
-What the firing alerts of a host come to is recorded (` + "`instance:rdma_host_drain:state`" + `, ` + "`instance:rdma_host_fit:state`" + `) and what
-[check --drain](check.md#drain-and-return-to-service), scripts and dashboards read.
+The combined verdict of a host's firing alerts is recorded as ` + "`instance:rdma_host_drain:state`" + ` and ` + "`instance:rdma_host_fit:state`" + `.
+[check --drain](check.md#drain-and-return-to-service), scripts and dashboards read it.
 
-Faults that cause one another are one alert, the worst of the object; what follows from it is listed below it in ` + "`check`" + `, in its JSON and on the
-page, and recorded as ` + "`…:suspect`" + `. More than half of a host's ports of one role, or of its devices, with the same fault are one alert of the host.
-
-`
-
-const centralHead = `## Central rules
-
-These are for a central Prometheus only (` + "`rules/central`" + `): what only the sight of many hosts, or of other exporters, tells.
-
-`
-
-const withoutAlert = `## What has no alert
-
-| seen | why nobody is told |
+| annotation | content |
 | --- | --- |
-| a link below what its chip is capable of (` + "`source=\"capability\"`" + `) | it knows neither the switch nor the cable; a pin, the peer, siblings or the port's own past do |
-| corrected bits, however many | normal on PAM4; blocks that FEC could not correct count |
-| CNPs and marks, out of sequence packets | congestion control and adaptive routing at work; RDMACongestion is for information |
-| rnr_nak_retry_err and local_ack_timeout_err by themselves | they count retries that went on |
-| pauses of bnxt_en and ice as shares of time | those drivers count no durations, so that source and victim cannot be told apart |
-| waits for credits of a port whose counter is full | it has 32 bits on mlx5 and stays at its end; RDMACounterSaturated leaves it out, since busy ports fill it |
-| light in the lanes of modules on InfiniBand ports | the kernel reads no module there; ` + "`check`" + ` and rdma_detection_unavailable say so |
-| latched flags of modules | reading clears them for others |
-| speed of GPUs' PCIe links | idle GPUs slow it down; their lanes count |
-| distance of single pairs of GPU and NIC | eight GPUs and eight NICs have far pairs always; the best eligible NIC of each GPU counts |
-| jobs with a net plugin, or on EFA | what they decide is theirs: unknown |
-| thresholds of sensors and modules that make no sense | a high alarm at 0 °C, or one below its low alarm, is none |
+| summary | one line: host, object, fault, number, limit |
+| description | measurement, expected value, impact |
+| evidence | lines "Name: value.": identity of the object, readings, what was not evaluated |
+| diagnose | one read-only command |
+| action | remedy |
+| drain_reason | reason for the label ` + "`drain`" + ` |
+| measured, limit | measured value and its limit, with unit; only where there is a limit |
+| runbook_url | address of the runbook, if configured |
+
+Sections show the summary with labels in capitals, ` + "`N`" + ` for numbers, ` + "`[optional]`" + ` parts, ` + "`A|B`" + ` for alternatives and ` + "`...`" + ` after what is repeated.
+
+Grouping:
+
+- Faults with a common cause are one alert, the most severe of the object. ` + "`check`" + `, its JSON and the page list the consequences below it; the
+  rules record them as ` + "`…:suspect`" + `.
+- The same fault on more than half of a host's ports of one role, or of its devices, is one alert of the host.
+
+## Node alerts
+
+From ` + "`rules/node`" + `.
+
+`
+
+const centralHead = `## Central alerts
+
+From ` + "`rules/central`" + `, for a central Prometheus only: they need metrics of several hosts or of other exporters.
+
+`
+
+const withoutAlert = `## Conditions without an alert
+
+| condition | reason |
+| --- | --- |
+| link below the capability of its chip (` + "`source=\"capability\"`" + `) | capability ignores switch and cable; a pin, the neighbour, sibling ports or the port's own history define the expected rate |
+| corrected FEC bits | normal on PAM4; only uncorrectable blocks count |
+| CNPs, ECN marks, out-of-sequence packets | normal with congestion control and adaptive routing; RDMACongestion is informational |
+| rnr_nak_retry_err and local_ack_timeout_err alone | they count retries that succeeded |
+| pause time of bnxt_en and ice | no pause duration counters: source and victim cannot be distinguished |
+| credit waits (xmit_wait) of a saturated counter | the counter has 32 bits on mlx5 and saturates; RDMACounterSaturated leaves it out because busy ports fill it |
+| lane power of transceivers on InfiniBand ports | not exposed by the kernel; ` + "`check`" + ` and rdma_detection_unavailable report it |
+| latched flags of transceivers | cleared on read, for every other reader |
+| speed of GPU PCIe links | idle GPUs reduce it; their width is evaluated |
+| distance of single GPU and NIC pairs | 8 GPUs and 8 NICs always have distant pairs; the best eligible NIC of each GPU is evaluated |
+| jobs with an NCCL net plugin or on EFA | the plugin decides: unknown |
+| implausible thresholds of sensors and transceivers | for example a high alarm of 0 °C, or below the low alarm: ignored |
 
 `
 
 const thresholdsHead = `## Thresholds
 
-` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart and the mixin take other values; expression and text of the alert change
-together: [Tuning](../packaging/prometheus/README.md#tuning). Limits that a transceiver or a sensor states itself are no thresholds of the rules.
-Runbooks name the defaults. A ratio can be given as a percentage.
+Set with ` + "`rdma_exporter rules --tune.threshold=NAME=VALUE`" + `, the chart or the mixin: [Tuning](../packaging/prometheus/README.md#tuning). The
+expression and the text of the alert change together. Runbooks state the defaults. Limits reported by a transceiver or a sensor cannot be
+tuned. A ratio can be given as a percentage.
 
 `
 
@@ -97,18 +107,19 @@ type alert struct {
 	needs needs
 }
 
-// commented is a rule with its comment in the file, which gives the reasons.
+// commented is a rule with its file, and its comment there: the reasons.
 type commented struct {
 	rulefmt.Rule
+	file    string
 	comment string
 }
 
 func alertsPage(docs fs.FS) ([]byte, error) {
-	alerts, recordings, err := load(rules.Node())
+	alerts, err := load(rules.Node())
 	if err != nil {
 		return nil, err
 	}
-	central, steps, err := load(rules.Central())
+	central, err := load(rules.Central())
 	if err != nil {
 		return nil, err
 	}
@@ -128,99 +139,122 @@ func alertsPage(docs fs.FS) ([]byte, error) {
 	d.WriteString(thresholdsHead)
 	var limits [][]string
 	for _, th := range tune.Thresholds() {
-		limits = append(limits, []string{code(th.Name), fmt.Sprintf("[%s](#%s)", th.Alert, strings.ToLower(th.Alert)), code(th.Default), string(th.Unit), plain(th.Why)})
+		limits = append(limits, []string{code(th.Name), section(th.Alert), code(th.Default), string(th.Unit), plain(th.Why)})
 	}
-	d.table([]string{"name", "alert", "default", "value", "why"}, limits)
-	d.line("## What they need\n")
-	var rows [][]string
-	for _, a := range alerts {
-		rows = append(rows, []string{a.name, codes(a.needs.collectors), plain(strings.Join(a.needs.permissions, "; "))})
-	}
-	d.table([]string{"alert", "collectors", "permission"}, rows)
+	d.table([]string{"name", "alert", "default", "unit", "reason"}, limits)
 	for _, a := range append(alerts, central...) {
 		meaning, err := meaning(docs, a.name)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = d.alert(a, sentence(meaning))
 		}
-		d.alert(a, meaning)
-	}
-	recordings = append(recordings, steps...)
-	d.line("## Recording rules\n")
-	d.line("Steps of the conditions above.\n")
-	for _, r := range recordings {
-		d.line("`%s`\n", r.Record)
-		d.comment(r)
-		d.block("promql", r.Expr)
+		if err != nil {
+			return nil, fmt.Errorf("alert %s: %w", a.name, err)
+		}
 	}
 	return trimmed(d), nil
 }
 
-// list writes a row for each severity of each alert. The rule of a whole host is the same alert for many of its ports or devices.
+// section links to the section of an alert.
+func section(name string) string { return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)) }
+
+// list writes a row for each alert.
 func (d *document) list(alerts []alert) {
 	var rows [][]string
 	for _, a := range alerts {
-		for _, r := range a.rules {
-			if strings.HasPrefix(r.Expr, "host:") && len(a.rules) > 1 {
-				continue
-			}
-			rows = append(rows, []string{
-				fmt.Sprintf("[%s](#%s)", a.name, strings.ToLower(a.name)), r.Labels["severity"], r.Labels["drain"],
-				r.For.String(), r.KeepFiringFor.String(), fmt.Sprintf("[runbook](%s)", runbook(a.name)),
-			})
-		}
+		rows = append(rows, []string{section(a.name), a.values(severity), a.values(drain), a.values(waits)})
 	}
-	d.table([]string{"alert", "severity", "drain", "for", "keep_firing_for", "what to do"}, rows)
+	d.table([]string{"alert", "severity", "drain", "for"}, rows)
 }
 
-func (d *document) alert(a alert, meaning string) {
+func severity(r commented) string { return r.Labels["severity"] }
+func drain(r commented) string    { return r.Labels["drain"] }
+func waits(r commented) string    { return r.For.String() }
+
+// values are the different values of the rules of an alert.
+func (a alert) values(of func(commented) string) string {
+	var out []string
+	for _, r := range a.rules {
+		if v := of(r); !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func (d *document) alert(a alert, meaning string) error {
 	d.line("## %s\n", a.name)
 	d.line("%s\n", meaning)
-	d.line("Runbook: [%s](%s)\n", a.name, runbook(a.name))
+	links := []string{fmt.Sprintf("[Runbook](%s)", runbook(a.name))}
 	var summaries []string
+	var rows [][]string
+	scoped := false
 	for _, r := range a.rules {
-		whole := ""
-		if strings.HasPrefix(r.Expr, "host:") {
-			whole = ", one alert for the host"
+		link := fmt.Sprintf("[%s](../rules/%s)", path.Base(r.file), r.file)
+		if !slices.Contains(links, link) {
+			links = append(links, link)
 		}
-		d.line("Severity **%s**%s, drain %s, for %s, keep_firing_for %s:\n", r.Labels["severity"], whole, r.Labels["drain"], r.For, r.KeepFiringFor)
-		d.comment(r)
-		d.block("promql", r.Expr)
-		if s := r.Annotations["summary"]; !slices.Contains(summaries, s) {
+		whole := ""
+		if strings.HasPrefix(r.Expr, "host:") && len(a.rules) > 1 {
+			whole, scoped = "whole host", true
+		}
+		rows = append(rows, []string{severity(r), drain(r), waits(r), r.KeepFiringFor.String(), plain(r.comment), whole})
+		s, err := readable(r.Annotations["summary"])
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(summaries, s) {
 			summaries = append(summaries, s)
 		}
 	}
-	d.line("Summary:\n")
-	d.block("text", strings.Join(summaries, "\n"))
-}
-
-// comment writes what the file says of a rule.
-func (d *document) comment(r commented) {
-	if r.comment != "" {
-		d.line("%s\n", plain(r.comment))
+	line := strings.Join(links, ", ") + "."
+	if len(a.needs.collectors) > 0 {
+		line += " Collectors: " + codes(a.needs.collectors) + "."
 	}
+	if len(a.needs.permissions) > 0 {
+		line += " Permission: " + plain(strings.Join(a.needs.permissions, "; ")) + "."
+	}
+	var names []string
+	for _, th := range tune.Thresholds() {
+		if th.Alert == a.name {
+			names = append(names, th.Name)
+		}
+	}
+	if len(names) > 0 {
+		line += " [Thresholds](#thresholds): " + codes(names) + "."
+	}
+	d.line("%s\n", line)
+	head := []string{"severity", "drain", "for", "keep_firing_for", "reason", "scope"}
+	if !scoped {
+		head = head[:5]
+		for i := range rows {
+			rows[i] = rows[i][:5]
+		}
+	}
+	d.table(head, rows)
+	d.block("text", strings.Join(summaries, "\n"))
+	return nil
 }
 
-// load reads a set of rules: alerts by name, in the order of the files, and recording rules.
-func load(files fs.FS, names []string, err error) (alerts []alert, recordings []commented, _ error) {
+// load reads the alerts of a set of rules by name, in the order of the files.
+func load(files fs.FS, names []string, err error) (alerts []alert, _ error) {
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read rules: %w", err)
+			return nil, fmt.Errorf("read rules: %w", err)
 		}
 		groups, errs := rulefmt.Parse(text, false, model.LegacyValidation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
 		if len(errs) > 0 {
-			return nil, nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
+			return nil, fmt.Errorf("read rules: %s: %w", name, errs[0])
 		}
-		said := comments(string(text))
+		reasons := comments(string(text))
 		for _, g := range groups.Groups {
 			for _, rule := range g.Rules {
-				r := commented{rule, said[0]}
-				said = said[1:]
+				r := commented{rule, name, reasons[0]}
+				reasons = reasons[1:]
 				if r.Alert == "" {
-					recordings = append(recordings, r)
 					continue
 				}
 				i := slices.IndexFunc(alerts, func(a alert) bool { return a.name == r.Alert })
@@ -231,7 +265,7 @@ func load(files fs.FS, names []string, err error) (alerts []alert, recordings []
 			}
 		}
 	}
-	return alerts, recordings, nil
+	return alerts, nil
 }
 
 // comments are those right above the rules of a file, each as one paragraph, in the order of the rules.
@@ -266,4 +300,22 @@ func meaning(docs fs.FS, name string) (string, error) {
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	return strings.ReplaceAll(strings.TrimSpace(text), "](RDMA", "](runbooks/RDMA"), nil
+}
+
+// sentence is the first of a text. It ends where a full stop, outside of parentheses, ends a word.
+func sentence(text string) string {
+	depth := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case '.':
+			if depth == 0 && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n') {
+				return text[:i+1]
+			}
+		}
+	}
+	return text
 }

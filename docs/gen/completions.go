@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/app"
 )
 
-// completions are those of the shells, by their place in packaging/completions.
+// completions are the shell completions, by path in packaging/completions.
 func completions() []page {
 	m := app.CommandLine()
 	return []page{
@@ -23,16 +23,16 @@ func completions() []page {
 
 const completionHead = "# Written by go run ./docs/gen from the flags and commands of the program.\n"
 
-// option is a flag as a shell completes it.
+// option is a flag for completion.
 type option struct {
 	name, help string
 	short      string // a letter, or empty
-	value      string // what stands behind =; empty for a switch
+	value      string // placeholder after =; empty for a boolean flag
 	choices    []string
 	files      bool
 }
 
-// fileValue matches what the values of files and folders are called, and flags whose default is a path.
+// fileValue matches placeholders of files and directories, and defaults that are paths.
 var fileValue = regexp.MustCompile(`^(FILE|DIR|GLOB|"/.*")$|/`)
 
 func options(flags []*kingpin.FlagModel) (out []option) {
@@ -46,7 +46,7 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 		}
 		if f.IsBoolFlag() {
 			if strings.HasPrefix(app.FlagUsage(f), "--[no-]") {
-				out = append(out, option{name: "no-" + f.Name, help: "Not: " + o.help})
+				out = append(out, option{name: "no-" + f.Name, help: "Disable: " + o.help})
 			}
 			out = append(out, o)
 			continue
@@ -61,13 +61,13 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 	return out
 }
 
-// firstSentence is what has room in a menu.
+// firstSentence is the help text of a menu entry.
 func firstSentence(s string) string {
 	s, _, _ = strings.Cut(s, ". ")
 	return strings.TrimSuffix(s, ".")
 }
 
-// shown are the commands of a group but help.
+// shown are the commands of a group, without help.
 func shown(commands []*kingpin.CmdModel) []*kingpin.CmdModel {
 	return slices.DeleteFunc(slices.Clone(commands), func(c *kingpin.CmdModel) bool { return c.Name == "help" })
 }

@@ -9,17 +9,17 @@ import (
 	"rdma_exporter/internal/site"
 )
 
-// flagTables lists every flag: those of all commands, then those of each.
+// flagTables lists every flag: global flags, then those of each command.
 func flagTables() (string, error) {
 	var d document
 	m := app.CommandLine()
-	d.line("### Of all commands\n")
+	d.line("### Global flags\n")
 	d.flags(m.Flags)
 	for _, c := range m.FlattenedCommands() {
 		if len(c.Flags) == 0 || c.Name == "help" {
 			continue
 		}
-		d.line("### Of `%s`\n", c.FullCommand)
+		d.line("### `%s`\n", c.FullCommand)
 		d.flags(c.Flags)
 	}
 	return d.String(), nil
@@ -48,7 +48,7 @@ func (d *document) flags(flags []*kingpin.FlagModel) {
 	d.table([]string{"flag", "default", "meaning"}, rows)
 }
 
-// keyTable lists the keys of a part of the configuration file.
+// keyTable lists the keys of a section of the configuration file.
 func keyTable(keys []site.Key) func() (string, error) {
 	return func() (string, error) {
 		var d document

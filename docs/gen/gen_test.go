@@ -77,7 +77,36 @@ groups:
 	}
 }
 
-// TestNeedsOf: the collectors, and what a process without privileges lacks.
+func TestReadable(t *testing.T) {
+	for in, want := range map[string]string{
+		`{{- $d := printf "%s" $labels.device -}} {{ stripPort $labels.instance }} {{ $d }}: {{ $value | printf "%.1f" }} °C`:                                  "HOST N: N °C",
+		`{{ $labels.device }}{{ with query "x" }} ({{ . | first | label "netdev" }}){{ end }}: port {{ if eq $value 1.0 }}DOWN{{ else }}{{ $value }}{{ end }}`: "DEVICE[ (NETDEV)]: port DOWN|N",
+		`{{ if eq $value 1.0 }}one port{{ else if eq $value 2.0 }}two ports{{ else }}ports{{ end }}`:                                                           "{one port|two ports|ports}",
+		`ports:{{ range $i, $p := query "x" }}{{ if $i }},{{ end }} {{ .Labels.port }}{{ end }}`:                                                               "ports: PORT ...",
+		`{{ if query "x" }}{{ with query "y" }}, limit {{ . | first | value }}{{ end }}{{ end }}`:                                                              "[, limit N]",
+	} {
+		if got, err := readable(in); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", in, got, err, want)
+		}
+	}
+	if _, err := readable("{{ if }}"); err == nil {
+		t.Error("a broken template: no error")
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for in, want := range map[string]string{
+		"Of `a.b` (c. d) e.\nF.": "Of `a.b` (c. d) e.",
+		"A:\n\n- b;\n- c.":       "A:\n\n- b;\n- c.",
+		"Nothing ends":           "Nothing ends",
+	} {
+		if got := sentence(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestNeedsOf: collectors, and permissions that an unprivileged process lacks.
 func TestNeedsOf(t *testing.T) {
 	got := needsOf([]coverage.Need{{Metric: "rdma_port_state_id"}, {Metric: "rdma_transceiver_state"}, {Metric: "rdma_device_pcie_settings_info", Labels: []string{"iommu"}}})
 	if !slices.Equal(got.collectors, []string{"infiniband", "transceiver", "gdr"}) || !slices.Equal(got.permissions, []string{"CAP_NET_ADMIN"}) {
@@ -85,7 +114,7 @@ func TestNeedsOf(t *testing.T) {
 	}
 }
 
-// TestRoff: nothing of a text is taken for a request, and lines are short.
+// TestRoff: text is not interpreted as a request, and lines are short.
 func TestRoff(t *testing.T) {
 	var r roff
 	r.text(".conf is read. It's \\x, -v " + strings.Repeat("word ", 20))
@@ -111,7 +140,7 @@ func TestOptions(t *testing.T) {
 		got[o.name] = o
 	}
 	want := map[string]option{
-		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Not: Is on"},
+		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Disable: Is on"},
 		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
 		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
 	}
@@ -121,6 +150,6 @@ func TestOptions(t *testing.T) {
 		}
 	}
 	if _, ok := got["secret"]; ok {
-		t.Error("a hidden flag is completed")
+		t.Error("hidden flag in completions")
 	}
 }

@@ -1,7 +1,7 @@
-// Command gen writes the reference pages that follow from the program itself: docs/metrics.md from the Descs of the
-// collectors, docs/alerts.md from the rule files and the runbooks, docs/detection-matrix.md from the goldens of the recorded
-// machines, docs/gpudirect.md from the reasons of verdicts, rules/thresholds.json from the table of thresholds, parts of docs/configuration.md from the flags and the keys of the
-// configuration file; and from flags and commands the man page and the completions of shells in packaging.
+// Command gen writes the generated documentation: docs/metrics.md from the Descs of the collectors, docs/alerts.md from rule files and
+// runbooks, docs/detection-matrix.md from the goldens of the recorded machines, docs/gpudirect.md from the reasons of verdicts,
+// rules/thresholds.json from the table of thresholds, parts of docs/configuration.md and docs/permissions.md from flags, configuration keys and
+// sources; and from flags and commands the man page and the shell completions in packaging.
 //
 //	go run ./docs/gen
 //	go run ./docs/gen -check
@@ -21,8 +21,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "docs", "where the pages lie, with runbooks/ below")
-	check := flag.Bool("check", false, "write nothing; exit 1 if a page is stale")
+	dir := flag.String("dir", "docs", "directory of the pages, with runbooks/ below")
+	check := flag.Bool("check", false, "write nothing; exit 1 if a page is out of date")
 	flag.Parse()
 	if err := run(*dir, *check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -82,7 +82,7 @@ func run(dir string, check bool) error {
 	return nil
 }
 
-// compare names every page that is not what would be written.
+// compare returns an error for every page that is out of date.
 func compare(dir string, pages []page) error {
 	var errs []error
 	for _, p := range pages {
@@ -94,7 +94,7 @@ func compare(dir string, pages []page) error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("compare: %w", err))
 		case !bytes.Equal(b, p.text):
-			errs = append(errs, fmt.Errorf("%s is stale: go run ./docs/gen", path))
+			errs = append(errs, fmt.Errorf("%s is out of date: go run ./docs/gen", path))
 		}
 	}
 	return errors.Join(errs...)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// document is Markdown in the making.
+// document builds a Markdown page.
 type document struct{ bytes.Buffer }
 
 func (d *document) line(format string, args ...any) {
@@ -14,7 +14,7 @@ func (d *document) line(format string, args ...any) {
 	d.WriteByte('\n')
 }
 
-// table writes a table; cells are Markdown already.
+// table writes a table of Markdown cells.
 func (d *document) table(head []string, rows [][]string) {
 	d.row(head)
 	rule := make([]string, len(head))
@@ -37,10 +37,10 @@ func (d *document) block(language, text string) {
 
 var special = strings.NewReplacer(`\`, `\\`, "|", `\|`, "*", `\*`, "<", `\<`, "[", `\[`, "`", "\\`")
 
-// plain makes text mean itself, in a table too.
+// plain escapes text, also for tables.
 func plain(s string) string { return special.Replace(s) }
 
-// code marks a word that has no backtick; a table splits at a bar even there.
+// code formats a word without backticks as code; tables need bars escaped even there.
 func code(s string) string {
 	if s == "" {
 		return ""
@@ -48,7 +48,7 @@ func code(s string) string {
 	return "`" + strings.ReplaceAll(s, "|", `\|`) + "`"
 }
 
-// codes marks the words of a list.
+// codes formats a list of words as code.
 func codes(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// marked gives a page that a person writes, with what stands between <!-- gen:NAME --> and <!-- end --> replaced.
+// marked is a hand-written page with the parts between <!-- gen:NAME --> and <!-- end --> replaced.
 func marked(docs fs.FS, name string, parts map[string]func() (string, error)) (page, error) {
 	b, err := fs.ReadFile(docs, name)
 	if err != nil {
@@ -18,7 +18,7 @@ func marked(docs fs.FS, name string, parts map[string]func() (string, error)) (p
 		before, rest, found := strings.Cut(text, begin)
 		_, after, ended := strings.Cut(rest, end)
 		if !found || !ended {
-			return page{}, fmt.Errorf("%s: %s… %s are not there", name, strings.TrimSpace(begin), end)
+			return page{}, fmt.Errorf("%s: %s… %s missing", name, strings.TrimSpace(begin), end)
 		}
 		s, err := write()
 		if err != nil {

@@ -18,7 +18,7 @@ const matrixHead = `# Detection matrix
 
 <!-- Written by go run ./docs/gen from ` + goldenDir + `. -->
 
-Which alert fires on which recorded machine (` + "`fixtures/sysfs`" + `). The last round of each is held until every rule has had its time.
+Alerts that fire on the recorded machines (` + "`fixtures/sysfs`" + `). The last round of each is repeated until every ` + "`for`" + ` is over.
 
 `
 
@@ -57,7 +57,7 @@ func matrixPage(repository fs.FS) ([]byte, error) {
 	for _, a := range slices.Sorted(maps.Keys(on)) {
 		fmt.Fprintf(b, "| [%s](runbooks/%s.md) | %s |\n", a, a, strings.Join(on[a], ", "))
 	}
-	fmt.Fprintf(b, "\n## Silent machines\n\nNothing fires on %s.\n", strings.Join(silent, ", "))
+	fmt.Fprintf(b, "\n## Machines without alerts\n\n%s.\n", strings.Join(silent, ", "))
 	return b.Bytes(), nil
 }
 

@@ -13,30 +13,29 @@ const metricsHead = `# Metrics
 
 <!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds and internal/fabric. -->
 
-A value that cannot be had is absent, never 0. A label that would be empty is left out. Counters are served as the hardware
-has them, so they go back to 0 when a driver is reloaded or somebody clears them; ` + "`rate`" + ` and ` + "`increase`" + ` see to that.
-Series carry identity only (` + "`device`, `port`" + `); what describes is in the ` + "`*_info`" + ` metrics, to be joined with ` + "`max by (…)`" + `.
+Unavailable values are absent, never 0. Empty labels are left out. Counters have the hardware's values: they reset when a driver is reloaded or the
+counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + ` handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from
+the ` + "`*_info`" + ` metrics with ` + "`max by (…)`" + `.
 
-Paths in the column *source* that begin with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `.
+Sources beginning with ` + "`ports/N`" + ` are below ` + "`/sys/class/infiniband/DEV`" + `.
 
-| scope | the value belongs to |
+| scope | object of the value |
 | --- | --- |
 | exporter | this process |
 | host | the node |
 | device | an RDMA device |
 | port | a port of an RDMA device |
-| function | the traffic of one PCI function: several functions on one wire count apart, and other traffic of the wire is not in it |
-| fabric | the InfiniBand subnet, or a node or port in it, as fabric mode sees it |
-| bond | all members of a RoCE LAG together; on a port without a bond, the function |
+| function | traffic of one PCI function: functions on one link are counted separately, other traffic of the link is not included |
+| fabric | InfiniBand subnet, or a node or port in it, from fabric mode |
+| bond | all members of a RoCE LAG; the function on a port without a bond |
 
 `
 
-const driverHead = `## Counters of the drivers under common names
+const driverHead = `## Driver counter names
 
-What each driver calls the counters that have a common name here; all names that a driver had in some kernel are listed. Those of mlx5 mean
-the same of any driver, such as the bnxt_re that Broadcom offers for download. A
-counter with another name is passed through as ` + "`rdma_port_hw_stat{stat}`" + ` or ` + "`rdma_device_hw_stat{stat}`" + `.
-Traffic is taken from these only where ` + "`ports/N/counters`" + ` has none.
+Driver counters that are exported under a common name, with all names used in any kernel version. The mlx5 names have the same meaning in other drivers,
+for example in Broadcom's out-of-tree bnxt_re. Other counters are exported as ` + "`rdma_port_hw_stat{stat}`" + ` or ` + "`rdma_device_hw_stat{stat}`" + `.
+Traffic counters are taken from here only if ` + "`ports/N/counters`" + ` has none.
 
 `
 
@@ -53,13 +52,13 @@ func metricsPage() []byte {
 		d.line("%s. %s\n", upperFirst(plain(c.Help)), on)
 		d.metrics(c.Descs, declared)
 	}
-	d.line("## The exporter itself\n")
-	d.line("Beside these, `process_*` and `go_*` unless `--no-web.exporter-metrics` is given.\n")
+	d.line("## Exporter\n")
+	d.line("Also `process_*` and `go_*`, unless disabled by `--no-web.exporter-metrics`.\n")
 	d.metrics(rounds.Descs, declared)
 
 	d.line("## Fabric mode\n")
-	d.line("Of `rdma_exporter fabric` alone: [fabric.md](fabric.md). A port is one of a switch, with `--fabric.adapter-counters` for its counters and its state")
-	d.line("also one of an adapter; `rdma_fabric_link_info` has the names. Ports that never had a link are left out.\n")
+	d.line("Only of `rdma_exporter fabric`: [fabric.md](fabric.md). Ports are switch ports; with `--fabric.adapter-counters` counters and state of adapter ports")
+	d.line("too. `rdma_fabric_link_info` has the names. Ports that never had a link are left out.\n")
 	d.metrics(fabric.Descs(), declared)
 
 	d.WriteString(driverHead)

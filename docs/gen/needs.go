@@ -10,13 +10,13 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// needs is what an alert takes to be judged.
+// needs is what the evaluation of an alert requires.
 type needs struct {
 	collectors  []string
-	permissions []string // of those that a process without privileges lacks
+	permissions []string // that an unprivileged process lacks
 }
 
-// need finds what the alerts of rule files need.
+// need sets the needs of the alerts of rule files.
 func need(alerts []alert, files fs.FS, names []string) error {
 	all, err := alerting.Needs(files, names)
 	if err != nil {

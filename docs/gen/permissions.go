@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// permissionTable lists the sources that are closed to an ordinary user: what opens them, the metrics that come from them, the alerts
-// that are blind without.
+// permissionTable lists the sources that an ordinary user cannot read: the permission required, the metrics from them, and the alerts
+// not evaluated without it.
 func permissionTable() (string, error) {
 	files, names, err := rules.Node()
 	if err != nil {
@@ -39,7 +39,7 @@ func permissionTable() (string, error) {
 		slices.Sort(alerts)
 		rows = append(rows, []string{code(source.Name()), plain(source.Needs()), orNone(metrics), orNone(slices.Compact(alerts))})
 	}
-	d.table([]string{"source", "opened by", "metrics", "alerts that are blind without"}, rows)
+	d.table([]string{"source", "permission", "metrics", "alerts not evaluated without it"}, rows)
 	return d.String(), nil
 }
 
@@ -52,7 +52,7 @@ func guarded() (out []host.Source) {
 	return out
 }
 
-// asking lists the metrics that come from a source.
+// asking lists the metrics of a source.
 func asking(s host.Source) (out []*exposition.Desc) {
 	for _, c := range collector.All(collector.Options{}) {
 		for _, d := range c.Descs {
@@ -69,7 +69,7 @@ func labelled(d *exposition.Desc) string {
 	if len(d.AskedLabels) == 0 {
 		return code(d.Name)
 	}
-	return "of " + code(d.Name) + " the labels " + codes(d.AskedLabels)
+	return code(d.Name) + " (labels " + codes(d.AskedLabels) + ")"
 }
 
 func orNone(s []string) string {

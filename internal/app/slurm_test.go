@@ -34,17 +34,17 @@ func TestSlurmOfReplays(t *testing.T) {
 		code        int
 		line        string // "": none
 	}{
-		{"evict", replay("port-down", "--drain"), 1, "fails this node: evict RDMAPortDown mlx5_5/1 "},
-		{"cordon", replay("downshift-one", "--drain"), 1, "fails this node: cordon RDMALinkDownshifted mlx5_5/1 "},
+		{"evict", replay("port-down", "--drain"), 1, "drain required: evict RDMAPortDown mlx5_5/1 "},
+		{"cordon", replay("downshift-one", "--drain"), 1, "drain required: cordon RDMALinkDownshifted mlx5_5/1 "},
 		{"ok", replay("qdr-switch-ok", "--drain"), 0, ""},
 		{"warning", replay("link-errors", "--drain"), 0, ""},
 		{"dry run", replay("port-down", "--drain", "--dry-run"), 0, ""},
-		{"no device", replay("no-rdma", "--drain"), 0, "passes: exit code 3: web-22: drain unknown, which drains nobody: no RDMA port is read"},
-		{"wrong flag", binary + " check --nope", 0, "passes: exit code 3: rdma_exporter: unknown long flag '--nope'"},
-		{"hangs", "sleep 60", 0, "passes: no answer in 5 s"},
-		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passes: no answer in 5 s"},
-		{"not installed", binary + "-not check", 0, "passes: exit code 127: "},
-		{"killed", "kill -SEGV $$", 0, "passes: exit code 139:"},
+		{"no device", replay("no-rdma", "--drain"), 0, "passed without a result: exit code 3: web-22: drain unknown, which drains nobody: no RDMA port is read"},
+		{"wrong flag", binary + " check --nope", 0, "passed without a result: exit code 3: rdma_exporter: unknown long flag '--nope'"},
+		{"hangs", "sleep 60", 0, "passed without a result: no answer within 5s"},
+		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passed without a result: no answer within 5s"},
+		{"not installed", binary + "-not check", 0, "passed without a result: exit code 127: "},
+		{"killed", "kill -SEGV $$", 0, "passed without a result: exit code 139:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if strings.Contains(c.line, "no answer") { // the others have five seconds
@@ -73,7 +73,7 @@ func TestSlurmOfReplays(t *testing.T) {
 	}
 	t.Run("NHC without the script", func(t *testing.T) {
 		code, said := shell(t, "", "bash", "-c", `log() { echo "LOG $*"; }; die() { exit 1; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT=/nowhere/rdma_check.sh")
-		if code != 0 || !strings.HasPrefix(said, "LOG check_rdma: passes: /nowhere/rdma_check.sh ended with 127: ") {
+		if code != 0 || !strings.HasPrefix(said, "LOG check_rdma: passed: /nowhere/rdma_check.sh failed with exit code 127: ") {
 			t.Errorf("exit %d\n%s", code, said)
 		}
 	})

@@ -1,8 +1,8 @@
-// Command changelog holds CHANGELOG.md to its form, https://keepachangelog.com/en/1.1.0/.
+// Command changelog checks the format of CHANGELOG.md, https://keepachangelog.com/en/1.1.0/.
 //
 //	go run ./packaging/changelog                 the file is well formed
-//	go run ./packaging/changelog -release 0.1.0  the version has a section, which is printed
-//	go run ./packaging/changelog -since main     a change of the program since then comes with a line
+//	go run ./packaging/changelog -release 0.1.0  print the section of the version
+//	go run ./packaging/changelog -since main     require an entry for a change of the program since then
 package main
 
 import (

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// changelog is its sections, the newest first.
+// changelog is the sections, newest first.
 type changelog []section
 
-// section is what changed in a version.
+// section is the changes of a version.
 type section struct {
 	version string // unreleased, or a semantic version
 	date    string // 2026-11-22; of a version only
@@ -24,7 +24,7 @@ type entry struct{ kind, text string }
 
 const unreleased = "Unreleased"
 
-// kinds are those of Keep a Changelog, in its order.
+// kinds are the headings of Keep a Changelog, in order.
 var kinds = []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 var (
@@ -32,7 +32,7 @@ var (
 	kindHead    = regexp.MustCompile(`^### (\w+)$`)
 )
 
-// parse reads a changelog and names each line that is not as it has to be.
+// parse reads a changelog and returns an error for each malformed line.
 func parse(text string) (changelog, error) {
 	var log changelog
 	var errs []error
@@ -62,7 +62,7 @@ func parse(text string) (changelog, error) {
 			log, kind = append(log, section{version: version[1], date: version[2]}), ""
 		case strings.HasPrefix(line, "## "):
 			wrong("a section is ## [%s] or ## [1.2.3] - 2006-01-02", unreleased)
-		case len(log) == 0: // what stands before the sections
+		case len(log) == 0: // introduction
 		case head != nil:
 			if kind = head[1]; !slices.Contains(kinds, kind) {
 				wrong("%s: there are %s", kind, strings.Join(kinds, ", "))
@@ -73,14 +73,14 @@ func parse(text string) (changelog, error) {
 				wrong("an entry stands below ### %s", strings.Join(kinds, ", ### "))
 			}
 			s.entries = append(s.entries, entry{kind, strings.TrimPrefix(line, "- ")})
-		case strings.HasPrefix(line, "  ") && kind != "": // an entry goes on
+		case strings.HasPrefix(line, "  ") && kind != "": // continuation of an entry
 			s := &log[len(log)-1]
 			if len(s.entries) == 0 {
 				wrong("no entry goes on here")
 				continue
 			}
 			s.entries[len(s.entries)-1].text += "\n" + line
-		case line != "" && kind != "": // between the head and the entries words are free
+		case line != "" && kind != "": // free text before the first kind
 			wrong("an entry begins with \"- \"")
 		}
 	}
@@ -105,7 +105,7 @@ func (log changelog) release(version string) (section, error) {
 	return section{}, fmt.Errorf("version %s has no section: name [%s] ## [%s] - %s, and put an empty [%s] above it", version, unreleased, version, time.DateOnly, unreleased)
 }
 
-// markdown is the section without its head.
+// markdown is the section without its heading.
 func (s section) markdown() string {
 	var b strings.Builder
 	for _, k := range kinds {

@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// ofTheProgram are the files whose change a user may notice; tests and what they read are not among them.
+// ofTheProgram are files with user-visible effects, without tests and fixtures.
 var (
 	ofTheProgram = regexp.MustCompile(`^(cmd|collector|internal|rules|dashboards)/`)
 	ofTests      = regexp.MustCompile(`(_test\.go$|/testdata/|^rules/tests/|^dashboards/gen/|^internal/deptest/)`)
 )
 
-// noChangelog in the message of a commit says that no user notices.
+// noChangelog in a commit message marks a change without user-visible effect.
 const noChangelog = "[no changelog]"
 
-// changedSince asks for a new entry where the program has changed since a commit that is an ancestor of both.
+// changedSince requires a new entry if the program has changed since the merge base.
 func changedSince(ctx context.Context, commit string, log changelog) error {
 	files, err := git(ctx, "diff", "--name-only", commit+"...HEAD")
 	if err != nil {
@@ -41,11 +41,11 @@ func changedSince(ctx context.Context, commit string, log changelog) error {
 	if err != nil {
 		return err
 	}
-	before, _ := parse(old) // in whatever form it was
+	before, _ := parse(old) // errors in the old version do not matter
 	if strings.Contains(messages, noChangelog) || log.news(before) {
 		return nil
 	}
-	return fmt.Errorf("the program changes (%s and %d more files), and there is no new entry: add one to [%s], or %s to the message of a commit if no user notices",
+	return fmt.Errorf("the program changed (%s and %d more files) without a new entry: add one to [%s], or %s to a commit message if there is no user-visible effect",
 		changed[0], len(changed)-1, unreleased, noChangelog)
 }
 
@@ -53,7 +53,7 @@ func program(files []string) []string {
 	return slices.DeleteFunc(files, func(f string) bool { return !ofTheProgram.MatchString(f) || ofTests.MatchString(f) })
 }
 
-// news says whether an entry is there that was not.
+// news reports whether there is a new entry.
 func (log changelog) news(before changelog) bool {
 	had := map[entry]bool{}
 	for _, s := range before {

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Stages the Helm chart of a release: chart.sh FOLDER VERSION. The rules and dashboards that files/ leads to become files of the chart, without
-# what .helmignore names, as `helm package` makes them.
+# Stages the Helm chart of a release: chart.sh FOLDER VERSION. Symbolic links in files/ become files of the chart; files in .helmignore are left out,
+# as `helm package` does.
 set -eu
 to=$1/rdma-exporter
 rm -rf "$to"
@@ -9,7 +9,7 @@ cp -rL packaging/helm/rdma-exporter "$to"
 while read -r pattern; do
   case $pattern in
   '' | '#'*) ;;
-  *) rm -rf "$to"/$pattern ;; # the pattern is to be expanded
+  *) rm -rf "$to"/$pattern ;; # unquoted: the pattern must expand
   esac
 done <"$to/.helmignore"
 sed -i "s/^version: .*/version: $2/; s/^appVersion: .*/appVersion: \"$2\"/" "$to/Chart.yaml"

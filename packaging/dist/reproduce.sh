@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the last commit in another folder with an empty build cache, and compares the sums with those of a folder of artefacts:
+# Builds the last commit in another folder with an empty build cache and compares the checksums with those of an artefact folder:
 # reproduce.sh FOLDER [VARIABLE=VALUE of make]...
 set -eu
 
@@ -7,7 +7,7 @@ dist=$PWD/$1
 shift
 [ -f "$dist/SHA256SUMS" ] || { echo "$dist/SHA256SUMS is missing: run make dist first" >&2; exit 1; }
 if [ -n "$(git status --porcelain)" ]; then
-  echo "files that are not committed would differ: commit them, then run make dist again" >&2
+  echo "uncommitted changes: commit them, then run make dist again" >&2
   exit 1
 fi
 
@@ -18,5 +18,5 @@ cd "$tmp/another folder/of the same source"
 git -C "$OLDPWD" archive HEAD | tar -x
 umask 077
 GOCACHE=$tmp/cache make "$@" dist >&2
-diff "$dist/SHA256SUMS" bin/dist/SHA256SUMS || { echo "the same source makes other bytes" >&2; exit 1; }
+diff "$dist/SHA256SUMS" bin/dist/SHA256SUMS || { echo "build is not reproducible: checksums differ" >&2; exit 1; }
 echo "reproduced: $(wc -l <bin/dist/SHA256SUMS) files"

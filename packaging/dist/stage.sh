@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes a folder anew from files and folders: stage.sh FOLDER SOURCE...
+# Recreates a folder from files and folders: stage.sh FOLDER SOURCE...
 set -eu
 to=$1
 shift

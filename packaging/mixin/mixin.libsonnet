@@ -1,5 +1,4 @@
-// Rules and dashboards as a monitoring mixin. Nothing is written twice: the files of rules/ and dashboards/ are imported as they are, so that the
-// repository is needed as a whole.
+// Rules and dashboards as a monitoring mixin. The files of rules/ and dashboards/ are imported unchanged and must be present.
 local tuning = import 'tuning.libsonnet';
 
 local files = {
@@ -44,12 +43,12 @@ local files = {
 
 {
   _config:: {
-    // Which rules: node for what one host's metrics suffice for, central for what needs many.
+    // Rule sets: node for the metrics of one host, central for rules over several hosts.
     node: true,
     central: true,
     // Label matchers for all series of the exporter and up: 'job="rdma",cluster=~"a|b"'. Matchers for job first.
     selector: '',
-    // Where runbooks are read: a copy of docs/runbooks, or http://NODE:10879/docs/runbooks of an exporter. Without it no alert has a runbook_url.
+    // Base URL of a copy of docs/runbooks; alerts link to URL/ALERT.md. Empty: no runbook_url.
     runbookURL: '',
     // Alerts to leave out, in all their severities.
     leaveOut: [],
@@ -57,18 +56,18 @@ local files = {
     severities: {},
     // By the names of docs/alerts.md: { 'port-down-for': '5m', 'storm-source-ratio': '40%' }.
     thresholds: {},
-    // Of every alert: { team: 'fabric' }.
+    // Added to every alert: { team: 'fabric' }.
     labels: {},
   },
 
-  // Groups are whole, recording rules included: an alert reads what its group has recorded just before.
+  // Groups include recording rules: alerts read recordings of their own group.
   prometheusAlerts+:: {
     groups+: tuning.groups(
       (if $._config.node then files.node else []) + (if $._config.central then files.central else []), $._config
     ),
   },
 
-  // No group records only.
+  // Empty: no group has recording rules only.
   prometheusRules+:: { groups+: [] },
 
   grafanaDashboards+:: {

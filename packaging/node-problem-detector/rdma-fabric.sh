@@ -1,9 +1,9 @@
 #!/bin/sh
-# A custom plugin of node problem detector: is this node to be drained for its RDMA fabric, as `rdma_exporter check --drain` says?
-#   exit 0  no
-#   exit 1  yes, with the alert that asks for it in at most 80 characters
-#   exit 2  unknown: it could not be evaluated, or there was no answer in 5 s. Not a problem of the node
-# Arguments go to check: --daemon=http://ADDRESS:PORT, --only=ALERT. RDMA_EXPORTER names the program, RDMA_SECONDS is another time to wait.
+# Custom plugin for node problem detector: result of `rdma_exporter check --drain`.
+#   exit 0  no drain
+#   exit 1  cordon or evict; prints the alert that requires it, at most 80 characters
+#   exit 2  unknown: not evaluated, or no answer within 5s. Not a problem of the node
+# Arguments are passed to check: --daemon=http://ADDRESS:PORT, --only=ALERT. RDMA_EXPORTER: path of the program. RDMA_SECONDS: timeout.
 seconds=${RDMA_SECONDS:-5}
 out=$(timeout -k 1 "$seconds" "${RDMA_EXPORTER:-rdma_exporter}" check --drain --timeout=$((seconds - 1))s "$@" 2>/dev/null)
 case $? in
@@ -12,7 +12,7 @@ case $? in
   exit 0
   ;;
 2)
-  # Rows of the table: drain, alert, where, what; two spaces and more between them.
+  # Table rows: drain, alert, where, what; separated by two or more spaces.
   printf '%s\n' "$out" | awk -F '  +' '
     $1 == "cordon" || $1 == "evict" { n++; if (n == 1) { first = $1 ": " $2; if ($3 != "") first = first " " $3 } }
     END {

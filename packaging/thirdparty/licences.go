@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// licence is known by words that its text has and others do not.
+// licence is recognised by words unique to its text.
 type licence struct {
 	id         string // SPDX
 	words      []string
-	not        string // words of a longer one
-	permissive bool   // asks for no more than to hand on its text
+	not        string // words of a longer licence that includes it
+	permissive bool   // only requires distribution of its text
 }
 
-// unknown stands for a licence file that has no known text.
+// unknown is the ID of a licence file without a known text.
 const unknown = "unknown"
 
 var known = []licence{
@@ -36,7 +36,7 @@ var known = []licence{
 	{id: "CC", words: []string{"creative commons"}},
 }
 
-// recognise names the licences in a text, which may be several.
+// recognise returns the licences in a text.
 func recognise(text string) (ids []string) {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 	for _, l := range known {
@@ -50,7 +50,7 @@ func recognise(text string) (ids []string) {
 	return ids
 }
 
-// permissive names each module that has no licence, an unknown one, or one that asks for more than its text.
+// permissive returns an error for each module without a known, permissive licence.
 func permissive(modules []module) error {
 	var errs []error
 	for _, m := range modules {

@@ -1,5 +1,4 @@
-// Command thirdparty says which modules are compiled into rdma_exporter and under which licences, and fails where one is unknown or
-// not permissive.
+// Command thirdparty lists the modules compiled into rdma_exporter with their licences, and fails if one is unknown or not permissive.
 //
 //	go run ./packaging/thirdparty -o THIRD_PARTY -arch arm64 -cgo=false
 //	go run ./packaging/thirdparty -docs docs/dependencies.md -check
@@ -19,9 +18,9 @@ func main() {
 	var b build
 	flag.StringVar(&b.arch, "arch", runtime.GOARCH, "GOARCH of the binary")
 	flag.BoolVar(&b.cgo, "cgo", true, "whether the binary is built with cgo")
-	notices := flag.String("o", "", "write the list of modules and the texts of their licences to this `file`")
+	notices := flag.String("o", "", "write the modules and their licence texts to this `file`")
 	docs := flag.String("docs", "", "write the page on dependencies to this `file`")
-	check := flag.Bool("check", false, "write nothing; exit 1 if a file is stale")
+	check := flag.Bool("check", false, "write nothing; exit 1 if a file is out of date")
 	flag.Parse()
 	if err := run(context.Background(), b, *notices, *docs, *check); err != nil {
 		fmt.Fprintln(os.Stderr, "thirdparty:", err)
@@ -64,7 +63,7 @@ func write(name string, text []byte, check bool) error {
 		return err
 	}
 	if !bytes.Equal(old, text) {
-		return errors.New(name + " is stale: make update")
+		return errors.New(name + " is out of date: make update")
 	}
 	return nil
 }

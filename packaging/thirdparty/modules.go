@@ -17,19 +17,19 @@ import (
 	"strings"
 )
 
-// build says which binary: what is compiled in differs.
+// build selects the binary; modules differ.
 type build struct {
 	arch string
 	cgo  bool
 }
 
-// module is one that has a package in the binary.
+// module has a package in the binary.
 type module struct {
 	path, version string
 	files         []file
 }
 
-// file is a licence, or another text that has to be handed on with one.
+// file is a licence, or a notice that must be distributed with it.
 type file struct {
 	name string // below the module
 	text string
@@ -45,7 +45,7 @@ func (m module) licences() (ids []string) {
 	return slices.Compact(ids)
 }
 
-// listed is what go list says of a package.
+// listed is the output of go list for a package.
 type listed struct {
 	Dir      string
 	Standard bool
@@ -61,7 +61,7 @@ func (b build) modules(ctx context.Context) ([]module, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The toolchain's own licence is that of the library that it compiles in.
+	// The licence of the toolchain covers the standard library.
 	root, err := output(exec.CommandContext(ctx, "go", "env", "GOROOT"))
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func output(cmd *exec.Cmd) ([]byte, error) {
 	return out, nil
 }
 
-// add takes the licences that lie between a package and the root of its module: a folder may hold what another wrote.
+// add collects the licences from a package up to the module root: folders may contain third-party code.
 func (m *module) add(dir, root string) error {
 	for ; ; dir = filepath.Dir(dir) {
 		files, err := filesOf(dir)
@@ -188,10 +188,10 @@ func filesOf(dir string) (out []file, _ error) {
 	return out, nil
 }
 
-// headers are files whose first comment is a licence of its own.
+// headers are files whose first comment is a separate licence.
 var headers = map[string]string{"github.com/NVIDIA/go-nvml": "nvml.h"}
 
-// header is the first comment of a file that has a copyright; no file where there is none.
+// header is the first comment of a file with a copyright; no file if there is none.
 func header(name string) ([]file, error) {
 	b, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -203,7 +203,7 @@ func header(name string) ([]file, error) {
 	_, text, _ := strings.Cut(string(b), "/*\n")
 	text, _, ok := strings.Cut(text, "*/")
 	if !ok || !strings.Contains(text, "Copyright") {
-		return nil, fmt.Errorf("%s: its first comment is no licence", name)
+		return nil, fmt.Errorf("%s: first comment is not a licence", name)
 	}
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -213,7 +213,7 @@ func header(name string) ([]file, error) {
 	return []file{{name: filepath.Base(name), text: text, ids: recognise(text)}}, nil
 }
 
-// tidy ends lines as Unix does, and takes the space around.
+// tidy converts line ends to LF and trims space.
 func tidy(s string) string {
 	var out []string
 	for line := range strings.Lines(s) {

@@ -14,7 +14,7 @@ import (
 
 const ruler = "--------------------------------------------------------------------------------"
 
-// noticesText is what goes with a binary: the modules, and each text once with the files that have it.
+// noticesText is THIRD_PARTY of a binary: the modules, and each text once with its files.
 func noticesText(modules []module) []byte {
 	var b bytes.Buffer
 	b.WriteString("Software of others in rdma_exporter: module, version, licence. The texts follow.\n\n")
@@ -35,7 +35,7 @@ func noticesText(modules []module) []byte {
 	return b.Bytes()
 }
 
-// dependency is a module that go.mod names for the program's own imports.
+// dependency is a direct dependency in go.mod.
 type dependency struct {
 	path, purpose string
 	importers     []string // packages of the program; empty: tests and generators only
@@ -43,7 +43,7 @@ type dependency struct {
 
 var requirement = regexp.MustCompile(`^\t(\S+) v\S+(?: // (.*))?$`)
 
-// directOf reads the direct dependencies and their purposes, which are the comments behind them.
+// directOf reads the direct dependencies and their purposes, which are the trailing comments.
 func directOf(name string) (out []dependency, _ error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
@@ -56,7 +56,7 @@ func directOf(name string) (out []dependency, _ error) {
 			continue
 		}
 		if m[2] == "" {
-			errs = append(errs, fmt.Errorf("%s: %s has no purpose: say it in a comment behind its version", name, m[1]))
+			errs = append(errs, fmt.Errorf("%s: %s has no purpose: add it as a comment after the version", name, m[1]))
 		}
 		out = append(out, dependency{path: m[1], purpose: m[2]})
 	}
@@ -92,18 +92,17 @@ const pageHead = `# Dependencies
 
 <!-- Written by make update from go.mod and the licence files of the modules. -->
 
-No dependency without a purpose: it stands behind each direct one in go.mod. Each module that is compiled into the program has a known,
-permissive licence, which ` + "`make check`" + ` holds; the texts are in the file THIRD_PARTY of each release. What only builds and tests the program has
-modules of its own in tools/ and dashboards/gen.
+Direct dependencies with their purpose (the comment in go.mod). ` + "`make check`" + ` verifies that every module compiled into the program has a known,
+permissive licence; THIRD_PARTY of each release contains the texts. Build and test tools are separate modules in tools/ and dashboards/gen.
 
 | module | purpose | imported by | licence |
 | --- | --- | --- | --- |
 `
 
 const restHead = `
-## What they bring along
+## Indirect dependencies
 
-Modules of which packages are compiled in because those above import them.
+Modules compiled in because the modules above import them.
 
 | module | licence |
 | --- | --- |

@@ -17,7 +17,7 @@ func TestModulesOfTheProgram(t *testing.T) {
 	}
 }
 
-// TestFlavours: what is linked with cgo alone is not told of the others.
+// TestFlavours: modules of the cgo build are not listed for the others.
 func TestFlavours(t *testing.T) {
 	const nvml = "github.com/NVIDIA/go-nvml"
 	for _, b := range []build{{"amd64", true}, {"arm64", true}, {"amd64", false}, {"arm64", false}} {

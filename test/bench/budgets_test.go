@@ -31,19 +31,19 @@ func (b *budgets) add(x budget) { *b = append(*b, x) }
 // threads are woken that find little to do.
 func (b *budgets) cost(one, two []figures) {
 	for i, f := range [][]figures{one, two} {
-		procs, least := []string{"one processor", "two"}[i], []float64{5, 0}[i]
+		procs, least := []string{"one CPU", "two CPUs"}[i], []float64{5, 0}[i]
 		ours, theirs := f[oursCounters], f[theirsCounters]
-		b.add(budget{what: "CPU of node_exporter's infiniband collector against ours for the same files, 8 InfiniBand ports, " + procs, least: least, figure: ratio(theirs.cpu, ours.cpu), unit: " times"})
+		b.add(budget{what: "CPU of node_exporter's infiniband collector relative to rdma_exporter, same files, 8 InfiniBand ports, " + procs, least: least, figure: ratio(theirs.cpu, ours.cpu), unit: " times"})
 		b.add(budget{what: "the same, wall time", least: least, figure: ratio(theirs.wall, ours.wall), unit: " times"})
 	}
 	ours := two[oursCounters]
-	b.add(budget{what: "system calls for each file read, all of the process counted", most: 1.5, figure: ours.calls / float64(len(ours.files))})
+	b.add(budget{what: "system calls per file read, whole process", most: 1.5, figure: ours.calls / float64(len(ours.files))})
 }
 
 // growth is linear in ports where 256 cost no more than 32 times what 8 do; memory, branches and files miss the caches of a processor then.
 func (b *budgets) growth(small, large []figures) {
 	for _, i := range []int{oursCounters, oursAll} {
-		b.add(budget{what: "CPU of 256 ports against 32 times that of 8, " + small[i].name, most: 1.3, figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times"})
+		b.add(budget{what: "CPU of 256 ports relative to 32 times 8 ports, " + small[i].name, most: 1.3, figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times"})
 	}
 }
 
@@ -64,11 +64,11 @@ func (b *budgets) series(t *testing.T) {
 }
 
 func (b *budgets) memory(f []figures) {
-	const why = "the program file, of which the kernel maps what it has in its cache: [below](#memory)"
+	const why = "the kernel maps the cached program file: [below](#memory)"
 	for _, i := range []int{oursCounters, oursAll} {
 		own, all := float64(f[i].memory.Anon)/(1<<20), float64(f[i].memory.All)/(1<<20)
-		b.add(budget{what: "memory of its own, " + f[i].name + ", 8 ports", most: 30, figure: own, unit: " MiB"})
-		b.add(budget{what: "the same with the program file", most: 30, figure: all, unit: " MiB", known: why})
+		b.add(budget{what: "private memory, " + f[i].name + ", 8 ports", most: 30, figure: own, unit: " MiB"})
+		b.add(budget{what: "the same, resident (with the program file)", most: 30, figure: all, unit: " MiB", known: why})
 	}
 }
 
@@ -76,22 +76,22 @@ func (b *budgets) memory(f []figures) {
 func (b *budgets) rules(t *testing.T) {
 	f := benchmarks(t, "bench-alerting.test", "internal/alerting", "TwoHours")
 	b.add(budget{what: "CPU of a round of the rules, 3,000 series", most: 50, figure: f["TwoHours ms-CPU/round"], unit: " ms"})
-	b.add(budget{what: "memory of its own after two hours of them", most: 64, figure: f["TwoHours MiB-own"], unit: " MiB"})
-	b.add(budget{what: "the same with the program file", most: 64, figure: f["TwoHours MiB-resident"], unit: " MiB"})
-	b.add(budget{what: "opening the store of two hours, all samples read", figure: f["TwoHours ms/open"], unit: " ms"})
+	b.add(budget{what: "private memory after two hours of rounds", most: 64, figure: f["TwoHours MiB-own"], unit: " MiB"})
+	b.add(budget{what: "the same, resident (with the program file)", most: 64, figure: f["TwoHours MiB-resident"], unit: " MiB"})
+	b.add(budget{what: "opening a two-hour store, all samples read", figure: f["TwoHours ms/open"], unit: " ms"})
 }
 
 // page is that of 8 GPUs and 8 NICs with two hours of history.
 func (b *budgets) page(t *testing.T) {
 	f := benchmarks(t, "bench-app.test", "internal/app", "Page$|History$")
-	b.add(budget{what: "making the HTML of the page, 8 GPUs and 8 NICs", most: 50, figure: f["Page ns/op"] / 1e6, unit: " ms"})
-	b.add(budget{what: "queries of its history, once in 2 s at most", figure: f["History ns/op"] / 1e6, unit: " ms"})
+	b.add(budget{what: "rendering the HTML page, 8 GPUs and 8 NICs", most: 50, figure: f["Page ns/op"] / 1e6, unit: " ms"})
+	b.add(budget{what: "history queries of the page, at most every 2s", figure: f["History ns/op"] / 1e6, unit: " ms"})
 }
 
 // elsewhere are budgets that other tests hold.
 func (b *budgets) elsewhere() {
-	b.add(budget{what: "a scrape answers by its deadline, with the rest of the data, whatever the kernel does", where: "`make test`: internal/app/isolation_test.go"})
-	b.add(budget{what: "flat in time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#a-day-and-half-an-hour)"})
+	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/app/isolation_test.go"})
+	b.add(budget{what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)"})
 }
 
 func (b budgets) table() string {

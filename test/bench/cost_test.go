@@ -37,10 +37,10 @@ func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	c := []command{
 		oursCounters:   exporter("rdma_exporter: infiniband, hwcounters", x, some...),
 		theirsCounters: nodeExporter("node_exporter: infiniband", x, p, "--collector.infiniband"),
-		oursFour:       exporter("rdma_exporter: these, ethernet, pcie, sensors", x, append(slices.Clone(some), "--collector.ethernet", "--collector.pcie", "--collector.sensors")...),
+		oursFour:       exporter("rdma_exporter: infiniband, hwcounters, ethernet, pcie, sensors", x, append(slices.Clone(some), "--collector.ethernet", "--collector.pcie", "--collector.sensors")...),
 		theirsFour:     nodeExporter("node_exporter: infiniband, ethtool, netclass, hwmon", x, p, "--collector.infiniband", "--collector.ethtool", "--collector.netclass", "--collector.hwmon"),
 		oursAll:        exporter("rdma_exporter: all collectors", x, quiet...),
-		oursRules:      exporter("rdma_exporter: all collectors, rules judged", x, p, "--alerting.interval=2m"),
+		oursRules:      exporter("rdma_exporter: all collectors, rules evaluated", x, p, "--alerting.interval=2m"),
 	}
 	counted := make([]figures, len(c))
 	for i := range c {
@@ -48,7 +48,7 @@ func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 			counted[i].count(t, c[i])
 		}
 	}
-	c[floorCounters] = floorOf(t, "floor: the files of the next line", counted[oursCounters].files)
+	c[floorCounters] = floorOf(t, "floor: files of the next row", counted[oursCounters].files)
 	counted[floorCounters].count(t, c[floorCounters])
 	return c, counted
 }
@@ -73,8 +73,8 @@ func TestCost(t *testing.T) {
 	r := report{"machine": machineText(t)}
 	var b budgets
 
-	scrapes := newTable("ports", "", "wall, ms", "CPU, ms", "system calls", "files read", "allocations", "bytes", "series", "memory of its own, MiB", "all resident, MiB")
-	rounds := newTable("ports", "CPU a round, ms", "memory of its own, MiB", "all resident, MiB")
+	scrapes := newTable("ports", "", "wall, ms", "CPU, ms", "system calls", "files read", "allocations", "bytes", "series", "private memory, MiB", "resident, MiB")
+	rounds := newTable("ports", "CPU per round, ms", "private memory, MiB", "resident, MiB")
 	bySize := map[int][]figures{}
 	for _, ports := range sizes {
 		t.Run(fmt.Sprintf("%d ports", ports), func(t *testing.T) { // its programs end with it

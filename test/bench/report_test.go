@@ -66,7 +66,7 @@ func machineText(t *testing.T) string {
 	must(t, err)
 	var u unix.Utsname
 	must(t, unix.Uname(&u))
-	return fmt.Sprintf("Measured %s on %d processors of %s, Linux %s, %s, node_exporter v1.12.1; load before it began: %s.\n",
+	return fmt.Sprintf("Measured %s on %d CPUs of %s, Linux %s, %s, node_exporter v1.12.1; load average before the run: %s.\n",
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, unix.ByteSliceToString(u.Release[:]), runtime.Version(), strings.Fields(string(load))[0])
 }
 

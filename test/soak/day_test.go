@@ -30,7 +30,7 @@ const (
 )
 
 var dayFigures = []figure{
-	{"heap after a collection of garbage, MiB", 1 << 20, 1 << 18},
+	{"heap after GC, MiB", 1 << 20, 1 << 18},
 	{"resident memory, MiB", 1 << 20, 4 << 20},
 	{"descriptors", 1, 1},
 	{"goroutines", 1, 1},

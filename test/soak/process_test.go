@@ -33,9 +33,9 @@ type child struct {
 // childFigures may grow by what the store gets in a quarter of an hour, where rules are judged: blocks are written after 45 minutes only.
 func childFigures(store float64) []figure {
 	return []figure{
-		{"heap after a collection of garbage, MiB", 1 << 20, 1<<18 + store},
+		{"heap after GC, MiB", 1 << 20, 1<<18 + store},
 		{"resident memory, MiB", 1 << 20, 2<<20 + store},
-		{"memory of its own, MiB", 1 << 20, 2<<20 + store},
+		{"private memory, MiB", 1 << 20, 2<<20 + store},
 		{"descriptors", 1, 8}, // a file that is read once a minute is open again after its first reading; a leak is one in each cycle at least
 		{"goroutines", 1, 4},  // of connections that wait
 	}

@@ -32,7 +32,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* The capabilities that the steps up add, as a list in YAML. */}}
+{{/* Capabilities added by .Values.privileges, as a YAML list. */}}
 {{- define "rdma.capabilities" -}}
 {{- with .Values.privileges }}
 {{- if .optics }}
@@ -48,19 +48,19 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
-{{/* uid 0 where there are capabilities: in a container nobody else gets what is added. */}}
+{{/* uid 0 if there are capabilities: in a container added ones only take effect for uid 0. */}}
 {{- define "rdma.uid" -}}
 {{ if include "rdma.capabilities" . }}0{{ else }}65532{{ end }}
 {{- end }}
 
-{{/* 80 % of the memory limit, in MiB: the rest is what Go does not count. */}}
+{{/* 80% of the memory limit, in MiB: the rest is memory that Go does not account for. */}}
 {{- define "rdma.gomemlimit" -}}
 {{- $limit := .Values.resources.limits.memory -}}
 {{- $n := regexFind "^[0-9]+" $limit | int -}}
 {{- div (mul (ternary (mul $n 1024) $n (hasSuffix "Gi" $limit)) 80) 100 }}MiB
 {{- end }}
 
-{{/* The labels that the exporter's own alerts have, and those of a central Prometheus with them. */}}
+{{/* Labels of the exporter's own alerts, equal to those of a central Prometheus. */}}
 {{- define "rdma.relabelings" -}}
 - {sourceLabels: [__meta_kubernetes_pod_node_name], targetLabel: instance, replacement: "$1:{{ .Values.port }}"}
 - {targetLabel: job, replacement: rdma_exporter}
@@ -92,7 +92,7 @@ metricRelabelings:
 {{- end }}
 {{- end }}
 
-{{/* One probe. TLS and authentication are the exporter's matter: it asks itself, and takes "who are you?" for an answer. */}}
+{{/* A probe. With TLS or authentication: rdma_exporter healthy, which takes the address from its own command line and accepts 401. */}}
 {{- define "rdma.probe" -}}
 {{- if .root.Values.web.secretName -}}
 exec:
@@ -103,7 +103,7 @@ httpGet: {path: {{ ternary "/-/ready" "/-/healthy" .ready }}, port: metrics}
 timeoutSeconds: 5
 {{- end }}
 
-{{/* Not empty where Alertmanagers are told, in a way that has to be said. */}}
+{{/* http_config for Alertmanagers; empty if none is configured. */}}
 {{- define "rdma.alertmanagerConfig" -}}
 {{- with .Values.alerting }}
 {{- if and .enabled .alertmanagers .alertmanagerConfig }}
@@ -112,7 +112,7 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 
-{{/* Where runbooks are read, with a name in it, as `rdma_exporter --runbook-url` has it. */}}
+{{/* URL of the runbook of an alert, as `rdma_exporter --runbook-url`. */}}
 {{- define "rdma.runbook" -}}
 {{- if contains "%s" .root.Values.runbookURL -}}
 {{ .root.Values.runbookURL | replace "%s" .name }}
@@ -121,7 +121,7 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 
-{{/* A rule file with links to runbooks, or without the annotation where no address is known. */}}
+{{/* A rule file with links to runbooks, or without the annotation if there is no URL. */}}
 {{- define "rdma.rules" -}}
 {{- $text := .root.Files.Get .path -}}
 {{- if .root.Values.runbookURL -}}
@@ -131,7 +131,7 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 
-{{/* A dashboard with links from the names of alerts to their runbooks. */}}
+{{/* A dashboard with links from alert names to runbooks. */}}
 {{- define "rdma.dashboard" -}}
 {{- $text := .root.Files.Get .path -}}
 {{- if .root.Values.runbookURL -}}

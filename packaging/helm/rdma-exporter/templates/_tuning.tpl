@@ -1,4 +1,4 @@
-{{/* The text of a threshold's place with a value: {} the value, {%} a percentage, {-1} the value less 1. */}}
+{{/* The text of a threshold with a value: {} the value, {%} a percentage, {-1} the value less 1. */}}
 {{- define "rdma.place" -}}
 {{- if regexMatch "[dhms]$" .value -}}
 {{ .text | replace "{}" .value }}
@@ -7,7 +7,7 @@
 {{- end }}
 {{- end }}
 
-{{/* A value of a threshold as the rules have it, or an error. */}}
+{{/* A threshold value in the notation of the rules, or an error. */}}
 {{- define "rdma.threshold" -}}
 {{- $v := .value | toString -}}
 {{- if eq .unit "duration" -}}
@@ -22,7 +22,7 @@
 {{- end }}
 {{- end }}
 
-{{/* Names that no alert and no threshold has are errors. */}}
+{{/* Unknown names of alerts and thresholds are errors. */}}
 {{- define "rdma.tuningNames" -}}
 {{- $alerts := dict -}}
 {{- range $path, $text := .Files.Glob "files/rules/{node,central}/*.rules.yml" }}
