@@ -193,7 +193,7 @@ func TestFarCounters(t *testing.T) {
 	n := s.node(t, 3, 0)
 	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
 	awaitStopped(t, s.sm.Process.Pid)
-	if m, failed := n.read(t); len(failed) != 1 || !strings.Contains(failed[0], "ask lid 1 for SMInfo: no answer") {
+	if m, failed := n.read(t); len(failed) != 1 || !strings.Contains(failed[0], "query SMInfo of lid 1: no answer") {
 		t.Errorf("a subnet manager that hangs: %q", failed)
 	} else if _, ok := m.find(`rdma_port_subnet_manager_state_id{device="mlx5_0",port="1"}`); ok {
 		t.Error("a subnet manager that hangs has a state")

@@ -130,7 +130,7 @@ func testMAD(t *testing.T, g *guest) {
 			return fmt.Errorf("%s", d)
 		}
 		log, err := os.ReadFile(filepath.Join(g.share, "fabric.log"))
-		const alone = "the node behind the own port does not answer" // and the own one does
+		const alone = "the node behind the local port does not answer" // and the own one does
 		if err != nil || !strings.Contains(string(log), alone) {
 			return fmt.Errorf("the log does not say that %s: %v\n%s", alone, err, log)
 		}
