@@ -158,11 +158,11 @@ func unescape(p string) (string, error) {
 			continue
 		}
 		if i+2 >= len(p) {
-			return "%q: a %% has to be followed by two hexadecimal digits", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 		}
 		c, err := strconv.ParseUint(p[i+1:i+3], 16, 8)
 		if err != nil {
-			return "%q: a %% has to be followed by two hexadecimal digits", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 		}
 		b.WriteByte(byte(c))
 		i += 2
