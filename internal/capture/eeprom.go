@@ -118,7 +118,7 @@ func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	}
 	out := page.get(int(ref.Offset), int(ref.Length))
 	if len(out) == 0 {
-		return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+		return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
 	}
 	return out, nil
 }

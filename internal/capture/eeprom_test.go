@@ -72,7 +72,7 @@ func (m modules) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	if e := m.pages[name]; e != nil {
 		return e.get(int(ref.Offset), int(ref.Length)), nil
 	}
-	return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+	return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
 }
 
 func TestModulesAreRecordedPageByPage(t *testing.T) {

@@ -134,13 +134,13 @@ func (p *Player) target(name string) (string, error) {
 	if t, ok := p.links[name]; ok {
 		return t, nil
 	}
-	return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
+	return "", &host.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
 }
 
 // follow is target of any path, or the recorded error.
 func (p *Player) follow(name string) (string, error) {
 	c := p.canonical(name)
-	if err := p.injected("follow", name, c); err != nil {
+	if err := p.injected("readlink", name, c); err != nil {
 		return "", err
 	}
 	return p.target(c)

@@ -418,7 +418,7 @@ func (r *Recorder) Put(p string, data []byte) { r.put(p, Entry{Data: data}, nil)
 // answer records a netlink answer. A missing netlink family is recorded by the absence of its entries.
 func (r *Recorder) answer(p string, data []byte, err error) {
 	if err != nil && host.IsAbsent(err) {
-		err = &host.Error{Op: "ask", Path: p, Err: syscall.ENOENT}
+		err = &host.Error{Op: "query", Path: p, Err: syscall.ENOENT}
 	}
 	r.put(p, Entry{Data: data}, err)
 }

@@ -96,7 +96,7 @@ func TestADirectoryThatWentLetsGoOfItsDescriptors(t *testing.T) {
 	}
 }
 
-// sysfs leaves the time of a directory as it is when an entry comes or goes.
+// sysfs does not update the time of a directory when an entry is added or removed.
 func TestAnUnmodifiedDirectoryIsReadAgainLater(t *testing.T) {
 	dir, l := machine(t)
 	d := filepath.Join(dir, "sys/d")

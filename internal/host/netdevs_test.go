@@ -46,7 +46,7 @@ func TestNetdevChanges(t *testing.T) {
 			{"the directory goes", func() { remove("../net") }, true},
 		} {
 			c.do()
-			l.Forget() // sysfs gives nothing for what is gone
+			l.Forget() // sysfs returns nothing for a removed file
 			h := l.ForRound()
 			n := h.NetdevChanges("mlx5_0")
 			if (n != before) != c.changed || h.NetdevChanges("mlx5_0") != n || h.NetdevChanges("mlx5_9") != 0 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestJobFilesThatHang: a home whose server is slow costs the settings only, and what comes late is there at the next look.
+// TestJobFilesThatHang: a slow file server delays the settings only, and late results are used by the next scan.
 func TestJobFilesThatHang(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 42; pid < 45; pid++ {
@@ -63,7 +63,7 @@ func TestJobFilesThatHang(t *testing.T) {
 	})
 }
 
-// TestJobFilesAreTriedAgain: what could not be read is, at the next look, and a number that is used again has other files.
+// TestJobFilesAreTriedAgain: a failed read is retried in the next scan, and a reused PID has other files.
 func TestJobFilesAreTriedAgain(t *testing.T) {
 	p, table := newProcessTree(t)
 	p.process(42, []string{"/dev/nvidia3"}, map[string]string{"maps": ncclMaps, "stat": stat})
@@ -94,8 +94,8 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestSettingsThatAreCut: a setting that is not seen leaves them unknown, and what is seen is kept within bounds.
-func TestSettingsThatAreCut(t *testing.T) {
+// TestTruncatedSettings: an omitted setting makes them unknown, and the rest stays within the limit.
+func TestTruncatedSettings(t *testing.T) {
 	for _, c := range []struct {
 		name, environ string
 		files         map[string]string
