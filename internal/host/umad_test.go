@@ -167,7 +167,7 @@ func TestOpenMADFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband_mad/abi_version"), []byte("6\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6": this program speaks 5`) {
+	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6", only 5 is supported`) {
 		t.Error(err)
 	}
 }
