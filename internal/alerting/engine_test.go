@@ -197,10 +197,10 @@ func TestNewRefuses(t *testing.T) {
 	good := fstest.MapFS{"r.yml": {Data: []byte(downRule)}, "bad.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]")}}
 	tests := map[string]alerting.Options{
 		"a directory and an instance": {Rules: good, Files: []string{"r.yml"}},
-		"load rules bad.yml":       {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
-		"load rules none.yml":      {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
-		"parse external URL":       {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
-		"open store":               {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
+		"load rules bad.yml":          {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
+		"load rules none.yml":         {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
+		"parse external URL":          {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
+		"open store":                  {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
 	}
 	for want, opts := range tests {
 		t.Run(want, func(t *testing.T) {

@@ -232,7 +232,7 @@ func TestHTTPFile(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	write(t, file, "http_config:\n  basic_auth: {username: x, password: x}\n")
-	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "give the contents of http_config, not the key") {
+	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "use the contents of http_config, without the key") {
 		t.Errorf("the key pasted: %v", err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -310,7 +310,7 @@ func TestReloadDoesNotWait(t *testing.T) {
 	if d := n.Deliveries(); d.Sent != 2 || d.Errors != 3 || d.Dropped != 3 {
 		t.Errorf("%+v", d)
 	}
-	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "given up") || !strings.Contains(l, "alerts=3") {
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "alerts dropped") || !strings.Contains(l, "alerts=3") {
 		t.Errorf("log:\n%s", l)
 	}
 }
