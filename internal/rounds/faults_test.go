@@ -38,7 +38,7 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "cannot read") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "can read again") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "read failed") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "read works again") {
 		t.Errorf("logged %d lines:\n%s", len(lines), logged.String())
 	}
 	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
@@ -83,7 +83,7 @@ func TestDenialEnds(t *testing.T) {
 			time.Sleep(15 * time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permitted again") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permission granted") {
 			t.Errorf("logged:\n%s", logged.String())
 		}
 	})
