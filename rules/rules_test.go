@@ -32,7 +32,7 @@ const nodeExporter = `
 	rp_cnp_ignored_packets_received_total rx_atomic_requests_total rx_dct_connect_requests_total rx_read_requests_total
 	rx_write_requests_total rx_icrc_encapsulated_errors_total`
 
-// TestNodeExporterNames: each name of node_exporter is recorded, or docs/migration.md says that it cannot be had.
+// TestNodeExporterNames: each name of node_exporter is recorded, or listed in docs/migration.md as not available.
 func TestNodeExporterNames(t *testing.T) {
 	fsys, names, err := Compat()
 	if err != nil || len(names) != 1 {
@@ -64,7 +64,7 @@ func TestNodeExporterNames(t *testing.T) {
 	}
 }
 
-// TestOneFolder: the files of all sets may be written into one folder.
+// TestOneFolder: the files of all sets may be installed in one directory.
 func TestOneFolder(t *testing.T) {
 	seen := map[string]bool{}
 	for _, set := range []func() (fs.FS, []string, error){Node, Central, Compat} {

@@ -1,4 +1,4 @@
-// Package deptest holds the direction of imports: each ban with its reason.
+// Package deptest enforces the direction of imports: each ban with its reason.
 package deptest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// layers, from the program down to what knows nothing. A package imports from its own layer's right only.
+// layers, from the program to the basic packages. A package imports only packages to its right.
 var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/app"},
@@ -43,7 +43,7 @@ var bans = []struct {
 	{"unsafe", []string{"internal/host"}, "for ioctls that no library makes, or makes otherwise; nothing else needs it"},
 }
 
-// imports lists the imports of all packages of the program, tests and generators left out.
+// imports lists the imports of all packages of the program, except tests and generators.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").Output()

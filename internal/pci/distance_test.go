@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Paths of an HGX board (role_test.go), and of a switch below another.
+// Paths of an HGX board (role_test.go), and of a switch below another one.
 const (
 	behind        = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/"
 	gpuTwoBelow   = behind + "0000:17:02.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"

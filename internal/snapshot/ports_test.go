@@ -42,7 +42,7 @@ func TestNotExpected(t *testing.T) {
 	}
 }
 
-// TestUnvouched: rates for which neither the configuration nor the far end speaks, of ports that could do better or may.
+// TestUnvouched: rates that are confirmed neither by the configuration nor by the far end, of ports that may support more.
 func TestUnvouched(t *testing.T) {
 	active, down, slow, fast := uint64(4), uint64(1), 200e9, 400e9
 	port := func(source string, capable *float64) Port {
