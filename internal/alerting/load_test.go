@@ -32,7 +32,7 @@ func TestReplacedFile(t *testing.T) {
 	for i, name := range []string{"operator/r.yml", "r.yml"} {
 		reload(t, e, name, downRule)
 		if r := e.Rules()[0]; !r.Evaluated {
-			t.Errorf("%s: a rule that has been judged and is the same: %+v", name, r)
+			t.Errorf("%s: an unchanged rule that has been evaluated: %+v", name, r)
 		}
 		now := at(time.Duration(i+1) * time.Minute)
 		step(t, e, now, down)

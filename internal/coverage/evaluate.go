@@ -103,12 +103,12 @@ func (l *evaluation) leaf(i int) verdict {
 // evaluate determines whether a metric is present, and otherwise why it is missing.
 func (l *evaluation) evaluate(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
-	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
+	exposed := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
 	if l.unknown(n) != "" {
 		return verdict{state: stateMissing, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}
 	partly := l.has(m.never)
-	if told && !partly {
+	if exposed && !partly {
 		return verdict{}
 	}
 	if m.ofLeaf >= 0 && !partly && !l.has(m.of) {
@@ -125,7 +125,7 @@ func (l *evaluation) evaluate(n *leaf) verdict {
 		asked = l.round.Source(n.asks)
 	}
 	switch {
-	case !told && asked != "":
+	case !exposed && asked != "":
 		return verdict{state: stateMissing, reason: asked}
 	case partly:
 		return verdict{state: stateMissing, reason: NotSupported, partly: f != nil}

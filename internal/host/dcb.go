@@ -156,17 +156,17 @@ func parseDCB(msg []byte) (c DCBConfig, err error) {
 	if len(msg) < sizeofDCBMsg {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer of %d bytes", ErrMalformed, len(msg))
 	}
-	told := false
+	sent := false
 	for t, v := range attrs(msg[sizeofDCBMsg:]) {
 		switch t {
 		case dcbAttrIEEE: // a nest without the flag for nests
-			told = true
+			sent = true
 			parseIEEE(v, &c)
 		case dcbAttrDCBX:
 			c.DCBX = optionalNumber(v)
 		}
 	}
-	if !told {
+	if !sent {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer without IEEE", ErrMalformed)
 	}
 	return c, nil

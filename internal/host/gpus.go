@@ -59,7 +59,7 @@ type nvmlSession struct {
 	seats []*nvmlSeat   // nil for a GPU without a handle
 	errs  []error       // of GPUs without a handle
 	quit  chan struct{} // closed when the session is about to end
-	heard chan struct{} // closed when nobody waits for its events; nil if nobody has
+	heard chan struct{} // closed when there is no listener; nil if there was none
 }
 
 func newNVMLDoor(load func() (nvmlLibrary, error), control string) *nvmlGPUs {

@@ -56,7 +56,7 @@ func TestFiguresOfAGPU(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 		if g.XIDs != nil {
-			t.Error("XID errors are counted, and nobody listens")
+			t.Error("XID errors are counted without a listener")
 		}
 	})
 }
@@ -220,7 +220,7 @@ func TestShutDownElsewhere(t *testing.T) {
 			t.Errorf("%v %v", indexes(v), errs)
 		}
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, nvmlUninitialized) {
-			t.Errorf("tried again at once: %v", err)
+			t.Errorf("retried without a pause: %v", err)
 		}
 		time.Sleep(nvmlFirstPause)
 		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 2 || len(errs) > 0 {
@@ -389,7 +389,7 @@ func TestXIDErrors(t *testing.T) {
 		check("while nobody waits")
 		time.Sleep(nvmlFirstPause)
 		if lib.sets() != 1 {
-			t.Error("nobody listens after a wait that failed")
+			t.Error("no listener after a failed wait")
 		}
 		if err := n.ReleaseGPUs(ctx, time.Minute); err != nil || lib.open {
 			t.Errorf("%v, open %v", err, lib.open)

@@ -46,6 +46,6 @@ func TestListenersOfOnePort(t *testing.T) {
 		t.Errorf("%d", uids)
 	}
 	if uids := ListenerUIDs(l.Files, "10880"); len(uids) > 0 {
-		t.Errorf("nothing listens, and %d are told", uids)
+		t.Errorf("nothing listens, got %d", uids)
 	}
 }

@@ -55,7 +55,7 @@ func TestNetdevChanges(t *testing.T) {
 			before = n
 		}
 		if l.NetdevChanges("mlx5_0") != 0 {
-			t.Error("told outside of a round")
+			t.Error("not 0 outside of a round")
 		}
 	})
 }

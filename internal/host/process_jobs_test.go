@@ -103,7 +103,7 @@ func TestTruncatedSettings(t *testing.T) {
 		known         bool
 	}{
 		{"as it should be", "NCCL_A=1\x00NCCL_A=2\x00WORLD_SIZE=8\x00", nil, map[string]string{"NCCL_A": "1", "WORLD_SIZE": "8"}, true},
-		{"a long one of somebody else", "A=" + strings.Repeat("x", 900<<10) + "\x00NCCL_A=1\x00", nil, map[string]string{"NCCL_A": "1"}, true},
+		{"a long one of another program", "A=" + strings.Repeat("x", 900<<10) + "\x00NCCL_A=1\x00", nil, map[string]string{"NCCL_A": "1"}, true},
 		{"more than is read", "NCCL_A=1\x00A=" + strings.Repeat("x", MaxFile) + "\x00", nil, map[string]string{}, false},
 		{"one that is too long", "NCCL_A=" + strings.Repeat("x", settingLength) + "\x00NCCL_B=1\x00", nil, map[string]string{"NCCL_B": "1"}, false},
 		{"too long for a scheduler", "SLURM_JOB_ID=" + strings.Repeat("1", settingLength) + "\x00", nil, map[string]string{}, false},

@@ -49,7 +49,7 @@ func TestSiblings(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("%d processes are told", n)
+		t.Errorf("%d processes", n)
 	}
 }
 

@@ -166,7 +166,7 @@ func TestCountersFail(t *testing.T) {
 		want string
 	}{
 		{"no rights", agent{refuses: errors.New("refused")}, "refused"},
-		{"nobody there", agent{silent: classPortInfo}, "query ClassPortInfo of lid 17: no answer"},
+		{"no agent", agent{silent: classPortInfo}, "query ClassPortInfo of lid 17: no answer"},
 		{"no answer", agent{mask: extWidth, silent: portCountersExtended}, "query PortCountersExtended of lid 17: no answer"},
 		{"no second answer", agent{mask: extWidth, silent: portCounters}, "query PortCounters of lid 17: no answer"},
 		{"refused", agent{status: map[uint16]uint16{classPortInfo: 3 << 2}}, "attribute not supported"},

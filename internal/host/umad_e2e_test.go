@@ -65,7 +65,7 @@ func TestUMADAnswersInGuest(t *testing.T) {
 		}
 	}
 	if _, err := c.PerformanceInfo(t.Context(), mad.ToLID(99)); !errors.Is(err, mad.ErrTimeout) {
-		t.Errorf("a LID that is nobody's: %v", err)
+		t.Errorf("an unassigned LID: %v", err)
 	}
 	if _, err := c.NodeInfo(t.Context(), mad.Local()); err != nil { // after requests that the kernel has returned
 		t.Error(err)

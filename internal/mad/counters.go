@@ -117,12 +117,12 @@ func (c *Counters) Get(k Counter) (uint64, bool) { return c.values[k], c.known&(
 // Since returns the counters that have increased since an earlier reading, and by how much. A lower value was cleared and counts from 0.
 func (c *Counters) Since(before *Counters) (out Counters) {
 	for k := range NumCounters {
-		now, told := c.Get(k)
+		now, reported := c.Get(k)
 		then, known := before.Get(k)
 		if now < then {
 			then = 0
 		}
-		if told && known && now > then {
+		if reported && known && now > then {
 			out.Set(k, now-then)
 		}
 	}

@@ -297,11 +297,11 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
-	var told bool
+	var known bool
 	if s.Maintenance != nil {
-		p.Maintenance, told = s.Maintenance()
+		p.Maintenance, known = s.Maintenance()
 	}
-	self := s.selfFamilies(runners, results, p.Maintenance, told)
+	self := s.selfFamilies(runners, results, p.Maintenance, known)
 	n := len(self)
 	for _, res := range results {
 		if res != nil {

@@ -110,7 +110,7 @@ var Descs = slices.Clip(append([]*exposition.Desc{
 	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
 }, alertingList()...))
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, told bool) []exposition.Family {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, known bool) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
@@ -149,7 +149,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
-	if told {
+	if known {
 		s.self.Emit(hostMaintenance, number(announced != nil))
 	}
 	if announced != nil {

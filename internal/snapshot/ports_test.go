@@ -64,7 +64,7 @@ func TestUnvouched(t *testing.T) {
 		"down":                    {Physical, []Port{{State: &down, Rate: &slow}}, 0, 0},
 		"a bond has its members'": {Physical, []Port{{State: &active, Rate: &slow, Netdev: []Netdev{{Member: true}}}}, 0, 0},
 		"planes are parts of one": {Physical, []Port{port("", nil), port("", nil), port("", nil)}, 0, 0},
-		"the rate is not told":    {Physical, []Port{{State: &active}}, 0, 0},
+		"unknown rate":            {Physical, []Port{{State: &active}}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &InfiniBand{Devices: []Device{{Name: "d", FunctionType: c.kind, Ports: c.ports}}}

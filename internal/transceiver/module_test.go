@@ -230,7 +230,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("a state that is reserved: %q, %v", m.State, m.LowPower)
 	}
 	if m := decode(t, load(t, "qsfp28-sr4").changed(a0, 93, 3)); m.LowPower == nil || !*m.LowPower {
-		t.Error("a QSFP that was told to stay in the low power mode")
+		t.Error("a QSFP in software-controlled low power mode")
 	}
 }
 
@@ -251,7 +251,7 @@ func TestMedia(t *testing.T) {
 		{"AOC", osfp.changed(a0, 85, 4).changed(page0, 212, 0), ActiveOptical},
 		{"linear active copper", osfp.changed(a0, 85, 3).changed(page0, 212, 0x0F), ActiveCopper},
 		{"passive copper", osfp.changed(a0, 85, 3).changed(page0, 212, 0x0B), PassiveCopper},
-		{"nothing told", osfp.changed(a0, 85, 0), MediaUnknown},
+		{"unknown media", osfp.changed(a0, 85, 0), MediaUnknown},
 		{"SFP DAC", sfp.changed(a0, 8, 0x04), PassiveCopper},
 		{"SFP ACC", sfp.changed(a0, 8, 0x08), ActiveCopper},
 		{"SFP AOC", sfp.changed(a0, 8, 0x08).changed(a0, 36, 0x01), ActiveOptical},

@@ -179,8 +179,8 @@ func sff8472Monitors(p *Pages, m *Module) {
 }
 
 // sff8472Pin is the state of a pin in A2h:110, if supported according to A0h:93 (SFF-8472, table 8-6).
-func sff8472Pin(p *Pages, told, pin byte) *bool {
-	if b, ok := p.byteAt(lower(93)); !ok || b&told == 0 {
+func sff8472Pin(p *Pages, supported, pin byte) *bool {
+	if b, ok := p.byteAt(lower(93)); !ok || b&supported == 0 {
 		return nil
 	}
 	return p.bit(a2(110), pin)

@@ -1,5 +1,5 @@
-// Command compare shows in what two builds of the exporter differ on the recorded machines: the metrics that each serves of them and the
-// report of check. A change that is to leave both as they are is held by it; exit code 1 means that something differs.
+// Command compare compares two builds of the exporter on the recorded machines: the metrics of each machine, and the report of check. It is
+// for changes that must not affect either; exit code 1 means that something differs.
 //
 //	go run ./test/compare -before OLD/rdma_exporter,OLD/fixtures/sysfs -after NEW/rdma_exporter,NEW/fixtures/sysfs
 package main

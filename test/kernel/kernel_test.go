@@ -393,8 +393,8 @@ func testRename(t *testing.T, g *guest) {
 func testUnbind(t *testing.T, g *guest) {
 	address := filepath.Base(g.must(t, "readlink /sys/class/infiniband/mlx5_0/device"))
 	const registrations = `rdma_device_registrations_total{device="mlx5_0"}`
-	told := g.kernelSince(t, 6, 12)
-	if told {
+	counts := g.kernelSince(t, 6, 12)
+	if counts {
 		g.expect(t, samples{registrations: 0})
 	}
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/unbind")
@@ -402,7 +402,7 @@ func testUnbind(t *testing.T, g *guest) {
 	g.expect(t, samples{`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`: 112})
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/bind")
 	g.expect(t, samples{ibState: 4, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 0})
-	if told {
+	if counts {
 		g.expect(t, samples{registrations: 1, `rdma_device_registrations_total{device="mlx5_1"}`: 0})
 	} else {
 		g.expectGone(t, registrations)

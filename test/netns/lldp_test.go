@@ -141,8 +141,8 @@ func (e *listener) series() (out []string) {
 	return out
 }
 
-// tells waits for a system, and a number of neighbours; 0: none.
-func (e *listener) tells(system string, n int) {
+// expect waits for a system, and a number of neighbours; 0: none.
+func (e *listener) expect(system string, n int) {
 	e.t.Helper()
 	var want, got []string
 	if n > 0 {
@@ -175,16 +175,16 @@ func TestLLDP(t *testing.T) {
 	if got := groups(t, "veth-ll"); !slices.Equal(got, []string{"0180c2000000", "0180c2000003", "0180c200000e"}) {
 		t.Errorf("groups %q", got)
 	}
-	e.tells("", 0)
+	e.expect("", 0)
 	a.say("leaf-1", 120, 0x02) // not a group of LLDP
-	e.tells("", 0)
+	e.expect("", 0)
 	a.say("leaf-1", 120, 0x0e)
-	e.tells("leaf-1", 1)
+	e.expect("leaf-1", 1)
 	a.say("leaf-2", 2, 0x03)
-	e.tells("leaf-2", 2)
-	e.tells("leaf-1", 1) // the TTL of leaf-2 has expired
+	e.expect("leaf-2", 2)
+	e.expect("leaf-1", 1) // the TTL of leaf-2 has expired
 	a.say("leaf-1", 0, 0x00)
-	e.tells("", 0)
+	e.expect("", 0)
 
 	e.stop()
 	tick := time.NewTicker(interval)

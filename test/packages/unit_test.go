@@ -42,11 +42,11 @@ func settings(t *testing.T, name string) map[string][]string {
 // The unit states everything that these settings would hide.
 func TestUnitHidesNothing(t *testing.T) {
 	unit := settings(t, unitFile)
-	blind := []string{
+	hiding := []string{
 		"DynamicUser", "PrivateNetwork", "PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "PrivateUsers", "ProtectKernelModules",
 		"ProtectKernelTunables", "ProtectProc", "ProcSubset", "ProtectHostname", "CPUQuota", "RootDirectory", "InaccessiblePaths",
 	}
-	for _, key := range blind {
+	for _, key := range hiding {
 		if v, ok := unit[key]; ok {
 			t.Errorf("%s=%s blinds the exporter, or stalls it", key, v)
 		}

@@ -165,7 +165,7 @@ func TestStormFires(t *testing.T) {
 	b := browser.Start(t)
 	b.Open(serve(t, "hgx-h200-roce-storm"))
 	if !b.Await(browser.Patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
-		t.Errorf("what holds is not told: %s", b.Eval("document.querySelector('#findings').textContent"))
+		t.Errorf("missing finding: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
 	// Recorded every minute and evaluated every 15 s: the pending minute may start twice.
 	if !b.Await(4*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
@@ -175,7 +175,7 @@ func TestStormFires(t *testing.T) {
 		t.Errorf("port %s", got)
 	}
 	if got := b.Eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
-		t.Errorf("told %q", got)
+		t.Errorf("announced %q", got)
 	}
 }
 

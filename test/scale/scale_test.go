@@ -55,7 +55,7 @@ func TestScale(t *testing.T) {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	defer func() { t.Log("\n" + out.String()) }()
-	say("%d hosts of %s, scraped and judged every %s for %s on %d processors:\n", *nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
+	say("%d hosts of %s, scraped and evaluated every %s for %s on %d processors:\n", *nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
 	say("| what | figure |\n|---|---|")
 	row := func(what string, format string, args ...any) {
 		say("| %s | %s |", what, fmt.Sprintf(format, args...))
