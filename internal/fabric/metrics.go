@@ -28,7 +28,7 @@ func counted(name, unit, help string) *exposition.Desc {
 const fromPort = "PortInfo, IBA 14.2.5.6"
 
 var (
-	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that has answered in the last sweep or is remembered from earlier ones.", "node_guid", "node", "node_type")
+	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answered the last sweep or is remembered from earlier ones.", "node_guid", "node", "node_type")
 	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep reached; 0 for a remembered node that it did not reach.", "node_guid")
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
@@ -38,7 +38,7 @@ var (
 	physical  = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
 	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link. Absent while it is down. FDR10 is reported with the rate of QDR, as the kernel does.")
 	width     = ofPort("width_lanes", "lanes", fromPort, "Link width in lanes. Absent while the link is down.")
-	fdr10     = ofPort("fdr10", "", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links.", "1 for a link at FDR10; 0 for one at QDR whose both ends have FDR10 enabled; absent for others.")
+	fdr10     = ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links.")
 	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Expected data rate: the highest that both ends support and have enabled. Limits of the cable are not included.")
 	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Expected width: the most lanes that both ends support and have enabled.")
 	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")

@@ -28,7 +28,7 @@ var (
 	}
 	collectorStuck = &exposition.Desc{
 		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Help: "1 for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
 		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -40,7 +40,7 @@ var (
 	}
 	permissionDenied = &exposition.Desc{
 		Name: "rdma_scrape_permission_denied", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "while this process has no permission to read the source. The log names the file and the required permission.", Labels: []string{"source"}, Source: "the exporter",
+		Help: "1 while this process has no permission to read the source. The log names the file and the required permission.", Labels: []string{"source"}, Source: "the exporter",
 	}
 	sourceRequests = &exposition.Desc{
 		Name: "rdma_scrape_source_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
@@ -56,11 +56,11 @@ var (
 	}
 	overBudget = &exposition.Desc{
 		Name: "rdma_scrape_over_budget", Beside: "rdma_scrape_device_seconds_total", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "if reads of a device took more than 1% of the time, or all reads of the host (empty device) more than 3%; absent otherwise. Deferrable reads (facts that change only with the link or the configuration) are then postponed, and their last values are kept.", Labels: []string{"device"}, Source: "the exporter",
+		Help: "1 if reads of a device took more than 1% of the time, or all reads of the host (empty device) more than 3%; absent otherwise. Deferrable reads (facts that change only with the link or the configuration) are then postponed, and their last values are kept.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	rtnlBackOff = &exposition.Desc{
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "while no requests that take the kernel's network configuration lock (rtnl) are made, because one took more than 1s.", Source: "the exporter",
+		Help: "1 while no requests that take the kernel's network configuration lock (rtnl) are made, because one took more than 1s.", Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
 		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
