@@ -1,5 +1,4 @@
-// Package rules holds the alerting rules, which alone decide what is wrong with a node, in the binary too, so that the engine
-// and check judge with the files that a central Prometheus loads.
+// Package rules embeds the alerting rules, so that the engine and check evaluate the same files as a central Prometheus.
 package rules
 
 import (
@@ -13,13 +12,14 @@ import (
 //go:embed node/*.rules.yml central/*.rules.yml compat/*.rules.yml
 var files embed.FS
 
-// Node gives the rules that one node's own metrics suffice for: the files, and their names in the order of evaluation.
+// Node returns the rules that require only one node's own metrics: the files, and their names in the order of evaluation.
 func Node() (fs.FS, []string, error) { return set("node") }
 
-// Central gives those that need the sight of many nodes, or of other exporters. They read what the rules of Node record.
+// Central returns the rules that require metrics of many nodes, or of other exporters. They read records of the Node rules.
 func Central() (fs.FS, []string, error) { return set("central") }
 
-// Compat gives recording rules that nothing here reads: series of this exporter under the names of others, for who has dashboards of those.
+// Compat returns recording rules for existing dashboards: series of this exporter under the names of other exporters. No rule here reads
+// them.
 func Compat() (fs.FS, []string, error) { return set("compat") }
 
 func set(folder string) (fs.FS, []string, error) {
@@ -31,8 +31,8 @@ func set(folder string) (fs.FS, []string, error) {
 	return files, names, nil
 }
 
-// order puts the ports that are expected, which most files read, before the others, and after them the files that read what all have recorded:
-// chains before the alerts of a whole host, the verdict last.
+// order sorts the rules for expected ports first (most files read them), and last those that read all records: cause chains, then alerts of
+// a whole host, then the verdict.
 func order(name string) int {
 	if name == "node/link.rules.yml" {
 		return -2

@@ -64,7 +64,7 @@ func TestNodeExporterNames(t *testing.T) {
 	}
 }
 
-// TestOneFolder: the files of all sets may be written into one folder.
+// TestOneFolder: the files of all sets may be installed in one directory.
 func TestOneFolder(t *testing.T) {
 	seen := map[string]bool{}
 	for _, set := range []func() (fs.FS, []string, error){Node, Central, Compat} {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages that are named and missing, as root, and starts none of their services; otherwise says which.
+# Installs missing packages of the listed Debian packages as root, without starting their services. Without root it lists them.
 set -eu
 
 missing=()

@@ -12,17 +12,17 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// forStateMetric is what Prometheus restores from: the time since when an alert is active, in seconds since 1970.
+// forStateMetric is what Prometheus restores `for` state from: the start of an active alert, in seconds since 1970.
 const forStateMetric = "ALERTS_FOR_STATE"
 
-// Active is an alert that waits or fires, as it is kept for the next run.
+// Active is a pending or firing alert, as stored for the next start.
 type Active struct {
 	Labels   map[string]string `json:"labels"` // alertname included
 	ActiveAt time.Time         `json:"active_at"`
 	SeenAt   time.Time         `json:"seen_at"` // in the last evaluation
 }
 
-// Active lists the alerts that have something to lose by a restart: those whose rule has a `for`.
+// Active lists the alerts whose state would be lost by a restart: those of rules with a `for`.
 func (e *Engine) Active() []Active {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -38,9 +38,9 @@ func (e *Engine) Active() []Active {
 	return out
 }
 
-// remind gives the store what it lacks of the alerts of an earlier run, before the first round of this one. ts is of that round. What was seen in the future,
-// by a clock that has been set back since, was seen just now.
-func (e *Engine) remind(ts time.Time) error {
+// restore appends the stored `for` state of alerts that the store lacks, before the first round; ts is the time of that round. A time in
+// the future (the clock has been set back since) is moved to just before ts.
+func (e *Engine) restore(ts time.Time) error {
 	if len(e.opts.Known) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (e *Engine) remind(ts time.Time) error {
 		b.Set(model.MetricNameLabel, forStateMetric)
 		_, err := app.Append(0, b.Labels(), a.SeenAt.UnixMilli(), float64(a.ActiveAt.Unix()))
 		if err != nil && !errors.Is(err, storage.ErrOutOfOrderSample) && !errors.Is(err, storage.ErrOutOfBounds) && !errors.Is(err, storage.ErrDuplicateSampleForTimestamp) {
-			return errors.Join(fmt.Errorf("remind of %v: %w", a.Labels, err), app.Rollback())
+			return errors.Join(fmt.Errorf("restore alert state of %v: %w", a.Labels, err), app.Rollback())
 		}
 	}
 	if err := app.Commit(); err != nil {
@@ -66,8 +66,8 @@ func (e *Engine) remind(ts time.Time) error {
 	return nil
 }
 
-// MoveTo goes on in a folder that was not to be had at the start, with the samples that are there and with what its alerts had waited, as
-// a restart does; known are those alerts. What this run has seen before is forgotten.
+// MoveTo switches to a directory that was not available at the start, with the samples in it. known are the stored alerts. As after a
+// restart, pending times continue, and the samples of this run are discarded.
 func (e *Engine) MoveTo(dir string, known []Active) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -84,7 +84,7 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 	e.gone = nil
 }
 
-// unseen is a group with the same rules that knows no series: one that does would mark those stale that wait for what is restored.
+// unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to be restored.
 func (e *Engine) unseen(g *rules.Group) *rules.Group {
 	offset := g.QueryOffset()
 	return rules.NewGroup(rules.GroupOptions{
@@ -92,7 +92,7 @@ func (e *Engine) unseen(g *rules.Group) *rules.Group {
 	})
 }
 
-// skip leaves time in which nothing was seen out of what alerts have waited: a clock was set forward, or the machine was suspended.
+// skip excludes a time without rounds from the pending times of alerts: the clock was set forward, or the machine was suspended.
 func (e *Engine) skip(unseen time.Duration) {
 	for _, m := range e.meta {
 		m.rule.ForEachActiveAlert(func(a *rules.Alert) {
@@ -106,7 +106,7 @@ func (e *Engine) skip(unseen time.Duration) {
 	}
 }
 
-// shift moves all times of the alerts with a clock that has been set, so that they have waited as long as before.
+// shift moves all times of the alerts with a clock that was set, so that their pending times stay the same.
 func (e *Engine) shift(by time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {

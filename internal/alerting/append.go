@@ -16,13 +16,13 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series
-// for histograms and summaries, and a staleness marker for each series of the round before that is gone. A sample's own
-// timestamp is not used: a round is one moment. Of samples that name the same series the first is kept.
+// Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series for histograms
+// and summaries, and a staleness marker for each series that has disappeared since the previous round. Timestamps of samples are ignored: a
+// round has one timestamp. Of duplicate samples the first is kept.
 func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ts = ts.Round(0) // the wall clock's alone
+	ts = ts.Round(0) // wall clock only
 	if err := e.moveBack(ts); err != nil {
 		return err
 	}
@@ -43,12 +43,12 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	return err
 }
 
-// moveBack follows a clock that has been set back by more than a round: all that is stored was seen in the future.
+// moveBack handles a clock that was set back by more than a round: all stored samples are in the future.
 func (e *Engine) moveBack(ts time.Time) error {
 	if e.to.IsZero() || ts.UnixMilli() > e.to.UnixMilli() {
 		return nil
 	}
-	back := fmt.Errorf("append round of %s, last one at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
+	back := fmt.Errorf("append round of %s, previous round at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
 	if e.opts.Scratch == "" || e.to.Sub(ts) <= e.opts.Interval {
 		return back
 	}
@@ -60,18 +60,18 @@ func (e *Engine) moveBack(ts time.Time) error {
 	return nil
 }
 
-// forget drops what is known of the database, which is another one.
+// forget discards what is known of a replaced database.
 func (e *Engine) forget() {
 	e.series = newSeriesCache(e.opts.Job, e.opts.Instance)
 	e.from, e.to, e.lastEval = time.Time{}, time.Time{}, time.Time{}
 }
 
-// appendRound is Append into the database that there is. errStore is in the error where it is the database's.
+// appendRound is Append into the open database. The error wraps errStore if the database failed.
 func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 	if e.store.db == nil {
 		return errStore
 	}
-	if err := e.remind(ts); err != nil {
+	if err := e.restore(ts); err != nil {
 		return err
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
@@ -93,7 +93,7 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 	}
 	round.forgetGone()
 	if dup := round.duplicates; dup != e.series.duplicates {
-		e.logger.Warn("Samples that name the same series are dropped", "samples", dup)
+		e.logger.Warn("duplicate samples dropped", "samples", dup)
 		e.series.duplicates = dup
 	}
 	if e.to.IsZero() || ts.Sub(e.to) > lookback {
@@ -103,7 +103,7 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 	return e.store.tidy(ts)
 }
 
-// seriesCache keeps the store's reference of each series, so that a steady round builds no label set.
+// seriesCache caches the store's reference of each series, so that a round without new series builds no label set.
 type seriesCache struct {
 	job, instance string
 	entries       map[string]*cachedSeries
@@ -127,7 +127,7 @@ func newSeriesCache(job, instance string) seriesCache {
 	}
 }
 
-// roundAppender is one round on its way into the store.
+// roundAppender appends one round.
 type roundAppender struct {
 	*seriesCache
 	app        storage.Appender
@@ -191,7 +191,7 @@ func (r *roundAppender) addSummary(name string, pairs []*dto.LabelPair, s *dto.S
 	return errors.Join(errs...)
 }
 
-// add appends one sample; extraName and extraValue are the label that a histogram or summary adds.
+// add appends one sample; extraName and extraValue are the label added by a histogram or summary.
 func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extraValue string, v float64) error {
 	key := append(r.key[:0], name...)
 	for _, p := range pairs {
@@ -221,7 +221,7 @@ func (r *roundAppender) add(name string, pairs []*dto.LabelPair, extraName, extr
 	return nil
 }
 
-// labelSet is the series' identity as a scrape gives it: target labels win, and an empty value is no label.
+// labelSet is the labels of a series after a scrape: target labels take precedence, and empty values are removed.
 func (r *roundAppender) labelSet(name string, pairs []*dto.LabelPair, extraName, extraValue string) labels.Labels {
 	b := &r.builder
 	b.Reset()
@@ -265,7 +265,7 @@ func (r *roundAppender) forgetGone() {
 	}
 }
 
-// boundText writes le and quantile as Prometheus 3 normalises them on a scrape: 1 as 1.0.
+// boundText formats le and quantile as Prometheus 3 normalises them on a scrape: 1 as 1.0.
 func boundText(v float64) string {
 	if math.IsInf(v, 1) {
 		return "+Inf"

@@ -94,7 +94,7 @@ func TestDuplicateSampleIsDropped(t *testing.T) {
 	}
 }
 
-// A counter that is cleared is a reset, not a fall.
+// A cleared counter is a reset, not a decrease.
 func TestCounterReset(t *testing.T) {
 	e := engine(t, `
 groups:
@@ -119,7 +119,7 @@ groups:
 	}
 }
 
-// History goes on over the boundaries of blocks.
+// History continues across block boundaries.
 func TestBlocksAndRetention(t *testing.T) {
 	e := engine(t, "groups: []")
 	for now := time.Duration(0); now <= 100*time.Minute; now += 30 * time.Second {

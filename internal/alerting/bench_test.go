@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// largeNode is 3,000 series of a healthy node, 8 ports among them. next is the next round of it.
+// largeNode is 3,000 series of a healthy node with 8 ports. next is its next round.
 func largeNode() (next func() []*dto.MetricFamily) {
 	var families []*dto.MetricFamily
 	for i := range 8 {
@@ -46,7 +46,7 @@ func largeNode() (next func() []*dto.MetricFamily) {
 	}
 }
 
-// engineOnNode has the rules of the binary.
+// engineOnNode has the embedded rules.
 func engineOnNode(b *testing.B, dir string) *alerting.Engine {
 	b.Helper()
 	files, names, err := rules.Node()
@@ -60,7 +60,7 @@ func engineOnNode(b *testing.B, dir string) *alerting.Engine {
 	return e
 }
 
-// BenchmarkRound appends and judges a round.
+// BenchmarkRound appends and evaluates a round.
 func BenchmarkRound(b *testing.B) {
 	e := engineOnNode(b, b.TempDir())
 	defer e.Close()
@@ -72,8 +72,8 @@ func BenchmarkRound(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoHours fills the history and reports what all of it costs: CPU time of a round with the writing of blocks and the collection
-// of garbage, resident memory of the process, and how long the store takes to open again.
+// BenchmarkTwoHours fills the history and reports its cost: CPU time of a round including block writes and garbage collection, resident
+// memory of the process, and the time to reopen the store.
 func BenchmarkTwoHours(b *testing.B) {
 	const rounds = 2 * 60 * 4
 	for b.Loop() {

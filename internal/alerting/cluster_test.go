@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// identity are labels that two clusters may have in common.
+// identity are labels whose values may repeat between clusters.
 var identity = []string{"instance", "job"}
 
 var (
@@ -22,8 +22,8 @@ var (
 	selects  = regexp.MustCompile(`(cluster=|instance=|job=)%q`)
 )
 
-// TestClusterIsKept: what is told apart by instance or job is told apart by cluster too, in expressions and in the queries of texts. Instances
-// of two clusters may be equal.
+// TestClusterIsKept: whatever distinguishes instance or job also distinguishes cluster, in expressions and in queries of annotations.
+// Instances of two clusters may have equal names.
 func TestClusterIsKept(t *testing.T) {
 	for _, set := range sets {
 		e := shipped(t, set.load)
@@ -37,7 +37,7 @@ func TestClusterIsKept(t *testing.T) {
 	}
 }
 
-// clusterKept looks at aggregations and joins.
+// clusterKept checks aggregations and joins.
 func clusterKept(t *testing.T, rule, text string) {
 	t.Helper()
 	parser.Inspect(parse(t, text), func(node parser.Node, _ []parser.Node) error {
@@ -56,21 +56,21 @@ func clusterKept(t *testing.T, rule, text string) {
 	})
 }
 
-// labelled wants cluster beside labels by which series are told apart, and not among those that are left out.
+// labelled requires cluster next to labels that distinguish exporters, and not among omitted labels.
 func labelled(t *testing.T, rule string, labels []string, left bool) {
 	t.Helper()
-	if has := slices.Contains(labels, "cluster"); has && left || !has && !left && told(labels) {
+	if has := slices.Contains(labels, "cluster"); has && left || !has && !left && splitsExporters(labels) {
 		t.Errorf("%s: by, on, without or ignoring (%s): cluster %v, left out %v", rule, strings.Join(labels, ", "), has, left)
 	}
 }
 
-// told reports whether labels tell exporters apart.
-func told(labels []string) bool {
+// splitsExporters reports whether labels distinguish exporters.
+func splitsExporters(labels []string) bool {
 	return slices.ContainsFunc(identity, func(l string) bool { return slices.Contains(labels, l) })
 }
 
-// clusterInText looks at the queries of summary and description: each that selects an instance or a job selects the cluster, and one that names
-// labels to keep keeps cluster beside them.
+// clusterInText checks the queries in summary and description: a query that selects an instance or a job selects the cluster, and one that
+// keeps labels keeps cluster.
 func clusterInText(t *testing.T, r alerting.Rule) {
 	t.Helper()
 	for _, text := range r.Annotations {
@@ -81,7 +81,7 @@ func clusterInText(t *testing.T, r alerting.Rule) {
 			}
 			for _, m := range byInText.FindAllStringSubmatch(line, -1) {
 				labels := strings.Fields(strings.ReplaceAll(m[2], ",", " "))
-				if told(labels) && !slices.Contains(labels, "cluster") && !strings.Contains(line, "cluster") {
+				if splitsExporters(labels) && !slices.Contains(labels, "cluster") && !strings.Contains(line, "cluster") {
 					t.Errorf("%s: %s in a query without a cluster: %s", r.Name, m[0], line)
 				}
 			}
@@ -89,7 +89,7 @@ func clusterInText(t *testing.T, r alerting.Rule) {
 	}
 }
 
-// TestReplayOutlastsOthers: no alert of a node is kept for longer than RDMAReplay, which inhibits those of a replay.
+// TestReplayOutlastsOthers: no alert of a node is kept longer than RDMAReplay, which inhibits the alerts of a replay.
 func TestReplayOutlastsOthers(t *testing.T) {
 	e := shipped(t, rules.Node)
 	var replay, longest time.Duration

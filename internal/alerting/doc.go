@@ -1,4 +1,4 @@
-// Package alerting judges what the collectors saw with the PromQL of rules/, so that the daemon, check, replays and tests
-// decide exactly as a central Prometheus does that loads the same files. It is Prometheus' own store, query engine and rule
-// evaluation, driven by the rounds of this process instead of their own clocks.
+// Package alerting evaluates the PromQL rules of rules/ on the collected metrics, so that the daemon, check, replays and tests have the
+// same result as a central Prometheus with the same files. It uses the storage, query engine and rule evaluation of Prometheus, driven by
+// the rounds of this process instead of timers.
 package alerting

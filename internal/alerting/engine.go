@@ -21,53 +21,53 @@ const (
 	defaultJob      = "rdma_exporter"
 	defaultInterval = 15 * time.Second
 
-	// lookback is Prometheus' default: a series without a sample for longer is gone. A pause in the rounds that is longer
-	// therefore starts a new span of observation.
+	// lookback is Prometheus' default: a series without a sample for longer is stale. Therefore a longer pause between rounds starts a new
+	// observation span.
 	lookback = 5 * time.Minute
-	// subqueryStep is Prometheus' default evaluation interval, which a subquery without a step takes.
+	// subqueryStep is Prometheus' default evaluation interval, used by subqueries without a step.
 	subqueryStep = time.Minute
-	// outageTolerance and forGracePeriod: a restart within the hour keeps what an alert has waited already.
+	// outageTolerance and forGracePeriod: pending times survive a restart within one hour.
 	outageTolerance = time.Hour
 	forGracePeriod  = 0
-	// resendDelay is how often a firing alert is handed to the notifier again.
+	// resendDelay is the interval at which firing alerts are sent to the notifier again.
 	resendDelay = time.Minute
 
 	queryTimeout = 10 * time.Second
-	// maxQuerySamples bounds one query; 3,000 series over two hours at 15 s are 1.5 million samples.
+	// maxQuerySamples limits one query; 3,000 series over two hours at 15 s are 1.5 million samples.
 	maxQuerySamples = 5_000_000
 
 	fleetQueryTimeout = 2 * time.Minute
 	fleetQuerySamples = 50_000_000
 )
 
-// ErrTimeBackwards says that a round or an evaluation is not later than the one before it. The store cannot take it; the
-// caller that saw the clock set back starts a fresh store.
+// ErrTimeBackwards: a round or an evaluation is not later than the previous one. The store rejects it. The caller starts a new store if the
+// clock was set back.
 var ErrTimeBackwards = errors.New("time went backwards")
 
 // Options of an Engine. Instance and one of Dir and Scratch are required.
 type Options struct {
-	Dir     string // folder of the store, which nobody else uses; created when missing
-	Scratch string // where a folder for this run can be made when Dir fails, or is empty; empty: a failure is returned
-	// Known are the alerts that were active when an earlier run ended, for which the store may have nothing any more.
+	Dir     string // directory of the store, for exclusive use; created if missing
+	Scratch string // where a temporary directory is created if Dir fails or is empty; empty: the failure is returned
+	// Known are the active alerts stored by an earlier run. The store may lack their state.
 	Known []Active
 
-	Rules fs.FS    // where the rule files lie
+	Rules fs.FS    // file system with the rule files
 	Files []string // their paths in Rules, in the order of evaluation
 
 	Job            string // job label, "rdma_exporter" when empty
-	Instance       string // instance label, the address that a central Prometheus would scrape
+	Instance       string // instance label: the address at which a central Prometheus would scrape the exporter
 	ExternalLabels map[string]string
 	ExternalURL    string        // for links in templates
-	Interval       time.Duration // expected time between rounds, 15 s when zero
-	Retention      time.Duration // history kept, 2 h when zero
-	// Fleet: samples of many hosts by AppendPast. Queries and store may be as large as those of a Prometheus, and alerts have no annotations.
+	Interval       time.Duration // expected interval between rounds, 15 s if zero
+	Retention      time.Duration // history kept, 2 h if zero
+	// Fleet: AppendPast gets samples of many hosts. Queries and the store may be as large as those of a Prometheus, and alerts have no
+	// annotations.
 	Fleet    bool
 	Logger   *slog.Logger
-	Notifier *Notifier // gets what fires and what resolves; nil: nobody does
+	Notifier *Notifier // receives firing and resolved alerts; nil: none
 }
 
-// Engine holds the recent samples of this node and the state of its rules. Append and Eval take turns; everything else may
-// run beside them.
+// Engine holds recent samples of this node and the state of its rules. Append and Eval must not run concurrently; everything else may.
 type Engine struct {
 	opts     Options
 	logger   *slog.Logger
@@ -80,20 +80,20 @@ type Engine struct {
 
 	mu       sync.Mutex
 	groups   []*rules.Group
-	gone     []*rules.Group // have no rules any more, and series that are to be marked stale
+	gone     []*rules.Group // without rules; their series have to be marked stale
 	meta     []ruleMeta     // one per alerting rule, in file order
 	series   seriesCache
-	from, to time.Time // observed without a pause
+	from, to time.Time // observation span without a pause
 	lastEval time.Time
 	restored bool
 	rounds   uint64 // evaluated
 	failures uint64 // of rules
 }
 
-// New opens the store in opts.Dir and loads the rules. Nothing runs until Append and Eval are called.
+// New opens the store in opts.Dir and loads the rules. Nothing is evaluated until Append and Eval are called.
 func New(opts Options) (*Engine, error) {
 	if opts.Dir == "" && opts.Scratch == "" || opts.Instance == "" {
-		return nil, errors.New("open alerting engine: a folder and an instance are needed")
+		return nil, errors.New("open alerting engine: a directory and an instance are required")
 	}
 	if opts.Job == "" {
 		opts.Job = defaultJob
@@ -156,7 +156,7 @@ func New(opts Options) (*Engine, error) {
 		Parser:               pql,
 	}
 	e.manager = rules.NewManager(e.ruleOpts)
-	// A rule that is not valid is found before anything is written.
+	// Invalid rules are rejected before anything is written.
 	if e.groups, err = e.loadGroups(opts.Rules, opts.Files); err != nil {
 		return nil, errors.Join(err, e.engine.Close())
 	}
@@ -168,8 +168,8 @@ func New(opts Options) (*Engine, error) {
 	return e, nil
 }
 
-// Eval judges all groups in file order at ts, which is the time of the round appended last. The errors of the rules that
-// could not be evaluated come joined; the others are judged all the same.
+// Eval evaluates all groups in file order at ts, the time of the last appended round. Errors of rules are joined; the other rules are
+// evaluated nevertheless.
 func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,16 +184,16 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 		for _, r := range g.Rules() {
 			if r.Health() == rules.HealthBad {
 				e.failures++
-				errs = append(errs, fmt.Errorf("evaluate rule %s of %s: %w", r.Name(), g.File(), r.LastError()))
+				errs = append(errs, fmt.Errorf("evaluate rule %s in %s: %w", r.Name(), g.File(), r.LastError()))
 			}
 		}
 	}
-	for _, g := range e.gone { // after the others, one of which may have their series
+	for _, g := range e.gone { // after the others, since these may now have their series
 		g.Eval(ctx, ts)
 	}
 	e.gone = nil
 	if !e.restored {
-		// What an alert had waited before a restart can only be restored once the first evaluation has made it active.
+		// Pending times from before a restart can be restored only after the first evaluation has made the alerts active.
 		for _, g := range e.groups {
 			g.RestoreForState(ts)
 		}
@@ -203,14 +203,14 @@ func (e *Engine) Eval(ctx context.Context, ts time.Time) error {
 	return errors.Join(errs...)
 }
 
-// Stats are figures of the engine itself.
+// Stats are figures of the engine.
 type Stats struct {
-	Rounds, Failures uint64 // evaluations of all rules; rules among them that could not be evaluated
+	Rounds, Failures uint64 // evaluations of all rules; failed evaluations of single rules
 	Series           uint64 // in the store's head
-	Degraded         bool   // samples are kept in memory, or nowhere, since the folder for them does not work
+	Degraded         bool   // samples are kept in memory or not at all, since the directory is unusable
 }
 
-// Stats since the start.
+// Stats returns the figures since the start.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -219,15 +219,15 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Observed tells since when and until when rounds came without a pause, as far as the store keeps them, those of an earlier run included.
-// Both are zero where it has none.
+// Observed returns the time span of rounds without a pause, limited to the retention and including earlier runs. Both are zero if there is
+// none.
 func (e *Engine) Observed() (from, to time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.to.Add(-e.observed()), e.to
 }
 
-// Metrics are the libraries' own, kept apart from what the exporter serves.
+// Metrics are those of the Prometheus libraries. They are not exposed by the exporter.
 func (e *Engine) Metrics() prometheus.Gatherer {
 	return prometheus.Gatherers{e.registry, e.store.gatherer()}
 }

@@ -87,7 +87,7 @@ func TestAlertContent(t *testing.T) {
 	}
 }
 
-// A restart does not start the hold time anew, but the time in which nothing was seen does not count.
+// A restart does not reset the pending time, but the time without rounds does not count.
 func TestRestartKeepsPending(t *testing.T) {
 	dir := t.TempDir()
 	down := gauge("state", 1, "device", "mlx5_0")
@@ -114,7 +114,7 @@ func TestRestartKeepsPending(t *testing.T) {
 	}
 }
 
-// A pause between two runs that is longer than the lookback begins a new span, however many runs there were since.
+// A pause between two runs longer than the lookback starts a new span, however many runs followed.
 func TestObservedOverRestarts(t *testing.T) {
 	dir := t.TempDir()
 	for _, run := range []struct{ begin, end, from time.Duration }{
@@ -167,7 +167,7 @@ func TestTimeBackwards(t *testing.T) {
 	}
 }
 
-// A rule that cannot be evaluated is reported and hides no other.
+// A rule that cannot be evaluated is reported and does not affect others.
 func TestRuleErrors(t *testing.T) {
 	e := engine(t, `
 groups:
@@ -182,7 +182,7 @@ groups:
 		t.Fatal(err)
 	}
 	err := e.Eval(t.Context(), at(0))
-	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken of r.yml") || strings.Contains(err.Error(), "Fine") {
+	if err == nil || !strings.Contains(err.Error(), "evaluate rule Broken in r.yml") || strings.Contains(err.Error(), "Fine") {
 		t.Errorf("error %v", err)
 	}
 	if alerts := e.Alerts(); len(alerts) != 1 || alerts[0].Name != "Fine" {
@@ -196,11 +196,11 @@ groups:
 func TestNewRefuses(t *testing.T) {
 	good := fstest.MapFS{"r.yml": {Data: []byte(downRule)}, "bad.yml": {Data: []byte("groups: [{name: g, rules: [{alert: A, expr: 'up{'}]}]")}}
 	tests := map[string]alerting.Options{
-		"a folder and an instance": {Rules: good, Files: []string{"r.yml"}},
-		"load rules bad.yml":       {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
-		"load rules none.yml":      {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
-		"parse external URL":       {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
-		"open store":               {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
+		"a directory and an instance": {Rules: good, Files: []string{"r.yml"}},
+		"load rules bad.yml":          {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"r.yml", "bad.yml"}},
+		"load rules none.yml":         {Dir: t.TempDir(), Instance: "i", Rules: good, Files: []string{"none.yml"}},
+		"parse external URL":          {Dir: t.TempDir(), Instance: "i", ExternalURL: ":"},
+		"open store":                  {Dir: path.Join(t.TempDir(), "a\x00b"), Instance: "i"},
 	}
 	for want, opts := range tests {
 		t.Run(want, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// The embedded rules judge a node that has lost a port, with their whole text.
+// The embedded rules evaluate a node that has lost a port, with all annotations.
 func TestNodeRules(t *testing.T) {
 	e := shipped(t, rules.Node)
 	for now := time.Duration(0); now <= 150*time.Second; now += 15 * time.Second {

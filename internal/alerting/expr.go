@@ -13,13 +13,13 @@ import (
 
 type sample = promql.Sample
 
-// alertsMetric is what rules read of the alerts that are pending or firing.
+// alertsMetric has the pending and firing alerts, for rules that read it.
 const alertsMetric = "ALERTS"
 
-// upMetric is what a scrape gives besides the samples, and Append too.
+// upMetric is added by each scrape, and by Append.
 const upMetric = "up"
 
-// ruleMeta is what the text of an alerting rule says about it.
+// ruleMeta is what the expression of an alerting rule reads.
 type ruleMeta struct {
 	rule    *rules.AlertingRule
 	group   *rules.Group
@@ -27,7 +27,7 @@ type ruleMeta struct {
 	reach   time.Duration
 }
 
-// describe reads all rules. A rule may read what any other one recorded, one that is evaluated later too.
+// describe analyses all rules. A rule may read the record of any other, also of one that is evaluated later.
 func describe(groups []*rules.Group) []ruleMeta {
 	known := records{exprs: map[string][]parser.Expr{}, read: map[string]ruleMeta{}}
 	for _, g := range groups {
@@ -50,13 +50,13 @@ func describe(groups []*rules.Group) []ruleMeta {
 	return out
 }
 
-// records are the expressions of recording rules, several of one name together, and what those read that were asked for.
+// records are the expressions of recording rules by name, with cached results.
 type records struct {
 	exprs map[string][]parser.Expr
 	read  map[string]ruleMeta
 }
 
-// of is what a recorded metric reads; nothing of itself, where a rule carries on its own last value.
+// of is what a recorded metric reads. A rule that reads its own record adds nothing.
 func (r records) of(name string) ruleMeta {
 	if m, ok := r.read[name]; ok {
 		return m
@@ -71,9 +71,9 @@ func (r records) of(name string) ruleMeta {
 	return m
 }
 
-// reads gives the metrics that an expression selects and how far back it looks. A selector looks back by its range and
-// offset and by those of the subqueries around it; one of a recorded metric as far as its rule besides. What an unless takes away may look
-// back further: without that history nothing is taken away. A record that no rule here makes is one of another set of rules.
+// reads returns the metrics that an expression selects and its range into the past. The range of a selector includes its offset and the
+// subqueries around it; that of a recorded metric includes its rule. The right side of an unless is ignored: without its history nothing is
+// removed. A record that no rule here makes belongs to another set of rules.
 func (r records) reads(expr parser.Expr) (metrics []string, reach time.Duration) {
 	names := map[string]bool{}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
@@ -115,7 +115,7 @@ func (r records) reads(expr parser.Expr) (metrics []string, reach time.Duration)
 	return sortedKeys(names), reach
 }
 
-// isRecord says whether a name is that of a recording rule (level:metric:operation).
+// isRecord reports whether a name is that of a recording rule (level:metric:operation).
 func isRecord(name string) bool { return strings.Contains(name, ":") }
 
 func metricName(s *parser.VectorSelector) string {

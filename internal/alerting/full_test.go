@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/test/alone"
 )
 
-// noFileBeyond makes writes beyond a size fail for this process, as they do on a disk that is full, until the function that it
-// returns is called: for tests that run alone.
+// noFileBeyond makes writes beyond a size fail in this process, as on a full disk, until the returned function is called: for tests that do
+// not run in parallel.
 func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -34,7 +34,7 @@ func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	}
 }
 
-// wide are many series, so that the log of samples is larger than what the test itself writes.
+// wide is many series, so that the log of samples exceeds the test's own output.
 func wide(state float64) []*family {
 	out := []*family{gauge("state", state, "device", "mlx5_0")}
 	for i := range 300 {
@@ -43,8 +43,8 @@ func wide(state float64) []*family {
 	return out
 }
 
-// TestFullDisk: the log of samples, or the chunks, cannot be written any more. The engine goes on in another place, with the alerts that
-// it has, and says so once.
+// TestFullDisk: the log of samples, or the chunks, cannot be written. The engine continues in another place with its alerts, and logs it
+// once.
 func TestFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -79,7 +79,7 @@ func TestFullDisk(t *testing.T) {
 					t.Fatalf("%s: %+v\n%s", now, a, log)
 				}
 			}
-			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "begins anew") {
+			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "alerting store starts empty") {
 				t.Errorf("log:\n%s", log)
 			}
 			if _, err := os.Stat(dir + ".broken"); err != nil {
@@ -89,7 +89,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestNoSpaceAnywhere: nothing can be written; later it can.
+// TestNoSpaceAnywhere: nothing can be written at first, later it can.
 func TestNoSpaceAnywhere(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -139,10 +139,10 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	}
 }
 
-// reopenVariable names the store that this binary opens as another process: what ends a process would end all tests.
+// reopenVariable names the store that this binary opens in another process: a crash would otherwise end all tests.
 const reopenVariable = "RDMA_EXPORTER_ALERTING_TEST_STORE"
 
-// TestKilledThenFull: a process was killed with chunks that it had not written, and there is no space for them when it starts again.
+// TestKilledThenFull: a process was killed before it had written its chunks, and there is no space for them at the next start.
 func TestKilledThenFull(t *testing.T) {
 	if dir := os.Getenv(reopenVariable); dir != "" {
 		noFileBeyond(t, 70<<10) // a file of chunks has 128 KiB from the beginning
@@ -158,14 +158,14 @@ func TestKilledThenFull(t *testing.T) {
 	for i := range 131 {
 		step(t, e, at(time.Duration(i)*15*time.Second), wide(1)...)
 	}
-	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // what a process leaves that does not close it
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // the state left by a killed process
 		t.Fatal(err)
 	}
 	remove(t, killed+"/lock")
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledThenFull$")
 	c.Env = append(os.Environ(), reopenVariable+"="+killed)
 	out, err := c.CombinedOutput()
-	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "begins anew") != 1 || !strings.Contains(s, "no space for 12 MiB") {
+	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "alerting store starts empty") != 1 || !strings.Contains(s, "no space for 12 MiB") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := os.Stat(killed + ".broken/wal/00000000"); err != nil {

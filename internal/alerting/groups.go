@@ -6,11 +6,11 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// Group is a group of rules, as Prometheus tells of one.
+// Group is a group of rules, as in the Prometheus API.
 type Group struct {
 	Name, File     string
 	Interval       time.Duration
-	EvaluationTime time.Duration // of all its rules, the last time
+	EvaluationTime time.Duration // of all its rules, last evaluation
 	LastEvaluation time.Time
 	Rules          []GroupRule
 }
@@ -26,7 +26,7 @@ type GroupRule struct {
 	LastEvaluation time.Time
 
 	// Of an alerting rule.
-	State              string // of its alerts the one that is worst: inactive, pending, firing; unknown before the first evaluation
+	State              string // the most severe state of its alerts: inactive, pending, firing; unknown before the first evaluation
 	For, KeepFiringFor time.Duration
 	Annotations        map[string]string // templates
 	Alerts             []Alert

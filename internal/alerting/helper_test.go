@@ -12,7 +12,7 @@ import (
 
 const instance = "gpu-1:10879"
 
-// t0 is some round moment; nothing depends on the wall clock.
+// t0 is the time of the first round; nothing depends on the wall clock.
 func t0() time.Time { return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC) }
 
 func at(d time.Duration) time.Time { return t0().Add(d) }
@@ -41,7 +41,7 @@ func engine(t testing.TB, text string) *alerting.Engine {
 	return e
 }
 
-// step appends one round and judges it.
+// step appends and evaluates one round.
 func step(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
 	t.Helper()
 	if err := e.Append(ts, families); err != nil {
@@ -52,7 +52,7 @@ func step(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.Metri
 	}
 }
 
-// gauge is a family of one sample; pairs are label names and values in turn.
+// gauge is a family with one sample; pairs are label names and values in turn.
 func gauge(name string, value float64, pairs ...string) *dto.MetricFamily {
 	kind := dto.MetricType_GAUGE
 	return &dto.MetricFamily{Name: &name, Type: &kind, Metric: []*dto.Metric{

@@ -10,8 +10,8 @@ import (
 	"rdma_exporter/rules"
 )
 
-// guard says which of what the operator ignores cannot be in a result.
-type guard struct{ ports, devices, gpus bool } // an ignored device's ports are ignored: what is without ports is without devices
+// guard is which ignored objects cannot be in a result.
+type guard struct{ ports, devices, gpus bool } // ports of an ignored device are ignored: a result without ignored ports has no ignored devices
 
 func (g guard) or(o guard) guard {
 	return guard{g.ports || o.ports, g.devices || o.devices, g.gpus || o.gpus}
@@ -21,7 +21,7 @@ func (g guard) and(o guard) guard {
 	return guard{g.ports && o.ports, g.devices && o.devices, g.gpus && o.gpus}
 }
 
-// ignoring are the metrics that mark what is ignored, with the labels to be matched and what an unless of them takes away.
+// ignoring are the metrics that mark ignored objects, with the labels to match and what an unless with them removes.
 var ignoring = map[string]struct {
 	on    []string
 	takes guard
@@ -31,8 +31,8 @@ var ignoring = map[string]struct {
 	"rdma_gpu_ignored":    {[]string{"UUID", "cluster", "gpu", "instance", "job"}, guard{gpus: true}},
 }
 
-// TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless of the mark of ignored ones, itself or in a
-// recording rule that it reads; one on a host counts none of them. Those on the exporter's own work have nothing to ignore.
+// TestAlertsLeaveOutWhatIsIgnored: an alert on a port, device or GPU has an unless with the mark of ignored ones, itself or in a recording
+// rule that it reads; an alert on a host counts none of them. Alerts on the exporter itself are exempt.
 func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	e := shipped(t, rules.Node)
 	pql := parser.NewParser(parser.Options{})
@@ -75,7 +75,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 	}
 }
 
-// ofHost says whether a metric is of the exporter's work, of a driver or the kernel's stack, or of a GPU, and so of no device that is ignored.
+// ofHost reports whether a metric is about the exporter, a driver, the kernel or a GPU, and not about a device that can be ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
 		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
@@ -83,8 +83,8 @@ func ofHost(metric string) bool {
 
 var ofHostPrefixes = []string{"rdma_scrape_", "rdma_alerting_", "rdma_config_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_driver_", "rdma_stack_", "rdma_gpu_"}
 
-// guarded says what cannot be in the result of an expression at the time that it is evaluated for. A function of a range gives no
-// guard: what is ignored now may not have been when the range began.
+// guarded is what cannot be in the result of an expression at its evaluation time. A range function gives no guard: what is ignored now may
+// not have been at the start of the range.
 func guarded(expr parser.Expr, recorded map[string]guard) guard {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
@@ -132,7 +132,7 @@ func guardedBinary(e *parser.BinaryExpr, recorded map[string]guard) guard {
 	})
 }
 
-// matched says whether both sides of an operator have the same values of labels.
+// matched reports whether both sides of an operator match on these labels.
 func matched(m *parser.VectorMatching, labels ...string) bool {
 	for _, l := range labels {
 		if slices.Contains(m.MatchingLabels, l) != m.On {

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// held counts what a process has that has to be given back.
+// held counts the resources of the process.
 func held(t *testing.T) (goroutines, files int) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -22,8 +22,7 @@ func held(t *testing.T) (goroutines, files int) {
 	return runtime.NumGoroutine(), len(open)
 }
 
-// TestNothingLeaks: two hours with all that happens in them, several times over, leave no goroutine and no file behind, and a run in which
-// time goes on has no more of them than one that begins.
+// TestNothingLeaks: two hours of all events, repeated, leave no goroutine and no file, and a long run has no more of them than a new one.
 func TestNothingLeaks(t *testing.T) {
 	down := gauge("state", 1, "device", "mlx5_0")
 	life := func() {
@@ -48,7 +47,7 @@ func TestNothingLeaks(t *testing.T) {
 		}
 		rounds(60)
 		goroutines, open := held(t)
-		rounds(420) // blocks are written, and go
+		rounds(420) // blocks are written and removed
 		for _, user := range []string{"b", "c"} {
 			write(t, file, "basic_auth: {username: "+user+", password: x}\n")
 			applyNotifier, err := n.Prepare()
@@ -62,13 +61,13 @@ func TestNothingLeaks(t *testing.T) {
 			applyNotifier()
 			applyRules()
 		}
-		for range 3 { // the clock goes back
+		for range 3 { // the clock is set back
 			now = now.Add(-time.Hour)
 			rounds(4)
 		}
 		am.answer(http.StatusInternalServerError)
 		rounds(10)
-		// Two files a block; and of each of three clients a connection that waits for another request, which both ends have here.
+		// Two files per block; and for each of three clients an idle connection, with both ends in this process.
 		const blocks, connections = 4 * 2, 3
 		if g, f := held(t); g > goroutines+connections*5 || f > open+blocks+connections*2 {
 			t.Errorf("later there are %d goroutines and %d files, at first there were %d and %d", g, f, goroutines, open)

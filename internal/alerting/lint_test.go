@@ -28,12 +28,12 @@ var sets = []struct {
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
 }
 
-// ofCentral are the records of central rules that rules of nodes read: a node has no such series.
+// ofCentral are records of central rules that node rules read: a node has no such series.
 var ofCentral = []string{"port:rdma_port_down:switch", "instance:rdma_pfc_storm:elsewhere"}
 
-// TestRuleStyle holds the rule files to what Alertmanager, old servers and the person on call rely on.
+// TestRuleStyle checks the conventions that Alertmanager, old servers and the person on call rely on.
 func TestRuleStyle(t *testing.T) {
-	recorded := map[string][]string{} // central rules read what those of nodes record
+	recorded := map[string][]string{} // central rules read records of node rules
 	for _, set := range sets {
 		t.Run(set.folder, func(t *testing.T) {
 			files, names, err := set.load()
@@ -58,7 +58,7 @@ func TestRuleStyle(t *testing.T) {
 			addRecorded(t, e, recorded)
 			for _, r := range e.RecordingRules() {
 				checkPromQL(t, r.Name, parse(t, r.Expr))
-				// The verdict alone reads alerts: what another rule would see of them depends on the order of evaluation.
+				// Only the verdict reads alerts: in another rule the result would depend on the order of evaluation.
 				if r.File != "node/verdict.rules.yml" && readsAlerts(parse(t, r.Expr)) {
 					t.Errorf("%s of %s reads ALERTS", r.Name, r.File)
 				}
@@ -78,8 +78,8 @@ func TestRuleStyle(t *testing.T) {
 	}
 }
 
-// addRecorded adds the labels that recording rules can give. Rules of one name record together. A rule may read what a later one, or it
-// itself, has recorded before: it is looked at until no label is new.
+// addRecorded adds the labels of recording rules. Rules of one name record together. A rule may read a later rule, or its own earlier
+// record: the loop ends when no label is new.
 func addRecorded(t *testing.T, e *alerting.Engine, recorded map[string][]string) {
 	t.Helper()
 	for _, r := range e.RecordingRules() {
@@ -99,7 +99,7 @@ func addRecorded(t *testing.T, e *alerting.Engine, recorded map[string][]string)
 	}
 }
 
-// readsAlerts reports whether an expression selects the series of alerts, by name or by what names may match.
+// readsAlerts reports whether an expression selects series of alerts, by name or by a matching pattern.
 func readsAlerts(expr parser.Expr) bool {
 	found := false
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
@@ -189,13 +189,13 @@ func checkRunbook(t *testing.T, r alerting.Rule) {
 
 var labelInText = regexp.MustCompile(`\$labels\.([A-Za-z_]+)`)
 
-// annotations are those that each alert has, for people and for programs; measured and limit where it compares a figure with one.
+// annotations are those of every alert, for people and programs; measured and limit for a comparison with a limit.
 var annotations = strings.Fields("summary description evidence diagnose action drain_reason runbook_url")
 
 var identityOf = regexp.MustCompile(`(?m)^\{\{- /\* identity of (\w+) \*/ -\}\}$`)
 
-// checkText wants what a person asks at night: what is wrong and where, since when, what it costs, a command that shows it, what to do, whether to
-// drain and why; and no label that the alert does not have, which would be an empty word.
+// checkText requires what the person on call needs: the fault and its location, its start, its impact, a command that shows it, the remedy,
+// whether to drain and why; and no label that the alert lacks, which would be empty.
 func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	t.Helper()
 	for name, text := range r.Annotations {
@@ -231,13 +231,13 @@ func checkText(t *testing.T, r alerting.Rule, labels []string) {
 	}
 }
 
-// summaryOfHost begins with the host, behind definitions.
+// summaryOfHost begins with the host, after definitions.
 var summaryOfHost = regexp.MustCompile(`^(\{\{- [^\n]* -?\}\}\s*)*\{\{ stripPort \$labels\.instance \}\}`)
 
-// noHostAlert in the comment of an alert says that many cases of it are many things to do.
+// noHostAlert in the comment of an alert states that several of its alerts are separate tasks.
 const noHostAlert = "# No alert for the whole host:"
 
-// single are the alerts on a port or device whose comment says so, by name.
+// single are the alerts on a port or device with that comment, by name.
 func single(t *testing.T, files fs.FS, names []string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
@@ -256,7 +256,7 @@ func single(t *testing.T, files fs.FS, names []string) map[string]bool {
 
 var many = regexp.MustCompile(`unless on \(cluster, instance, job\) (host:rdma_[a-z_]+:many)`)
 
-// The count of a host's ports or devices with a fault, and its condition: more than half of those expected, of ports for each role, two at least.
+// The count of faulty ports or devices of a host, and its condition: more than half of the expected ones (ports per role), at least two.
 const (
 	countPorts   = "count by (cluster, instance, job) (count by (cluster, instance, job, device, port) (FAULT))"
 	ofRole       = "count by (cluster, instance, job, role) (port:rdma_port:expected and on (cluster, instance, job, device, port) FAULT)"
@@ -265,7 +265,7 @@ const (
 	manyDevices  = countDevices + " and on (cluster, instance, job) (" + countDevices + " >= 2 > host:rdma_device:expected / 2)"
 )
 
-// countsHalf reports whether an expression counts the ports or devices of a host with one fault where they are more than half.
+// countsHalf reports whether an expression counts the ports or devices of a host with one fault, if more than half have it.
 func countsHalf(t *testing.T, text string) bool {
 	t.Helper()
 	expr := parse(t, text)
@@ -288,7 +288,8 @@ func countsHalf(t *testing.T, text string) bool {
 	return expr.String() == parse(t, strings.ReplaceAll(want, "FAULT", each.Expr.String())).String()
 }
 
-// TestOneAlertForManyPorts: above half of the ports of a role or of the devices of a host there is one alert, that of the host, and none of each.
+// TestOneAlertForManyPorts: if more than half of the ports of a role or of the devices of a host have a fault, there is one alert for the
+// host and none for each.
 func TestOneAlertForManyPorts(t *testing.T) {
 	files, names, err := rules.Node()
 	if err != nil {
@@ -316,7 +317,7 @@ func TestOneAlertForManyPorts(t *testing.T) {
 		}
 		m := many.FindStringSubmatch(r.Expr)
 		switch {
-		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered by itself
+		case r.Name == "RDMADeviceFirmwareError" && r.Labels["severity"] == "warning": // each recovered automatically
 		case m == nil:
 			t.Errorf("%s, %s: is silenced by no host:…:many, and its comment does not say %q", r.Name, r.Labels["severity"], noHostAlert)
 		case !counted[m[1]] || !ofHost[r.Name+" "+m[1]]:
@@ -346,8 +347,8 @@ func TestCountsHalf(t *testing.T) {
 	}
 }
 
-// TestSuspects: what is suspected in a cause chain has an alert of its name, whether that is explained or not, and the other way round: what
-// an alert of the chains leaves out because it is explained is suspected.
+// TestSuspects: each suspect in a cause chain has an alert of its name, explained or not, and each fault that an alert omits because it is
+// explained is a suspect.
 func TestSuspects(t *testing.T) {
 	e := shipped(t, rules.Node)
 	alerts, suspects := map[string]bool{}, map[string]bool{}
@@ -367,7 +368,7 @@ func TestSuspects(t *testing.T) {
 			t.Errorf("%s of %s: the chains have no alert of that name", r.Name, r.File)
 		}
 	}
-	delete(alerts, "rdmalinkunstable") // flaps that are over
+	delete(alerts, "rdmalinkunstable") // past flaps
 	for a := range alerts {
 		if !suspects[a] {
 			t.Errorf("%s: nothing of that name is suspected", a)
@@ -389,7 +390,7 @@ func lines(t *testing.T, files fs.FS, name string) []string {
 	return out
 }
 
-// checkPromQL allows what Prometheus 2.42 knows, and ranges that survive a few missed rounds at any scrape interval.
+// checkPromQL allows the functions of Prometheus 2.42, and ranges that tolerate a few missed rounds at any scrape interval.
 func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	t.Helper()
 	functions := strings.Fields(`abs absent absent_over_time avg_over_time ceil changes clamp clamp_max clamp_min
@@ -414,7 +415,7 @@ func checkPromQL(t *testing.T, rule string, expr parser.Expr) {
 	})
 }
 
-// resultLabels gives the labels that an expression's result can have; "*" for those that only the data tells.
+// resultLabels are the labels that an expression's result can have; "*" for those that depend on the data.
 func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
@@ -449,10 +450,10 @@ func resultLabels(expr parser.Expr, recorded map[string][]string) []string {
 	return []string{"*"}
 }
 
-// namedByOthers are labels that somebody else chooses: an owner of a container names its netdev, any node of a subnet itself.
+// namedByOthers are labels chosen by others: a container owner names its netdev, a node of a subnet itself.
 var namedByOthers = regexp.MustCompile(`\{\{-? (?:\$labels|\$?\w*\.Labels)\.(?:netdev|device|system|node|neighbour|workload|kind|detail) |label "(?:netdev|device|system|node|neighbour|workload)" -?\}\}`)
 
-// checkPasted wants names escaped that are pasted into a shell as root: $(reboot) is a name that Linux gives a netdev.
+// checkPasted requires escaping of names that are pasted into a root shell: $(reboot) is a valid netdev name.
 func checkPasted(t *testing.T, r alerting.Rule) {
 	t.Helper()
 	for _, name := range []string{"diagnose", "action"} {

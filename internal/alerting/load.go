@@ -10,13 +10,13 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// loadGroups reads rule files, in their order.
+// loadGroups loads rule files, in order.
 func (e *Engine) loadGroups(files fs.FS, names []string) ([]*rules.Group, error) {
 	e.loader.files = files
 	external := labels.FromMap(e.opts.ExternalLabels)
 	var groups []*rules.Group
 	for _, file := range names {
-		// One file at a time, since LoadGroups answers with a map; the order within a file comes from its text.
+		// One file at a time, since LoadGroups returns a map; the order within a file is that of its text.
 		byKey, errs := e.manager.LoadGroups(e.opts.Interval, external, e.opts.ExternalURL, nil, false, file)
 		if len(errs) > 0 {
 			return nil, fmt.Errorf("load rules %s: %w", file, errors.Join(errs...))
@@ -28,8 +28,8 @@ func (e *Engine) loadGroups(files fs.FS, names []string) ([]*rules.Group, error)
 	return groups, nil
 }
 
-// Prepare reads rules that are to take the place of those in force. apply puts them there: an alert whose rule stays goes on. What is
-// refused changes nothing.
+// Prepare loads a new set of rules. apply puts it into use: alerts whose rule is unchanged continue. If an error is returned nothing has
+// changed.
 func (e *Engine) Prepare(files fs.FS, names []string) (apply func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,11 +54,11 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 			delete(before, groupKey(g))
 		}
 		for _, r := range g.AlertingRules() {
-			r.SetRestored(e.restored) // else its samples wait for that
+			r.SetRestored(e.restored) // otherwise its samples would wait for restoration
 		}
 	}
 	for _, old := range before {
-		// A group without rules marks all series stale of those that it had, when it is evaluated.
+		// A group without rules marks all its former series as stale when it is evaluated.
 		g := rules.NewGroup(rules.GroupOptions{Name: old.Name(), File: old.File(), Interval: e.opts.Interval, Opts: e.ruleOpts})
 		g.CopyState(old)
 		e.gone = append(e.gone, g)
@@ -66,7 +66,7 @@ func (e *Engine) replaceGroups(groups []*rules.Group) {
 	e.groups, e.meta = groups, describe(groups)
 }
 
-// keepHealth keeps how the rules did that are the same: they have been judged, and are again in the next round.
+// keepHealth keeps the health of unchanged rules until the next evaluation.
 func keepHealth(g, old *rules.Group) {
 	before := map[string]rules.Rule{}
 	for _, r := range old.Rules() {
@@ -82,6 +82,5 @@ func keepHealth(g, old *rules.Group) {
 	}
 }
 
-// groupKey is what a group is known by when rules are read again: an operator's file stands for the one in the binary of the same base
-// name, of which there is one.
+// groupKey identifies a group across reloads. An operator's file replaces the embedded one of the same base name; base names are unique.
 func groupKey(g *rules.Group) string { return rules.GroupKey(path.Base(g.File()), g.Name()) }

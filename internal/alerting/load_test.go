@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// reload puts rule files in the place of those of an engine: names and texts in turn.
+// reload replaces the rule files of an engine: names and texts in turn.
 func reload(t *testing.T, e *alerting.Engine, files ...string) {
 	t.Helper()
 	fsys, names := fstest.MapFS{}, []string(nil)
@@ -24,7 +24,7 @@ func reload(t *testing.T, e *alerting.Engine, files ...string) {
 	apply()
 }
 
-// TestReplacedFile: a file that takes the place of another of the same name has its alerts.
+// TestReplacedFile: a file that replaces another of the same name takes over its alerts.
 func TestReplacedFile(t *testing.T) {
 	e := engine(t, downRule)
 	down := gauge("state", 1, "device", "mlx5_0")
@@ -32,7 +32,7 @@ func TestReplacedFile(t *testing.T) {
 	for i, name := range []string{"operator/r.yml", "r.yml"} {
 		reload(t, e, name, downRule)
 		if r := e.Rules()[0]; !r.Evaluated {
-			t.Errorf("%s: a rule that has been judged and is the same: %+v", name, r)
+			t.Errorf("%s: an unchanged rule that has been evaluated: %+v", name, r)
 		}
 		now := at(time.Duration(i+1) * time.Minute)
 		step(t, e, now, down)
@@ -45,7 +45,7 @@ func TestReplacedFile(t *testing.T) {
 	}
 }
 
-// TestGroupsGo: the series of a group that went end with it, and not those that another group has taken over.
+// TestGroupsGo: the series of a removed group end with it, except those that another group has taken over.
 func TestGroupsGo(t *testing.T) {
 	const moves = "  - {name: b, rules: [{record: 'r:moves', expr: vector(1)}]}\n"
 	e := engine(t, "groups:\n  - {name: a, rules: [{alert: Goes, expr: vector(1)}, {record: 'r:goes', expr: vector(1)}]}\n"+moves)
@@ -62,7 +62,7 @@ func TestGroupsGo(t *testing.T) {
 	}
 }
 
-// TestChangedRule: one that is another has not been judged.
+// TestChangedRule: a changed rule counts as not evaluated.
 func TestChangedRule(t *testing.T) {
 	e := engine(t, downRule)
 	step(t, e, at(0))

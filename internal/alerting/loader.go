@@ -11,13 +11,13 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// fsLoader reads rule files from a file system, so that the embedded ones need no copy on disk.
+// fsLoader reads rule files from a file system, so that embedded files need no copy on disk.
 type fsLoader struct {
 	files  fs.FS
 	parser parser.Parser
 	logger *slog.Logger
-	bare   bool     // leave out annotations
-	groups []string // names of the groups of the file loaded last, in the order of its text
+	bare   bool     // omit annotations
+	groups []string // group names of the last loaded file, in the order of its text
 }
 
 func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.ValidationScheme) (*rulefmt.RuleGroups, []error) {
@@ -42,7 +42,7 @@ func (l *fsLoader) Load(name string, ignoreUnknown bool, scheme model.Validation
 
 func (l *fsLoader) Parse(query string) (parser.Expr, error) { return l.parser.ParseExpr(query) }
 
-// quietHandler keeps the libraries' progress reports (each block written, each segment replayed) for debugging.
+// quietHandler logs the libraries' progress reports (blocks written, segments replayed) at debug level.
 type quietHandler struct{ slog.Handler }
 
 func (h quietHandler) Enabled(ctx context.Context, level slog.Level) bool {

@@ -15,11 +15,11 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// severityNone is that of signs of life, which judge nothing.
+// severityNone is that of heartbeat rules.
 const severityNone = "none"
 
-// Needs says of the alerts in rule files what has to be there so that they can fire, recording rules resolved, as plain data. Rules of
-// one name are one alert, which one of them suffices for.
+// Needs returns the metrics that the alerts in rule files require, with recording rules resolved. Rules with the same name are one alert;
+// any one of them is sufficient.
 func Needs(fsys fs.FS, files []string) ([]coverage.Alert, error) {
 	l := fsLoader{files: fsys, parser: parser.NewParser(parser.Options{}), logger: slog.New(slog.DiscardHandler)}
 	recorded := map[string]coverage.Need{}
@@ -33,7 +33,7 @@ func Needs(fsys fs.FS, files []string) ([]coverage.Alert, error) {
 			for _, r := range g.Rules {
 				expr, err := l.Parse(r.Expr)
 				if err != nil {
-					return nil, fmt.Errorf("read rule %s%s of %s: %w", r.Record, r.Alert, file, err)
+					return nil, fmt.Errorf("read rule %s%s in %s: %w", r.Record, r.Alert, file, err)
 				}
 				alerts = addNeed(alerts, recorded, r, expr)
 			}
@@ -42,7 +42,7 @@ func Needs(fsys fs.FS, files []string) ([]coverage.Alert, error) {
 	return alerts, nil
 }
 
-// addNeed takes one rule in. What an earlier rule recorded is known by then.
+// addNeed adds one rule. Records of earlier rules are known.
 func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulefmt.Rule, expr parser.Expr) []coverage.Alert {
 	need, ok := needOf(expr, recorded)
 	switch {
@@ -62,8 +62,8 @@ func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulef
 	return alerts
 }
 
-// needOf says what an expression needs; false: it cannot have a result unless it had one before, as a rule that carries on its own last
-// value, or unless another set of rules records.
+// needOf returns what an expression requires. It is false for an expression that has no result unless it had one before (a rule that reads
+// its own record), or that reads a record of another set of rules.
 func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need, bool) {
 	of := func(e parser.Expr) (coverage.Need, bool) { return needOf(e, recorded) }
 	switch e := expr.(type) {
@@ -73,12 +73,12 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 		switch {
 		case ok:
 			return need, true
-		case name == "" || name == upMetric || name == alertsMetric: // those are ours, and without an alert there is none
+		case name == "" || name == upMetric || name == alertsMetric: // those are ours, or no requirement
 			return coverage.Need{}, true
-		case isRecord(name): // not recorded so far: the rule's own last value, or one of another set of rules
+		case isRecord(name): // not recorded so far: the rule's own record, or one of another set of rules
 			return coverage.Need{}, false
 		}
-		return coverage.Need{Metric: name, Labels: told(e), State: stateOf(e)}, true
+		return coverage.Need{Metric: name, Labels: required(e), State: stateOf(e)}, true
 	case *parser.BinaryExpr:
 		left, leftOK := of(e.LHS)
 		if e.Op == parser.LUNLESS {
@@ -120,8 +120,8 @@ func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need,
 	return coverage.Need{}, true
 }
 
-// told lists the labels that a selector asks a value of.
-func told(s *parser.VectorSelector) (names []string) {
+// required lists the labels for which a selector requires a value.
+func required(s *parser.VectorSelector) (names []string) {
 	for _, m := range s.LabelMatchers {
 		if m.Name != model.MetricNameLabel && !m.Matches("") {
 			names = append(names, m.Name)
@@ -131,7 +131,7 @@ func told(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf is the value that a selector asks of the label state; empty where it asks none, or one of several.
+// stateOf is the value that a selector requires for the label state; empty if none, or one of several.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
 		if m.Name == "state" && m.Type == labels.MatchEqual {

@@ -30,8 +30,8 @@ func TestNeeds(t *testing.T) {
 	}
 	want := map[string]string{
 		"Present": "a", "Range": "c_total", "Subquery": "c_total", "Recorded": "c_total",
-		"Kept":     "a",       // what the rule kept came of a
-		"And":      "b",       // two rules: the second asks for less
+		"Kept":     "a",       // the rule's own record was derived from a
+		"And":      "b",       // two rules: the second requires less
 		"Or":       "(a | b)", // one of them
 		"Unless":   "a",
 		"Absent":   "()",
@@ -48,7 +48,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestNeedsOfAllRules: every alert needs something of this host.
+// TestNeedsOfAllRules: every alert requires a metric of this host.
 func TestNeedsOfAllRules(t *testing.T) {
 	files, names, err := rules.Node()
 	if err != nil {

@@ -21,32 +21,31 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// validBeyond is added to the four minutes for which an alert stays valid at its Alertmanager without a word: the last one may have come
-// 75 s before the exporter ended, and the next one comes in the second round of the next exporter. So a restart within four minutes
-// resolves nothing.
+// validBeyond is added to the four minutes for which Alertmanager keeps an alert without an update: the last update may be 75 s before the
+// exporter ended, and the next one is sent in the second round after the restart. A restart within four minutes then resolves nothing.
 const validBeyond = 2 * time.Minute
 
-// NotifierOptions say where alerts go.
+// NotifierOptions are the destinations of alerts.
 type NotifierOptions struct {
-	URLs []string // of Alertmanagers, each of which gets all alerts
-	// HTTPFile says how they are reached: TLS, authentication, proxies, the contents of `http_config` in Prometheus; empty: plainly.
+	URLs []string // of Alertmanagers; each receives all alerts
+	// HTTPFile configures TLS, authentication and proxies: the contents of `http_config` in Prometheus; empty: none.
 	HTTPFile       string
-	ExternalLabels map[string]string // added to each alert that does not have them
-	ExternalURL    string            // where a person looks for more
+	ExternalLabels map[string]string // added to each alert without them
+	ExternalURL    string            // link target for details
 	Logger         *slog.Logger
 }
 
-// Notifier hands alerts to Alertmanagers.
+// Notifier sends alerts to Alertmanagers.
 type Notifier struct {
 	opts NotifierOptions
 
 	mu      sync.Mutex
-	text    string          // of HTTPFile, as it is in force
-	senders []*sender       // the last is in force, those before it end
-	closed  bool            // nothing is sent any more, nor changed
-	before  Deliveries      // of those that have ended
-	failing map[string]bool // Alertmanagers that did not take the last request, by URL
-	ending  sync.WaitGroup  // of senders that a reload has replaced
+	text    string          // content of HTTPFile in use
+	senders []*sender       // the last is in use, the others are ending
+	closed  bool            // nothing is sent or changed any more
+	before  Deliveries      // of senders that have ended
+	failing map[string]bool // Alertmanagers that rejected the last request, by URL
+	ending  sync.WaitGroup  // senders replaced by a reload
 }
 
 // NewNotifier reads the configuration and starts. Close ends it.
@@ -67,18 +66,18 @@ func NewNotifier(o NotifierOptions) (*Notifier, error) {
 	return n, nil
 }
 
-// read makes the library's configuration of the options. It changes nothing.
+// read converts the options to the library's configuration. It changes nothing.
 func (n *Notifier) read() (*config.Config, map[string][]*targetgroup.Group, string, error) {
 	client, text := &httpconfig.DefaultHTTPClientConfig, []byte(nil)
 	if n.opts.HTTPFile != "" {
 		var err error
 		if client, text, err = httpconfig.LoadHTTPConfigFile(n.opts.HTTPFile); err != nil {
 			if strings.Contains(err.Error(), "field http_config not found") {
-				err = errors.New("it has the key http_config: give the contents of http_config, not the key")
+				err = errors.New("it contains the key http_config: use the contents of http_config, without the key")
 			}
 			return nil, nil, "", fmt.Errorf("%s: %w", n.opts.HTTPFile, err)
 		}
-		// Files that it names are opened when a client is made.
+		// Files that it refers to are opened when a client is created.
 		if _, err := httpconfig.NewClientFromConfig(*client, "alertmanager"); err != nil {
 			return nil, nil, "", fmt.Errorf("%s: %w", n.opts.HTTPFile, err)
 		}
@@ -99,7 +98,7 @@ func (n *Notifier) read() (*config.Config, map[string][]*targetgroup.Group, stri
 	return conf, groups, string(text), nil
 }
 
-// CheckURL says what is wrong with the URL of an Alertmanager.
+// CheckURL checks the URL of an Alertmanager.
 func CheckURL(text string) error {
 	_, err := parseAlertmanager(text)
 	return err
@@ -108,12 +107,13 @@ func CheckURL(text string) error {
 func parseAlertmanager(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return nil, fmt.Errorf("%s: has to be http://HOST:PORT/… or https://HOST:PORT/… of an Alertmanager, credentials in a file of their own", text)
+		return nil, fmt.Errorf("%s: must be http://HOST:PORT/… or https://HOST:PORT/… of an Alertmanager, with credentials in a separate file", text)
 	}
 	return u, nil
 }
 
-// Prepare reads the configuration file again. apply puts it in force and does not wait for requests; what is refused changes nothing.
+// Prepare reads the configuration file again. apply puts it into use and does not wait for requests. If an error is returned nothing has
+// changed.
 func (n *Notifier) Prepare() (apply func(), err error) {
 	conf, groups, text, err := n.read()
 	if err != nil {
@@ -122,12 +122,12 @@ func (n *Notifier) Prepare() (apply func(), err error) {
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if text == n.text || n.closed { // files that it names are read with each request
+		if text == n.text || n.closed { // files that it refers to are read with each request
 			return
 		}
 		s, err := newSender(conf, groups, n.answered)
-		if err != nil { // read has made a client already
-			n.opts.Logger.Error("Alertmanagers' configuration is not in force", "err", err)
+		if err != nil { // read has created a client before
+			n.opts.Logger.Error("reload of the Alertmanager configuration failed, keeping the previous one", "err", err)
 			return
 		}
 		old := n.senders[len(n.senders)-1]
@@ -136,10 +136,10 @@ func (n *Notifier) Prepare() (apply func(), err error) {
 	}, nil
 }
 
-// end ends a sender that gets no more alerts.
+// end ends a replaced sender.
 func (n *Notifier) end(s *sender) {
 	if lost := s.drain(); lost > 0 {
-		n.opts.Logger.Warn("alerts are given up that an Alertmanager has not answered for", "alerts", lost)
+		n.opts.Logger.Warn("alerts dropped: no answer from Alertmanager before the shutdown timeout", "alerts", lost)
 	}
 	n.mu.Lock()
 	d, err := s.deliveries()
@@ -151,7 +151,7 @@ func (n *Notifier) end(s *sender) {
 	s.stop()
 }
 
-// notify hands alerts to the queues: rules.NotifyFunc. See rules.SendAlerts, which links to a page that this program does not have.
+// notify queues alerts: rules.NotifyFunc. rules.SendAlerts would link to a page that this program does not have.
 func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 	var out []*notifier.Alert
 	for _, a := range alerts {
@@ -170,7 +170,7 @@ func (n *Notifier) notify(_ context.Context, _ string, alerts ...*rules.Alert) {
 	}
 }
 
-// answered says when an Alertmanager begins to refuse and when it takes alerts again.
+// answered logs when an Alertmanager starts to fail and when it recovers.
 func (n *Notifier) answered(r *http.Request, resp *http.Response, reason error) {
 	if reason == nil && resp.StatusCode/100 != 2 {
 		reason = errors.New(resp.Status)
@@ -182,19 +182,19 @@ func (n *Notifier) answered(r *http.Request, resp *http.Response, reason error) 
 	n.mu.Unlock()
 	switch {
 	case reason != nil && !failed:
-		n.opts.Logger.Warn("an Alertmanager does not take alerts; those that fire are sent again each minute", "alertmanager", at, "err", reason)
+		n.opts.Logger.Warn("sending alerts to Alertmanager failed; firing alerts are sent again every minute", "alertmanager", at, "err", reason)
 	case reason == nil && failed:
-		n.opts.Logger.Info("the Alertmanager takes alerts again", "alertmanager", at)
+		n.opts.Logger.Info("sending alerts to Alertmanager works again", "alertmanager", at)
 	}
 }
 
-// Deliveries count alerts, each for each Alertmanager.
+// Deliveries counts alerts, once per Alertmanager.
 type Deliveries struct {
 	Alertmanagers         int
-	Sent, Errors, Dropped float64 // Dropped are those of Errors and those for which the queue was full
+	Sent, Errors, Dropped float64 // Dropped includes Errors and alerts that found the queue full
 }
 
-// add counts those of a sender; the Alertmanagers of all are the same.
+// add adds the counts of a sender; all senders have the same Alertmanagers.
 func (d *Deliveries) add(of Deliveries) {
 	d.Alertmanagers = of.Alertmanagers
 	d.Sent += of.Sent
@@ -202,7 +202,7 @@ func (d *Deliveries) add(of Deliveries) {
 	d.Dropped += of.Dropped
 }
 
-// Deliveries since the start.
+// Deliveries returns the counts since the start.
 func (n *Notifier) Deliveries() Deliveries {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -215,7 +215,7 @@ func (n *Notifier) Deliveries() Deliveries {
 	return d
 }
 
-// Close sends what is in the queues and waits for the answers, for some seconds at most. It is called once.
+// Close sends what is queued and waits a few seconds for the answers. It is called once.
 func (n *Notifier) Close() {
 	n.mu.Lock()
 	last := n.senders[len(n.senders)-1]
@@ -225,16 +225,16 @@ func (n *Notifier) Close() {
 	n.ending.Wait()
 }
 
-// ParseLabels reads NAME=VALUE pairs.
+// ParseLabels parses NAME=VALUE pairs.
 func ParseLabels(pairs []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range pairs {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok || !model.LegacyValidation.IsValidLabelName(name) || strings.HasPrefix(name, model.ReservedLabelPrefix) || value == "" {
-			return nil, fmt.Errorf("%s: has to be NAME=VALUE, with a label name of letters, digits and _", p)
+			return nil, fmt.Errorf("%s: must be NAME=VALUE, with a label name of letters, digits and _", p)
 		}
 		if _, twice := out[name]; twice {
-			return nil, fmt.Errorf("%s: the label is there twice", p)
+			return nil, fmt.Errorf("%s: duplicate label", p)
 		}
 		out[name] = value
 	}

@@ -16,12 +16,13 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// TestAlertmanagersThatFail: whatever one of two Alertmanagers does, rounds go on, the other gets every alert, and all are accounted for.
+// TestAlertmanagersThatFail: whatever one of two Alertmanagers does, rounds continue, the other receives every alert, and all alerts are
+// counted.
 func TestAlertmanagersThatFail(t *testing.T) {
 	const rounds = 4 // in which the alert is sent
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request, end <-chan struct{})
-		takes  bool // in the end
+		takes  bool // finally
 	}{
 		"500": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -37,7 +38,7 @@ func TestAlertmanagersThatFail(t *testing.T) {
 			_, _ = io.WriteString(w, "{")
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)
-		}, takes: true}, // it has said 200
+		}, takes: true}, // it has answered 200
 		"speaks no HTTP": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 			c, _, err := w.(http.Hijacker).Hijack()
 			if err != nil {
@@ -99,7 +100,7 @@ func TestAlertmanagersThatFail(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: alerts for one that hangs are dropped from some number on, and for it alone.
+// TestQueueIsBounded: alerts for a hanging Alertmanager are dropped from a limit on, and only for that one.
 func TestQueueIsBounded(t *testing.T) {
 	hang := make(chan struct{})
 	bad := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -116,7 +117,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	for i := range rounds + 1 {
 		step(t, e, at(time.Duration(i)*2*time.Minute), devices...)
-		for got := 0; got < i*alerts; { // the queue of the other one is empty before the next round
+		for got := 0; got < i*alerts; { // the queue of the other Alertmanager is empty before the next round
 			<-good.came
 			good.mu.Lock()
 			got = len(good.alerts)
@@ -137,7 +138,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: nothing listens where an Alertmanager ought to.
+// TestNobodyThere: nothing listens at the address of the Alertmanager.
 func TestNobodyThere(t *testing.T) {
 	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{"http://" + port.Held(t)}})
 	fire(t, e, 0)

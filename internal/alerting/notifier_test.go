@@ -18,14 +18,14 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// posted is an alert as Alertmanager's API v2 takes it.
+// posted is an alert as received by Alertmanager's API v2.
 type posted struct {
 	Labels, Annotations map[string]string
 	StartsAt, EndsAt    time.Time
 	GeneratorURL        string
 }
 
-// receiver is an Alertmanager's end of the wire.
+// receiver is a fake Alertmanager.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -84,7 +84,7 @@ func (r *receiver) answer(status int) {
 	r.status = status
 }
 
-// notifying is an engine whose alerts go to these Alertmanagers.
+// notifying is an engine that sends its alerts to these Alertmanagers.
 func notifying(t *testing.T, o alerting.NotifierOptions) (*alerting.Engine, *alerting.Notifier) {
 	t.Helper()
 	n, err := alerting.NewNotifier(o)
@@ -102,7 +102,7 @@ func notifying(t *testing.T, o alerting.NotifierOptions) (*alerting.Engine, *ale
 	return e, n
 }
 
-// TestNotifies: every Alertmanager gets every alert when it fires, each minute while it does, and when it has ended.
+// TestNotifies: every Alertmanager receives every alert when it fires, every minute while it fires, and when it resolves.
 func TestNotifies(t *testing.T) {
 	a, b := receive(t), receive(t)
 	e, n := notifying(t, alerting.NotifierOptions{
@@ -136,7 +136,8 @@ func TestNotifies(t *testing.T) {
 	if first.Annotations["summary"] == "" || first.GeneratorURL != "http://gpu-1:10879/" || !first.StartsAt.Equal(at(2*time.Minute)) {
 		t.Errorf("first: %+v", first)
 	}
-	// Sent at 4m30s at the latest, an exporter that ends right before 5m45s and starts within four minutes speaks at 10m at the latest.
+	// The alert is sent at 4m30s at the latest. An exporter that ends right before 5m45s and restarts within four minutes sends again at
+	// 10m at the latest.
 	if ends := sent[270*time.Second].EndsAt; ends.Before(at(10 * time.Minute)) {
 		t.Errorf("valid until %s", ends)
 	}
@@ -148,14 +149,14 @@ func TestNotifies(t *testing.T) {
 	}
 }
 
-// TestAlertmanagerFails: refusals are counted, and logged when they start and when they end.
+// TestAlertmanagerFails: rejections are counted, and their start and end are logged.
 func TestAlertmanagerFails(t *testing.T) {
 	a := receive(t)
 	var log lockedLog
 	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{a.URL}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer n.Close()
 	a.answer(http.StatusInternalServerError)
-	for i := range 6 { // each fires, or is sent again, in each
+	for i := range 6 { // each fires, or is sent again, in every iteration
 		now := time.Duration(i) * 75 * time.Second
 		if i == 4 {
 			a.answer(http.StatusOK)
@@ -171,7 +172,7 @@ func TestAlertmanagerFails(t *testing.T) {
 	if d := n.Deliveries(); d.Alertmanagers != 1 || d.Errors != 2 || d.Dropped != 2 || d.Sent != 2 {
 		t.Errorf("%+v", d)
 	}
-	if s := log.String(); strings.Count(s, "\n") != 2 || !strings.Contains(s, "does not take alerts") || !strings.Contains(s, "500") || !strings.Contains(s, "takes alerts again") {
+	if s := log.String(); strings.Count(s, "\n") != 2 || !strings.Contains(s, "sending alerts to Alertmanager failed") || !strings.Contains(s, "500") || !strings.Contains(s, "sending alerts to Alertmanager works again") {
 		t.Errorf("log:\n%s", s)
 	}
 }
@@ -193,7 +194,7 @@ func (l *lockedLog) String() string {
 	return l.b.String()
 }
 
-// TestHTTPFile: another password is in force after a reload; a bad file changes nothing.
+// TestHTTPFile: a changed password is used after a reload; an invalid file changes nothing.
 func TestHTTPFile(t *testing.T) {
 	a := receive(t)
 	file := filepath.Join(t.TempDir(), "am.yml")
@@ -231,7 +232,7 @@ func TestHTTPFile(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	write(t, file, "http_config:\n  basic_auth: {username: x, password: x}\n")
-	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "give the contents of http_config, not the key") {
+	if _, err := n.Prepare(); err == nil || !strings.HasSuffix(err.Error(), "use the contents of http_config, without the key") {
 		t.Errorf("the key pasted: %v", err)
 	}
 	if err := os.Remove(file); err != nil {
@@ -242,7 +243,7 @@ func TestHTTPFile(t *testing.T) {
 	}
 }
 
-// fire makes the alert of an engine fire: the first round of two is at an hour of its own.
+// fire makes the alert of an engine fire: the first of two rounds is at a different hour.
 func fire(t *testing.T, e *alerting.Engine, hour int) {
 	t.Helper()
 	for i := range 2 {
@@ -250,7 +251,7 @@ func fire(t *testing.T, e *alerting.Engine, hour int) {
 	}
 }
 
-// TestCloseLosesNothing: what has left the queue and is not answered for arrives.
+// TestCloseLosesNothing: an alert that has left the queue and is not answered yet arrives.
 func TestCloseLosesNothing(t *testing.T) {
 	a := receive(t)
 	for i := range 50 {
@@ -267,12 +268,12 @@ func TestCloseLosesNothing(t *testing.T) {
 	}
 }
 
-// TestReloadDoesNotWait: while an Alertmanager hangs, rules are judged, and another configuration is put in force and used at once.
+// TestReloadDoesNotWait: while an Alertmanager hangs, rules are evaluated, and another configuration is used immediately.
 func TestReloadDoesNotWait(t *testing.T) {
 	came := make(chan string, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		user, _, _ := r.BasicAuth()
-		_, _ = io.Copy(io.Discard, r.Body) // its end is what lets the server see that the client goes away
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices the client's disconnect only after reading the body
 		came <- user
 		if user == "one" {
 			<-r.Context().Done()
@@ -309,12 +310,12 @@ func TestReloadDoesNotWait(t *testing.T) {
 	if d := n.Deliveries(); d.Sent != 2 || d.Errors != 3 || d.Dropped != 3 {
 		t.Errorf("%+v", d)
 	}
-	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "given up") || !strings.Contains(l, "alerts=3") {
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "alerts dropped") || !strings.Contains(l, "alerts=3") {
 		t.Errorf("log:\n%s", l)
 	}
 }
 
-// TestAlertmanagersOfOneHost: one that refuses and one that takes alerts are told apart by their paths.
+// TestAlertmanagersOfOneHost: a rejecting and an accepting Alertmanager on one host are distinguished by path.
 func TestAlertmanagersOfOneHost(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/bad/") {
@@ -336,8 +337,8 @@ func TestAlertmanagersOfOneHost(t *testing.T) {
 	}
 }
 
-// TestCloseIsBounded: an Alertmanager that takes the connection and never answers holds the end up for seconds only, and what waits is
-// given up.
+// TestCloseIsBounded: an Alertmanager that accepts the connection and never answers delays the end by seconds only, and queued alerts are
+// dropped.
 func TestCloseIsBounded(t *testing.T) {
 	hang := make(chan struct{})
 	came := make(chan struct{}, 10)

@@ -18,7 +18,7 @@ type PastSeries struct {
 	ref    storage.SeriesRef
 }
 
-// NewPastSeries makes a series of its labels, __name__ among them.
+// NewPastSeries returns a series with all its labels, __name__ included.
 func NewPastSeries(all map[string]string) *PastSeries {
 	return &PastSeries{labels: labels.FromMap(all)}
 }
@@ -30,7 +30,7 @@ type PastSample struct {
 	Gone   bool
 }
 
-// AppendPast stores what a Prometheus had at ts of any hosts. Eval evaluates it, as after Append.
+// AppendPast stores samples of any hosts at ts. Eval evaluates them, as after Append.
 func (e *Engine) AppendPast(ts time.Time, samples []PastSample) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,21 +18,21 @@ import (
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Past evaluates the rules over history. A rule is evaluated for all times at once by a range query, which costs a tenth of as many rounds, after
-// the rules whose results it reads; rules that read their own results are evaluated time by time. So a rule that reads a later one, as some read
-// ALERTS, has that of the same time and not of the round before.
+// Past evaluates the rules over history. Each rule is evaluated for all times at once by a range query, at a tenth of the cost of single
+// evaluations, after the rules whose results it reads. Rules that read their own results are evaluated time by time. A rule that reads a
+// later one, as some read ALERTS, therefore sees the result of the same time and not of the previous round.
 type Past struct {
 	e     *Engine
 	order [][]*pastRule // those of one element read each other
 	step  time.Duration
 }
 
-// pastRule is a rule with what it gave at the time before.
+// pastRule is a rule with its result at the previous time.
 type pastRule struct {
 	rule   rules.Rule
 	alert  *rules.AlertingRule // nil: a recording rule
 	index  int                 // in Rules, of an alert
-	loops  bool                // it reads its own results
+	loops  bool                // reads its own results
 	given  map[string]*givenSeries
 	active map[string]*activePast
 }
@@ -52,10 +52,10 @@ type activePast struct {
 	pending, fire *PastSeries
 }
 
-// Firing is told of each time at which an alert fires, in order for each set of labels.
+// Firing is called for each time at which an alert fires, in order of time for each label set.
 type Firing func(rule int, labels map[string]string, at time.Time)
 
-// Past prepares the evaluation of the rules each step.
+// Past prepares an evaluation with the given step.
 func (e *Engine) Past(step time.Duration) *Past {
 	p := &Past{e: e, step: step}
 	var all []*pastRule
@@ -96,7 +96,7 @@ func (r *pastRule) reads(other *pastRule) (yes bool) {
 	return yes
 }
 
-// ordered puts rules after those that they read, and those together that read each other (Tarjan's strongly connected components).
+// ordered sorts rules after those that they read, and groups those that read each other (Tarjan's strongly connected components).
 func ordered(all []*pastRule) (out [][]*pastRule) {
 	reads := make([][]int, len(all))
 	for i, r := range all {
@@ -107,7 +107,7 @@ func ordered(all []*pastRule) (out [][]*pastRule) {
 			}
 		}
 	}
-	number, low := make([]int, len(all)), make([]int, len(all)) // 0: not seen
+	number, low := make([]int, len(all)), make([]int, len(all)) // 0: not visited
 	on := make([]bool, len(all))
 	var stack []int
 	next := 1
@@ -151,8 +151,8 @@ func ordered(all []*pastRule) (out [][]*pastRule) {
 	return out
 }
 
-// Eval evaluates all rules at times from a first one on, for which AppendPast has stored the samples. The errors of rules that could not be
-// evaluated come by their names; the others are evaluated all the same.
+// Eval evaluates all rules at times steps beginning with from; AppendPast has stored the samples. Errors are returned by the name of the
+// rule; the other rules are evaluated nevertheless.
 func (p *Past) Eval(ctx context.Context, from time.Time, times int, firing Firing) (map[string]error, error) {
 	failed := map[string]error{}
 	for _, component := range p.order {
@@ -192,7 +192,7 @@ func (p *Past) evalRule(ctx context.Context, r *pastRule, from time.Time, times 
 	if r.alert == nil {
 		err = p.record(app, r, result, from, times)
 	} else {
-		err = p.judge(app, r, result, from, times, firing)
+		err = p.advance(app, r, result, from, times, firing)
 	}
 	if err != nil {
 		return errors.Join(err, app.Rollback())
@@ -203,7 +203,7 @@ func (p *Past) evalRule(ctx context.Context, r *pastRule, from time.Time, times 
 	return nil
 }
 
-// labelsOf are the labels of a result under a name.
+// labelsOf are the labels of a result, with a new name.
 func (r *pastRule) labelsOf(metric labels.Labels, name, as string) labels.Labels {
 	b := labels.NewBuilder(metric)
 	b.Set(name, as)
@@ -234,7 +234,7 @@ func (p *Past) record(app storage.Appender, r *pastRule, result promql.Matrix, f
 			g.at = point.T
 		}
 	}
-	for key, g := range r.given { // those that have ended
+	for key, g := range r.given { // series that have ended
 		if g.at < last {
 			if err := g.append(app, g.at+step, stale()); err != nil {
 				return err
@@ -256,8 +256,8 @@ func (s *PastSeries) append(app storage.Appender, at int64, v float64) error {
 	return nil
 }
 
-// judge takes alerts through their states, as Prometheus does in each round.
-func (p *Past) judge(app storage.Appender, r *pastRule, result promql.Matrix, from time.Time, times int, firing Firing) error {
+// advance updates the states of alerts, as Prometheus does in each evaluation.
+func (p *Past) advance(app storage.Appender, r *pastRule, result promql.Matrix, from time.Time, times int, firing Firing) error {
 	holds := map[string][]bool{} // by time
 	for _, s := range result {
 		all := r.labelsOf(labels.NewBuilder(s.Metric).Del(model.MetricNameLabel).Labels(), model.AlertNameLabel, r.alert.Name())

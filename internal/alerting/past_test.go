@@ -39,7 +39,7 @@ groups:
         expr: count(b:x:sum > 5)
 `
 
-// TestPast: evaluated over history rule by rule, the rules give what they give round by round, with gaps and ends of series.
+// TestPast: evaluation over history, rule by rule, has the same result as round by round, with gaps and ends of series.
 func TestPast(t *testing.T) {
 	const times, step = 240, time.Minute
 	open := func() *alerting.Engine {
@@ -122,7 +122,7 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// TestPastFails: a rule that cannot be evaluated is named, the others are evaluated.
+// TestPastFails: a failed rule is named, the others are evaluated.
 func TestPastFails(t *testing.T) {
 	e := engine(t, "groups:\n  - name: g\n    rules:\n      - record: a:x:y\n        expr: x + on (a) x\n      - record: b:x:y\n        expr: x * 2\n")
 	for _, b := range []string{"1", "2"} {

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// TestQueriesWhileTheStoreIsReplaced: whoever reads beside the rounds gets an answer, or that there is no store, whatever happens to it.
+// TestQueriesWhileTheStoreIsReplaced: concurrent queries are answered or return ErrNoStore, whatever happens to the store.
 func TestQueriesWhileTheStoreIsReplaced(t *testing.T) {
 	e, _ := lasting(t, filepath.Join(t.TempDir(), "store"))
 	defer closeEngine(t, e)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// Point is a value at a moment.
+// Point is a value at a time.
 type Point struct {
 	At    time.Time
 	Value float64
@@ -19,10 +19,10 @@ type Point struct {
 // Series is one element of a range query's result.
 type Series struct {
 	Labels map[string]string
-	Points []Point // by time; a moment without a value has none
+	Points []Point // sorted by time; times without a value are omitted
 }
 
-// Range answers a query at from, and each step later until to, sorted by labels.
+// Range evaluates a range query, sorted by labels.
 func (e *Engine) Range(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
 	q, err := e.engine.NewRangeQuery(ctx, e.store, nil, query, from, to, step)
 	if err != nil {

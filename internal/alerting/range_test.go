@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestRange: a series has a point at each step at which it had a value, and none where it had gone.
+// TestRange: a series has a point at each step with a value, and none at others.
 func TestRange(t *testing.T) {
 	e := engine(t, downRule)
 	for i := range 5 {

@@ -13,15 +13,15 @@ import (
 
 const (
 	scratchPrefix = "rdma_exporter-alerting-"
-	// scratchAge is from when on a folder without a lock is a dead process's: the database locks its own within it.
+	// scratchAge is the age from which a directory without a lock belongs to a dead process: the database locks its own sooner.
 	scratchAge = time.Minute
 )
 
-// locks are what says that somebody uses a folder, by its prefix: the database's own. Earlier versions of `check` had the database below
-// theirs. An unpacked replay has none, so that one which was left stays.
+// locks are the lock files that mark a directory as in use, by prefix: that of the database. In earlier versions of `check` the database
+// was one level below. An unpacked replay has no lock and is never removed.
 var locks = map[string]string{scratchPrefix: "lock", "rdma_exporter-check-": "store/lock"}
 
-// makeScratch makes a folder for a store of this run. Those of processes that were killed go: they may lie in memory.
+// makeScratch creates a directory for the store of this run. It removes those of killed processes, since they may occupy memory.
 func makeScratch(parent string) (string, error) {
 	for prefix, lock := range locks {
 		if err := removeKilled(parent, prefix, lock); err != nil {
@@ -30,7 +30,7 @@ func makeScratch(parent string) (string, error) {
 	}
 	dir, err := os.MkdirTemp(parent, scratchPrefix)
 	if err != nil {
-		return "", fmt.Errorf("make a folder for samples: %w: set TMPDIR to a folder with free space", err)
+		return "", fmt.Errorf("create temporary directory for samples: %w: set TMPDIR to a directory with free space", err)
 	}
 	return dir, nil
 }
@@ -38,7 +38,7 @@ func makeScratch(parent string) (string, error) {
 func removeKilled(parent, prefix, lockName string) error {
 	old, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
-		return fmt.Errorf("look for stores of earlier runs: %w", err)
+		return fmt.Errorf("find stores of earlier runs: %w", err)
 	}
 	for _, dir := range old {
 		if st, err := os.Lstat(dir); err != nil || !private(st) || time.Since(st.ModTime()) < scratchAge {
@@ -46,16 +46,16 @@ func removeKilled(parent, prefix, lockName string) error {
 		}
 		lock, _, err := fileutil.Flock(filepath.Join(dir, lockName))
 		if err != nil {
-			continue // somebody's
+			continue // in use
 		}
-		_ = os.RemoveAll(dir) // the next run tries again
+		_ = os.RemoveAll(dir) // retried at the next start
 		_ = lock.Release()
 	}
 	return nil
 }
 
-// private says that nobody else can have put anything into a folder. Its parent is open to all users, each of whom may name a folder
-// as this program does and have links in it.
+// private reports whether no other user can have created files in a directory. All users can write to its parent and may have created a
+// directory with our prefix that contains links.
 func private(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && st.IsDir() && int64(sys.Uid) == int64(os.Geteuid()) && st.Mode().Perm()&0o022 == 0

@@ -15,7 +15,7 @@ type Matcher struct{ Name, Op, Value string }
 
 func (m Matcher) String() string { return fmt.Sprintf("%s%s%q", m.Name, m.Op, m.Value) }
 
-// Matchers parses what stands between the braces of a selector.
+// Matchers parses the content of the braces of a selector.
 func Matchers(s string) (out []Matcher, err error) {
 	list, err := parser.NewParser(parser.Options{}).ParseMetricSelector("{" + s + "}")
 	if err != nil {
@@ -23,15 +23,15 @@ func Matchers(s string) (out []Matcher, err error) {
 	}
 	for _, m := range list {
 		if m.Name == model.MetricNameLabel {
-			return nil, errors.New("the name of the metric is the rules' own")
+			return nil, errors.New("matchers of the metric name (__name__) are not allowed")
 		}
 		out = append(out, Matcher{m.Name, m.Type.String(), m.Value})
 	}
 	return out, nil
 }
 
-// Select puts matchers into every selector of an expression whose metric is wanted, and leaves the rest of the text as it is. A matcher for
-// job takes the place of that of the selector, which names the exporter's usual job.
+// Select adds matchers to every selector of an expression whose metric is wanted, and leaves the rest of the text unchanged. A matcher for
+// job replaces that of the selector, which has the default job name of the exporter.
 func Select(expr, matchers string, wanted func(metric string) bool) (string, error) {
 	add, err := Matchers(matchers)
 	if err != nil {
@@ -48,10 +48,10 @@ func Select(expr, matchers string, wanted func(metric string) bool) (string, err
 		}
 		return nil
 	})
-	slices.SortFunc(at, func(a, b *parser.VectorSelector) int { return int(b.PosRange.Start) - int(a.PosRange.Start) }) // the last first: those before keep their places
+	slices.SortFunc(at, func(a, b *parser.VectorSelector) int { return int(b.PosRange.Start) - int(a.PosRange.Start) }) // last first, so that earlier positions stay valid
 	for _, s := range at {
 		if s.Name == "" {
-			return "", fmt.Errorf("%s: the name of the metric is among the matchers", s)
+			return "", fmt.Errorf("%s: a selector with the metric name among its matchers is not supported", s)
 		}
 		all := slices.Clone(add)
 		for _, m := range s.LabelMatchers {
@@ -69,7 +69,7 @@ func Select(expr, matchers string, wanted func(metric string) bool) (string, err
 	return expr, nil
 }
 
-// braces is the length of the matchers in braces that a text begins with.
+// braces is the length of the matchers in braces at the start of a text.
 func braces(s string) int {
 	rest := strings.TrimLeft(s, " \n\t")
 	if !strings.HasPrefix(rest, "{") {

@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// queueCapacity bounds the alerts that wait for one Alertmanager: all that 250 rules on 8 ports can fire.
+	// queueCapacity limits the alerts queued for one Alertmanager: as many as 250 rules on 8 ports can fire.
 	queueCapacity = 2000
-	// drainTime is what a queue gets at the end.
+	// drainTime is the time limit for emptying a queue at the end.
 	drainTime = 5 * time.Second
-	// giveUpTime is what requests get to end that have been given up.
+	// giveUpTime is the time limit for cancelled requests.
 	giveUpTime = time.Second
-	// drainPoll is how often the end of a queue is looked for.
+	// drainPoll is the polling interval for an empty queue.
 	drainPoll = 5 * time.Millisecond
 )
 
-// sender sends by one configuration, to the end. Another configuration has another sender: the library waits for requests while it takes
-// one, and keeps the clients of one that looks the same, where all passwords look the same.
+// sender sends with one configuration. A changed configuration gets a new sender: the library would block reloads until requests have
+// ended, and would reuse the clients of a configuration that looks the same (secrets are masked).
 type sender struct {
 	manager  *notifier.Manager
 	registry *prometheus.Registry
 	answered func(r *http.Request, resp *http.Response, err error)
-	handed   atomic.Uint64   // alerts, each for each Alertmanager
+	handed   atomic.Uint64   // alerts, once per Alertmanager
 	ended    chan struct{}   // closed when the manager has ended
-	requests context.Context // ends when they are given up
+	requests context.Context // ends when they are cancelled
 	giveUp   context.CancelFunc
 }
 
-// newSender starts. answered is told of each request.
+// newSender starts a sender. answered is called for each request.
 func newSender(conf *config.Config, groups map[string][]*targetgroup.Group, answered func(*http.Request, *http.Response, error)) (*sender, error) {
 	s := &sender{registry: prometheus.NewRegistry(), answered: answered, ended: make(chan struct{})}
-	// What the library would log with each request is logged when it starts and when it ends.
+	// The library would log each failed request. Only changes are logged.
 	s.manager = notifier.NewManager(&notifier.Options{
 		QueueCapacity: queueCapacity, DrainOnShutdown: true, Do: s.do, Registerer: s.registry,
 	}, model.LegacyValidation, slog.New(slog.DiscardHandler))
@@ -55,28 +55,28 @@ func newSender(conf *config.Config, groups map[string][]*targetgroup.Group, answ
 		s.manager.Run(targets)
 	}()
 	targets <- groups
-	targets <- nil // is taken when the first message is done with: from then on alerts go to the Alertmanagers
+	targets <- nil // is received once the first message has been processed: from then on alerts go to the Alertmanagers
 	return s, nil
 }
 
-// send hands alerts to the queues. It does not wait.
+// send queues alerts. It does not wait.
 func (s *sender) send(alerts []*notifier.Alert) {
 	s.handed.Add(uint64(len(alerts) * len(s.manager.Alertmanagers())))
 	s.manager.Send(alerts...)
 }
 
 func (s *sender) do(ctx context.Context, client *http.Client, r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(ctx) // the library ends it when it has read the answer
+	ctx, cancel := context.WithCancel(ctx) // cancelled by the library once it has read the answer
 	stop := context.AfterFunc(s.requests, cancel)
 	context.AfterFunc(ctx, func() { stop() })
 	resp, err := client.Do(r.WithContext(ctx))
-	if s.requests.Err() == nil { // else it says nothing of the Alertmanager
+	if s.requests.Err() == nil { // otherwise it is not the Alertmanager's fault
 		s.answered(r, resp, err)
 	}
 	return resp, err
 }
 
-// deliveries are those of this sender, until it ends: the library forgets them then.
+// deliveries are the counts of this sender. The library discards them when it ends.
 func (s *sender) deliveries() (d Deliveries, err error) {
 	d.Alertmanagers = len(s.manager.Alertmanagers())
 	families, err := s.registry.Gather()
@@ -96,8 +96,8 @@ func (s *sender) deliveries() (d Deliveries, err error) {
 	return d, nil
 }
 
-// drain waits until nothing is on its way, and gives up what is after drainTime: lost alerts. An alert that has left its queue is in no
-// count of the library before it is answered for.
+// drain waits until nothing is queued or in flight, and drops the rest after drainTime: lost alerts. The library does not count an alert
+// between leaving the queue and its answer.
 func (s *sender) drain() (lost int) {
 	lost = s.wait(drainTime)
 	s.giveUp()
@@ -107,7 +107,7 @@ func (s *sender) drain() (lost int) {
 	return lost
 }
 
-// wait waits until all alerts are answered for, and tells how many are not in time.
+// wait waits until all alerts are answered, and returns the number of the remaining ones at the time limit.
 func (s *sender) wait(limit time.Duration) (left int) {
 	for end := time.Now().Add(limit); ; time.Sleep(drainPoll) {
 		d, err := s.deliveries()
@@ -117,7 +117,7 @@ func (s *sender) wait(limit time.Duration) (left int) {
 	}
 }
 
-// stop ends what has been drained.
+// stop ends a drained sender.
 func (s *sender) stop() {
 	s.manager.Stop()
 	<-s.ended

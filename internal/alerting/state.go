@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// State of an alert, in Prometheus' words.
+// State is the state of an alert, as in Prometheus.
 type State string
 
-// An alert waits in StatePending until its condition has held for the rule's `for`.
+// An alert is pending until its condition has held for the rule's `for`.
 const (
 	StatePending State = "pending"
 	StateFiring  State = "firing"
@@ -29,13 +29,13 @@ type Alert struct {
 	State           State
 	Labels          map[string]string // alertname included
 	Annotations     map[string]string // expanded
-	Value           float64           // of the expression, when it last held
-	ActiveAt        time.Time         // since when the condition holds
+	Value           float64           // of the expression, at the last time when the condition held
+	ActiveAt        time.Time         // since when the condition has held
 	FiredAt         time.Time         // zero while pending
-	KeepFiringSince time.Time         // when the condition ended, while the alert is kept; else zero
+	KeepFiringSince time.Time         // when the condition ended, if the alert is kept by keep_firing_for; otherwise zero
 }
 
-// Alerts lists what is pending or firing, in the order of the rules, then by labels.
+// Alerts lists pending and firing alerts, in the order of the rules, then by labels.
 func (e *Engine) Alerts() []Alert {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,17 +66,17 @@ func sortedActive(r *rules.AlertingRule) []*rules.Alert {
 	return active
 }
 
-// Reason says why a rule could not be judged.
+// Reason is why a rule was not evaluated.
 type Reason string
 
-// The reasons, the first that holds.
+// The reasons, in order of precedence.
 const (
 	ReasonNotEvaluated Reason = "not_evaluated"     // no evaluation yet
-	ReasonFailed       Reason = "evaluation_failed" // Rule.Err tells
+	ReasonFailed       Reason = "evaluation_failed" // see Rule.Err
 	ReasonTooShort     Reason = "observed_too_short"
 )
 
-// Rule is one alerting rule and what the last evaluation made of it. Several rules may share a name.
+// Rule is one alerting rule and its last evaluation. Several rules may share a name.
 type Rule struct {
 	Name          string
 	File, Group   string
@@ -86,11 +86,11 @@ type Rule struct {
 	For           time.Duration
 	KeepFiringFor time.Duration
 
-	Metrics []string      // what the expression reads, recording rules resolved; sorted
-	Range   time.Duration // how far back the expression looks, subqueries and offsets included; 0 for the present alone
+	Metrics []string      // metrics that the expression reads, recording rules resolved; sorted
+	Range   time.Duration // range of the expression into the past, subqueries and offsets included; 0 for the present
 
-	Evaluated bool   // as far as the metrics are there that it needs, which internal/coverage tells
-	Reason    Reason // why not, when it was not
+	Evaluated bool   // subject to missing metrics, see internal/coverage
+	Reason    Reason // set if not evaluated
 	Err       error
 }
 
@@ -125,24 +125,24 @@ func (e *Engine) rules() []Rule {
 	return out
 }
 
-// Judgement is what the last evaluation came to: its rules are those of its alerts, whatever is loaded since.
+// Judgement is the result of the last evaluation. Its rules are those of its alerts, even after a reload.
 type Judgement struct {
-	From, To time.Time // observed, as Observed tells
+	From, To time.Time // observation span, see Observed
 	Alerts   []Alert
 	Rules    []Rule
 }
 
-// Judgement of the last evaluation.
+// Judgement returns the result of the last evaluation.
 func (e *Engine) Judgement() Judgement {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Judgement{From: e.to.Add(-e.observed()), To: e.to, Alerts: e.alerts(), Rules: e.rules()}
 }
 
-// observed is how much history there is without a pause. e.mu is held.
+// observed is the length of the history without a pause. e.mu is held.
 func (e *Engine) observed() time.Duration { return min(e.to.Sub(e.from), e.opts.Retention) }
 
-// History is the longest that can be observed: what the store keeps.
+// History is the maximum observation span: the retention of the store.
 func (e *Engine) History() time.Duration { return e.opts.Retention }
 
 // Recording is one recording rule.
@@ -177,7 +177,7 @@ type Sample struct {
 	Value  float64
 }
 
-// Query answers an instant query at ts, sorted by labels.
+// Query evaluates an instant query at ts, sorted by labels.
 func (e *Engine) Query(ctx context.Context, query string, ts time.Time) ([]Sample, error) {
 	vector, err := rules.EngineQueryFunc(e.engine, e.store)(ctx, query, ts)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestRules(t *testing.T) {
 	want := func(when string, lines ...string) {
 		t.Helper()
 		for i, r := range e.Rules() {
-			got := fmt.Sprintf("%s %s %v %s", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "judged", false: r.Reason}[r.Evaluated])
+			got := fmt.Sprintf("%s %s %v %s", r.Name, r.Range, r.Metrics, map[bool]alerting.Reason{true: "evaluated", false: r.Reason}[r.Evaluated])
 			if got != lines[i] {
 				t.Errorf("%s: got  %s\n%s  want %s", when, got, when, lines[i])
 			}
@@ -44,37 +44,37 @@ func TestRules(t *testing.T) {
 	}
 	step(t, e, at(0), gauge("a", 1), counter("c_total", 0))
 	want("one look",
-		"Present 0s [a] judged",
+		"Present 0s [a] evaluated",
 		"Range 1h0m0s [c_total] observed_too_short",
 		"Subquery 46m0s [c_total] observed_too_short",
 		"Recorded 20m0s [c_total] observed_too_short",
-		"Kept 0s [a b] judged",
-		"And 0s [a b] judged",
-		"Or 0s [a b] judged",
-		"Unless 0s [a b] judged",
-		"UnlessLeft 0s [a b] judged",
-		"Absent 0s [b] judged",
-		"Constant 0s [] judged",
-		"Nested 0s [a b c_total] judged",
+		"Kept 0s [a b] evaluated",
+		"And 0s [a b] evaluated",
+		"Or 0s [a b] evaluated",
+		"Unless 0s [a b] evaluated",
+		"UnlessLeft 0s [a b] evaluated",
+		"Absent 0s [b] evaluated",
+		"Constant 0s [] evaluated",
+		"Nested 0s [a b c_total] evaluated",
 	)
 	for now := time.Minute; now <= 50*time.Minute; now += time.Minute {
 		step(t, e, at(now), gauge("b", 1), counter("c_total", 0))
 	}
 	want("50 minutes",
-		"Present 0s [a] judged",
+		"Present 0s [a] evaluated",
 		"Range 1h0m0s [c_total] observed_too_short",
-		"Subquery 46m0s [c_total] judged",
-		"Recorded 20m0s [c_total] judged",
-		"Kept 0s [a b] judged",
-		"And 0s [a b] judged",
-		"Or 0s [a b] judged",
-		"Unless 0s [a b] judged",
-		"UnlessLeft 0s [a b] judged",
-		"Absent 0s [b] judged",
-		"Constant 0s [] judged",
-		"Nested 0s [a b c_total] judged",
+		"Subquery 46m0s [c_total] evaluated",
+		"Recorded 20m0s [c_total] evaluated",
+		"Kept 0s [a b] evaluated",
+		"And 0s [a b] evaluated",
+		"Or 0s [a b] evaluated",
+		"Unless 0s [a b] evaluated",
+		"UnlessLeft 0s [a b] evaluated",
+		"Absent 0s [b] evaluated",
+		"Constant 0s [] evaluated",
+		"Nested 0s [a b c_total] evaluated",
 	)
-	// A pause longer than the lookback begins a new span.
+	// A pause longer than the lookback starts a new span.
 	step(t, e, at(56*time.Minute), gauge("b", 1), counter("c_total", 0))
 	if from, _ := e.Observed(); !from.Equal(at(56 * time.Minute)) {
 		t.Errorf("observed from %s", from)

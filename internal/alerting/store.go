@@ -27,53 +27,53 @@ const (
 	fleetBlockLength = 4 * time.Hour
 	maxBytes         = 128 << 20
 	walSegmentBytes  = 4 << 20
-	// chunkFileBytes bounds a block's chunk file, which is allocated at its full length before it is written.
+	// chunkFileBytes limits a block's chunk file, which is preallocated at full length.
 	chunkFileBytes = 8 << 20
-	// spaceNeeded is more than what opening a store writes: one segment of the log, and chunks of what is in the log.
+	// spaceNeeded is more than opening a store writes: one segment of the log, and chunks of the data in the log.
 	spaceNeeded = walSegmentBytes + chunkFileBytes
-	// stripes of the series map: the default of 16,384 is for millions of series, one node has a few thousand.
+	// stripes of the series map: the default of 16,384 is for millions of series, a node has a few thousand.
 	stripes = 512
-	// tidyInterval is how often full chunks are written to the disk.
+	// tidyInterval is how often full chunks are written to disk.
 	tidyInterval = time.Minute
-	// libraryInterval is longer than any run: left to itself the library writes chunks on a goroutine of its own, and a disk that refuses
-	// them then ends the process.
+	// libraryInterval is longer than any run: otherwise the library writes chunks on its own goroutine, where a full disk terminates the
+	// process.
 	libraryInterval = 10 * 365 * 24 * time.Hour
 
-	// asideSuffix is of a store that could not be used; one is kept, for a person to look at.
+	// asideSuffix marks a store that could not be used. One is kept for diagnosis.
 	asideSuffix = ".broken"
 )
 
 var (
-	// ErrNoStore says that samples cannot be kept anywhere.
-	ErrNoStore = errors.New("no place for the samples of the rules")
-	// errStore is in the errors of a database that does not take samples.
-	errStore = errors.New("the store of the rules does not work")
+	// ErrNoStore: samples cannot be stored anywhere.
+	ErrNoStore = errors.New("alerting store unavailable")
+	// errStore is wrapped by errors of a database that rejects samples.
+	errStore = errors.New("alerting store failed")
 )
 
-// place is where the database is; each is the way out of the one before.
+// place is the location of the database; each is the fallback of the previous one.
 type place int
 
 const (
-	asFound  place = iota // Options.Dir, with what is there
-	anew                  // Options.Dir, what was there set aside
-	inMemory              // a folder of this run in Options.Scratch
+	asFound  place = iota // Options.Dir, with existing data
+	anew                  // Options.Dir, existing data set aside
+	inMemory              // a temporary directory in Options.Scratch
 )
 
-// store is the database of samples. One that does not work is set aside, once, then samples are kept in Options.Scratch; where that is
-// empty, the failure is the caller's. The engine alone writes and replaces; anyone reads.
+// store is the database of samples. A failing database is set aside once; after that, samples are kept in Options.Scratch. If that is
+// empty, the caller gets the failure. Only the engine writes and replaces it; reads are concurrent.
 type store struct {
 	opts   Options
 	logger *slog.Logger
 
-	mu       sync.RWMutex // of what follows, for those that read
-	db       *tsdb.DB     // nil: there is none
+	mu       sync.RWMutex // guards the following for readers
+	db       *tsdb.DB     // nil: none
 	registry *prometheus.Registry
 	place    place
 	dir      string
 	tidied   time.Time
 }
 
-// begin opens the database for the first time. With Options.Scratch there is always a later round that may find space.
+// begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find space.
 func (s *store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *store) begin() error {
 	return nil
 }
 
-// next goes on with an empty database in the next place; reason is what happened in this one.
+// next continues with an empty database in the next place; reason is the failure of this one.
 func (s *store) next(reason error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,13 +95,13 @@ func (s *store) next(reason error) error {
 		return reason
 	}
 	s.close()
-	if s.place == inMemory { // there is nowhere else; the caller says how long it lasts
+	if s.place == inMemory { // there is no further fallback; the caller reports the failure
 		return s.open(inMemory, nil)
 	}
 	return s.open(s.place+1, reason)
 }
 
-// renew goes on with an empty database in the same place.
+// renew continues with an empty database in the same place.
 func (s *store) renew(reason error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,20 +109,20 @@ func (s *store) renew(reason error) error {
 	return s.open(max(s.place, anew), reason)
 }
 
-// moveTo goes on in another folder, with what is there.
+// moveTo switches to another directory with its data.
 func (s *store) moveTo(dir string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.close(); err != nil {
-		s.opts.Logger.Warn("the store of the rules before", "err", err)
+		s.opts.Logger.Warn("closing the previous alerting store failed", "err", err)
 	}
 	s.opts.Dir = dir
 	if err := s.open(asFound, nil); err != nil {
-		s.opts.Logger.Warn("the store of the rules", "err", err) // the next round tries again
+		s.opts.Logger.Warn("opening the alerting store failed, retrying in the next round", "err", err)
 	}
 }
 
-// open opens the database in a place, or in the first after it where that can be done.
+// open opens the database in a place, or in the first usable one after it.
 func (s *store) open(at place, reason error) error {
 	reasons := []error{reason}
 	for ; at <= inMemory; at++ {
@@ -130,7 +130,7 @@ func (s *store) open(at place, reason error) error {
 		err := s.openHere()
 		if err == nil {
 			if reason := errors.Join(reasons...); reason != nil {
-				s.opts.Logger.Warn("the store of the rules begins anew: what looks back is judged again when enough has been seen", "dir", s.dir, "reason", reason)
+				s.opts.Logger.Warn("alerting store starts empty: rules that look back are evaluated once enough history has been collected", "dir", s.dir, "reason", reason)
 			}
 			return nil
 		}
@@ -179,7 +179,7 @@ func (s *store) openHere() (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("open store %s: %w", s.dir, err), s.removeScratch())
 	}
-	db.DisableCompactions() // tidy makes blocks
+	db.DisableCompactions() // tidy writes blocks
 	if s.place == asFound {
 		if err := readAll(db); err != nil {
 			return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
@@ -197,8 +197,8 @@ func (s *store) blockLength() time.Duration {
 	return blockLength
 }
 
-// hasSpace says whether a store can be opened: what a process that was killed has not written of its full chunks the library writes while
-// it reads the log of samples, on a goroutine of its own, where a disk that refuses ends the process.
+// hasSpace returns an error if there is not enough space to open a store. While the library reads the log of a killed process, it writes
+// the full chunks in it on its own goroutine, where a full disk terminates the process.
 func hasSpace(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -208,13 +208,13 @@ func hasSpace(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := os.Remove(f.Name()); err != nil { // the space is that of the open file, however this process ends
+	if err := os.Remove(f.Name()); err != nil { // the space belongs to the open file and is freed however this process ends
 		return err
 	}
 	if err := fileutil.Preallocate(f, spaceNeeded, true); err != nil {
 		return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
 	}
-	piece := make([]byte, 64<<10) // not all file systems allocate before they are written to
+	piece := make([]byte, 64<<10) // some file systems do not allocate before data is written
 	for range spaceNeeded / len(piece) {
 		if _, err := f.Write(piece); err != nil {
 			return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
@@ -223,7 +223,7 @@ func hasSpace(dir string) (err error) {
 	return nil
 }
 
-// readAll reads every sample: a block that is damaged would be found by each query from then on. It takes some 100 ms.
+// readAll reads every sample, since a damaged block would fail each later query. It takes about 100 ms.
 func readAll(db *tsdb.DB) error {
 	q, err := db.Querier(math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -244,10 +244,10 @@ func readAll(db *tsdb.DB) error {
 	return set.Err()
 }
 
-// setAside renames a store, in the place of one that was set aside before.
+// setAside renames a store, replacing one that was set aside before.
 func setAside(dir string) error {
 	if err := os.RemoveAll(dir + asideSuffix); err != nil {
-		return fmt.Errorf("remove the store that was set aside: %w", err)
+		return fmt.Errorf("remove the store set aside earlier: %w", err)
 	}
 	if err := os.Rename(dir, dir+asideSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("set the store aside: %w", err)
@@ -255,7 +255,7 @@ func setAside(dir string) error {
 	return nil
 }
 
-// tidy writes full chunks, and blocks of what is older than the head has to be. The library panics where a disk is full.
+// tidy writes full chunks, and blocks of data older than the head keeps. The library panics if the disk is full.
 func (s *store) tidy(ts time.Time) (err error) {
 	if d := ts.Sub(s.tidied); d >= 0 && d < tidyInterval {
 		return nil
@@ -275,7 +275,7 @@ func (s *store) tidy(ts time.Time) (err error) {
 	return nil
 }
 
-// close ends the database; there is none afterwards.
+// close closes the database.
 func (s *store) close() (err error) {
 	if s.db != nil {
 		if err = closeDB(s.db); err != nil {
@@ -286,7 +286,7 @@ func (s *store) close() (err error) {
 	return errors.Join(err, s.removeScratch())
 }
 
-// closeDB closes a database, which writes chunks, too.
+// closeDB closes a database and writes its chunks.
 func closeDB(db *tsdb.DB) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

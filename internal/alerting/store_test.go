@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// lasting opens an engine that outlives its disk, and returns what it logs.
+// lasting opens an engine that survives disk failures, and returns its log.
 func lasting(t *testing.T, dir string, known ...alerting.Active) (*alerting.Engine, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -39,7 +39,7 @@ func closeEngine(t *testing.T, e *alerting.Engine) {
 	}
 }
 
-// longRun leaves a store with blocks, head chunks and a log of samples, in which an alert has waited for 90 s. It ends at 2 h.
+// longRun leaves a store with blocks, head chunks and a log of samples, in which an alert has been pending for 90 s. It ends at 2 h.
 func longRun(t *testing.T, dir string) (active []alerting.Active, end time.Duration) {
 	t.Helper()
 	e, _ := lasting(t, dir)
@@ -59,7 +59,7 @@ func longRun(t *testing.T, dir string) (active []alerting.Active, end time.Durat
 	return active, end
 }
 
-// damage overwrites the middle of each file that a pattern finds.
+// damage overwrites the middle of each file that matches a pattern.
 func damage(t *testing.T, pattern string) {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
@@ -80,12 +80,12 @@ func damage(t *testing.T, pattern string) {
 	}
 }
 
-// TestBrokenStore: whatever is wrong with what an earlier run left, the engine judges, and an alert has not to wait again.
+// TestBrokenStore: whatever the damage to the store of an earlier run, rules are evaluated and pending times continue.
 func TestBrokenStore(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, dir string)
-		aside  bool // what was there is
+		aside  bool // existing data was set aside
 		memory bool // samples are in memory
 	}{
 		{"whole", func(*testing.T, string) {}, false, false},
@@ -121,14 +121,14 @@ func TestBrokenStore(t *testing.T) {
 			if got := e.Stats().Degraded; got != c.memory {
 				t.Errorf("degraded: %v", got)
 			}
-			if n := strings.Count(log.String(), "begins anew"); n > 1 || (n == 1) != (c.aside || c.memory) {
+			if n := strings.Count(log.String(), "alerting store starts empty"); n > 1 || (n == 1) != (c.aside || c.memory) {
 				t.Errorf("log:\n%s", log)
 			}
 		})
 	}
 }
 
-// TestMoveTo: who has judged for some rounds beside another goes on with what the alerts of that one had waited, when it has ended.
+// TestMoveTo: an engine that ran beside another one continues with the pending times of that one after it has ended.
 func TestMoveTo(t *testing.T) {
 	down := gauge("state", 1, "device", "mlx5_0")
 	for name, lost := range map[string]bool{"samples are there": false, "samples are lost": true} {
@@ -155,7 +155,7 @@ func TestMoveTo(t *testing.T) {
 				if now >= 2*time.Minute+25*time.Second {
 					want = alerting.StateFiring
 				}
-				began := second.Active()[0].ActiveAt.Sub(t0()) // nobody looked for 25 s
+				began := second.Active()[0].ActiveAt.Sub(t0()) // no rounds for 25 s
 				if began != 25*time.Second || second.Alerts()[0].State != want {
 					t.Errorf("after %s: began after %s, %s; want %s", now, began, second.Alerts()[0].State, want)
 				}
@@ -178,7 +178,7 @@ func write(t *testing.T, name, text string) {
 	}
 }
 
-// TestClockSetBack: a clock that was wrong by a year costs the samples and nothing else, in a run and between two.
+// TestClockSetBack: a clock that was wrong by a year costs the samples and nothing else, within a run and between two.
 func TestClockSetBack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	down := gauge("state", 1, "device", "mlx5_0")
@@ -213,7 +213,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestClockSetForward: an hour that no round has seen is none in which an alert has waited, or has been kept firing.
+// TestClockSetForward: an hour without rounds is not part of a pending time or of keep_firing_for.
 func TestClockSetForward(t *testing.T) {
 	down, up := gauge("state", 1, "device", "mlx5_0"), gauge("state", 4, "device", "mlx5_0")
 	for name, c := range map[string]struct {
@@ -253,8 +253,8 @@ func TestClockSetForward(t *testing.T) {
 	}
 }
 
-// TestScratchOfTheKilled: folders of processes that are gone do not stay in memory. Those of others do, and nothing in them is opened or
-// made: in a folder to which anybody can write, the lock may lead anywhere.
+// TestScratchOfTheKilled: directories of dead processes are removed, since they occupy memory. Others stay, and nothing in them is opened
+// or created: in a world-writable directory the lock may be a link to anywhere.
 func TestScratchOfTheKilled(t *testing.T) {
 	scratch, elsewhere := t.TempDir(), t.TempDir()
 	trap := filepath.Join(elsewhere, "made")
@@ -285,7 +285,7 @@ func TestScratchOfTheKilled(t *testing.T) {
 		{"alerting-link", func(dir string) error { return os.Symlink(elsewhere, dir) }, true},
 		{"alerting-other", folder(0o700, func(dir string) error {
 			err := os.Chown(dir, 65534, 65534)
-			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) { // it cannot be given away; another user's is the same with a mode that is open
+			if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EINVAL) { // ownership cannot be changed here; a foreign directory is simulated by a permissive mode
 				return os.Chmod(dir, 0o777)
 			}
 			return errors.Join(err, trapped(dir))

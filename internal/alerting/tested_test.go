@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// promtoolTests is what is looked at in a file of rules/tests.
+// promtoolTests is the part of a file in rules/tests that is checked.
 type promtoolTests struct {
 	Files []string `yaml:"rule_files"`
 	Order []string `yaml:"group_eval_order"`
@@ -31,8 +31,8 @@ type promtoolTests struct {
 	} `yaml:"tests"`
 }
 
-// TestAlertsAreTested: each alert is seen to fire at each of its severities in promtool's tests, with its text at one of them, and not
-// to be there at some other time. Files that several groups come from name their order.
+// TestAlertsAreTested: promtool tests cover each alert at each of its severities, with its annotations at one of them, and a time at which
+// it does not fire. Files with rules of several groups specify their order.
 func TestAlertsAreTested(t *testing.T) {
 	paths, err := filepath.Glob("../../rules/tests/*.test.yml")
 	if err != nil || len(paths) == 0 {
@@ -66,7 +66,7 @@ func TestAlertsAreTested(t *testing.T) {
 					}
 				}
 			}
-			// What a test has seen is over where it then sees none, or others alone.
+			// What a test has seen firing has ended if it later expects nothing, or only others.
 			for _, e := range test.Exprs {
 				if !strings.Contains(e.Expr, "ALERTS") {
 					continue

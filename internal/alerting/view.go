@@ -13,10 +13,10 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 )
 
-// Appender is for rules, which the engine evaluates when there is a database.
+// Appender is for rules. The engine evaluates them only while a database is open.
 func (s *store) Appender(ctx context.Context) storage.Appender { return s.db.Appender(ctx) }
 
-// Querier keeps the database from being replaced until it is closed: what it reads is mapped from files.
+// Querier prevents the replacement of the database until it is closed: its data is mapped from files.
 func (s *store) Querier(mint, maxt int64) (storage.Querier, error) {
 	s.mu.RLock()
 	if s.db == nil {
@@ -41,7 +41,7 @@ func (q *heldQuerier) Close() error {
 	return q.Querier.Close()
 }
 
-// gatherer gives the database's own metrics.
+// gatherer returns the database's own metrics.
 func (s *store) gatherer() prometheus.Gatherer {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -51,7 +51,7 @@ func (s *store) gatherer() prometheus.Gatherer {
 	return s.registry
 }
 
-// state says whether samples are kept as they ought to be, and how many series there are.
+// state returns whether samples are stored in a fallback, and the number of series.
 func (s *store) state() (degraded bool, series uint64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -61,14 +61,14 @@ func (s *store) state() (degraded bool, series uint64) {
 	return s.db == nil || s.place == inMemory && s.opts.Dir != "", series
 }
 
-// span tells since when and until when the rounds in a store from an earlier run came without a pause; zero times for an empty one.
+// span returns the time span of rounds without a pause in an existing store; zero for an empty one.
 func (s *store) span() (from, to time.Time) {
 	if s.db == nil {
 		return from, to
 	}
 	last := int64(math.MinInt64)
 	for _, b := range s.db.Blocks() {
-		last = max(last, b.MaxTime()-1) // a block's end is exclusive
+		last = max(last, b.MaxTime()-1) // the end of a block is exclusive
 	}
 	if head := s.db.Head(); head.NumSeries() > 0 {
 		last = max(last, head.MaxTime())
@@ -80,7 +80,7 @@ func (s *store) span() (from, to time.Time) {
 	return s.since(to), to
 }
 
-// since is when the rounds before a time began to come without a pause; the time itself where that cannot be told.
+// since is the start of the rounds without a pause before a time; the time itself if unknown.
 func (s *store) since(to time.Time) time.Time {
 	q, err := s.Querier(math.MinInt64, to.UnixMilli())
 	if err != nil {

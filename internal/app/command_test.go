@@ -85,7 +85,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "--alerting.interval=5m"}, "--alerting.interval"},
 		{[]string{quick, "--alerting.job="}, "--alerting.job"},
 		{[]string{quick, "--alerting.external-labels=a-b=c"}, "--alerting.external-labels: a-b=c"},
-		{[]string{quick, "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: the label is there twice"},
+		{[]string{quick, "--alerting.external-labels=a=b", "--alerting.external-labels=a=c"}, "--alerting.external-labels: a=c: duplicate label"},
 		{[]string{quick, "--alerting.alertmanager-url=am:9093"}, "--alerting.alertmanager-url=am:9093: has to be http"},
 		{[]string{quick, "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-url=http://am"}, "http://am: is there twice"},
 		{[]string{quick, "--alerting.alertmanager-config-file=" + web}, "--alerting.alertmanager-config-file: is of no use"},

@@ -12,15 +12,16 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Anonymise replaces host names in content, and in content and paths the device-specific half of MAC addresses, GUIDs and
-// GIDs, and the networks of GIDs that stand for IP addresses. Relations stay: one address has one pseudonym wherever and in
-// whichever form it appears (a MAC, the GUID that a driver makes of it, the GID with its EUI-64), and neighbours stay
-// neighbours. The vendor's half of an address stays. Numbers are given in the order of the addresses, so that the same
-// machine gives the same pseudonyms. So do UUIDs and serial numbers of GPUs. Of a process's settings those stay that name no host, user or file. Of vital product data the product stays. A configuration file has to be reduced by
-// site.OfHost before; cabled are the systems that it names. Of what switches announce their ports stay, and a pseudonym.
+// Anonymise replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses, GUIDs and GIDs, and
+// the networks of GIDs that contain IP addresses, in content and paths. Relations are preserved: one address has one pseudonym wherever and
+// in whichever form it appears (a MAC, the GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The
+// vendor's half of an address is kept. Pseudonyms are numbered in the order of the addresses, so the same machine always has the same ones.
+// UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host, user or file are kept;
+// of vital product data, the product; of LLDP frames, the ports of the switch and a pseudonym of the switch. A configuration file has to be
+// reduced by site.OfHost first; cabled are the system names in it.
 func Anonymise(a *Archive, cabled ...string) {
 	p := &pseudonyms{low: map[string]string{}, nets: map[string]string{}, systems: Systems(a, cabled...)}
-	if !utf8.ValidString(a.Meta.Hostname) { // that of a header never is
+	if !utf8.ValidString(a.Meta.Hostname) { // that of a parsed header always is
 		a.Meta.Hostname = HostPseudonym
 	}
 	if name := strings.Trim(a.Meta.Hostname, "."); name != "" {
@@ -36,7 +37,7 @@ func Anonymise(a *Archive, cabled ...string) {
 			e := &a.Rounds[i].Entries[j]
 			e.Path, e.Target = p.addresses(e.Path), p.addresses(e.Target)
 			switch {
-			case e.Path == configPath: // its keys may be words that a host is called; site.OfHost names the host in it
+			case e.Path == configPath: // its keys may equal the host name; site.OfHost has replaced the host name
 				e.Data = []byte(p.addresses(string(e.Data)))
 			case e.Kind == File && isLLDP(e.Path):
 				e.Data = p.frames(e.Data)
@@ -45,7 +46,7 @@ func Anonymise(a *Archive, cabled ...string) {
 			case e.Kind == File && isBareID(e.Path):
 				e.Data = []byte(p.bare(string(e.Data)))
 			case e.Kind == File && path.Base(e.Path) == "vpd":
-				v, _ := pci.ParseVPD(e.Data) // what cannot be read is left out
+				v, _ := pci.ParseVPD(e.Data) // unreadable data is left out
 				e.Data = v.Public().Bytes()
 			case e.Kind == File && strings.HasPrefix(e.Path, "sys/devices/") && path.Base(e.Path) == "config":
 				e.Data = []byte(p.content(string(pci.WithoutSerial(e.Data))))
@@ -67,19 +68,19 @@ var (
 	guidPattern = regexp.MustCompile(`\b[0-9a-f]{4}(?::[0-9a-f]{4}){3,7}\b`)
 )
 
-// HostPseudonym is what Anonymise calls the machine.
+// HostPseudonym is the host name in an anonymised capture.
 const HostPseudonym = "host-1"
 
 type pseudonyms struct {
-	host    *regexp.Regexp    // the host's name, with its domain or without; nil if it has none
-	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last digit of 24 stays
-	serials map[string]string // of modules and GPUs
+	host    *regexp.Regexp    // host name with or without its domain; nil if none
+	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept
+	serials map[string]string // of transceivers and GPUs
 	uuids   map[string]string // of GPUs and NVLink domains
-	systems map[string]string // of switches, by their names
-	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 of a global IPv6 one, in hex digits → the same
+	systems map[string]string // of switches, by name
+	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 bits of a global IPv6 address, in hex digits → pseudonym
 }
 
-// collect gives a pseudonym to each address in order.
+// collect assigns a pseudonym to each address, in order.
 func (p *pseudonyms) collect(a *Archive) {
 	low, nets := map[string]bool{}, map[string]bool{}
 	for _, r := range a.Rounds {
@@ -124,7 +125,7 @@ func (p *pseudonyms) addresses(s string) string {
 	return p.each(s, func(d string) string { return or(p.low[d], d) }, func(d string) string { return or(p.nets[d], d) })
 }
 
-// content replaces addresses, and host names where they are words of their own: a host may be called dev or mlx.
+// content replaces addresses, and host names as whole words: a host may be named dev or mlx.
 func (p *pseudonyms) content(s string) string {
 	s = p.gpuUUIDs(p.addresses(s))
 	if p.host != nil {
@@ -140,7 +141,7 @@ func or(s, fallback string) string {
 	return s
 }
 
-// each finds the device-specific digits of every address and puts in what low and net make of them.
+// each replaces the device-specific digits of every address by low, and networks by net.
 func (p *pseudonyms) each(s string, low, net func(string) string) string {
 	s = macPattern.ReplaceAllStringFunc(s, func(m string) string {
 		d := []byte(strings.ReplaceAll(m, ":", ""))
@@ -165,7 +166,7 @@ func (p *pseudonyms) each(s string, low, net func(string) string) string {
 	return s
 }
 
-// tail replaces the upper five of the last six digits. All-zero tails name no device.
+// tail replaces the upper five of the last six digits. All zeros identify no device.
 func (p *pseudonyms) tail(d []byte, low func(string) string) {
 	t := d[len(d)-6 : len(d)-1]
 	if strings.Trim(string(t), "0") != "" {

@@ -93,7 +93,7 @@ func TestAnonymiseKeepsRelations(t *testing.T) {
 		"0s sys/pci":                                       "0000:a0:88.2 0000:3c:4e.1\n",
 	}
 	for name, w := range want {
-		// The numbers follow the order of the addresses; relations are what matters, and these are the ones of this machine.
+		// The numbers follow the order of the addresses on this machine.
 		if got[name] != w {
 			t.Errorf("%s: %q, want %q", name, got[name], w)
 		}
@@ -152,7 +152,7 @@ func TestHostNamesThatAreWordsOfPathsAndTexts(t *testing.T) {
 	}
 }
 
-// address finds what looks like a MAC, a GUID or a GID, on its own terms.
+// address matches MAC addresses, GUIDs and GIDs, independently of the code under test.
 var address = regexp.MustCompile(`(?m)(?:^|[ =/"])((?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})(?:$|["/])`)
 
 // vpdSerial is the serial number of an NVIDIA card.
@@ -161,7 +161,7 @@ var vpdSerial = regexp.MustCompile(`MT\d{4}X\d+`)
 func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	eachFixture(t, func(t *testing.T, a *Archive) {
 		text := format(t, a)
-		if a.Meta.Anonymised { // a capture of a real machine: its pseudonyms stay what they are
+		if a.Meta.Anonymised { // a capture of a real machine: its pseudonyms are unchanged
 			Anonymise(a)
 			differ(t, format(t, a), text)
 			return
@@ -170,16 +170,16 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 		host := a.Meta.Hostname
 		Anonymise(a)
 		got := format(t, a)
-		if host == HostPseudonym { // a real machine's, anonymised when it was taken
+		if host == HostPseudonym { // of a real machine, anonymised when it was captured
 			if got != text {
-				t.Error("what is anonymised changes again")
+				t.Error("anonymising twice changes the capture")
 			}
 			return
 		}
 		if host != "" && strings.Contains(got, host) {
-			t.Errorf("the host name %q is left", host)
+			t.Errorf("the host name %q remains", host)
 		}
-		forms := map[string]string{} // what must not be left, and of which address
+		forms := map[string]string{} // forms that must not remain → address
 		for _, content := range original {
 			for _, m := range address.FindAllStringSubmatch(content, -1) {
 				d := strings.ReplaceAll(m[1], ":", "")
@@ -212,7 +212,7 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				continue
 			}
 			_, file, _ := strings.Cut(name, " ")
-			if isEEPROM(file) { // a module's serial number, if it has one
+			if isEEPROM(file) { // the serial number of a transceiver, if it has one
 				continue
 			}
 			if isLLDP(file) {
@@ -237,7 +237,7 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 	})
 }
 
-// checkAnonymousGPU: a pseudonym stands for the UUID and for the serial number, where they are none, and nothing else changes.
+// checkAnonymousGPU: UUID and serial number have pseudonyms where they exist, and nothing else changes.
 func checkAnonymousGPU(t *testing.T, name, before, after string) {
 	t.Helper()
 	b, err := decodeGPU(name, []byte(before))
@@ -263,7 +263,7 @@ func checkAnonymousGPU(t *testing.T, name, before, after string) {
 	}
 }
 
-// TestAnonymiseConfig: in the configuration file, whose keys a host may be called like, only addresses change.
+// TestAnonymiseConfig: only addresses change in the configuration file, even if the host name equals one of its keys.
 func TestAnonymiseConfig(t *testing.T) {
 	a := &Archive{Meta: Meta{Hostname: "roce"}, Rounds: []Round{{Entries: []Entry{{Path: "sys/node_desc", Data: []byte("roce HCA-1\n")}, {Path: "zzz"}}}}}
 	if a.Config() != nil {
@@ -287,7 +287,7 @@ func TestAnonymiseConfig(t *testing.T) {
 	}
 }
 
-// Identifiers without colons keep their relations, in whichever order of bytes.
+// Identifiers without colons keep their relations, in either byte order.
 func TestAnonymiseBareIDs(t *testing.T) {
 	a := parse(t, header+`-- sys/class/infiniband/mlx5_0/sys_image_guid --
 4cbb:4703:002e:91a0
@@ -339,7 +339,7 @@ func FuzzAnonymise(f *testing.F) {
 	})
 }
 
-// TestHostNameOfBytes: sethostname(2) takes any.
+// TestHostNameOfBytes: sethostname(2) accepts any bytes.
 func TestHostNameOfBytes(t *testing.T) {
 	a := &Archive{Meta: Meta{Hostname: "gpu\xff-1"}}
 	if Anonymise(a); a.Meta.Hostname != HostPseudonym {

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/linkmode"
 )
 
-// Netlink answers are written as lines "name: value", so that a person reads and edits them like files.
+// Netlink answers are stored as lines "name: value", to be read and edited like files.
 
 func portPath(device string, port int) string { return fmt.Sprintf("rdma/%s/%d/port", device, port) }
 
@@ -85,7 +85,7 @@ func encodePort(p host.RDMAPort) []byte {
 	return b.Bytes()
 }
 
-// linkModesSets are written by the names of the modes.
+// linkModesSets are the sets that are stored as names of modes.
 func linkModesSets(m *host.LinkModes) map[string]*linkmode.Set {
 	return map[string]*linkmode.Set{"supported": &m.Supported, "advertised": &m.Advertised, "peer": &m.Peer}
 }
@@ -125,7 +125,7 @@ func lines(path string, data []byte, each func(name, value string) error) error 
 	return nil
 }
 
-// splitLine splits "NAME: VALUE". A name may have a colon and a blank in it, a value has none.
+// splitLine splits "NAME: VALUE". A name may contain ": ", a value does not.
 func splitLine(line string) (name, value string, ok bool) {
 	i := strings.LastIndex(line, ": ")
 	if i < 0 {
@@ -186,8 +186,7 @@ func healthFields(r *host.HealthReporter) []field {
 	return []field{{"state", &r.State, false}, {"errors", &r.Errors, false}, {"recoveries", &r.Recoveries, false}}
 }
 
-// encodeHealth writes a line a reporter, named as devlink(8) names what it belongs to: BUS/DEVICE/REPORTER, or
-// BUS/DEVICE/PORT/REPORTER.
+// encodeHealth writes one line per reporter, named as in devlink(8): BUS/DEVICE/REPORTER or BUS/DEVICE/PORT/REPORTER.
 func encodeHealth(reporters []host.HealthReporter) []byte {
 	var b bytes.Buffer
 	for _, r := range reporters {

@@ -1,5 +1,5 @@
-// Package capture is the archive format of a machine: everything that the collectors read on it as one text file that a
-// person can read and diff. It writes archives, plays them as if they were the machine, and replaces names and addresses.
+// Package capture is the capture format: everything that the collectors read on a machine, as one text file that can be read and diffed.
+// The package records captures, replays them in place of a machine, and replaces names and addresses.
 package capture
 
 import (
@@ -21,45 +21,45 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Version is the format that this program writes and the newest that it reads. Version 1 has no base, @lines and @files.
+// Version is the version written and the newest that can be read. Version 1 has no base, @lines and @files.
 const Version = 2
 
-// maxEntry bounds one entry's content.
+// maxEntry limits the content of one entry.
 const maxEntry = 1 << 20
 
-// maxPaths bounds the files and directories that a replay makes, a page of memory each; a machine with 256 ports has 50,000.
+// maxPaths limits the files and directories of a replay (one page of memory each). A machine with 256 ports has 50,000.
 const maxPaths = 1 << 18
 
 const metaName = "capture.json"
 
-// Meta describes a capture: its first entry, capture.json.
+// Meta describes a capture. It is the first entry, capture.json.
 type Meta struct {
 	Version      int       `json:"version"`
-	Base         string    `json:"base"`         // of a variant: the name of the archive that it differs from
-	Hostname     string    `json:"hostname"`     // where a variant has none of this and the following three, they are its base's
+	Base         string    `json:"base"`         // of a variant: name of the archive it is based on
+	Hostname     string    `json:"hostname"`     // a variant without this and the next three fields has those of its base
 	Kernel       string    `json:"kernel"`       // proc/sys/kernel/osrelease
 	Time         time.Time `json:"time"`         // of the first round
-	Capabilities []string  `json:"capabilities"` // effective ones of the capturing process
+	Capabilities []string  `json:"capabilities"` // effective capabilities of the capturing process
 	Anonymised   bool      `json:"anonymised"`
 	Rounds       []string  `json:"rounds"` // offsets from Time: "0s", "15s", …
 }
 
-// Archive is one machine over one or more rounds.
+// Archive is a recording of one machine over one or more rounds.
 type Archive struct {
 	Meta   Meta
 	Rounds []Round
 }
 
-// Round is a reading of the machine. The first holds all, each later one what changed.
+// Round is one reading of the machine. The first holds everything, later ones only changes.
 type Round struct {
 	At      time.Duration
 	Entries []Entry // sorted by path
 }
 
-// configPath is the entry of the exporter's configuration file. It is no path of the machine.
+// configPath is the entry of the exporter's configuration file. It is not a path of the machine.
 const configPath = "exporter/config.yml"
 
-// Config is the configuration file that was in force on the machine, nil if there was none.
+// Config is the configuration file in use on the machine; nil if there was none.
 func (a *Archive) Config() []byte {
 	for _, e := range a.Rounds[0].Entries {
 		if e.Path == configPath && e.Kind == File {
@@ -69,12 +69,12 @@ func (a *Archive) Config() []byte {
 	return nil
 }
 
-// SetConfig puts a configuration file into the archive; nil takes it out.
+// SetConfig adds or replaces the configuration file; nil removes it.
 func (a *Archive) SetConfig(b []byte) {
 	a.Put(configPath, b)
 }
 
-// Put puts something of the exporter's own into the first round, in the place of what is there; nil takes it out.
+// Put adds or replaces an entry of the exporter's own data in the first round; nil removes it.
 func (a *Archive) Put(name string, b []byte) {
 	entries := slices.DeleteFunc(a.Rounds[0].Entries, func(e Entry) bool { return e.Path == name })
 	if b != nil {
@@ -84,18 +84,17 @@ func (a *Archive) Put(name string, b []byte) {
 	a.Rounds[0].Entries = entries
 }
 
-// Kind says what an entry stands for.
+// Kind is the type of an entry.
 type Kind uint8
 
-// The kinds of entries.
 const (
-	File      Kind = iota // Data is its content
-	Link                  // Target is its relative target
-	Error                 // reading it fails with Errno; ENOENT: gone in this round, with all below it
-	Unread                // exists, its content was not read
+	File      Kind = iota // Data is the content
+	Link                  // Target is the relative target
+	Error                 // reading fails with Errno; ENOENT: removed in this round, with everything below
+	Unread                // exists, content not read
 	Dir                   // an empty directory
-	Lines                 // Data are the lines of a file that differ from those before; in an archive that was parsed, of variants only
-	oneLiners             // Data are the files of a directory that are one line each, "NAME: LINE"; in the text only
+	Lines                 // Data are the changed lines of a file; after parsing in variants only
+	oneLiners             // Data are the files of one line in a directory, "NAME: LINE"; in the text only
 )
 
 // Entry is a path of a machine in a round.
@@ -113,14 +112,14 @@ func (e Entry) equal(o Entry) bool {
 
 func goneEntry(p string) Entry { return Entry{Path: p, Kind: Error, Errno: syscall.ENOENT} }
 
-// isGone says whether the entry stands for a path that went, with all below it.
+// isGone reports whether the entry marks a path as removed, with everything below it.
 func (e Entry) isGone() bool { return e.Kind == Error && e.Errno == syscall.ENOENT }
 
-// Parse reads an archive. The error names the entry, what is wrong with it, and is the only result of a bad archive.
+// Parse parses an archive. An error names the entry and its fault; no archive is returned with it.
 func Parse(data []byte) (*Archive, error) {
 	t := txtar.Parse(data)
 	if len(t.Files) == 0 || t.Files[0].Name != metaName {
-		return nil, fmt.Errorf("not a capture: the first entry has to be %q", "-- "+metaName+" --")
+		return nil, fmt.Errorf("not a capture: the first entry is not %q", "-- "+metaName+" --")
 	}
 	a := &Archive{}
 	if err := a.parseMeta(t.Files[0].Data); err != nil {
@@ -149,14 +148,14 @@ func Parse(data []byte) (*Archive, error) {
 		}
 		for _, e := range entries {
 			if seen[place{at, e.Path}] {
-				return nil, fmt.Errorf("entry %q: its path is there twice", f.Name)
+				return nil, fmt.Errorf("entry %q: duplicate path", f.Name)
 			}
 			seen[place{at, e.Path}] = true
 			for p := e.Path; p != "." && !paths[p]; p = path.Dir(p) {
 				paths[p] = true
 			}
 			if len(paths) > maxPaths {
-				return nil, fmt.Errorf("entry %q: more than %d files and directories: no machine has so many", f.Name, maxPaths)
+				return nil, fmt.Errorf("entry %q: too many files and directories (limit %d)", f.Name, maxPaths)
 			}
 		}
 		a.Rounds[i].Entries = append(a.Rounds[i].Entries, entries...)
@@ -165,7 +164,7 @@ func Parse(data []byte) (*Archive, error) {
 		slices.SortFunc(r.Entries, func(x, y Entry) int { return strings.Compare(x.Path, y.Path) })
 	}
 	if a.IsVariant() {
-		return a, nil // the rest is checked when it is on its base
+		return a, nil // the remaining checks need the base
 	}
 	if err := lengthen(a.Rounds); err != nil {
 		return nil, err
@@ -176,7 +175,7 @@ func Parse(data []byte) (*Archive, error) {
 	return a, nil
 }
 
-// baseName is what the file of a base may be called, without .txtar: a name without a path.
+// baseName is a valid name of a base, without .txtar and without a path.
 var baseName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 func (a *Archive) parseMeta(data []byte) error {
@@ -184,13 +183,13 @@ func (a *Archive) parseMeta(data []byte) error {
 		return err
 	}
 	if a.Meta.Version < 1 || a.Meta.Version > Version {
-		return fmt.Errorf("version %d: this program reads 1 to %d", a.Meta.Version, Version)
+		return fmt.Errorf("version %d is not supported, only 1 to %d", a.Meta.Version, Version)
 	}
 	if a.IsVariant() && (a.Meta.Version < Version || !baseName.MatchString(a.Meta.Base)) {
-		return fmt.Errorf("base %q: a variant has version %d, and its base is named by small letters, digits, '-' and '.'", a.Meta.Base, Version)
+		return fmt.Errorf("base %q: a variant requires version %d and a base name of lower case letters, digits, '-' and '.'", a.Meta.Base, Version)
 	}
 	if len(a.Meta.Rounds) == 0 {
-		return errors.New("rounds: at least one is needed")
+		return errors.New("rounds: at least one is required")
 	}
 	for i, s := range a.Meta.Rounds {
 		at, err := time.ParseDuration(s)
@@ -198,14 +197,14 @@ func (a *Archive) parseMeta(data []byte) error {
 			return fmt.Errorf("rounds: %w", err)
 		}
 		if i == 0 && at != 0 || i > 0 && at <= a.Rounds[i-1].At {
-			return fmt.Errorf("rounds: %s: they start at 0s and rise", s)
+			return fmt.Errorf("rounds: %s: offsets have to start at 0s and increase", s)
 		}
 		a.Rounds = append(a.Rounds, Round{At: at})
 	}
 	return nil
 }
 
-// leadsOutside says whether a link at p is none that a replay could follow.
+// leadsOutside reports whether a replay cannot follow a link at p.
 func leadsOutside(p, target string) bool {
 	to := path.Join(path.Dir(p), target)
 	return path.IsAbs(target) || to == ".." || strings.HasPrefix(to, "../")
@@ -215,7 +214,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 	if rest, ok := strings.CutPrefix(name, "+"); ok {
 		offset, p, ok := strings.Cut(rest, "/")
 		if !ok {
-			return 0, e, errors.New("a round's entry is +DURATION/PATH")
+			return 0, e, errors.New("the entry of a round has to be +DURATION/PATH")
 		}
 		if at, err = time.ParseDuration(offset); err != nil {
 			return 0, e, err
@@ -237,23 +236,23 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 		return 0, e, err
 	}
 	if !host.Clean(e.Path) {
-		return 0, e, errors.New("the path has to be relative and stay inside")
+		return 0, e, errors.New("the path has to be relative, without empty elements, . and ..")
 	}
 	if len(e.Path) > unix.PathMax {
-		return 0, e, fmt.Errorf("the path is longer than %d bytes, which no kernel takes", unix.PathMax)
+		return 0, e, fmt.Errorf("the path exceeds PATH_MAX (%d bytes)", unix.PathMax)
 	}
 	if e.Kind == Link {
 		if leadsOutside(e.Path, e.Target) {
-			return 0, e, errors.New("the link leads outside")
+			return 0, e, errors.New("the link target is outside the captured tree")
 		}
 	} else if err := e.setMode(mode, data); err != nil {
 		return 0, e, err
 	}
 	if e.Kind != File && e.Kind != Lines && e.Kind != oneLiners && len(bytes.TrimSpace(data)) > 0 {
-		return 0, e, errors.New("such an entry has no content")
+		return 0, e, errors.New("this kind of entry has no content")
 	}
 	if len(e.Data) > maxEntry {
-		return 0, e, fmt.Errorf("%d bytes are more than %d", len(e.Data), maxEntry)
+		return 0, e, fmt.Errorf("%d bytes exceed the limit of %d", len(e.Data), maxEntry)
 	}
 	return at, e, nil
 }
@@ -262,7 +261,7 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 	if name, ok := strings.CutPrefix(mode, "!"); ok {
 		e.Kind = Error
 		if e.Errno = errnoByName(name); e.Errno == 0 {
-			return fmt.Errorf("%q is no errno", name)
+			return fmt.Errorf("%q is not an errno", name)
 		}
 		return nil
 	}
@@ -284,15 +283,15 @@ func (e *Entry) setMode(mode string, data []byte) (err error) {
 	case "@hex":
 		e.Data, err = decodeHex(data)
 	default:
-		return fmt.Errorf("%q is no mode; there are @base64, @hex, @nonl, @unread, @dir, @lines and @files", mode)
+		return fmt.Errorf("unknown mode %q: use @base64, @hex, @nonl, @unread, @dir, @lines or @files", mode)
 	}
 	return err
 }
 
-// checkTree refuses what would be written through a link, or below a file, of its own round or an earlier one. Entries are
-// sorted, so that what goes in a round comes before what takes its place. What cannot be read may be a directory.
+// checkTree rejects entries below a link or a file of the same or an earlier round. Entries are sorted, so a removed path precedes its
+// replacement. An unreadable path may be a directory.
 func checkTree(rounds []Round) error {
-	set, gone := map[string]int{}, map[string]int{} // when a path last became no directory, and when it last went
+	set, gone := map[string]int{}, map[string]int{} // round in which a path last became a non-directory, and in which it was last removed
 	now := 0
 	for _, r := range rounds {
 		for _, e := range r.Entries {
@@ -309,14 +308,14 @@ func checkTree(rounds []Round) error {
 		}
 		for _, e := range r.Entries {
 			if p := notDirectory(e.Path, set, gone); p != "" && !e.isGone() {
-				return fmt.Errorf("entry %q: lies below %q, which is no directory", e.Path, p)
+				return fmt.Errorf("entry %q: %q is not a directory", e.Path, p)
 			}
 		}
 	}
 	return nil
 }
 
-// notDirectory is the first path above p that is no directory.
+// notDirectory is the first path above p that is not a directory.
 func notDirectory(p string, set, gone map[string]int) string {
 	latest := 0
 	for i := range len(p) {
@@ -331,7 +330,7 @@ func notDirectory(p string, set, gone map[string]int) string {
 	return ""
 }
 
-// errnoName is the name of an errno, or its number where Linux has no name: drivers let some of the kernel's own out.
+// errnoName is the name of an errno, or its number if Linux has no name for it: drivers return kernel-internal ones.
 func errnoName(e syscall.Errno) string {
 	if name := unix.ErrnoName(e); name != "" {
 		return name
@@ -346,7 +345,7 @@ func errnoByName(name string) syscall.Errno {
 	case "EWOULDBLOCK":
 		return syscall.EWOULDBLOCK
 	}
-	if n, err := strconv.ParseUint(name, 10, 12); err == nil { // the kernel's errnos are below 4096
+	if n, err := strconv.ParseUint(name, 10, 12); err == nil { // errno values are below 4096
 		return syscall.Errno(n)
 	}
 	for n := syscall.Errno(1); n < 134; n++ {

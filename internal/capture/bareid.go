@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// isBareID says whether a file has an address or a GUID as digits without colons: netdev_phys_item_id of
-// include/linux/netdevice.h.
+// isBareID reports whether a file holds an address or a GUID as digits without colons: netdev_phys_item_id of include/linux/netdevice.h.
 func isBareID(name string) bool {
 	base := path.Base(name)
 	return base == "phys_switch_id" || base == "phys_port_id"
 }
 
-// bareID is its digits; empty where the driver has an id of its own kind.
+// bareID is the digits; empty if the driver uses another kind of id.
 type bareID string
 
 func bareIDOf(content string) bareID {
@@ -23,7 +22,7 @@ func bareIDOf(content string) bareID {
 	return bareID(d)
 }
 
-// reversed is the other order of the bytes: mlx5 prints a GUID as it lies in memory.
+// reversed is the id in reverse byte order: mlx5 prints a GUID in memory order.
 func (b bareID) reversed() bareID {
 	var out strings.Builder
 	for i := len(b); i > 0; i -= 2 {
@@ -32,7 +31,7 @@ func (b bareID) reversed() bareID {
 	return bareID(out.String())
 }
 
-// tail is the digits that get a pseudonym; empty where there are none.
+// tail is the digits that are replaced; empty if there are none.
 func (b bareID) tail() string {
 	if b == "" || strings.Trim(string(b[len(b)-6:len(b)-1]), "0") == "" {
 		return ""
@@ -40,7 +39,7 @@ func (b bareID) tail() string {
 	return string(b[len(b)-6 : len(b)-1])
 }
 
-// collectBare adds the tails of bare ids that appear nowhere else.
+// collectBare adds the tails of bare ids that do not occur elsewhere.
 func collectBare(a *Archive, low map[string]bool) {
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
@@ -55,7 +54,7 @@ func collectBare(a *Archive, low map[string]bool) {
 	}
 }
 
-// bare replaces the tail, in the order in which the machine has it elsewhere.
+// bare replaces the tail, in the byte order in which it occurs elsewhere on the machine.
 func (p *pseudonyms) bare(content string) string {
 	id := bareIDOf(content)
 	if to, ok := p.low[id.reversed().tail()]; ok {

@@ -13,22 +13,22 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// counters are the values of a machine that only increase. Their last step is the rate at which a replay continues them after the last
-// round, and a variant continues those of its base.
+// counters are the monotonic values of a machine. After the last round a replay continues them at the rate of their last step, and a
+// variant continues those of its base.
 type counters struct {
 	last  map[string]values // by path
 	steps map[string]values // increase in the newest round, by path
 }
 
-// values are the counters of one entry by the name of their line; "" in a file that is one number.
+// values are the counters of one entry by line name; "" in a file that is one number.
 type values map[string]uint64
 
 func newCounters() counters { return counters{map[string]values{}, map[string]values{}} }
 
-// nextRound forgets the steps of the round before.
+// nextRound discards the steps of the previous round.
 func (c counters) nextRound() { clear(c.steps) }
 
-// count notes the values of an entry in a new round.
+// count records the values of an entry in a new round.
 func (c counters) count(e Entry) {
 	before, now, steps := c.last[e.Path], values{}, values{}
 	mapCounters(e.Path, e.Data, func(name string, n uint64) uint64 {
@@ -46,12 +46,12 @@ func (c counters) count(e Entry) {
 	}
 }
 
-// forget drops a path and all below it.
+// forget discards a path and everything below it.
 func (c counters) forget(name string) {
 	maps.DeleteFunc(c.last, func(p string, _ values) bool { return isBelow(p, name) })
 }
 
-// isBelow reports whether p is a path or lies below it.
+// isBelow reports whether p is a path or is below it.
 func isBelow(p, above string) bool { return p == above || strings.HasPrefix(p, above+"/") }
 
 // after returns the content of an entry a number of intervals after the newest round.
@@ -72,7 +72,7 @@ func intervals(rounds []Round, at time.Duration) uint64 {
 	return uint64((at - rounds[n-1].At) / (rounds[n-1].At - rounds[n-2].At))
 }
 
-// mapCounters returns the content of an entry with each counter replaced by f of its name and value. The content itself is not changed.
+// mapCounters returns the content of an entry with each counter replaced by f of its name and value. It does not modify data.
 func mapCounters(p string, data []byte, f func(name string, n uint64) uint64) []byte {
 	switch {
 	case p == "proc/uptime":
@@ -112,7 +112,7 @@ func mapLines(data []byte, is func(name string) bool, f func(name string, n uint
 	return out
 }
 
-// mapHundredths is for /proc/uptime: two times in seconds with two decimals.
+// mapHundredths handles /proc/uptime: two times in seconds with two decimals.
 func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
 	words := strings.Fields(string(data))
 	changed := false
@@ -138,8 +138,8 @@ var (
 	countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/agent/`)
 )
 
-// isReading reports whether a value among counters does not increase by itself: the lifetime of the kernel's counter cache, the shares
-// of time that PCIe stalled mlx5, the settings beside the statistics of pause and FEC.
+// isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the percentage of PCIe stalls of
+// mlx5, the settings reported with pause and FEC statistics.
 func isReading(name string) bool {
 	switch name {
 	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active":
@@ -148,7 +148,7 @@ func isReading(name string) bool {
 	return false
 }
 
-// countedLines returns which lines of an entry are counters, nil for an entry without any.
+// countedLines returns which lines of an entry are counters; nil for an entry without any.
 func countedLines(p string) func(name string) bool {
 	switch {
 	case countedAnswer.MatchString(p):
@@ -161,7 +161,7 @@ func countedLines(p string) func(name string) bool {
 	return nil
 }
 
-// isGPUCounter reports whether a line of a GPU is a counter: traffic, replays, errors of NVLinks, XIDs.
+// isGPUCounter reports whether a line of a GPU is a counter: traffic, replays, NVLink errors, XIDs.
 func isGPUCounter(name string) bool {
 	return gpuCounterNames[name] || strings.HasPrefix(name, nvmlErrorLine)
 }

@@ -11,7 +11,7 @@ import (
 
 func dcbPath(netdev string) string { return "dcb/" + netdev + "/ieee" }
 
-// dcbSelectors are the selectors of the APP table by name; others are written by their number.
+// dcbSelectors are the selectors of the APP table by name. Others are written as numbers.
 var dcbSelectors = map[string]uint8{
 	"ethertype": host.DCBSelectorEthertype, "stream": host.DCBSelectorStream, "datagram": host.DCBSelectorDatagram,
 	"port": host.DCBSelectorPort, "dscp": host.DCBSelectorDSCP, "pcp": host.DCBSelectorPCP,
@@ -34,7 +34,7 @@ func selectorNamed(name string) (uint8, error) {
 	return uint8(n), err
 }
 
-// array is a line of a value for each priority or traffic class.
+// array is a line with one value per priority or traffic class.
 type array struct {
 	name  string
 	value *host.PerPriority
@@ -54,14 +54,14 @@ func bufferFields(b *host.DCBBuffer) ([]named, []array) {
 	return []named{{"buffer_total", &b.Total}}, []array{{"buffer_sizes", &b.Sizes}, {"buffer_priority", &b.Buffer}}
 }
 
-// named is a line of one number.
+// named is a line with one number.
 type named struct {
 	name  string
 	value *uint64
 }
 
-// encodeDCB writes a line for each member of the structs, and one for each selector and priority of the APP table. pfc_enabled
-// is in hex: bit P is priority P.
+// encodeDCB writes one line per member of the structs, and one per selector and priority of the APP table. pfc_enabled is hexadecimal: bit
+// P is priority P.
 func encodeDCB(c host.DCBConfig) []byte {
 	var b bytes.Buffer
 	write := func(numbers []named, arrays []array) {
@@ -156,7 +156,7 @@ func decodeDCBLine(c *host.DCBConfig, name, value string) error {
 	return nil
 }
 
-// made is p, or a new one.
+// made is p, or a new value if p is nil.
 func made[T any](p *T) *T {
 	if p == nil {
 		return new(T)
@@ -164,7 +164,7 @@ func made[T any](p *T) *T {
 	return p
 }
 
-// decodeMember sets the member of a struct that a line is of.
+// decodeMember sets the struct member of a line.
 func decodeMember(name, value string) func([]named, []array) error {
 	return func(numbers []named, arrays []array) error {
 		for _, n := range numbers {

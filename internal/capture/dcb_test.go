@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// dcbText is a configuration as captures have it.
+// dcbText is a configuration as stored in captures.
 const dcbText = `dcbx: 13
 pfc_capability: 8
 pfc_enabled: 0x28
@@ -63,7 +63,7 @@ func TestAnswersOfDCB(t *testing.T) {
 		})
 	}
 	if got, err := decodeDCB("x", []byte("of_a_later_version: 3\npfc_more: x\ndcbx: 1\n")); err != nil || got.DCBX == nil {
-		t.Errorf("a line that is not known: %+v, %v", got, err)
+		t.Errorf("unknown line: %+v, %v", got, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestDCBIsPlayedAndRecorded(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(format(t, a), "-- dcb/eth1/ieee !") {
-		t.Error("the refusal is not written")
+		t.Error("the error is not recorded")
 	}
 }
 

@@ -14,16 +14,16 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// eeprom is what is known of one page of a module: 256 bytes with the lower memory, where that was read.
+// eeprom is the recorded part of one page of a module: 256 bytes including the lower memory if that was read.
 type eeprom struct {
 	data  [256]byte
 	known [256]bool
 }
 
-// eepromLine is how many bytes stand in a line.
+// eepromLine is the number of bytes per line.
 const eepromLine = 16
 
-// encode writes lines "OFFSET: BYTES" in hex, so that a person finds the byte that a standard names.
+// encode writes lines "OFFSET: BYTES" in hex, so that bytes can be found by the offsets in the standards.
 func (e *eeprom) encode() []byte {
 	var b bytes.Buffer
 	for at := 0; at < len(e.data); {
@@ -67,7 +67,7 @@ func (e *eeprom) put(at int, b []byte) {
 	}
 }
 
-// get is the bytes from there as far as they are known, n at most.
+// get returns up to n bytes from at, as far as they are known.
 func (e *eeprom) get(at, n int) []byte {
 	end := at
 	for end < min(at+n, len(e.data)) && e.known[end] {
@@ -76,8 +76,7 @@ func (e *eeprom) get(at, n int) []byte {
 	return slices.Clone(e.data[at:end])
 }
 
-// ModuleEEPROM adds the answer to what is recorded of the page. Of a request that failed after others that did not, nothing is: a
-// replay has no such bytes.
+// ModuleEEPROM adds the answer to the recorded page. If a request fails after others succeeded, its bytes are missing in the replay.
 func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	b, err := r.inner.Ethtool.ModuleEEPROM(ctx, netdev, ref)
 	name := host.EEPROMName(netdev, ref)
@@ -91,7 +90,7 @@ func (r *Recorder) ModuleEEPROM(ctx context.Context, netdev string, ref transcei
 	return b, err
 }
 
-// eeprom is what is recorded of a page, and whether this round has read some of it.
+// eeprom is the recorded page, and whether this round has read part of it.
 func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +105,7 @@ func (r *Recorder) eeprom(name string) (page *eeprom, now bool) {
 	return page, now
 }
 
-// ModuleEEPROM gives what is recorded of the page; of bytes that are not, EIO, as of a module that does not answer.
+// ModuleEEPROM returns the recorded bytes. Bytes that were not recorded are EIO, as for a module that does not answer.
 func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
 	name := host.EEPROMName(netdev, ref)
 	b, err := p.Read(name, nil)
@@ -119,20 +118,20 @@ func (p *Player) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	}
 	out := page.get(int(ref.Offset), int(ref.Length))
 	if len(out) == 0 {
-		return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+		return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
 	}
 	return out, nil
 }
 
 var eepromEntry = regexp.MustCompile(`^ethtool/[^/]+/eeprom/[0-9a-f]{2}-[0-9a-f]{2}-[0-9]+$`)
 
-// isEEPROM says whether an entry is a page of a module.
+// isEEPROM reports whether an entry is a page of a module.
 func isEEPROM(name string) bool { return eepromEntry.MatchString(name) }
 
-// isIdentity says whether it is the one with the identity of the module: page 00h of A0h.
+// isIdentity reports whether an entry is the page with the module's identity: page 00h of A0h.
 func isIdentity(name string) bool { return isEEPROM(name) && strings.HasSuffix(name, "/50-00-0") }
 
-// private is where the module has what is of it alone, if its identifier tells, which is 00h:0 and once more 00h:128.
+// private is where the module has identifying data. It depends on the identifier (00h:0 and 00h:128).
 func (e *eeprom) private() (transceiver.Place, bool) {
 	for _, at := range []int{0, 128} {
 		if e.known[at] {
@@ -142,7 +141,7 @@ func (e *eeprom) private() (transceiver.Place, bool) {
 	return transceiver.Place{}, false
 }
 
-// serial is the serial number, empty where there is none or a part of one.
+// serial is the serial number; empty if missing or incomplete.
 func (e *eeprom) serial(at transceiver.Ref) string {
 	b := e.get(int(at.Offset), int(at.Length))
 	if len(b) < int(at.Length) {
@@ -151,7 +150,7 @@ func (e *eeprom) serial(at transceiver.Ref) string {
 	return strings.TrimRight(string(b), " \x00")
 }
 
-// collectSerials adds the serial numbers of modules.
+// collectSerials adds the serial numbers of transceivers.
 func collectSerials(a *Archive, serials map[string]bool) {
 	for _, r := range a.Rounds {
 		for _, e := range r.Entries {
@@ -169,7 +168,7 @@ func collectSerials(a *Archive, serials map[string]bool) {
 	}
 }
 
-// numberSerials gives each a number in their order: the same module that two ports show stays one.
+// numberSerials numbers serial numbers in order. A module that two ports share keeps one number.
 func numberSerials(serials map[string]bool) map[string]string {
 	var list []string
 	for s := range serials {
@@ -183,8 +182,8 @@ func numberSerials(serials map[string]bool) map[string]string {
 	return out
 }
 
-// module replaces the serial number of a module. A checksum stays as right or as wrong as it was. What a vendor writes as it likes is
-// left out, as is a page that cannot be understood, and all but the identifier where that does not tell of any place.
+// module replaces the serial number of a module and keeps its checksum as valid or invalid as it was. Vendor-specific data and pages of
+// unknown layout are left out, and everything but the identifier if that is unknown.
 func (p *pseudonyms) module(name string, data []byte) []byte {
 	e, err := decodeEEPROM(name, data)
 	if err != nil {
@@ -208,10 +207,10 @@ func (p *pseudonyms) module(name string, data []byte) []byte {
 	return e.encode()
 }
 
-// forget leaves bytes out.
+// forget removes bytes.
 func (e *eeprom) forget(from, to int) { clear(e.known[from:to]) }
 
-// replace puts other bytes in the place of some, and adds the difference to their checksum.
+// replace overwrites bytes and adjusts their checksum.
 func (e *eeprom) replace(at, sum int, text string) {
 	for i := range len(text) {
 		e.data[sum] += text[i] - e.data[at+i]

@@ -61,7 +61,7 @@ func FuzzDecodeEEPROM(f *testing.F) {
 	})
 }
 
-// modules answers from pages, and as a driver with a fault of the bus for all others.
+// modules answers from pages, and with a bus error for all others.
 type modules struct {
 	host.Ethtool
 	pages map[string]*eeprom
@@ -72,7 +72,7 @@ func (m modules) ModuleEEPROM(_ context.Context, netdev string, ref transceiver.
 	if e := m.pages[name]; e != nil {
 		return e.get(int(ref.Offset), int(ref.Length)), nil
 	}
-	return nil, &host.Error{Op: "ask", Path: name, Err: syscall.EIO}
+	return nil, &host.Error{Op: "query", Path: name, Err: syscall.EIO}
 }
 
 func TestModulesAreRecordedPageByPage(t *testing.T) {
@@ -126,14 +126,14 @@ func TestModulesAreRecordedPageByPage(t *testing.T) {
 	}
 }
 
-// identity is page 00h of a CMIS module with a serial number, and a checksum that is off by some.
+// identity is page 00h of a CMIS module with a serial number, and a checksum that is wrong by off.
 func identity(serial string, off byte) string {
 	e := &eeprom{}
 	e.put(0, []byte{0x19, 0x50, 0})
 	e.put(128, make([]byte, 128))
 	e.put(129, []byte("NVIDIA          "))
 	e.put(166, []byte(fmt.Sprintf("%-16s", serial)))
-	e.put(230, []byte(serial)) // what the vendor likes to write
+	e.put(230, []byte(serial)) // vendor-specific
 	sum := off
 	for _, b := range e.data[128:222] {
 		sum += b

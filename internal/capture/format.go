@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// Format writes an archive; Parse of it gives the archive again.
+// Format writes an archive. Parse restores it unchanged.
 func Format(a *Archive) ([]byte, error) {
 	meta := a.Meta
 	meta.Rounds = nil
@@ -32,7 +32,7 @@ func Format(a *Archive) ([]byte, error) {
 			prefix = "+" + r.At.String() + "/"
 		}
 		entries := r.Entries
-		if !a.IsVariant() { // one holds what is short already
+		if !a.IsVariant() { // a variant is short already
 			entries = shortened(before, entries)
 		}
 		for _, e := range folded(entries) {
@@ -43,7 +43,7 @@ func Format(a *Archive) ([]byte, error) {
 	return txtar.Format(t), nil
 }
 
-// formatMeta writes a field a line, so that a hundred rounds are one line.
+// formatMeta writes one field per line, so that a hundred rounds are one line.
 func formatMeta(m Meta) ([]byte, error) {
 	b := []byte("{")
 	for _, f := range []struct {
@@ -100,8 +100,7 @@ func formatEntry(e Entry) (name string, data []byte) {
 	return name, e.Data
 }
 
-// isText says whether content survives the framing as it is: UTF-8 without control characters, and no line that looks
-// like an entry.
+// isText reports whether content needs no encoding: UTF-8 without control characters, and no line that looks like an entry.
 func isText(b []byte) bool {
 	if !utf8.Valid(b) {
 		return false
@@ -132,8 +131,8 @@ func decodeHex(b []byte) ([]byte, error) {
 	return hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
 }
 
-// escape writes a path so that the framing and the modes behind it stay unambiguous: %XX for bytes outside printable
-// ASCII, for '%', for a '+' in front, and for blanks at an end or before what could be a mode.
+// escape writes a path so that framing and modes stay unambiguous: %XX for bytes outside printable ASCII, for '%', for a leading '+', and
+// for blanks at an end or before a possible mode.
 func escape(p string) string {
 	var b strings.Builder
 	for i := range len(p) {
@@ -159,11 +158,11 @@ func unescape(p string) (string, error) {
 			continue
 		}
 		if i+2 >= len(p) {
-			return "", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 		}
 		c, err := strconv.ParseUint(p[i+1:i+3], 16, 8)
 		if err != nil {
-			return "", fmt.Errorf("%q: a %% is followed by two hexadecimal digits", p)
+			return "", fmt.Errorf("%q: a %% has to be followed by two hexadecimal digits", p)
 		}
 		b.WriteByte(byte(c))
 		i += 2

@@ -79,7 +79,7 @@ func list(t testing.TB, f host.Files, name string) string {
 	return strings.Join(names, " ")
 }
 
-// eachFixture runs a test on every recorded machine, whole.
+// eachFixture runs a test on every recorded machine; variants are whole.
 func eachFixture(t *testing.T, test func(t *testing.T, a *Archive)) {
 	eachFile(t, func(t *testing.T, file string) {
 		a, err := Load(file, fixtures.Builtin)

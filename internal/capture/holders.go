@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// The processes that use an RDMA device are a line each: "PID: contexts=1 regions=212 bytes=868220928".
+// Processes that use an RDMA device are stored one per line: "PID: contexts=1 regions=212 bytes=868220928".
 
 func holdersPath(device string) string { return "rdma/" + device + "/holders" }
 
@@ -53,7 +53,7 @@ func (r *Recorder) Holders(ctx context.Context, device string) ([]host.RDMAHolde
 	return a, err
 }
 
-// Holders gives the recorded answer.
+// Holders returns the recorded answer.
 func (p *Player) Holders(_ context.Context, device string) ([]host.RDMAHolder, error) {
 	name := holdersPath(device)
 	b, err := p.Read(name, nil)

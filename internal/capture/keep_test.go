@@ -2,7 +2,7 @@ package capture
 
 import "testing"
 
-// recordFrom records an archive from one of its rounds on, and keeps the last ones.
+// recordFrom records an archive from one of its rounds on, and keeps the last keep rounds.
 func recordFrom(t *testing.T, a *Archive, from, keep int) string {
 	t.Helper()
 	p := play(t, a)
@@ -22,7 +22,7 @@ func recordFrom(t *testing.T, a *Archive, from, keep int) string {
 	return format(t, rec.Archive(meta))
 }
 
-// TestKeep: the last rounds of a recording are those of one that was begun with them.
+// TestKeep: keeping the last rounds is the same as recording only these.
 func TestKeep(t *testing.T) {
 	a := parse(t, header+`-- sys/class/infiniband/mlx5_0 -> ../../devices/mlx5_0 --
 -- sys/class/infiniband/mlx5_1 -> ../../devices/mlx5_1 --

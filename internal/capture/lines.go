@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// What a person reads is short: files of one line stand together by directory, and of a file whose lines have names only those
-// that changed are written again.
+// The text is kept short. Files of one line are combined by directory, and of a file with named lines only changed lines are repeated.
 
-// unfolded are the files of a directory that stand in one entry, or the entry itself.
+// unfolded are the files of an @files entry, or the entry itself.
 func unfolded(e Entry) ([]Entry, error) {
 	if e.Kind != oneLiners {
 		return []Entry{e}, nil
@@ -22,14 +21,14 @@ func unfolded(e Entry) ([]Entry, error) {
 	for line := range bytes.Lines(e.Data) {
 		name, value, ok := bytes.Cut(line, []byte(": "))
 		if !ok || !oneFile(string(name)) {
-			return nil, fmt.Errorf("%q: a file is NAME: LINE", line)
+			return nil, fmt.Errorf("%q: files are written as NAME: LINE", line)
 		}
 		out = append(out, Entry{Path: e.Path + "/" + string(name), Data: value})
 	}
 	return out, nil
 }
 
-// folded puts files of one line together where a directory has two or more. The entries are sorted, and so are those returned.
+// folded combines files of one line in directories with two or more of them. Input and output are sorted.
 func folded(entries []Entry) []Entry {
 	count := map[string]int{}
 	for _, e := range entries {
@@ -56,21 +55,20 @@ func folded(entries []Entry) []Entry {
 	return out
 }
 
-// foldable reports whether an entry is a file of one line that can stand beside others. A line with blanks at its ends is left alone:
-// editors take them away.
+// foldable reports whether an entry is a file of one line that can be combined. Lines with blanks at an end are not: editors strip them.
 func foldable(e Entry) bool {
 	line, ok := bytes.CutSuffix(e.Data, []byte("\n"))
 	return e.Kind == File && ok && len(line) > 0 && !bytes.Contains(line, []byte("\n")) && len(bytes.TrimSpace(line)) == len(line) &&
 		isText(e.Data) && path.Dir(e.Path) != "." && oneFile(path.Base(e.Path))
 }
 
-// oneFile reports whether a name can stand before the colon as it is: printable ASCII without blanks.
+// oneFile reports whether a name can precede the colon unescaped: printable ASCII without blanks.
 func oneFile(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' || r == '%' })
 }
 
-// shortened are the entries of a round with only those lines of a file that changed; before is the machine in the round before, and
-// becomes that of this one.
+// shortened reduces the entries of a round to changed lines where possible. before is the machine in the previous round and is advanced to
+// this one.
 func shortened(before map[string]Entry, entries []Entry) []Entry {
 	out := make([]Entry, len(entries))
 	for i, e := range entries {
@@ -82,7 +80,7 @@ func shortened(before map[string]Entry, entries []Entry) []Entry {
 	return out
 }
 
-// lengthen makes whole files of entries that hold the lines that changed.
+// lengthen expands entries with changed lines to whole files.
 func lengthen(rounds []Round) error {
 	before := map[string]Entry{}
 	for _, r := range rounds {
@@ -103,7 +101,7 @@ func lengthen(rounds []Round) error {
 	return nil
 }
 
-var errNoFile = errors.New("@lines changes a file, and there is none in the round before")
+var errNoFile = errors.New("@lines requires a file in the previous round")
 
 // advance applies an entry to a machine.
 func advance(machine map[string]Entry, e Entry) {
@@ -114,10 +112,10 @@ func advance(machine map[string]Entry, e Entry) {
 	maps.DeleteFunc(machine, func(p string, _ Entry) bool { return isBelow(p, e.Path) })
 }
 
-// lineGone ends a line of a Lines entry whose name the base has and the variant has not.
+// lineGone ends a line of a Lines entry if the variant lacks a line of its base.
 const lineGone = " !ENOENT"
 
-// shortest is the entry, or only its lines that differ from have where they are less and give the same content.
+// shortest is the entry, or only its changed lines if that is shorter and restores the same content.
 func shortest(have, e Entry) Entry {
 	if e.Kind != File || have.Kind != File || !isText(e.Data) {
 		return e
@@ -129,7 +127,7 @@ func shortest(have, e Entry) Entry {
 	return Entry{Path: e.Path, Kind: Lines, Data: lines}
 }
 
-// changedLines are the lines of now that before has not, and the names that went.
+// changedLines are the lines of now that differ from before, and the names of removed ones.
 func changedLines(before, now []byte) []byte {
 	old := map[string]string{}
 	for line := range strings.Lines(string(before)) {
@@ -149,7 +147,7 @@ func changedLines(before, now []byte) []byte {
 	return out
 }
 
-// lineName is what stands before ": ", as in all answers that are lines.
+// lineName is the part before ": ".
 func lineName(line string) string {
 	line = strings.TrimSuffix(line, "\n")
 	if name, ok := strings.CutSuffix(line, lineGone); ok {
@@ -159,7 +157,7 @@ func lineName(line string) string {
 	return name
 }
 
-// patched is the content of an entry with some of its lines replaced, gone, or added at its end.
+// patched is the content of an entry with lines replaced, removed or appended.
 func patched(e Entry, lines []byte) []byte {
 	change := map[string]string{}
 	var names []string

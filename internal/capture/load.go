@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// maxFile bounds what is read of an archive.
+// maxFile limits the size of an archive.
 const maxFile = 512 << 20
 
-// maxBases bounds the bases below a variant, which may be variants themselves.
+// maxBases limits the depth of bases, which may be variants themselves.
 const maxBases = 8
 
-// Load reads the archive of a file. A variant comes back whole: its base is NAME.txtar beside it, or what builtin returns for the name,
-// nil if there is none. The error names the file that is at fault unless it is this one.
+// Load reads an archive file. A variant is returned whole: its base is NAME.txtar in the same directory, or what builtin returns for the
+// name (nil: none). The error names the file at fault unless it is this one.
 func Load(file string, builtin func(name string) []byte) (*Archive, error) {
 	return load(file, builtin, maxBases)
 }
@@ -30,7 +30,7 @@ func load(file string, builtin func(name string) []byte, bases int) (*Archive, e
 		return a, err
 	}
 	if bases == 0 {
-		return nil, fmt.Errorf("base %q: more than %d variants on one another, or a circle: a variant stands on a whole archive in the end", a.Meta.Base, maxBases)
+		return nil, fmt.Errorf("base %q: more than %d nested variants, or a cycle: the last base has to be a whole capture", a.Meta.Base, maxBases)
 	}
 	base, err := loadBase(filepath.Join(filepath.Dir(file), a.Meta.Base+".txtar"), a.Meta.Base, builtin, bases)
 	if err != nil {
@@ -50,7 +50,7 @@ func loadBase(file, name string, builtin func(name string) []byte, bases int) (*
 	if text := builtin(name); text != nil {
 		return Parse(text)
 	}
-	return nil, fmt.Errorf("base %q: no %s beside the variant: put it there, or use the whole capture", name, filepath.Base(file))
+	return nil, fmt.Errorf("base %q: %s not found in the directory of the variant: copy it there, or use the whole capture", name, filepath.Base(file))
 }
 
 func readFile(file string) ([]byte, error) {
@@ -59,7 +59,7 @@ func readFile(file string) ([]byte, error) {
 		return nil, errors.Unwrap(err)
 	}
 	if !st.Mode().IsRegular() || st.Size() > maxFile {
-		return nil, fmt.Errorf("a capture is a regular file of at most %d MiB", maxFile>>20)
+		return nil, fmt.Errorf("not a regular file of at most %d MiB", maxFile>>20)
 	}
 	b, err := os.ReadFile(file)
 	if err != nil {

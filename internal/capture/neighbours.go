@@ -13,10 +13,10 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// isLLDP says whether a file is one that systemd-networkd writes down neighbours in: frames, each behind its length.
+// isLLDP reports whether a file holds neighbours as stored by systemd-networkd: frames, each preceded by its length.
 func isLLDP(name string) bool { return strings.HasPrefix(name, "run/systemd/netif/lldp/") }
 
-// neighbours are those of a file that can be read.
+// neighbours are the readable neighbours of a file.
 func neighbours(b []byte) (out []lldp.Neighbour) {
 	for len(b) >= 8 {
 		n := binary.LittleEndian.Uint64(b)
@@ -31,7 +31,8 @@ func neighbours(b []byte) (out []lldp.Neighbour) {
 	return out
 }
 
-// Systems gives pseudonyms to systems: to those that frames and answers in the archive name, and some more. One with its domain and without is the same.
+// Systems assigns pseudonyms to the systems named in LLDP frames and answers of the archive, and to more. A name with and without its
+// domain is one system.
 func Systems(a *Archive, more ...string) map[string]string {
 	names := map[string]bool{}
 	for _, s := range more {
@@ -74,7 +75,7 @@ func isMAC(s string) bool {
 	return err == nil && len(a) == 6
 }
 
-// addressesIn are those of a file of neighbours, as text.
+// addressesIn are the addresses in a file of neighbours, as text.
 func addressesIn(b []byte) string {
 	var out strings.Builder
 	for _, n := range neighbours(b) {
@@ -83,10 +84,10 @@ func addressesIn(b []byte) string {
 	return out.String()
 }
 
-// interfaceName is what ports are called that no person has given a name.
+// interfaceName matches default names of switch ports.
 var interfaceName = regexp.MustCompile(`^[A-Za-z]+-?[0-9]+(?:[/:.][0-9]+)*$`)
 
-// frames writes down the neighbours of a file again, with pseudonyms, and without what switches say of their software and management.
+// frames rewrites the neighbours of a file with pseudonyms, without the software and management addresses of switches.
 func (p *pseudonyms) frames(b []byte) (out []byte) {
 	for _, n := range neighbours(b) {
 		tlvs := []lldp.TLV{
@@ -107,7 +108,7 @@ func (p *pseudonyms) frames(b []byte) (out []byte) {
 	return out
 }
 
-// lldpID is an address with its subtype, or else a text that is locally assigned: 7 in tables 8-2 and 8-3.
+// lldpID is an address with its subtype, or a locally assigned text (7 in tables 8-2 and 8-3).
 func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
 	if isMAC(id) {
 		return append([]byte{subtype}, p.mac(id)...)
@@ -117,6 +118,6 @@ func (p *pseudonyms) lldpID(id string, subtype byte, text string) []byte {
 
 // mac is the pseudonym of an address.
 func (p *pseudonyms) mac(s string) []byte {
-	b, _ := hex.DecodeString(strings.ReplaceAll(p.addresses(s), ":", "")) // of an address that was read
+	b, _ := hex.DecodeString(strings.ReplaceAll(p.addresses(s), ":", "")) // of a parsed address
 	return b
 }

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// TestAnonymiseNeighbours: of what switches announce the relations stay, and nothing that names the site.
+// TestAnonymiseNeighbours: the relations in LLDP frames are preserved, and nothing identifies the site.
 func TestAnonymiseNeighbours(t *testing.T) {
 	var b []byte
 	for _, tlvs := range [][]lldp.TLV{
@@ -59,11 +59,11 @@ func TestAnonymiseNeighbours(t *testing.T) {
 	}
 }
 
-// TestLinkAnswers: what the far end calls itself is foreign text, and comes back as it was.
+// TestLinkAnswers: the node description of the far end is arbitrary text and is restored unchanged.
 func TestLinkAnswers(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	sets := func(widths, speeds uint64) host.IBSets { return host.IBSets{Widths: n(widths), Speeds: n(speeds)} }
-	enabled := host.IBEnd{Enabled: sets(0x13, 0x7f)} // all that older captures have
+	enabled := host.IBEnd{Enabled: sets(0x13, 0x7f)} // all that older captures contain
 	for _, l := range []host.IBLink{
 		{},
 		{Own: enabled, SMLID: n(1)},
@@ -84,7 +84,7 @@ func TestLinkAnswers(t *testing.T) {
 	}
 }
 
-// TestAnonymiseLink: the far end of an InfiniBand link is the one that the configuration names.
+// TestAnonymiseLink: the far end of an InfiniBand link has the pseudonym of the system in the configuration.
 func TestAnonymiseLink(t *testing.T) {
 	a := &Archive{Rounds: []Round{{Entries: []Entry{{
 		Path: "subnet/mlx5_0/1/link", Data: []byte("far_port: 31\nfar_guid: b83f:d203:007a:7b70\nfar_description: MF0;secret-leaf:MQM9700/U1\n"),

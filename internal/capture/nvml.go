@@ -10,12 +10,12 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// What NVML tells is one entry for the driver and one for each GPU, by index, in lines "name: value".
+// NVML data is one entry for the driver and one per GPU, by index, in lines "name: value".
 
 const (
 	nvmlSystemPath = "nvml/system"
 	nvmlGPUDir     = "nvml/gpu"
-	// Prefixes of lines that belong together.
+	// Prefixes of related lines.
 	nvmlErrorLine  = "nvlink_errors_"
 	nvmlFabricLine = "fabric_"
 	nvmlRowsLine   = "rows_"
@@ -23,7 +23,7 @@ const (
 
 func nvmlGPUPath(index int) string { return fmt.Sprintf("%s/%d", nvmlGPUDir, index) }
 
-// nvmlLine is a value of an entry: *string, *uint64, *bool, or **uint64 and **float64, which may be absent.
+// nvmlLine is a value of an entry: *string, *uint64, *bool, or **uint64 and **float64 for optional ones.
 type nvmlLine struct {
 	name  string
 	value any
@@ -65,7 +65,7 @@ func nvmlGPULines(g *snapshot.GPU) []nvmlLine {
 	return out
 }
 
-// nvmlCounters are the values that only rise.
+// nvmlCounters are the monotonic values.
 func nvmlCounters(g *snapshot.GPU) []field {
 	return []field{
 		{"pcie_transmit_bytes", &g.PCIeTransmit, false},
@@ -97,7 +97,7 @@ func nvmlRowsLines(r *snapshot.RemappedRows) []nvmlLine {
 	}
 }
 
-// text is the value; false where it is absent.
+// text formats the value; false if it is absent.
 func (l nvmlLine) text() (string, bool) {
 	switch v := l.value.(type) {
 	case *string:
@@ -120,7 +120,7 @@ func (l nvmlLine) text() (string, bool) {
 	return "", false
 }
 
-// parse takes a value.
+// parse sets the value.
 func (l nvmlLine) parse(s string) (err error) {
 	switch v := l.value.(type) {
 	case *string:
@@ -172,7 +172,7 @@ func encodeGPU(g snapshot.GPU) []byte {
 	return encodeNVML(of...)
 }
 
-// decodeNVML takes the lines that it knows.
+// decodeNVML decodes the lines in of. Others go to other.
 func decodeNVML(path string, data []byte, of []nvmlLine, other func(name, value string) error) error {
 	return lines(path, data, func(name, value string) error {
 		for _, l := range of {

@@ -9,7 +9,7 @@ import (
 var (
 	nvmlGPUEntry = regexp.MustCompile(`^` + nvmlGPUDir + `/[0-9]+$`)
 	uuidPattern  = regexp.MustCompile(`\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
-	// gpuUUIDPattern is a UUID of a GPU or of a part of one wherever it is told: /proc/driver/nvidia/gpus/ADDRESS/information has it too.
+	// gpuUUIDPattern matches a UUID of a GPU or MIG instance in any file, for example /proc/driver/nvidia/gpus/ADDRESS/information.
 	gpuUUIDPattern = regexp.MustCompile(`\b(?:GPU|MIG)-` + uuidPattern.String()[2:])
 )
 
@@ -39,7 +39,7 @@ func collectGPUs(a *Archive, uuids, serials map[string]bool) {
 	}
 }
 
-// numberUUIDs gives each a number in their order.
+// numberUUIDs numbers UUIDs in order.
 func numberUUIDs(uuids map[string]bool) map[string]string {
 	var list []string
 	for u := range uuids {
@@ -53,7 +53,7 @@ func numberUUIDs(uuids map[string]bool) map[string]string {
 	return out
 }
 
-// gpu replaces the UUIDs and the serial number in an entry of a GPU; one that cannot be understood is left out.
+// gpu replaces the UUIDs and the serial number in an entry of a GPU. An entry that cannot be decoded is left out.
 func (p *pseudonyms) gpu(name string, data []byte) []byte {
 	g, err := decodeGPU(name, data)
 	if err != nil {

@@ -68,7 +68,7 @@ func TestAnswersOfNVML(t *testing.T) {
 	}
 	v := reflect.ValueOf(g)
 	for i := range v.NumField() {
-		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Index" && name != "NUMANode" { // those are the path's and sysfs'
+		if name := v.Type().Field(i).Name; v.Field(i).IsZero() && name != "Index" && name != "NUMANode" { // those are from the path and from sysfs
 			t.Errorf("an entry has no %s", name)
 		}
 	}
@@ -101,7 +101,7 @@ func FuzzGPU(f *testing.F) {
 	})
 }
 
-// gpuMachine has two GPUs, one of which goes.
+// gpuMachine has two GPUs, one of which is removed.
 const gpuMachine = header + `-- nvml/gpu/0 --
 uuid: GPU-7975f855-e9d0-915f-3654-32c90a1bfdf8
 pcie_replays: 10
@@ -118,7 +118,7 @@ nvlink_errors_replay: 3
 -- +15s/nvml/gpu/1 !ENOENT --
 `
 
-// gpus is a reading of a played machine in a line.
+// gpus formats a reading of a replayed machine.
 func gpus(t *testing.T, h *host.Host) string {
 	t.Helper()
 	v, errs, err := h.GPUs.ReadGPUs(t.Context(), false)
@@ -143,7 +143,7 @@ func TestGPUsArePlayed(t *testing.T) {
 	}{
 		{0, "580.95.05 13.0 0:7975 10 [{replay 1}] 1:0975"},
 		{15 * time.Second, "580.95.05 13.0 0:7975 13 [{replay 3}]"},
-		{30 * time.Second, "580.95.05 13.0 0:7975 13 [{replay 3}]"}, // the last recorded round, in which nothing rises
+		{30 * time.Second, "580.95.05 13.0 0:7975 13 [{replay 3}]"}, // the last recorded round, in which nothing increases
 	} {
 		seek(t, p, c.after)
 		if got := gpus(t, p.Host()); got != c.want {
@@ -157,7 +157,7 @@ nvlink_errors_replay: 4
 `))
 	seek(t, risen, time.Minute)
 	if got, want := gpus(t, risen.Host()), "580.95.05 13.0 0:7975 19 [{replay 6}] 1:0975"; got != want {
-		t.Errorf("counters do not go on: %s, want %s", got, want)
+		t.Errorf("counters do not continue: %s, want %s", got, want)
 	}
 	if err := p.ReleaseGPUs(t.Context(), time.Minute); host.ReasonOf(err) != host.Unsupported {
 		t.Error(err)
@@ -176,7 +176,7 @@ func TestGPUsOfAMachineWithoutAre(t *testing.T) {
 	}
 }
 
-// asked remembers whether all figures were wanted.
+// asked records whether all figures were requested.
 type asked struct {
 	host.GPUs
 	full bool

@@ -14,41 +14,41 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Player is a machine that plays an archive. It unpacks into a temporary folder, so that the file code of a live host
-// runs on it, and answers with the recorded errors. Time is the evaluator's: Seek moves the machine to a moment, and
-// after the last round each counter goes on by its last step.
+// Player replays an archive as a machine. It unpacks into a temporary directory and reads that with the file code of a live host, and
+// injects the recorded errors. The caller controls time: Seek moves the machine to a moment. After the last round each counter continues by
+// its last step.
 type Player struct {
 	archive *Archive
-	base    time.Time // when the first round is played
+	base    time.Time // time of the first round
 	folder  string
 	root    *os.Root
 	live    *host.Live
 
 	mu       sync.RWMutex // Seek writes, reads of the machine read
 	now      time.Time
-	next     int                      // the round that Seek has not applied yet
+	next     int                      // first round that Seek has not applied
 	errors   map[string]syscall.Errno // injected, by canonical path
 	unread   map[string]bool
 	links    map[string]string // targets, by canonical path
 	counters counters          // by canonical path
 
-	present map[string]bool // paths that have been written, and are there
-	made    map[string]bool // directories that files have been written to
+	present map[string]bool // paths that have been written and exist
+	made    map[string]bool // created directories
 
 	dirs sync.Map // canonical directories, by logical path, while no link changes
 
-	dir     *os.Root // the directory that was written to last: entries are sorted, and its path need not be walked again
+	dir     *os.Root // the last directory written to (entries are sorted, so its path is rarely walked again)
 	dirName string
 }
 
-// Play unpacks an archive that begins at base. Close removes what was unpacked.
+// Play unpacks an archive that begins at base. Close removes the directory.
 func Play(a *Archive, base time.Time) (*Player, error) {
 	if a.IsVariant() {
-		return nil, fmt.Errorf("replay: a variant of %q without its base", a.Meta.Base)
+		return nil, fmt.Errorf("replay: base %q of the variant is missing", a.Meta.Base)
 	}
 	folder, err := os.MkdirTemp(Scratch(), "rdma_exporter-replay-")
 	if err != nil {
-		return nil, fmt.Errorf("replay: %w: set TMPDIR to a folder with free space", err)
+		return nil, fmt.Errorf("replay: %w: set TMPDIR to a directory with free space", err)
 	}
 	p := &Player{
 		archive: a, base: base, folder: folder,
@@ -61,8 +61,8 @@ func Play(a *Archive, base time.Time) (*Player, error) {
 	return p, nil
 }
 
-// Scratch is where short-lived files go: TMPDIR if it is set, else memory where the system has a place for that, because
-// thousands of small files are slow on a disk.
+// Scratch is the directory for temporary files: TMPDIR if set, otherwise a tmpfs if there is one, since thousands of small files are slow
+// on a disk.
 func Scratch() string {
 	const memory = "/dev/shm"
 	if os.Getenv("TMPDIR") == "" && unix.Access(memory, unix.W_OK) == nil {
@@ -99,10 +99,10 @@ func (p *Player) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(p.folder))...)
 }
 
-// Last is when the last recorded round is played.
+// Last is the time of the last recorded round.
 func (p *Player) Last() time.Time { return p.base.Add(p.archive.Rounds[len(p.archive.Rounds)-1].At) }
 
-// Times are the moments at which the recorded rounds are played.
+// Times are the times of the recorded rounds.
 func (p *Player) Times() []time.Time {
 	var t []time.Time
 	for _, r := range p.archive.Rounds {
@@ -111,7 +111,7 @@ func (p *Player) Times() []time.Time {
 	return t
 }
 
-// Host is the played machine.
+// Host is the replayed machine.
 func (p *Player) Host() *host.Host {
 	return &host.Host{
 		Files: p, RDMA: p, Ethtool: p, Devlink: p, DCB: p, GPUs: p, Processes: p, Subnet: p, Now: p.Now,
@@ -119,14 +119,14 @@ func (p *Player) Host() *host.Host {
 	}
 }
 
-// Now is the moment that the machine is at.
+// Now is the current time of the machine.
 func (p *Player) Now() time.Time {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	return p.now
 }
 
-// Seek moves the machine forward to a moment. An earlier one leaves it where it is.
+// Seek advances the machine to a time. It ignores earlier times.
 func (p *Player) Seek(t time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Port gives the recorded answer.
+// Port returns the recorded answer.
 func (p *Player) Port(_ context.Context, device string, port int) (host.RDMAPort, error) {
 	name := portPath(device, port)
 	b, err := p.Read(name, nil)
@@ -16,7 +16,7 @@ func (p *Player) Port(_ context.Context, device string, port int) (host.RDMAPort
 	return decodePort(name, b)
 }
 
-// System gives the recorded answer.
+// System returns the recorded answer.
 func (p *Player) System(context.Context) (host.RDMASystem, error) {
 	b, err := p.Read(systemPath, nil)
 	if err != nil {
@@ -25,17 +25,17 @@ func (p *Player) System(context.Context) (host.RDMASystem, error) {
 	return decodeSystem(systemPath, b)
 }
 
-// Stats gives the recorded answer.
+// Stats returns the recorded answer.
 func (p *Player) Stats(_ context.Context, device string, port int, buf []host.Stat) ([]host.Stat, error) {
 	return p.stats(statsPath(device, port), buf)
 }
 
-// NetdevStats gives the recorded answer.
+// NetdevStats returns the recorded answer.
 func (p *Player) NetdevStats(_ context.Context, netdev string) ([]host.Stat, error) {
 	return p.stats(netdevStatsPath(netdev), nil)
 }
 
-// StandardStats gives the recorded answer.
+// StandardStats returns the recorded answer.
 func (p *Player) StandardStats(_ context.Context, netdev string) ([]host.Stat, error) {
 	return p.stats(standardStatsPath(netdev), nil)
 }
@@ -48,7 +48,7 @@ func (p *Player) stats(name string, buf []host.Stat) ([]host.Stat, error) {
 	return decodeStats(name, b, buf[:0])
 }
 
-// Pause gives the recorded answer.
+// Pause returns the recorded answer.
 func (p *Player) Pause(_ context.Context, netdev string) (host.Pause, error) {
 	name := pausePath(netdev)
 	b, err := p.Read(name, nil)
@@ -58,7 +58,7 @@ func (p *Player) Pause(_ context.Context, netdev string) (host.Pause, error) {
 	return decodePause(name, b)
 }
 
-// FEC gives the recorded answer.
+// FEC returns the recorded answer.
 func (p *Player) FEC(_ context.Context, netdev string) (host.FEC, error) {
 	name := fecPath(netdev)
 	b, err := p.Read(name, nil)
@@ -68,7 +68,7 @@ func (p *Player) FEC(_ context.Context, netdev string) (host.FEC, error) {
 	return decodeFEC(name, b)
 }
 
-// LinkModes gives the recorded answer.
+// LinkModes returns the recorded answer.
 func (p *Player) LinkModes(_ context.Context, netdev string) (host.LinkModes, error) {
 	name := linkModesPath(netdev)
 	b, err := p.Read(name, nil)
@@ -78,7 +78,7 @@ func (p *Player) LinkModes(_ context.Context, netdev string) (host.LinkModes, er
 	return decodeLinkModes(name, b)
 }
 
-// Health gives the recorded answer.
+// Health returns the recorded answer.
 func (p *Player) Health(context.Context) ([]host.HealthReporter, error) {
 	b, err := p.Read(healthPath, nil)
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *Player) Health(context.Context) ([]host.HealthReporter, error) {
 	return decodeHealth(healthPath, b)
 }
 
-// LinkState gives the recorded answer.
+// LinkState returns the recorded answer.
 func (p *Player) LinkState(_ context.Context, netdev string) (host.LinkState, error) {
 	name := linkStatePath(netdev)
 	b, err := p.Read(name, nil)
@@ -97,7 +97,7 @@ func (p *Player) LinkState(_ context.Context, netdev string) (host.LinkState, er
 	return decodeLinkState(name, b)
 }
 
-// IEEE gives the recorded answer.
+// IEEE returns the recorded answer.
 func (p *Player) IEEE(_ context.Context, netdev string) (host.DCBConfig, error) {
 	name := dcbPath(netdev)
 	b, err := p.Read(name, nil)

@@ -46,13 +46,13 @@ func (p *Player) apply(e Entry) error {
 		p.counters.count(e)
 	}
 	err := p.write(e)
-	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that cannot be listed any more
+	if e.Kind == Error && errors.Is(err, syscall.EISDIR) { // a directory that can no longer be listed
 		return nil
 	}
 	return err
 }
 
-// write puts a file into its directory, which is there.
+// write writes a file into its directory, which exists.
 func (p *Player) write(e Entry) error {
 	dir, name := path.Split(e.Path)
 	if dir == "" {
@@ -72,12 +72,12 @@ func (p *Player) write(e Entry) error {
 // leave closes the directory that was written to last.
 func (p *Player) leave() {
 	if p.dir != nil {
-		_ = p.dir.Close() // nothing is written by closing a directory
+		_ = p.dir.Close() // closing a directory writes nothing
 		p.dir = nil
 	}
 }
 
-// makeAbove makes the directories above a path. One that itself cannot be listed may stand there as a file.
+// makeAbove creates the directories above a path. An unlistable directory may exist as a file.
 func (p *Player) makeAbove(name string) error {
 	for i, c := range name {
 		if _, bad := p.errors[name[:i]]; c == '/' && bad {
@@ -92,7 +92,7 @@ func (p *Player) makeAbove(name string) error {
 	return p.root.MkdirAll(path.Dir(name), 0o755)
 }
 
-// forget drops what is known of a path and of all below it.
+// forget discards a path and everything below it.
 func (p *Player) forget(name string) {
 	p.dirs.Clear()
 	p.leave()

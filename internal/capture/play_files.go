@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// canonical is the path that entries have.
+// canonical is the path of the entry for a path.
 func (p *Player) canonical(name string) string {
 	dir, base := path.Split(name)
 	dir = path.Clean(dir)
@@ -24,7 +24,7 @@ func (p *Player) canonical(name string) string {
 	return path.Join(real, base)
 }
 
-// real is the canonical path of what a path leads to.
+// real is the canonical path with links followed.
 func (p *Player) real(name string) string {
 	c := p.canonical(name)
 	if _, ok := p.links[c]; ok {
@@ -43,7 +43,7 @@ func (p *Player) injected(op, name, real string) error {
 	return nil
 }
 
-// Read gives the content as of Now, or the recorded error. After the last round counters continue.
+// Read returns the content as of Now, or the recorded error. After the last round counters continue.
 func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -61,7 +61,7 @@ func (p *Player) Read(name string, buf []byte) ([]byte, error) {
 	return p.counters.after(intervals(p.archive.Rounds, p.now.Sub(p.base)), real, b), nil
 }
 
-// ReadEach is ReadIn of each name.
+// ReadEach is ReadIn for each name.
 func (p *Player) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
 	for _, name := range names {
 		b, err := p.ReadIn(dir, name, buf)
@@ -78,7 +78,7 @@ func (p *Player) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return p.Read(dir+"/"+name, buf)
 }
 
-// Lines gives the lines that were recorded.
+// Lines returns the recorded lines.
 func (p *Player) Lines(name string, words []string) ([]byte, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -88,7 +88,7 @@ func (p *Player) Lines(name string, words []string) ([]byte, error) {
 	return p.live.Files.Lines(name, words)
 }
 
-// Head gives the beginning of what was recorded.
+// Head returns the beginning of the recorded content.
 func (p *Player) Head(name string, size int) (content []byte, whole bool, err error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -98,7 +98,7 @@ func (p *Player) Head(name string, size int) (content []byte, whole bool, err er
 	return p.live.Files.Head(name, size)
 }
 
-// List gives the names as of Now.
+// List returns the names as of Now.
 func (p *Player) List(name string) ([]string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -118,35 +118,35 @@ func (p *Player) Identity(name string) (uint64, error) {
 	return p.live.Files.Identity(name)
 }
 
-// Link gives the target as of Now.
+// Link returns the target as of Now.
 func (p *Player) Link(name string) (string, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	target, err := p.follow(name)
-	if errors.Is(err, syscall.EINVAL) { // no link: what is not there is another error
+	if errors.Is(err, syscall.EINVAL) { // not a link; a missing path has another error
 		return "", cmp.Or(p.there(name), err)
 	}
 	return target, err
 }
 
-// target is the link at a canonical path: all links are in the archive.
+// target is the target of a link at a canonical path. All links are in the archive.
 func (p *Player) target(name string) (string, error) {
 	if t, ok := p.links[name]; ok {
 		return t, nil
 	}
-	return "", &host.Error{Op: "follow", Path: name, Err: syscall.EINVAL}
+	return "", &host.Error{Op: "readlink", Path: name, Err: syscall.EINVAL}
 }
 
 // follow is target of any path, or the recorded error.
 func (p *Player) follow(name string) (string, error) {
 	c := p.canonical(name)
-	if err := p.injected("follow", name, c); err != nil {
+	if err := p.injected("readlink", name, c); err != nil {
 		return "", err
 	}
 	return p.target(c)
 }
 
-// there is nil where the path leads to something.
+// there is nil if the path, with links followed, exists.
 func (p *Player) there(name string) error {
 	_, err := p.live.Files.Identity(p.canonical(name))
 	return err
@@ -166,11 +166,11 @@ func (p *Player) Resolve(name string) (string, error) {
 	return real, nil
 }
 
-// Readable gives the recorded permission.
+// Readable returns the recorded permission.
 func (p *Player) Readable(name string) error {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	if err := p.injected("look at", name, p.real(name)); err != nil {
+	if err := p.injected("access", name, p.real(name)); err != nil {
 		return err
 	}
 	return p.live.Files.Readable(name)

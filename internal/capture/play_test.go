@@ -79,7 +79,7 @@ func TestTimesOfRounds(t *testing.T) {
 		t.Errorf("%v", p.Last())
 	}
 	if !p.Host().Now().Equal(base) {
-		t.Errorf("the machine's clock says %v", p.Host().Now())
+		t.Errorf("the clock of the machine is at %v", p.Host().Now())
 	}
 }
 
@@ -319,7 +319,7 @@ resting: 7
 0
 `
 
-// The last step is what rose in the last round; the one before it was another.
+// Counters continue by the step of the last round, not of the one before it.
 const counted = `-- +15s/rdma/mlx5_0/1/stats --
 moving: 1500
 resting: 7

@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// A process is one entry, in lines "name: value"; a line that says nothing is left out. Of its environment there is only what the door
-// lets through.
+// A process is one entry, in lines "name: value" without empty values. Its environment is limited to the variables that host.Processes
+// returns.
 
 const (
 	processDir = "processes"
@@ -67,7 +67,7 @@ func encodeProcess(p snapshot.Process) []byte {
 	return b.Bytes()
 }
 
-// printable keeps what a job chooses on its line.
+// printable keeps values that a job has chosen on one line.
 func printable(r rune) rune {
 	if unicode.IsControl(r) {
 		return ' '
@@ -132,10 +132,10 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 	return p, nil
 }
 
-// plainSetting is a value that names neither a host nor a file.
+// plainSetting matches values without host and file names.
 var plainSetting = regexp.MustCompile(`^[A-Za-z0-9_,:=^+-]*$`)
 
-// publicProcess leaves out settings that may name hosts, users or files.
+// publicProcess removes settings that may contain hosts, users or files.
 func publicProcess(data []byte) []byte {
 	p, err := decodeProcess(processDir, data)
 	if err != nil {
@@ -152,7 +152,7 @@ func publicProcess(data []byte) []byte {
 	return encodeProcess(p)
 }
 
-// Processes records an entry for each.
+// Processes records one entry per process.
 func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
 	found, refused, err := r.inner.Processes.Processes(ctx, first, only)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r *Recorder) Processes(ctx context.Context, first []int, only bool) ([]sna
 	return found, refused, nil
 }
 
-// Processes gives the recorded ones.
+// Processes returns the recorded processes.
 func (p *Player) Processes(context.Context, []int, bool) (found []snapshot.Process, refused bool, err error) {
 	names, err := p.List(processDir)
 	if err != nil {

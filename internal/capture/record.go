@@ -15,17 +15,17 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Recorder is a door that writes down everything that passes through it.
+// Recorder records everything that is read through it.
 type Recorder struct {
 	inner *host.Host
 
 	mu     sync.Mutex
 	rounds []Round
-	all    map[string]Entry    // the machine as the rounds written so far have it
+	all    map[string]Entry    // the machine as of the rounds written so far
 	now    map[string]Entry    // what this round has read
-	listed map[string][]string // directories that this round has listed
+	listed map[string][]string // directories listed in this round
 	dirs   map[string]string   // canonical directories of this round
-	plain  map[string]bool     // canonical paths that are no links
+	plain  map[string]bool     // canonical paths that are not links
 }
 
 // NewRecorder records what is read through Host until Archive is called.
@@ -49,13 +49,13 @@ func (r *Recorder) Host() *host.Host {
 	return &h
 }
 
-// EndRound closes the round that was read at an offset from the first.
+// EndRound ends the round that was read at an offset from the first.
 func (r *Recorder) EndRound(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.addListed()
 	round := Round{At: at}
-	for _, p := range slices.Sorted(maps.Keys(r.now)) { // what goes comes before what takes its place
+	for _, p := range slices.Sorted(maps.Keys(r.now)) { // removed paths precede their replacements
 		e := r.now[p]
 		if e.isGone() {
 			if !r.known(p) {
@@ -73,9 +73,9 @@ func (r *Recorder) EndRound(at time.Duration) {
 	r.clear()
 }
 
-// addListed turns listings into entries: what was listed and not read exists, what was there and is not listed is gone.
+// addListed turns listings into entries: a path that was listed and not read exists; a known path that is no longer listed is gone.
 func (r *Recorder) addListed() {
-	dirs := map[string]bool{} // what has something below it
+	dirs := map[string]bool{} // directories with contents
 	gone := map[string]bool{}
 	each := func(entries map[string]Entry, visit func(dir, child string)) {
 		for p := range entries {
@@ -130,8 +130,8 @@ func (r *Recorder) remove(p string) {
 	}
 }
 
-// Keep keeps the last n rounds: what earlier ones have read and no later one stands in the first that is left. Times count from that one:
-// it returns by how much they have moved.
+// Keep keeps the last n rounds, and merges earlier ones into the first of them. Offsets count from that round: moved is by how much they
+// have changed.
 func (r *Recorder) Keep(n int) (moved time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *Recorder) Keep(n int) (moved time.Duration) {
 	}
 	first := map[string]Entry{}
 	for _, round := range r.rounds[:drop+1] {
-		for _, e := range round.Entries { // what goes comes before what takes its place
+		for _, e := range round.Entries { // removed paths precede their replacements
 			if e.isGone() {
 				maps.DeleteFunc(first, func(p string, _ Entry) bool { return p == e.Path || strings.HasPrefix(p, e.Path+"/") })
 				continue
@@ -162,7 +162,7 @@ func (r *Recorder) Keep(n int) (moved time.Duration) {
 	return moved
 }
 
-// Archive returns what was recorded. It describes itself with meta.
+// Archive returns what was recorded, with meta as its description.
 func (r *Recorder) Archive(meta Meta) *Archive {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,7 +170,7 @@ func (r *Recorder) Archive(meta Meta) *Archive {
 	return &Archive{Meta: meta, Rounds: r.rounds}
 }
 
-// put records an entry; an error of the door other than an errno is not a fact of the machine.
+// put records an entry. An error other than an errno is not recorded: it is not a fact of the machine.
 func (r *Recorder) put(p string, e Entry, err error) {
 	e.Path = p
 	if err != nil {
@@ -182,13 +182,13 @@ func (r *Recorder) put(p string, e Entry, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	old, read := r.now[p]
-	if read && (e.Kind == Unread || old.Kind == Link && e.Kind == Error) { // a link that leads nowhere is a link
+	if read && (e.Kind == Unread || old.Kind == Link && e.Kind == Error) { // a dangling link stays a link
 		return
 	}
 	r.now[p] = e
 }
 
-// canonical follows the links of p, except one at its very end, and records them.
+// canonical follows the links of p except in its last element, and records them.
 func (r *Recorder) canonical(p string) string {
 	dir, base := path.Split(p)
 	dir = path.Clean(dir)
@@ -238,7 +238,7 @@ func (r *Recorder) Read(p string, buf []byte) ([]byte, error) {
 	return b, err
 }
 
-// ReadEach is ReadIn of each name.
+// ReadEach is ReadIn for each name.
 func (r *Recorder) ReadEach(dir string, names []string, buf []byte, each func(string, []byte, error)) []byte {
 	for _, name := range names {
 		b, err := r.ReadIn(dir, name, buf)
@@ -255,7 +255,7 @@ func (r *Recorder) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return r.Read(dir+"/"+name, buf)
 }
 
-// List records which names are there.
+// List records the names.
 func (r *Recorder) List(p string) ([]string, error) {
 	names, err := r.inner.Files.List(p)
 	real, rerr := r.Resolve(p)
@@ -289,7 +289,7 @@ func (r *Recorder) Head(p string, size int) (content []byte, whole bool, err err
 // Attributes is List.
 func (r *Recorder) Attributes(name string) ([]string, error) { return r.List(name) }
 
-// Identity is nothing to record: a replay has its own.
+// Identity is not recorded: a replay has its own.
 func (r *Recorder) Identity(p string) (uint64, error) { return r.inner.Files.Identity(p) }
 
 // Link records a link.
@@ -304,18 +304,18 @@ func (r *Recorder) Link(p string) (string, error) {
 	return target, err
 }
 
-// putLink records a link. One that leads outside, as /var/run does to /run by an absolute path, is not followed: what is asked for below it
-// fails, and that is recorded.
+// putLink records a link. A link with a target outside the tree, such as /var/run to the absolute /run, is not followed: reads below it
+// fail, and the failure is recorded.
 func (r *Recorder) putLink(p, target string) {
 	if !leadsOutside(p, target) {
 		r.put(p, Entry{Kind: Link, Target: target}, nil)
 	}
 }
 
-// Resolve records the links on the way.
+// Resolve records the links of the path.
 func (r *Recorder) Resolve(p string) (string, error) { return host.ResolveBy(r.plainLink, p) }
 
-// plainLink is Link for a path whose directory is canonical already.
+// plainLink is Link for a path whose directory is canonical.
 func (r *Recorder) plainLink(p string) (string, error) {
 	target, err := r.inner.Files.Link(p)
 	if err == nil {
@@ -324,7 +324,7 @@ func (r *Recorder) plainLink(p string) (string, error) {
 	return target, err
 }
 
-// Readable records that the path is there, or why it cannot be read.
+// Readable records that the path exists, or why it is not readable.
 func (r *Recorder) Readable(p string) error {
 	err := r.inner.Files.Readable(p)
 	r.put(r.canonical(p), Entry{Kind: Unread}, err)
@@ -394,7 +394,7 @@ func (r *Recorder) StandardStats(ctx context.Context, netdev string) ([]host.Sta
 	return a, err
 }
 
-// Health records the answer, as far as it could be understood.
+// Health records the answer, as far as it could be decoded.
 func (r *Recorder) Health(ctx context.Context) ([]host.HealthReporter, error) {
 	a, err := r.inner.Devlink.Health(ctx)
 	if len(a) > 0 {
@@ -412,13 +412,13 @@ func (r *Recorder) IEEE(ctx context.Context, netdev string) (host.DCBConfig, err
 	return a, err
 }
 
-// Put records something of the exporter's own.
+// Put records an entry of the exporter's own data.
 func (r *Recorder) Put(p string, data []byte) { r.put(p, Entry{Data: data}, nil) }
 
-// answer records a netlink answer. A family that is not there is the absence of its entries.
+// answer records a netlink answer. A missing netlink family is recorded by the absence of its entries.
 func (r *Recorder) answer(p string, data []byte, err error) {
 	if err != nil && host.IsAbsent(err) {
-		err = &host.Error{Op: "ask", Path: p, Err: syscall.ENOENT}
+		err = &host.Error{Op: "query", Path: p, Err: syscall.ENOENT}
 	}
 	r.put(p, Entry{Data: data}, err)
 }

@@ -12,8 +12,8 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// reader reads a machine as collectors do, which know what is a directory and what is not to be opened: it lists, reads,
-// follows links and asks netlink.
+// reader reads a machine as collectors do. They distinguish directories and files that must not be opened: it lists, reads, follows links
+// and queries netlink.
 type reader struct {
 	*host.Host
 	ctx    context.Context
@@ -73,7 +73,7 @@ func (r reader) ask() {
 	}
 }
 
-// record plays an archive and records it round by round.
+// record replays an archive and records it round by round.
 func record(t *testing.T, a *Archive) string {
 	t.Helper()
 	p := play(t, a)
@@ -168,7 +168,7 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 	for _, at := range []time.Duration{0, 15 * time.Second, 30 * time.Second} {
 		seek(t, p, at)
 		list(t, f, "sys/d")
-		if at != 15*time.Second { // a round that lists only
+		if at != 15*time.Second { // a round with listings only
 			read(t, f, "sys/d/x")
 			read(t, f, "sys/d/y")
 		}
@@ -179,7 +179,7 @@ func TestOnlyChangesAreRecorded(t *testing.T) {
 	}
 }
 
-// A link that leads outside cannot be followed, and its recording can be played all the same: /var/run is one to /run.
+// A link with a target outside the tree cannot be followed, and its recording can still be replayed: /var/run links to /run.
 func TestLinksThatLeadOutside(t *testing.T) {
 	dir := t.TempDir()
 	for _, err := range []error{os.MkdirAll(dir+"/var", 0o755), os.MkdirAll(dir+"/run", 0o755), os.Symlink("/run", dir+"/var/run"), os.WriteFile(dir+"/run/x", nil, 0o644)} {
@@ -205,7 +205,7 @@ func TestLinksThatLeadOutside(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a machine, its recording can be played.
+// The recording of a machine can be replayed, whatever was read and however.
 func TestWhatWasAskedInTheWrongWay(t *testing.T) {
 	a := parse(t, header+"-- sys/d/e/x --\n1\n-- +15s/sys/d/e/x --\n2\n")
 	p := play(t, a)
@@ -228,7 +228,7 @@ func TestWhatWasAskedInTheWrongWay(t *testing.T) {
 	}
 }
 
-// A driver's own error is recorded; what is the door's is no fact of the machine.
+// Errors of drivers are recorded. Errors of this program are not facts of the machine.
 func TestErrorsAreRecordedAsFarAsTheMachineGaveThem(t *testing.T) {
 	p := play(t, parse(t, header+"-- sys/a !ETIMEDOUT --\n-- rdma/mlx5_0/1/port --\nstate: x\n"))
 	rec := NewRecorder(p.Host())
@@ -248,9 +248,9 @@ func TestErrorsAreRecordedAsFarAsTheMachineGaveThem(t *testing.T) {
 	}
 }
 
-// A device may come back between the listing that misses it and the reading of its files.
+// A device may return between the listing without it and the read of its files.
 func TestWhatGoesComesBeforeWhatTakesItsPlace(t *testing.T) {
-	for range 20 { // maps are read in another order each time
+	for range 20 { // the order of maps varies
 		p := play(t, parse(t, header+"-- sys/d/x/a --\n1\n-- sys/d/x/b --\n1\n-- sys/d/y --\n1\n-- +15s/sys/d/x !ENOENT --\n-- +30s/sys/d/x/a --\n2\n"))
 		rec := NewRecorder(p.Host())
 		f := rec.Host().Files

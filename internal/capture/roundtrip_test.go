@@ -23,9 +23,9 @@ func TestFixturesAreWrittenAgainByteForByteOfMachines(t *testing.T) {
 
 func TestKindsOfEntries(t *testing.T) {
 	for _, c := range []struct {
-		text      string // an entry as somebody may write it
+		text      string // an entry as an editor may write it
 		want      Entry
-		canonical string // as the program writes it, where that is another text
+		canonical string // as Format writes it, if different
 	}{
 		{"-- a/b --\ntext\n", Entry{Path: "a/b", Data: []byte("text\n")}, ""},
 		{"-- a --\n", Entry{Path: "a"}, ""},
@@ -46,7 +46,7 @@ func TestKindsOfEntries(t *testing.T) {
 		{"-- a !ENOENT --\n", Entry{Path: "a", Kind: Error, Errno: syscall.ENOENT}, ""},
 		{"-- a !EOPNOTSUPP --\n", Entry{Path: "a", Kind: Error, Errno: syscall.EOPNOTSUPP}, "-- a !ENOTSUP --\n"},
 		{"-- a !EWOULDBLOCK --\n", Entry{Path: "a", Kind: Error, Errno: syscall.EAGAIN}, "-- a !EAGAIN --\n"},
-		{"-- a !524 --\n", Entry{Path: "a", Kind: Error, Errno: 524}, ""}, // ENOTSUPP of the kernel, which some drivers let out
+		{"-- a !524 --\n", Entry{Path: "a", Kind: Error, Errno: 524}, ""}, // ENOTSUPP, kernel-internal, returned by some drivers
 		{"-- a/b -> ../c --\n", Entry{Path: "a/b", Kind: Link, Target: "../c"}, ""},
 		{"-- a b -> c d --\n", Entry{Path: "a b", Kind: Link, Target: "c d"}, ""},
 		{"-- hw_counters/RNR sent --\n1\n", Entry{Path: "hw_counters/RNR sent", Data: []byte("1\n")}, ""},

@@ -11,12 +11,12 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// subnetPath is where the answers of both ends of a link are.
+// subnetPath is the entry of the answers of both ends of a link.
 func subnetPath(device string, port int) string {
 	return fmt.Sprintf("subnet/%s/%d/link", device, port)
 }
 
-// isSubnet says whether a path is that of both ends of a link.
+// isSubnet reports whether a path is an entry of the answers of both ends of a link.
 func isSubnet(name string) bool {
 	return strings.HasPrefix(name, "subnet/") && strings.HasSuffix(name, "/link")
 }
@@ -29,7 +29,7 @@ func linkFields(l *host.IBLink) []field {
 	})
 }
 
-// endFields are of one end; what is enabled has no word of its own.
+// endFields are those of one end. What is enabled has no prefix.
 func endFields(of string, e *host.IBEnd) []field {
 	return []field{
 		{of + "widths", &e.Enabled.Widths, true},
@@ -41,7 +41,7 @@ func endFields(of string, e *host.IBEnd) []field {
 	}
 }
 
-// encodeLink writes the description as paths are written: somebody else has chosen it.
+// encodeLink escapes the node description like a path, since an operator may have set it.
 func encodeLink(l host.IBLink) []byte {
 	var b bytes.Buffer
 	encodeFields(&b, linkFields(&l))
@@ -74,7 +74,7 @@ func (r *Recorder) Ends(ctx context.Context, device string, port int) (host.IBLi
 	return l, err
 }
 
-// Ends gives the recorded answers.
+// Ends returns the recorded answers.
 func (p *Player) Ends(_ context.Context, device string, port int) (host.IBLink, error) {
 	name := subnetPath(device, port)
 	b, err := p.Read(name, nil)
@@ -86,7 +86,7 @@ func (p *Player) Ends(_ context.Context, device string, port int) (host.IBLink, 
 	return l, err
 }
 
-// datagrams is how many the answers take: one of the own port, three of a far end, and one more of a switch.
+// datagrams is the number of datagrams: one for the local port, three for the far end, and one more for a switch.
 func datagrams(l *host.IBLink) int {
 	switch {
 	case l.FarType == nil:
@@ -97,7 +97,7 @@ func datagrams(l *host.IBLink) int {
 	return 4
 }
 
-// link writes answers again, with a pseudonym for the system at the far end.
+// link rewrites answers with a pseudonym for the far end.
 func (p *pseudonyms) link(name string, data []byte) []byte {
 	l, err := decodeLink(name, data)
 	if err != nil {

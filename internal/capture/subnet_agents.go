@@ -10,12 +10,12 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// agentPath is where the counters are that an agent of performance management has told, by its LID and the port.
+// agentPath is the entry of the counters of a performance management agent, by LID and port.
 func agentPath(device string, port int, a *host.Agent) string {
 	return fmt.Sprintf("subnet/%s/%d/agent/%d-%d", device, port, a.LID, a.Port)
 }
 
-// managerPath is where the answer of a subnet manager is, by its LID.
+// managerPath is the entry of the answer of a subnet manager, by LID.
 func managerPath(device string, port int, lid uint16) string {
 	return fmt.Sprintf("subnet/%s/%d/manager/%d", device, port, lid)
 }
@@ -24,7 +24,7 @@ func isManager(name string) bool {
 	return strings.HasPrefix(name, "subnet/") && strings.Contains(name, "/manager/")
 }
 
-// wide is the line that says that errors have 64 bits.
+// wide is the line that marks 64-bit error counters.
 const wide = "wide"
 
 func encodeCounters(c host.IBCounters) []byte {
@@ -35,7 +35,7 @@ func encodeCounters(c host.IBCounters) []byte {
 	return b
 }
 
-// countersOf takes the line about the width out of the counters.
+// countersOf separates the line about the width from the counters.
 func countersOf(stats []host.Stat) (c host.IBCounters) {
 	is := func(s host.Stat) bool { return s.Name == wide }
 	c.Wide = slices.ContainsFunc(stats, is)
@@ -50,7 +50,7 @@ func (r *Recorder) Counters(ctx context.Context, device string, port int, a *hos
 	return c, err
 }
 
-// Counters gives the recorded answer.
+// Counters returns the recorded answer.
 func (p *Player) Counters(_ context.Context, device string, port int, a *host.Agent) (host.IBCounters, error) {
 	name := agentPath(device, port, a)
 	stats, err := p.stats(name, nil)
@@ -87,7 +87,7 @@ func (r *Recorder) Manager(ctx context.Context, device string, port int, lid uin
 	return m, err
 }
 
-// Manager gives the recorded answer.
+// Manager returns the recorded answer.
 func (p *Player) Manager(_ context.Context, device string, port int, lid uint16) (host.IBManager, error) {
 	name := managerPath(device, port, lid)
 	b, err := p.Read(name, nil)

@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// TestAgentsArePlayedAndRecorded: what agents and subnet managers have answered comes back and goes on, and is recorded as it was.
+// TestAgentsArePlayedAndRecorded: answers of agents and subnet managers are restored and continue, and are recorded unchanged.
 func TestAgentsArePlayedAndRecorded(t *testing.T) {
 	a := parse(t, `-- capture.json --
 {"version":2,"rounds":["0s","15s"]}

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// A variant is an archive that holds only what differs from another one, its base. In each of its rounds the base is as a replay of it
-// shows that moment: counters continue after the base's last round. What the variant says of a path holds from that round on.
+// A variant is an archive that holds only the differences from another archive, its base. In each round the base is as its replay at that
+// moment: counters continue after the base's last round. An entry of the variant applies from its round on.
 
-// IsVariant reports whether the archive can be played on its base only.
+// IsVariant reports whether the archive requires its base.
 func (a *Archive) IsVariant() bool { return a.Meta.Base != "" }
 
-// On returns the whole machine that a variant of base describes.
+// On returns the whole machine of a variant on its base.
 func (a *Archive) On(base *Archive) (*Archive, error) {
 	if base.IsVariant() {
-		return nil, fmt.Errorf("its base %q is a variant itself: a base is whole", a.Meta.Base)
+		return nil, fmt.Errorf("base %q is a variant: a whole capture is required", a.Meta.Base)
 	}
 	whole := &Archive{Meta: a.Meta.on(base.Meta)}
 	under, over, before := newTimeline(base), newOverlay(), map[string]Entry{}
@@ -36,7 +36,7 @@ func (a *Archive) On(base *Archive) (*Archive, error) {
 	return whole, nil
 }
 
-// VariantOf returns whole as a variant of base, whose name is given. Both are whole.
+// VariantOf returns whole as a variant of base. Both are whole.
 func VariantOf(name string, base, whole *Archive) (*Archive, error) {
 	v := &Archive{Meta: whole.Meta.without(base.Meta)}
 	v.Meta.Base = name
@@ -61,7 +61,7 @@ func VariantOf(name string, base, whole *Archive) (*Archive, error) {
 	return v, sameMachine(again, whole)
 }
 
-// Of returns the archive of a machine from what it shows at each moment, by path.
+// Of returns the archive of a machine from its state at each moment, by path.
 func Of(m Meta, offsets []time.Duration, moments []map[string]Entry) *Archive {
 	a := &Archive{Meta: m}
 	a.Meta.Version = Version
@@ -73,7 +73,7 @@ func Of(m Meta, offsets []time.Duration, moments []map[string]Entry) *Archive {
 	return a
 }
 
-// sameMachine names the first path in which two whole archives differ.
+// sameMachine returns an error that names the first path in which two whole archives differ.
 func sameMachine(a, b *Archive) error {
 	x, y := newTimeline(a), newTimeline(b)
 	for _, r := range b.Rounds {
@@ -103,7 +103,7 @@ func (m Meta) on(base Meta) Meta {
 	return m
 }
 
-// without leaves out what a variant takes from its base.
+// without removes from the description what a variant takes from its base.
 func (m Meta) without(base Meta) Meta {
 	if m.Hostname == base.Hostname {
 		m.Hostname = ""
@@ -123,7 +123,7 @@ func (m Meta) without(base Meta) Meta {
 // timeline is a whole archive over time, each path with its entry.
 type timeline struct {
 	rounds   []Round
-	next     int // the round that at has not reached yet
+	next     int // first round that at has not reached
 	entries  map[string]Entry
 	counters counters
 }
@@ -132,7 +132,7 @@ func newTimeline(a *Archive) *timeline {
 	return &timeline{rounds: a.Rounds, entries: map[string]Entry{}, counters: newCounters()}
 }
 
-// at returns the machine at a moment, which is no earlier than that of the call before. The map is the caller's.
+// at returns the machine at a time not earlier than that of the previous call. The caller owns the map.
 func (l *timeline) at(t time.Duration) map[string]Entry {
 	for ; l.next < len(l.rounds) && l.rounds[l.next].At <= t; l.next++ {
 		l.counters.nextRound()
@@ -163,10 +163,10 @@ func (l *timeline) apply(e Entry) {
 	}
 }
 
-// overlay is what a variant says of its paths, up to a round.
+// overlay is the entries of a variant up to a round.
 type overlay struct {
 	entries map[string]Entry
-	gone    map[string]bool // the base's paths here and below are hidden
+	gone    map[string]bool // hidden paths of the base, with everything below
 }
 
 func newOverlay() overlay { return overlay{map[string]Entry{}, map[string]bool{}} }
@@ -185,7 +185,7 @@ func (o overlay) apply(entries []Entry) {
 	}
 }
 
-// on lays the variant over its base, in place.
+// on applies the variant to its base, in place.
 func (o overlay) on(base map[string]Entry) (map[string]Entry, error) {
 	if len(o.gone) > 0 {
 		maps.DeleteFunc(base, func(p string, _ Entry) bool { return o.hides(p) })
@@ -194,7 +194,7 @@ func (o overlay) on(base map[string]Entry) (map[string]Entry, error) {
 		if e.Kind == Lines {
 			old, ok := base[p]
 			if !ok || old.Kind != File {
-				return nil, fmt.Errorf("entry %q: @lines changes a file, and the base has none", p)
+				return nil, fmt.Errorf("entry %q: @lines requires a file in the base", p)
 			}
 			e.Kind, e.Data = File, patched(old, e.Data)
 		}
@@ -212,10 +212,10 @@ func (o overlay) hides(p string) bool {
 	return false
 }
 
-// parent is the path above, empty above the first element.
+// parent is the path above; empty above the first element.
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
-// difference holds what is new or changed in now, and one ENOENT for each subtree that went, sorted by path.
+// difference is the new and changed entries of now, and one ENOENT per removed subtree, sorted by path.
 func difference(before, now map[string]Entry) []Entry {
 	var change []Entry
 	alive := map[string]bool{}

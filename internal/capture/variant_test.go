@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// variantBase has counters that rise by 10 and 3 in 15 s, an answer of lines, and a device.
+// variantBase has counters that increase by 10 and 3 in 15 s, an answer of lines, and a device.
 const variantBase = `-- capture.json --
 {
   "version": 2,
@@ -151,13 +151,13 @@ func TestBasesAreFound(t *testing.T) {
 		{put("first", "base", "-- sys/d/rate --\n1\n"), ""},
 		{put("second", "first", "-- sys/d/rate --\n2\n"), ""},
 		{put("third", "inside", ""), ""},
-		{put("orphan", "nowhere", ""), `base "nowhere": no nowhere.txtar beside the variant: put it there, or use the whole capture`},
-		{put("ring-b", "ring-a", ""), "more than 8 variants on one another, or a circle: a variant stands on a whole archive in the end"},
-		{put("on-broken", "broken", ""), `base "broken": entry "a @zip": "@zip" is no mode`},
-		{put("below", "base", "-- sys/d/rate/x --\n1\n"), `entry "sys/d/rate/x": lies below "sys/d/rate", which is no directory`},
-		{put("lines", "base", "-- sys/d/new @lines --\na: 1\n"), `entry "sys/d/new": @lines changes a file, and the base has none`},
+		{put("orphan", "nowhere", ""), `base "nowhere": nowhere.txtar not found in the directory of the variant: copy it there, or use the whole capture`},
+		{put("ring-b", "ring-a", ""), "more than 8 nested variants, or a cycle: the last base has to be a whole capture"},
+		{put("on-broken", "broken", ""), `base "broken": entry "a @zip": unknown mode "@zip"`},
+		{put("below", "base", "-- sys/d/rate/x --\n1\n"), `entry "sys/d/rate/x": "sys/d/rate" is not a directory`},
+		{put("lines", "base", "-- sys/d/new @lines --\na: 1\n"), `entry "sys/d/new": @lines requires a file in the base`},
 		{filepath.Join(dir, "absent.txtar"), "no such file or directory"},
-		{dir, "a capture is a regular file of at most 512 MiB"},
+		{dir, "not a regular file of at most 512 MiB"},
 	} {
 		a, err := Load(c.file, builtin)
 		switch {

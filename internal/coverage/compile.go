@@ -11,40 +11,40 @@ import (
 // Metric is a metric that rules may read.
 type Metric struct {
 	Desc       *exposition.Desc
-	Collectors []string // that have it; none: the exporter itself
+	Collectors []string // that expose it; none: the exporter itself
 }
 
-// tree is a Need whose metrics are found.
+// tree is a Need with resolved metrics.
 type tree struct {
 	leaf     int // index in Detector.leaves; -1: it has parts
 	all, any []tree
 }
 
-// leaf is a metric, with labels or without, that is needed.
+// leaf is a required metric, with or without labels.
 type leaf struct {
 	metric int
 	labels []string
 	state  string
-	asks   string // the source that this is asked of; empty if it is not known
+	asks   string // its source; empty: unknown
 }
 
-// metric is what is known of one.
+// metric is a metric and its descriptions.
 type metric struct {
 	name             string
 	collectors       []string
 	of, never, other selector // as in its Desc; other is Beside
 	unknown          map[string][]selector
-	ofLeaf           int // the leaf of the metric that it is of; -1: none, or itself
+	ofLeaf           int // the leaf of the metric that it is about; -1: none, or itself
 }
 
-// selector is a metric with a label's value, or any.
+// selector is a metric with a value of a label, or with any.
 type selector struct {
 	metric       int // -1: nothing is selected
 	label, value string
 	text         string
 }
 
-// compile finds all that can be found once.
+// compile precomputes whatever does not depend on a round.
 func (d *Detector) compile(given []Metric) {
 	descs := map[string]*exposition.Desc{}
 	collectors := map[string][]string{}
@@ -83,7 +83,7 @@ func (d *Detector) compile(given []Metric) {
 	}
 }
 
-// ofWhat is what a metric tells about: as its Desc says, else by its scope.
+// ofWhat is what a metric is about: as in its Desc, otherwise by scope.
 func ofWhat(d *exposition.Desc) string {
 	switch d.Scope {
 	case exposition.ScopeDevice, exposition.ScopePort, exposition.ScopeFunction, exposition.ScopeBond:
@@ -119,14 +119,14 @@ func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string, stat
 	return len(d.leaves) - 1
 }
 
-// selector reads NAME or NAME{label="value"}.
+// selector parses NAME or NAME{label="value"}.
 func (d *Detector) selector(text string) selector {
 	name, matcher, _ := strings.Cut(strings.TrimSuffix(text, `"}`), "{")
 	label, value, _ := strings.Cut(matcher, `="`)
 	return selector{d.index(name), label, value, text}
 }
 
-// index is where a metric stands; -1: there is none.
+// index is the index of a metric; -1: unknown.
 func (d *Detector) index(name string) int {
 	i, ok := slices.BinarySearchFunc(d.metrics, name, func(m metric, name string) int { return strings.Compare(m.name, name) })
 	if !ok {
@@ -135,7 +135,7 @@ func (d *Detector) index(name string) int {
 	return i
 }
 
-// find gives for each metric its family in a round, nil where there is none. Both are sorted.
+// find returns for each metric its family in a round, nil if there is none. Both are sorted.
 func (d *Detector) find(families []exposition.Family) []*exposition.Family {
 	out := make([]*exposition.Family, len(d.metrics))
 	i := 0

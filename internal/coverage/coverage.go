@@ -6,58 +6,58 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// Reason says why a metric that applies to a host is not there.
+// Reason is why a metric that applies to a host is missing.
 type Reason string
 
-// The reasons, the one first that most can be done about.
+// The reasons, in order of how easily they can be remedied.
 const (
-	CollectorDisabled Reason = "collector_disabled" // the collector is switched off
+	CollectorDisabled Reason = "collector_disabled" // the collector is disabled
 	NotReadYet        Reason = "not_read_yet"       // its first collection has not finished
 	Permission        Reason = "permission"         // this process may not read the source
 	Failed            Reason = "failed"             // the read failed, or has not returned
-	Unknown           Reason = "unknown"            // the metric says that the fact could not be read
-	NotSupported      Reason = "not_supported"      // the kernel, the driver or the hardware does not tell
+	Unknown           Reason = "unknown"            // the fact could not be read, according to the metric
+	NotSupported      Reason = "not_supported"      // not exposed by the kernel, the driver or the hardware
 )
 
-// reasons are all of them, in that order.
+// reasons are all reasons in that order.
 var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, Unknown, NotSupported}
 
-// Gap is an alert that cannot be judged.
+// Gap is an alert that is not evaluated.
 type Gap struct {
 	Alert   string
 	Reason  Reason
-	Metrics []string // for want of which it is, or selectors of the samples that say that it is unknown; sorted
-	Partly  bool     // they are there for a part of the host, which is judged
-	Source  string   // what is not read, host.Source by its name, where the reason is Permission, or NotReadYet of one source
-	// Collector is the one that gave nothing, where the reason is CollectorDisabled, NotReadYet or Failed; empty if it gave its section.
+	Metrics []string // missing metrics, or selectors of the samples which mean unknown; sorted
+	Partly  bool     // evaluated for a part of the host
+	Source  string   // source that is not read (a host.Source by name), for Permission, or for NotReadYet of one source
+	// Collector is the one without a result, for CollectorDisabled, NotReadYet or Failed; empty if it has one.
 	Collector string
 }
 
-// Report says of all alerts what becomes of them on a host. The others are judged.
+// Report is the coverage of a host. Alerts that are not in it are evaluated.
 type Report struct {
 	Gaps []Gap
 	Idle []string // do not apply to this host
 }
 
-// Round is what the collectors brought.
+// Round is the result of the collectors.
 type Round struct {
 	Families []exposition.Family // sorted by name
-	// Collector says why a collector gave nothing, empty if it gave its section.
+	// Collector returns why a collector has no result; empty if it has one.
 	Collector func(name string) Reason
-	// Source says why what is asked of a source is not there, empty if nothing is known of it.
+	// Source returns why data of a source is missing; empty: unknown.
 	Source func(name string) Reason
 }
 
-// Detector holds the alerts against rounds. It does not change.
+// Detector compares the requirements of alerts with rounds. It is immutable.
 type Detector struct {
 	alerts  []Alert
 	trees   []tree // of the alerts
 	leaves  []leaf
 	metrics []metric // sorted by name
-	needed  int      // places of metrics in all trees
+	needed  int      // number of metrics in all trees
 }
 
-// New makes a detector. A metric that is not among metrics is never there.
+// New returns a detector. A metric that is not among metrics is always missing.
 func New(alerts []Alert, metrics []Metric) *Detector {
 	d := &Detector{alerts: alerts}
 	d.compile(metrics)
@@ -66,9 +66,9 @@ func New(alerts []Alert, metrics []Metric) *Detector {
 
 // Evaluate returns the alerts that cannot be evaluated in a round.
 func (d *Detector) Evaluate(r Round) Report {
-	l := look{Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)), known: make([]bool, len(d.leaves))}
+	l := evaluation{Detector: d, round: r, families: d.find(r.Families), seen: make([]verdict, len(d.leaves)), known: make([]bool, len(d.leaves))}
 	var out Report
-	names := make([]string, 0, d.needed) // those of all gaps
+	names := make([]string, 0, d.needed) // of all gaps
 	for i := range d.trees {
 		switch v := l.tree(&d.trees[i]); v.state {
 		case stateIdle:

@@ -24,7 +24,7 @@ var (
 	clock    = &exposition.Desc{Name: "clock", Scope: exposition.ScopeHost}
 )
 
-// detector knows one alert for each metric, of the same name.
+// detector has one alert per metric, of the same name.
 func detector(more ...coverage.Alert) *coverage.Detector {
 	var metrics []coverage.Metric
 	alerts := slices.Clone(more)
@@ -38,7 +38,7 @@ func detector(more ...coverage.Alert) *coverage.Detector {
 	return coverage.New(alerts, metrics)
 }
 
-// host is what a round brought: samples as "metric value value …".
+// host is the result of a round: samples as "metric value value …".
 type host struct {
 	samples    []string
 	collectors map[string]coverage.Reason
@@ -63,7 +63,7 @@ func (h host) round() coverage.Round {
 	}
 }
 
-// said is the report in words: gaps as "alert:reason", with + where it is so for a part; idle ones as "-alert".
+// said formats the report: gaps as "alert:reason", with + for a part of the host; idle alerts as "-alert".
 func said(r coverage.Report) string {
 	var out []string
 	for _, g := range r.Gaps {
@@ -122,7 +122,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestNeedsMeet: alerts that need several things, and labels.
+// TestNeedsMeet: alerts with several requirements, and labels.
 func TestNeedsMeet(t *testing.T) {
 	h := host{
 		samples: []string{"rdma_device_info d", "rdma_port_info d Ethernet", "counter d", "settings d  DMA", "settings e  "},
@@ -131,12 +131,12 @@ func TestNeedsMeet(t *testing.T) {
 	for want, need := range map[string]coverage.Need{
 		"":                  coverage.All(m("counter"), m("rdma_port_info")),
 		"x:not_supported":   coverage.All(m("counter"), m("ethernet")),
-		"-x":                coverage.All(m("ethernet"), m("links")),       // no GPU, whatever else is wanting
+		"-x":                coverage.All(m("ethernet"), m("links")),       // no GPU, whatever else is missing
 		" ":                 coverage.Any(m("links"), m("counter")),        // one suffices
 		"-x ":               coverage.Any(m("links"), m("rdma_gpu_info")),  // neither applies
-		"x:permission":      coverage.Any(m("module"), m("ethernet")),      // a permission would do
-		"x:not_supported ":  coverage.All(m("module"), m("ethernet")),      // a permission alone would not
-		"x:permission ":     m("settings", "size"),                         // there, without what is asked for
+		"x:permission":      coverage.Any(m("module"), m("ethernet")),      // a permission would be sufficient
+		"x:not_supported ":  coverage.All(m("module"), m("ethernet")),      // a permission alone would not be sufficient
+		"x:permission ":     m("settings", "size"),                         // present, without the required label
 		"  ":                m("settings", "group"),                        // the label needs no permission
 		"   ":               m("settings", "size-that-is-no-label-at-all"), // no label, and no permission for it
 		"x:not_supported  ": m("unknown"),
@@ -166,7 +166,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// TestUnknownCounter: a counter at its end makes blind what asks for its rate, on a part of the host where others count.
+// TestUnknownCounter: for a saturated counter, alerts on its rate are not evaluated on that part of the host.
 func TestUnknownCounter(t *testing.T) {
 	full := &exposition.Desc{Name: "full", Scope: exposition.ScopePort, Labels: []string{"port", "counter"}}
 	waits := &exposition.Desc{Name: "waits", Scope: exposition.ScopePort, Labels: []string{"port"}, Of: "waits", Unknown: map[string][]string{"": {`full{counter="wait"}`}}}
@@ -203,7 +203,7 @@ func TestUnknownCounter(t *testing.T) {
 	}
 }
 
-// TestUnknownFacts: a sample that says that a fact could not be read makes the alerts blind that ask for that state, and no others.
+// TestUnknownFacts: for a fact that could not be read, exactly the alerts that require that state are not evaluated.
 func TestUnknownFacts(t *testing.T) {
 	info := &exposition.Desc{Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}}
 	way := &exposition.Desc{

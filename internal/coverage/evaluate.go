@@ -11,27 +11,27 @@ type state uint8
 
 const (
 	stateSeen    state = iota
-	stateMissing       // it applies and is not there
+	stateMissing       // it applies and is missing
 	stateIdle          // it does not apply
 )
 
-// verdict is on what is needed.
+// verdict is the state of a requirement.
 type verdict struct {
 	state  state
-	reason Reason // of blindness
-	partly bool   // it is there for a part of the host
+	reason Reason // why it is missing
+	partly bool   // present for a part of the host
 }
 
-// look is a Detector at work on one round.
-type look struct {
+// evaluation is a Detector applied to one round.
+type evaluation struct {
 	*Detector
 	round    Round
 	families []*exposition.Family // by metric
-	seen     []verdict            // by leaf, those that are known
+	seen     []verdict            // by leaf, as far as evaluated
 	known    []bool
 }
 
-func (l *look) tree(t *tree) verdict {
+func (l *evaluation) tree(t *tree) verdict {
 	switch {
 	case t.leaf >= 0:
 		return l.leaf(t.leaf)
@@ -42,9 +42,9 @@ func (l *look) tree(t *tree) verdict {
 	}
 }
 
-// worst is the verdict on what needs all: what does not apply in one respect does not apply, and what the host does not tell no permission
-// brings.
-func (l *look) worst(all []tree) (out verdict) {
+// worst is the verdict on a requirement of all parts. If one part does not apply, the whole does not apply; a part that is not supported
+// outranks a missing permission.
+func (l *evaluation) worst(all []tree) (out verdict) {
 	for i := range all {
 		switch v := l.tree(&all[i]); {
 		case v.state == stateIdle:
@@ -59,8 +59,8 @@ func (l *look) worst(all []tree) (out verdict) {
 	return out
 }
 
-// best is the verdict on what needs one. Where one is there, and reading another failed, what that one would have told is not known.
-func (l *look) best(all []tree) verdict {
+// best is the verdict on a requirement of any part. If one is present and reading another failed, the contribution of that one is unknown.
+func (l *evaluation) best(all []tree) verdict {
 	out, seen := verdict{state: stateIdle}, false
 	for i := range all {
 		switch v := l.tree(&all[i]); {
@@ -85,7 +85,7 @@ func (l *look) best(all []tree) verdict {
 	return verdict{}
 }
 
-// later is the reason that less can be done about.
+// later is the reason that is harder to remedy.
 func later(a, b Reason) Reason {
 	if slices.Index(reasons[:], b) > slices.Index(reasons[:], a) {
 		return b
@@ -93,22 +93,22 @@ func later(a, b Reason) Reason {
 	return a
 }
 
-func (l *look) leaf(i int) verdict {
+func (l *evaluation) leaf(i int) verdict {
 	if !l.known[i] {
-		l.seen[i], l.known[i] = l.judge(&l.leaves[i]), true
+		l.seen[i], l.known[i] = l.evaluate(&l.leaves[i]), true
 	}
 	return l.seen[i]
 }
 
-// judge says of a metric whether it is there, and if not, what that means.
-func (l *look) judge(n *leaf) verdict {
+// evaluate determines whether a metric is present, and otherwise why it is missing.
+func (l *evaluation) evaluate(n *leaf) verdict {
 	m, f := &l.metrics[n.metric], l.families[n.metric]
-	told := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
+	exposed := f != nil && (len(n.labels) == 0 || f.Tells(n.labels...))
 	if l.unknown(n) != "" {
 		return verdict{state: stateMissing, reason: Unknown, partly: f != nil && l.knownInPart(n, f)}
 	}
 	partly := l.has(m.never)
-	if told && !partly {
+	if exposed && !partly {
 		return verdict{}
 	}
 	if m.ofLeaf >= 0 && !partly && !l.has(m.of) {
@@ -125,11 +125,11 @@ func (l *look) judge(n *leaf) verdict {
 		asked = l.round.Source(n.asks)
 	}
 	switch {
-	case !told && asked != "":
+	case !exposed && asked != "":
 		return verdict{state: stateMissing, reason: asked}
 	case partly:
 		return verdict{state: stateMissing, reason: NotSupported, partly: f != nil}
-	case f != nil, l.has(m.other): // nothing has that label, or is so
+	case f != nil, l.has(m.other): // nothing has that label, or it is normal
 		return verdict{}
 	case m.of.metric == n.metric:
 		return verdict{state: stateIdle}
@@ -137,8 +137,8 @@ func (l *look) judge(n *leaf) verdict {
 	return verdict{state: stateMissing, reason: NotSupported}
 }
 
-// unknown is the selector of a sample that says that the fact of a leaf could not be read; empty where there is none.
-func (l *look) unknown(n *leaf) string {
+// unknown is the selector of a sample which means that the fact of a leaf could not be read; empty: none.
+func (l *evaluation) unknown(n *leaf) string {
 	for _, state := range []string{"", n.state} {
 		of := l.metrics[n.metric].unknown[state]
 		if i := slices.IndexFunc(of, l.has); i >= 0 {
@@ -148,9 +148,9 @@ func (l *look) unknown(n *leaf) string {
 	return ""
 }
 
-// knownInPart says whether a family tells something beside what is unknown: another state than that, or, where it has none, more samples
-// than say that one could not be read.
-func (l *look) knownInPart(n *leaf, f *exposition.Family) bool {
+// knownInPart reports whether a family has information besides the unknown part: another state, or without a state more samples than
+// unknown ones.
+func (l *evaluation) knownInPart(n *leaf, f *exposition.Family) bool {
 	if slices.Contains(f.Head.Desc.Labels, "state") {
 		return f.HasOther("state", "unknown")
 	}
@@ -165,8 +165,8 @@ func (l *look) knownInPart(n *leaf, f *exposition.Family) bool {
 	return len(f.Points) > unread
 }
 
-// explain adds to a gap the metrics for want of which it is, and whom to ask.
-func (l *look) explain(t *tree, g *Gap) {
+// explain adds the missing metrics to a gap, and the source or collector.
+func (l *evaluation) explain(t *tree, g *Gap) {
 	if t.leaf >= 0 && l.leaf(t.leaf).state == stateMissing {
 		l.explainLeaf(&l.leaves[t.leaf], l.leaf(t.leaf), g)
 	}
@@ -178,8 +178,8 @@ func (l *look) explain(t *tree, g *Gap) {
 	}
 }
 
-// explainLeaf does it for a metric, or for what it is of if that is what is wanting.
-func (l *look) explainLeaf(n *leaf, v verdict, g *Gap) {
+// explainLeaf does so for a metric, or for the metric that it is about if that is the missing one.
+func (l *evaluation) explainLeaf(n *leaf, v verdict, g *Gap) {
 	m := &l.metrics[n.metric]
 	if m.ofLeaf >= 0 && !l.has(m.never) && !l.has(m.of) {
 		l.explainLeaf(&l.leaves[m.ofLeaf], v, g)
@@ -198,8 +198,8 @@ func (l *look) explainLeaf(n *leaf, v verdict, g *Gap) {
 	}
 }
 
-// off says which of a metric's collectors gave nothing, and why; empty if one did.
-func (l *look) off(m *metric) (why Reason, collector string) {
+// off returns which collector of a metric has no result, and why; empty if one has.
+func (l *evaluation) off(m *metric) (why Reason, collector string) {
 	for _, collector = range m.collectors {
 		if why = l.round.Collector(collector); why == "" {
 			return "", ""
@@ -208,7 +208,7 @@ func (l *look) off(m *metric) (why Reason, collector string) {
 	return why, collector
 }
 
-func (l *look) has(s selector) bool {
+func (l *evaluation) has(s selector) bool {
 	if s.metric < 0 {
 		return false
 	}

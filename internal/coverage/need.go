@@ -1,5 +1,5 @@
-// Package coverage says which alerts cannot be judged on a host, and why: it holds what their rules read against the metrics of a
-// round. What does not apply to a host, as GPUs where there are none, is no blindness.
+// Package coverage determines which alerts are not evaluated on a host, and why: it compares the metrics that their rules read with the
+// metrics of a round. An alert that does not apply to the host (GPU alerts without GPUs) is not a gap.
 package coverage
 
 import (
@@ -9,23 +9,23 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// Need is what an expression needs so that it can have a result, whatever the values are. The zero Need is nothing.
+// Need is what an expression requires to have a result, whatever the values. The zero Need is no requirement.
 type Need struct {
-	Metric string   // has to have a sample,
+	Metric string   // requires a sample
 	Labels []string // with a value for each of these, sorted,
 	State  string   // and this one for the label state; empty: any
 
-	All []Need // all of these have to be
-	Any []Need // one of these has to be
+	All []Need // all are required
+	Any []Need // one is required
 }
 
-// Alert is an alert and what the rules of its name need.
+// Alert is an alert and the requirements of the rules of its name.
 type Alert struct {
 	Name string
 	Need Need
 }
 
-// All needs each of some needs, without those that another holds already.
+// All requires each need, without those implied by others.
 func All(needs ...Need) Need {
 	var flat []Need
 	for _, n := range needs {
@@ -38,7 +38,7 @@ func All(needs ...Need) Need {
 		}
 	}
 	flat = distinct(flat)
-	// One of several is not needed beside all that is needed, if it is among that.
+	// An alternative that is required anyway makes its Any redundant.
 	flat = slices.DeleteFunc(flat, func(n Need) bool {
 		return slices.ContainsFunc(n.Any, func(part Need) bool { return contains(flat, part) })
 	})
@@ -48,7 +48,7 @@ func All(needs ...Need) Need {
 	return Need{All: flat}
 }
 
-// Any needs one of some needs: nothing, if one of them is nothing.
+// Any requires one of the needs; if one of them is empty, nothing.
 func Any(needs ...Need) Need {
 	var flat []Need
 	for _, n := range needs {
@@ -62,7 +62,7 @@ func Any(needs ...Need) Need {
 		}
 	}
 	flat = distinct(flat)
-	// Where all of one need are among those of another, the other is never the one that suffices.
+	// A need that includes all of another one is never the one that suffices.
 	out := slices.DeleteFunc(slices.Clone(flat), func(n Need) bool {
 		return slices.ContainsFunc(flat, func(less Need) bool { return less.key() != n.key() && n.includes(less) })
 	})
@@ -72,7 +72,7 @@ func Any(needs ...Need) Need {
 	return Need{Any: out}
 }
 
-// Metrics lists the metrics that a need names, sorted.
+// Metrics lists the metrics in a need, sorted.
 func (n Need) Metrics() []string {
 	var out []string
 	for _, leaf := range n.Leaves() {
@@ -82,7 +82,7 @@ func (n Need) Metrics() []string {
 	return slices.Compact(out)
 }
 
-// Leaves lists the needs of single metrics that a need is made of.
+// Leaves lists the single metrics in a need.
 func (n Need) Leaves() (out []Need) {
 	if n.Metric != "" {
 		return []Need{n}
@@ -93,8 +93,7 @@ func (n Need) Leaves() (out []Need) {
 	return out
 }
 
-// Asks is the source that a single metric is asked of, host.Source by its name; empty if the Desc does not say, or only of labels that are
-// not needed.
+// Asks is the source of a single metric (a host.Source by name); empty if the Desc has none, or only for labels that are not required.
 func (n Need) Asks(d *exposition.Desc) string {
 	needed := func(label string) bool { return slices.Contains(n.Labels, label) }
 	if len(d.AskedLabels) > 0 && !slices.ContainsFunc(d.AskedLabels, needed) {
@@ -105,7 +104,7 @@ func (n Need) Asks(d *exposition.Desc) string {
 
 func (n Need) nothing() bool { return n.Metric == "" && len(n.All) == 0 && len(n.Any) == 0 }
 
-// includes says whether all that less needs is among what n needs.
+// includes reports whether n requires everything that less requires.
 func (n Need) includes(less Need) bool {
 	for _, part := range less.parts() {
 		if !contains(n.parts(), part) {
@@ -148,7 +147,7 @@ func keys(needs []Need, between string) string {
 	return strings.Join(out, between)
 }
 
-// distinct sorts needs and leaves each once.
+// distinct sorts needs and removes duplicates.
 func distinct(needs []Need) []Need {
 	slices.SortFunc(needs, func(a, b Need) int { return strings.Compare(a.key(), b.key()) })
 	return slices.CompactFunc(needs, func(a, b Need) bool { return a.key() == b.key() })

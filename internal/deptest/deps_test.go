@@ -1,4 +1,4 @@
-// Package deptest holds the direction of imports: each ban with its reason.
+// Package deptest enforces the direction of imports: each ban with its reason.
 package deptest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// layers, from the program down to what knows nothing. A package imports from its own layer's right only.
+// layers, from the program to the basic packages. A package imports only packages to its right.
 var layers = [][]string{
 	{"cmd/rdma_exporter"},
 	{"internal/app"},
@@ -29,21 +29,21 @@ var bans = []struct {
 	only   []string
 	reason string
 }{
-	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "the evaluator is one package, so that it can be left out"},
-	{"github.com/prometheus/client_golang/", []string{"internal/alerting", "internal/app", "internal/web"}, "collectors make plain samples; a library's registry stays out of them"},
-	{"github.com/prometheus/exporter-toolkit/", []string{"internal/app"}, "listening is a matter of the program, not of what it measures"},
-	{"github.com/alecthomas/kingpin/", []string{"internal/app"}, "flags stand in one place"},
-	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site's file and the tuning of the rules are the only YAML that the program itself reads"},
-	{"github.com/vishvananda/", []string{"internal/host"}, "the door is the only way to the kernel"},
-	{"github.com/safchain/", []string{"internal/host"}, "the door is the only way to the kernel"},
-	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/app"}, "the door is the only way to the kernel; capture and app use names of errnos and capabilities"},
-	{"syscall", []string{"internal/host", "internal/capture", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "the door is the only way to the kernel; capture uses errnos, state locks its directory, alerting asks whose a folder is, the command signals"},
-	{"os", []string{"internal/host", "internal/capture", "internal/state", "internal/app", "internal/alerting", "cmd/rdma_exporter"}, "the door opens files of the machine; the others open their own"},
+	{"github.com/prometheus/prometheus/", []string{"internal/alerting"}, "rule evaluation is confined to one package"},
+	{"github.com/prometheus/client_golang/", []string{"internal/alerting", "internal/app", "internal/web"}, "collectors emit plain samples without a registry"},
+	{"github.com/prometheus/exporter-toolkit/", []string{"internal/app"}, "only the program listens on sockets"},
+	{"github.com/alecthomas/kingpin/", []string{"internal/app"}, "flags are defined in one place"},
+	{"go.yaml.in/yaml/", []string{"internal/site", "internal/tune"}, "the site configuration and the rule tuning are the only YAML files of the program"},
+	{"github.com/vishvananda/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
+	{"github.com/safchain/", []string{"internal/host"}, "internal/host is the only access to the kernel"},
+	{"golang.org/x/sys/unix", []string{"internal/host", "internal/capture", "internal/app"}, "internal/host is the only access to the kernel; capture and app use errno and capability names"},
+	{"syscall", []string{"internal/host", "internal/capture", "internal/state", "internal/alerting", "cmd/rdma_exporter"}, "internal/host is the only access to the kernel; capture uses errnos, state locks its directory, alerting checks the owner of a directory, the command handles signals"},
+	{"os", []string{"internal/host", "internal/capture", "internal/state", "internal/app", "internal/alerting", "cmd/rdma_exporter"}, "internal/host opens files of the machine; the others open their own"},
 	{"os/exec", nil, "the program runs no other program"},
-	{"unsafe", []string{"internal/host"}, "for ioctls that no library makes, or makes otherwise; nothing else needs it"},
+	{"unsafe", []string{"internal/host"}, "for ioctls that libraries lack or implement differently"},
 }
 
-// imports lists the imports of all packages of the program, tests and generators left out.
+// imports lists the imports of all packages of the program, except tests and generators.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "rdma_exporter/...").Output()

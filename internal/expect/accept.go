@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Accepted is what is forgotten, so that what is there now is what is expected. Each is in the order of names.
+// Accepted is the discarded expectations, so that the present state becomes the expected one. Each list is sorted by name.
 type Accepted struct {
 	Links     []LinkRecord
 	Roles     []RoleRecord     // of ports without one of these links
-	Functions []FunctionRecord // of one that is there under another name than before, that name only
+	Functions []FunctionRecord // for a function that is present under a new name, that name only
 }
 
 // ErrNotRead is the error of Accept before the devices have been read.
-var ErrNotRead = errors.New("the RDMA devices have not been read: what differs is not known")
+var ErrNotRead = errors.New("RDMA devices have not been read yet: differences are unknown")
 
-// Accept forgets what differs from what was last there: links that are down or slower than they were, functions that are gone or have
-// another name. Of devices and ports that are named (device, PCI address, DEVICE/PORT) it forgets all of their links and roles. With dry
-// nothing changes. Names of nothing that is remembered are returned.
+// Accept discards remembered state that differs from the last reading: links that are down or slower, functions that are missing or
+// renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links and roles. With dry nothing changes.
+// unknown are the names without remembered state.
 func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 	return out, unknown, nil
 }
 
-// hasMembers reports whether the link of a port is a bond, of which a member is ACTIVE: the role is that of the port. m.mu is held.
+// hasMembers reports whether the link of a port is a bond with an ACTIVE member: the role belongs to the port. m.mu is held.
 func (m *Memory) hasMembers(id string) bool {
 	for other := range m.active {
 		if strings.HasPrefix(other, id+"/") {
@@ -85,7 +85,7 @@ func (m *Memory) hasMembers(id string) bool {
 	return false
 }
 
-// addressOf is the PCI address of the function that a link is of; empty where that is not remembered. m.mu is held.
+// addressOf is the PCI address of the function of a link; empty: unknown. m.mu is held.
 func (m *Memory) addressOf(id string) string {
 	for key, f := range m.data.Functions {
 		if strings.HasPrefix(id, key+"/") {
@@ -95,7 +95,7 @@ func (m *Memory) addressOf(id string) string {
 	return ""
 }
 
-// acceptFunctions forgets functions that are not there, with their links, and earlier names of others. m.mu is held.
+// acceptFunctions discards missing functions with their links, and earlier names of others. m.mu is held.
 func (m *Memory) acceptFunctions(which func(FunctionRecord) bool) []FunctionRecord {
 	var renamed []FunctionRecord
 	for key, f := range m.data.Functions {

@@ -12,7 +12,8 @@ import (
 	"rdma_exporter/internal/role"
 )
 
-// acceptable is a host after a change: mlx5_0 is as it was, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is gone, mlx5_4 and mlx5_5 have changed names.
+// acceptable is a host after a change: mlx5_0 is unchanged, mlx5_1 is slower, mlx5_2 is down, mlx5_3 is missing, mlx5_4 and mlx5_5 have
+// exchanged names.
 func acceptable() *Memory {
 	t0 := time.Date(2026, 3, 2, 8, 30, 0, 0, time.UTC)
 	m := NewMemory(Data{})
@@ -57,14 +58,14 @@ func (a Accepted) text() (out []string) {
 	return out
 }
 
-// TestAccept: what differs is forgotten, or what is named; a dry run says the same and changes nothing.
+// TestAccept: all differences are discarded, or the named ones; a dry run returns the same and changes nothing.
 func TestAccept(t *testing.T) {
 	differs := []string{"link mlx5_1/1", "link mlx5_2/1", "link mlx5_3/1", "device mlx5_3", "device mlx5_5", "device mlx5_4"}
 	for name, c := range map[string]struct {
 		names   []string
 		want    []string
 		unknown []string
-		left    []string // that differs afterwards
+		left    []string // remaining differences
 	}{
 		"all":                {nil, differs, nil, nil},
 		"a slower one":       {[]string{"mlx5_1"}, differs[:1], nil, differs[1:]},

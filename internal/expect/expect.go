@@ -1,5 +1,5 @@
-// Package expect says what rate and width a link ought to have and which devices ought to be there, from evidence: what the operator
-// pinned, what both ends of the link can do, what its like do, what it did before. It is pure; what it remembers is plain data.
+// Package expect determines the expected rate and width of links and the expected devices, from evidence: the site configuration, what both
+// ends of the link support, similar links, and the past. It is pure; its memory is plain data.
 package expect
 
 import (
@@ -7,52 +7,52 @@ import (
 	"slices"
 )
 
-// Source is where an expectation comes from.
+// Source is the evidence for an expectation.
 type Source string
 
-// The sources, the strongest first.
+// The sources, strongest first.
 const (
 	Pin       Source = "pin"
-	LinkModes Source = "link_modes" // the fastest mode that both ends of an Ethernet link offer
+	LinkModes Source = "link_modes" // the fastest mode that both ends of an Ethernet link have advertised
 	// LinkPartner is what both ends of an InfiniBand link have enabled.
 	LinkPartner Source = "link_partner"
 	Siblings    Source = "siblings"        // the majority of the other links of the kind
-	HighWater   Source = "high_water_mark" // the link's own best
+	HighWater   Source = "high_water_mark" // the highest rate of the link itself
 )
 
-// Link is what is known of one link: that of a port, or of a member of its bond.
+// Link is the state of one link: of a port, or of a member of its bond.
 type Link struct {
-	ID     string   // by which it is remembered; empty for one that is not
-	Active bool     // it carries traffic now
-	Rate   *float64 // bits per second of data
+	ID     string   // key in the memory; empty: not remembered
+	Active bool     // carries traffic now
+	Rate   *float64 // data rate, bits per second
 	Lanes  *uint64
 	Kind   Kind
-	Wire   string // names the wire, which several functions may show; empty: it has one of its own
-	// CommonRate and CommonLanes are of the fastest mode that this end and the link partner have advertised; nil where
-	// autonegotiation is off or the partner's modes are not known, the lanes also where modes of that rate differ in them.
+	Wire   string // identifies the physical link that several functions may share; empty: not shared
+	// CommonRate and CommonLanes are of the fastest mode that both ends have advertised; nil if autonegotiation is off or the partner's
+	// modes are unknown, CommonLanes also if modes of that rate differ in their lanes.
 	CommonRate  *float64
 	CommonLanes *uint64
-	// CommonSource is where they come from; empty: LinkModes.
+	// CommonSource is their source; empty: LinkModes.
 	CommonSource Source
-	// PinnedRate and PinnedLanes are the operator's.
+	// PinnedRate and PinnedLanes are from the site configuration.
 	PinnedRate  *float64
 	PinnedLanes *uint64
 }
 
-// Kind is what siblings have in common. Links without a board are nobody's siblings.
+// Kind is the common properties of siblings. Links without a board have no siblings.
 type Kind struct {
 	Board, LinkLayer string
 	PortsPerCard     int
 	Role             string
 }
 
-// Mark is the highest rate that a link has had, and its width then, 0 where that was not told.
+// Mark is the highest rate of a link, and its width at that time, 0 if unknown.
 type Mark struct {
 	Rate  float64 `json:"rate"`
 	Lanes uint64  `json:"lanes,omitempty"`
 }
 
-// Expectation is what a link ought to have. An empty source means that nothing says so.
+// Expectation is the expected state of a link. An empty source means that there is none.
 type Expectation struct {
 	Rate        float64 // bits per second
 	RateSource  Source
@@ -60,10 +60,10 @@ type Expectation struct {
 	LanesSource Source
 }
 
-// minSiblings is how many other links of the kind it takes: two may both be the odd ones.
+// minSiblings is the minimum number of other links of the kind: two may both be exceptions.
 const minSiblings = 3
 
-// Of says what each link ought to have. mark returns the high-water mark of a link by its ID.
+// Of returns the expectation for each link. mark returns the high-water mark of a link by ID.
 func Of(links []Link, mark func(id string) Mark) []Expectation {
 	votes := count(links)
 	out := make([]Expectation, len(links))
@@ -77,7 +77,7 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 			e.Rate, e.RateSource = *l.PinnedRate, Pin
 		case l.CommonRate != nil:
 			e.Rate, e.RateSource = *l.CommonRate, cmp.Or(l.CommonSource, LinkModes)
-		// All links of a kind may be slow at once: they say less than what the link itself has done.
+		// All links of a kind may be slow: they are weaker evidence than the past of the link.
 		case most.Rate > 0 && most.Rate >= own.Rate:
 			e.Rate, e.RateSource = most.Rate, Siblings
 		case own.Rate > 0:
@@ -99,12 +99,12 @@ func Of(links []Link, mark func(id string) Mark) []Expectation {
 	return out
 }
 
-// votes are what the ACTIVE wires of each kind have, each wire once.
+// votes are the rates and widths of the ACTIVE physical links of each kind, each counted once.
 type votes map[Kind][]vote
 
 type vote struct {
-	link int    // that gave it
-	wire string // of the link; empty: its own
+	link int    // link of the vote
+	wire string // of the link; empty: not shared
 	has  Mark
 }
 
@@ -130,8 +130,8 @@ func (l *Link) now() Mark {
 	return m
 }
 
-// without returns what more than half of the other wires of a link's kind have: the rate, and the width if those of that rate agree by
-// majority. Zero where there are too few or they do not agree.
+// without returns the rate of more than half of the other physical links of a link's kind, and their width if a majority agrees on it. It
+// is zero if there are too few or they do not agree.
 func (v votes) without(i int, l *Link) (most Mark) {
 	others, byRate, byMark := 0, map[float64]int{}, map[Mark]int{}
 	for _, o := range v[l.Kind] {

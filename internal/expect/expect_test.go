@@ -6,7 +6,7 @@ func num[T any](v T) *T { return &v }
 
 const gb = 1e9
 
-// link is an ACTIVE one of the usual kind.
+// link is an ACTIVE link of the usual kind.
 func link(rate float64, lanes uint64) Link {
 	return Link{ID: "x", Active: true, Rate: num(rate * gb), Lanes: &lanes, Kind: Kind{"board", "InfiniBand", 1, "compute"}}
 }
@@ -39,7 +39,7 @@ func TestOf(t *testing.T) {
 	ndr, slow := link(400, 4), link(200, 4)
 	for _, c := range []struct {
 		name  string
-		first Link // the one that is looked at
+		first Link // the link under test
 		rest  []Link
 		mark  func(string) Mark
 		want  Expectation

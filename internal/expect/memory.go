@@ -13,27 +13,27 @@ import (
 	"rdma_exporter/internal/role"
 )
 
-// Data is what is remembered across restarts, as it is kept in the state directory.
+// Data is the memory as stored in the state directory.
 type Data struct {
 	Links     map[string]LinkRecord     `json:"links,omitempty"`     // by Link.ID
 	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
 	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
 }
 
-// RoleRecord is the role that a port was seen to have.
+// RoleRecord is a learned role of a port.
 type RoleRecord struct {
-	Device string `json:"device"` // name when it was learned
+	Device string `json:"device"` // name at that time
 	Port   int    `json:"port"`
 	role.Verdict
 }
 
-// LinkRecord is what is remembered of a link.
+// LinkRecord is the memory of a link.
 type LinkRecord struct {
 	Device string `json:"device"` // name when last ACTIVE
 	Port   int    `json:"port"`
 	Netdev string `json:"netdev,omitempty"` // of a bond's member
 	Mark
-	ActiveSince time.Time `json:"active_since"` // when it was first seen ACTIVE
+	ActiveSince time.Time `json:"active_since"` // when it was first ACTIVE
 	MarkedAt    time.Time `json:"marked_at"`    // when it reached the mark
 }
 
@@ -44,22 +44,22 @@ type FunctionRecord struct {
 	NodeGUID   string    `json:"node_guid,omitempty"`
 	Driver     string    `json:"driver"`
 	BoardID    string    `json:"board_id,omitempty"`
-	Netdev     bool      `json:"netdev,omitempty"` // it had a network interface
+	Netdev     bool      `json:"netdev,omitempty"` // had a network interface
 	FirstSeen  time.Time `json:"first_seen"`
 	LastSeen   time.Time `json:"last_seen"` // to the hour
-	Boot       string    `json:"boot"`      // boot id when last seen
-	// Earlier is the name that the function at this address had in an earlier boot, where it was another one; until it is accepted.
+	Boot       string    `json:"boot"`      // boot ID when last seen
+	// Earlier is the name of the function at this address in an earlier boot, if it was different; until it is accepted.
 	Earlier string `json:"earlier_device,omitempty"`
 }
 
-// wasNamed is the name of an earlier boot.
+// wasNamed is the name in an earlier boot.
 func (f *FunctionRecord) wasNamed() string { return cmp.Or(f.Earlier, f.Device) }
 
-// seenEvery is how exactly LastSeen is kept: each change is a write.
+// seenEvery is the precision of LastSeen: each change is a write.
 const seenEvery = time.Hour
 
-// LinkID is by what a link is remembered: the GUID of its device, which outlives a rename and another place on the bus, or its PCI
-// address where it has none; and the netdev of a bond's member.
+// LinkID identifies a link in the memory: by the GUID of its device, which survives a rename and another slot, or else by its PCI address;
+// and by the netdev of a bond member.
 func LinkID(guid, pci string, port int, netdev string) string {
 	f := FunctionRecord{NodeGUID: guid, PCIAddress: pci}
 	id := f.key() + "/" + strconv.Itoa(port)
@@ -71,7 +71,7 @@ func LinkID(guid, pci string, port int, netdev string) string {
 
 const zeroGUID = "0000:0000:0000:0000"
 
-// key outlives a rename and a move to another slot.
+// key survives a rename and a move to another slot.
 func (f *FunctionRecord) key() string {
 	if f.NodeGUID == "" || f.NodeGUID == zeroGUID {
 		return "pci/" + f.PCIAddress
@@ -79,17 +79,17 @@ func (f *FunctionRecord) key() string {
 	return "guid/" + f.NodeGUID
 }
 
-// Memory holds Data for several goroutines.
+// Memory is Data with synchronised access.
 type Memory struct {
 	mu      sync.Mutex
 	data    Data
-	version uint64             // counts changes
-	changed chan struct{}      // holds a token while there is something to save
-	seen    map[string]bool    // keys of the functions that were last there
-	active  map[string]float64 // rates of the links that were last ACTIVE, by Link.ID; infinite where not known
+	version uint64             // number of changes
+	changed chan struct{}      // holds a token while there is something to store
+	seen    map[string]bool    // keys of the functions present at the last reading
+	active  map[string]float64 // rates of the links ACTIVE at the last reading, by Link.ID; infinite: unknown
 }
 
-// NewMemory returns a memory that begins with what is known.
+// NewMemory returns a memory with the stored data.
 func NewMemory(d Data) *Memory {
 	m := &Memory{data: clone(d), changed: make(chan struct{}, 1)}
 	return m
@@ -109,23 +109,23 @@ func clone(d Data) Data {
 	return d
 }
 
-// Changed yields when there is something new to save.
+// Changed receives when there is something new to store.
 func (m *Memory) Changed() <-chan struct{} { return m.changed }
 
-// Version changes whenever what is remembered does.
+// Version changes with every change of the memory.
 func (m *Memory) Version() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.version
 }
 
-// touch notes a change. m.mu is held.
+// touch records a change. m.mu is held.
 func (m *Memory) touch() {
 	m.version++
 	m.Touch()
 }
 
-// Touch says that there is something to save.
+// Touch marks the memory as changed.
 func (m *Memory) Touch() {
 	select {
 	case m.changed <- struct{}{}:
@@ -140,14 +140,14 @@ func (m *Memory) Data() Data {
 	return clone(m.data)
 }
 
-// Mark is the high-water mark of a link; zero where there is none.
+// Mark is the high-water mark of a link; zero if none.
 func (m *Memory) Mark(id string) Mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data.Links[id].Mark
 }
 
-// WasActive says whether a link has ever been ACTIVE.
+// WasActive reports whether a link has ever been ACTIVE.
 func (m *Memory) WasActive(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -155,14 +155,14 @@ func (m *Memory) WasActive(id string) bool {
 	return ok
 }
 
-// Role is the role that a port was seen to have; empty where none was.
+// Role is the learned role of a port; empty if none.
 func (m *Memory) Role(id string) role.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.data.Roles[id].Verdict
 }
 
-// Learn remembers the role of a port.
+// Learn stores the role of a port.
 func (m *Memory) Learn(id string, r RoleRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *Memory) Learn(id string, r RoleRecord) {
 	}
 }
 
-// NamedLink is a link, and the names that an operator knows it by.
+// NamedLink is a link with its names.
 type NamedLink struct {
 	Link
 	Device string
@@ -180,7 +180,7 @@ type NamedLink struct {
 	Netdev string // of a bond's member
 }
 
-// Observe remembers links that are ACTIVE, and raises their marks.
+// Observe records ACTIVE links, and raises their marks.
 func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,8 +211,8 @@ func (m *Memory) Observe(now time.Time, links []NamedLink) {
 	}
 }
 
-// See remembers the physical functions that are there. One that is gone from where a new one is now has been replaced, and is forgotten
-// with its links. Where one is that was known before, the bus is numbered anew.
+// See records the physical functions that are present. A missing function whose address has a new function was replaced: it is discarded
+// with its links. If the address has a function that was known before, bus numbers have changed.
 func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -238,7 +238,7 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 		}
 		if known {
 			f.FirstSeen = before.FirstSeen
-			if before.wasNamed() == f.Device { // the card has kept its name: the bus is numbered anew
+			if before.wasNamed() == f.Device { // the card has kept its name: bus numbers have changed
 				f.Earlier = ""
 			}
 		}
@@ -257,7 +257,7 @@ func (m *Memory) See(now time.Time, boot string, there []FunctionRecord) {
 	m.seen = seen
 }
 
-// byAddress are the functions that are remembered, of several at an address the one that was there last. m.mu is held.
+// byAddress are the remembered functions; of several at an address, the last seen one. m.mu is held.
 func (m *Memory) byAddress() map[string]FunctionRecord {
 	at := map[string]FunctionRecord{}
 	for _, f := range m.data.Functions {
@@ -268,11 +268,11 @@ func (m *Memory) byAddress() map[string]FunctionRecord {
 	return at
 }
 
-// Renaming is a function whose name was that of another one in an earlier boot, or whose name another one has now.
+// Renaming is a function whose name belonged to another one in an earlier boot, or whose former name belongs to another one now.
 type Renaming struct{ Device, Earlier, PCIAddress string }
 
-// Renamed lists the functions that have changed names among themselves since an earlier boot, by address. New names for all, which nothing
-// had before, are none: who asks for an old name finds that it is gone.
+// Renamed lists the functions that have exchanged names since an earlier boot, by address. Entirely new names do not count: a query for an
+// old name finds nothing and is not misled.
 func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -293,7 +293,7 @@ func (m *Memory) Renamed(there []FunctionRecord) (out []Renaming) {
 	return out
 }
 
-// Absent lists the functions that are remembered and not among those that are there, by address.
+// Absent lists the remembered functions that are not present, by address.
 func (m *Memory) Absent(there []FunctionRecord) []FunctionRecord {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -317,13 +317,13 @@ func sortFunctions(f []FunctionRecord) {
 	})
 }
 
-// forgetLinks forgets the links of a function that is forgotten. m.mu is held.
+// forgetLinks discards the links of a discarded function. m.mu is held.
 func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Roles, func(id string, _ RoleRecord) bool { return strings.HasPrefix(id, function+"/") })
 }
 
-// Absorb takes over what another memory knows and this one does not, and its higher marks.
+// Absorb adds what another memory has in addition, and its higher marks.
 func (m *Memory) Absorb(d Data) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

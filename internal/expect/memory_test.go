@@ -78,7 +78,7 @@ func TestInventory(t *testing.T) {
 	if got := absent(a); !reflect.DeepEqual(got, []string{"mlx5_1 0000:40:00.0"}) {
 		t.Errorf("absent: %v", got)
 	}
-	see(t0.Add(time.Hour), "two", true, a) // the next boot, and b is still expected
+	see(t0.Add(time.Hour), "two", true, a) // the next boot: b is still expected
 	if got := absent(a); len(got) != 1 {
 		t.Errorf("absent after a boot: %v", got)
 	}
@@ -100,7 +100,7 @@ func TestInventory(t *testing.T) {
 	if f := m.Data().Functions["guid/"+a.NodeGUID]; f.Device != "ibp24s0" || !f.FirstSeen.Equal(t0) || !f.LastSeen.Equal(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)) || f.Boot != "two" {
 		t.Errorf("%+v", f)
 	}
-	// The bus is numbered anew: replaced is where renamed was, which is gone. It was known before, so that the other is missing.
+	// Bus numbers have changed: replaced is at the address of renamed, which is missing. It was known before, so the other one is missing.
 	renumbered := replaced
 	renumbered.PCIAddress = renamed.PCIAddress
 	see(t0.Add(2*time.Hour), "three", true, renumbered)
@@ -119,7 +119,7 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// TestRenamed: names that have moved to other functions are told until they are accepted, and nothing else is.
+// TestRenamed: exactly the names that have moved to other functions are listed, until they are accepted.
 func TestRenamed(t *testing.T) {
 	f := func(name, bus string, guid int) FunctionRecord {
 		return FunctionRecord{Device: name, PCIAddress: "0000:" + bus + ":00.0", NodeGUID: fmt.Sprintf("b83f:d203:0050:%04x", guid), Driver: "mlx5_core"}

@@ -1,27 +1,27 @@
 package expect
 
-// Presence is what the machine shows of a function whose RDMA device is not there.
+// Presence is the state of a function whose RDMA device is missing.
 type Presence struct {
-	OnBus   bool   // its PCI function is there
-	Driver  string // that the function is bound to; empty for none
-	RDMA    bool   // the function has an RDMA device, under whatever name
+	OnBus   bool   // its PCI function is present
+	Driver  string // bound driver; empty: none
+	RDMA    bool   // the function has an RDMA device, under any name
 	Netdev  bool   // the function has a network interface in this network namespace
-	Unknown bool   // it could not be looked at
-	// Shared says that RDMA devices are seen in all network namespaces; nil where the kernel does not tell.
+	Unknown bool   // could not be read
+	// Shared: RDMA devices are visible in all network namespaces; nil: unknown.
 	Shared *bool
 }
 
-// Reason is why a device is missing; empty where it is not, or where it cannot be told from one that was moved on purpose.
+// Reason is why a device is missing; empty if it is not missing, or may have been moved on purpose.
 type Reason string
 
 // The reasons.
 const (
-	NotOnBus     Reason = "not_on_pci"     // the PCI function is gone
-	NoDriver     Reason = "no_driver"      // no driver is bound to it
-	NoRDMADevice Reason = "no_rdma_device" // its driver is bound and has made no RDMA device
+	NotOnBus     Reason = "not_on_pci"     // the PCI function is missing
+	NoDriver     Reason = "no_driver"      // no driver is bound
+	NoRDMADevice Reason = "no_rdma_device" // a driver is bound and has not created an RDMA device
 )
 
-// MissingPinned tells why a device is not there that has to be, wherever it may be.
+// MissingPinned returns why a pinned device is missing.
 func MissingPinned(p Presence) Reason {
 	switch {
 	case p.Unknown || p.RDMA:
@@ -34,7 +34,7 @@ func MissingPinned(p Presence) Reason {
 	return NoRDMADevice
 }
 
-// Missing judges the absence of a device.
+// Missing returns why a device is missing.
 func Missing(f FunctionRecord, p Presence) Reason {
 	switch {
 	case p.Unknown || p.RDMA:
@@ -43,9 +43,9 @@ func Missing(f FunctionRecord, p Presence) Reason {
 		return NotOnBus
 	case p.Driver == "":
 		return NoDriver
-	case p.Driver != f.Driver: // vfio-pci and the like: given to a virtual machine
+	case p.Driver != f.Driver: // vfio-pci or similar: assigned to a virtual machine
 		return ""
-	case p.Shared == nil || !*p.Shared: // in another network namespace: a container's
+	case p.Shared == nil || !*p.Shared: // possibly in another network namespace, that of a container
 		return ""
 	case f.Netdev && !p.Netdev:
 		return ""

@@ -1,6 +1,6 @@
 package exposition
 
-// Desc describes a metric family. docs/metrics.md is made from these.
+// Desc describes a metric family. docs/metrics.md is generated from the Descs.
 type Desc struct {
 	Name   string
 	Help   string
@@ -8,23 +8,22 @@ type Desc struct {
 	Labels []string
 	Unit   string // bytes, seconds, …; empty for a count or a state
 	Scope  Scope
-	Source string // the kernel file, attribute or standard that the value comes from
-	// Bounds are the upper bounds of a histogram's buckets, rising, without the last one, which has no end.
+	Source string // kernel file, attribute or standard of the value
+	// Bounds are the upper bounds of a histogram's buckets, ascending, without +Inf.
 	Bounds []float64
-	// Beside is a metric beside which the absence of this one means that there is nothing to tell; empty: absence is not known to
-	// mean that.
+	// Beside is a metric whose presence means that absence of this one is normal; empty: absence is not known to be normal.
 	Beside string
-	// Of is what the metric tells about, a selector NAME or NAME{label="value"}: on a host without a sample of it there is nothing that
-	// could have this metric. That may be the metric itself. Empty: an RDMA device, or a GPU, where the scope is that of one or of its parts.
+	// Of selects what the metric is about, as NAME or NAME{label="value"} (possibly the metric itself). A host without such a sample has
+	// nothing to which the metric applies. Empty: an RDMA device or a GPU, according to the scope.
 	Of string
-	// Never is a selector of what would have the metric if the kernel told: where it has a sample, a part of the host goes unseen.
+	// Never selects objects that would have the metric if the kernel exposed it. A host with such a sample is partly not covered.
 	Never string
-	// Unknown are selectors of samples that say that the value could not be read, by the value of the label state that is asked for; under
-	// the empty one those for any.
+	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label state; the empty
+	// key applies to all.
 	Unknown map[string][]string
-	// Asks is the source, host.Source by its name, that the metric comes from, so that its absence can be explained.
+	// Asks is the source of the metric (a host.Source by name), to explain its absence.
 	Asks string
-	// AskedLabels are those of its labels that Asks is for, where the others are had without it.
+	// AskedLabels are the labels that require Asks, if the others are available without it.
 	AskedLabels []string
 }
 
@@ -41,7 +40,7 @@ const (
 
 func (t Type) String() string { return [...]string{"gauge", "counter", "untyped", "histogram"}[t] }
 
-// Scope says what a value belongs to; functions that share a wire show the same wire counters.
+// Scope is what a value belongs to. Functions that share a physical port have the same port counters.
 type Scope string
 
 // The scopes.
@@ -50,8 +49,8 @@ const (
 	ScopeHost     Scope = "host"
 	ScopeDevice   Scope = "device"
 	ScopePort     Scope = "port"
-	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the wire
-	ScopeBond     Scope = "bond"     // of all members of a RoCE LAG together
+	ScopeFunction Scope = "function" // traffic and errors of one PCI function, not of the physical port
+	ScopeBond     Scope = "bond"     // all members of a RoCE LAG together
 	ScopeGPU      Scope = "gpu"
-	ScopeFabric   Scope = "fabric" // the subnet, or a node or link in it, as fabric mode sees it
+	ScopeFabric   Scope = "fabric" // the subnet, or a node or link in it, as of fabric mode
 )

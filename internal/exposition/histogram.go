@@ -10,17 +10,17 @@ import (
 
 // HistogramValue is a sample of a histogram.
 type HistogramValue struct {
-	Counts []uint64 // of each bucket by itself; the last one has no end
+	Counts []uint64 // per bucket, not cumulative; the last is +Inf
 	Sum    float64
 }
 
-// histogramText is the text of the lines of a histogram, each up to its number.
+// histogramText is the lines of a histogram, each up to its value.
 type histogramText struct {
 	text, openM []string // of the buckets, in both formats
 	sum, count  string
 }
 
-// newHistogramText makes the lines from the text of a series without suffix.
+// newHistogramText builds the lines from the text of a series without suffix.
 func newHistogramText(d *Desc, series string) *histogramText {
 	labels := strings.TrimSuffix(strings.TrimPrefix(series, d.Name), " ")
 	open := "{"
@@ -51,7 +51,7 @@ func (s *Sink) EmitHistogram(d *Desc, v HistogramValue, labels ...string) {
 	s.add(t, Point{Value: v.Sum, buckets: cumulate(d.Bounds, v.Counts)}, labels)
 }
 
-// cumulate gives the buckets as they are served: each counts what the ones before it count as well.
+// cumulate returns cumulative buckets.
 func cumulate(bounds []float64, counts []uint64) *buckets {
 	total := uint64(0)
 	out := make(buckets, len(counts))
@@ -66,10 +66,10 @@ func cumulate(bounds []float64, counts []uint64) *buckets {
 	return &out
 }
 
-// count is that of all observations.
+// count is the number of all observations.
 func (b buckets) count() uint64 { return b[len(b)-1].GetCumulativeCount() }
 
-// histogram leaves the bucket without end out, as the client library does.
+// histogram omits the +Inf bucket, as the client library does.
 func (p Point) histogram() *dto.Histogram {
 	b := *p.buckets
 	n := b.count()

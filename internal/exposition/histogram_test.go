@@ -22,7 +22,7 @@ func TestTextOfHistogramsIsThatOfPrometheus(t *testing.T) {
 		for _, labels := range [][]string{nil, {"device"}, {"port", "device", "a"}} {
 			d := histogramOf(bounds, labels...)
 			s := NewSink([]*Desc{d})
-			for round := range uint64(3) { // with series new and kept
+			for round := range uint64(3) { // with new and cached series
 				s.Begin()
 				for i, v := range values() {
 					counts := make([]uint64, len(bounds)+1)
@@ -39,7 +39,7 @@ func TestTextOfHistogramsIsThatOfPrometheus(t *testing.T) {
 	}
 }
 
-// Prometheus reads what the protobuf format says, too.
+// Prometheus reads the protobuf format too.
 func TestHistogramsInProtobuf(t *testing.T) {
 	d := histogramOf([]float64{0.5, 1}, "device")
 	s := NewSink([]*Desc{d})

@@ -1,5 +1,5 @@
-// Package exposition holds samples as they are served. A series keeps its text between rounds, so that a scrape formats
-// numbers only; a test holds the output equal to that of Prometheus' own encoder, byte for byte.
+// Package exposition holds samples in exposition format. A series keeps its text between rounds, so that a scrape formats only numbers. A
+// test compares the output with that of Prometheus' own encoder byte for byte.
 package exposition
 
 import (
@@ -14,10 +14,10 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// maxLabel bounds a label value that comes from hardware, in bytes.
+// maxLabel limits a label value from hardware, in bytes.
 const maxLabel = 128
 
-// Sink turns samples into families. It drops and counts a sample that is invalid, undeclared or there twice.
+// Sink converts samples into families. It drops and counts samples that are invalid, undeclared or duplicate.
 type Sink struct {
 	descs   map[*Desc]*table
 	order   []*table
@@ -26,41 +26,41 @@ type Sink struct {
 	key     []byte
 }
 
-// table is what a Sink knows about one Desc.
+// table is a Desc with its series.
 type table struct {
 	head   *Head
-	series map[string]*Series // by label values as they come from hardware, of those that were the first with their text
-	texts  map[string]*Series // by text: label sets may become one when they are made valid
+	series map[string]*Series // by raw label values; of label sets with the same text only the first
+	texts  map[string]*Series // by text: different raw label sets may become equal when made valid
 	points []Point
-	last   []Point // of the round before
+	last   []Point // of the previous round
 }
 
 // Head describes a family.
 type Head struct {
 	Desc        *Desc
 	text, openM string // comment lines in both formats
-	sorted      []int  // indices of Desc.Labels in the order of their names
+	sorted      []int  // indices of Desc.Labels, sorted by name
 }
 
-// Series is a label set of a family and its text. It does not change.
+// Series is a label set of a family and its text. It is immutable.
 type Series struct {
-	values []string // of the labels as they came from hardware
+	values []string // raw label values
 	text   string   // name{label="value"} and a blank
 	hist   *histogramText
-	round  uint64 // of the Sink, when it was emitted last
+	round  uint64 // of the Sink, of the last Emit
 }
 
 // Point is a sample.
 type Point struct {
 	Series  *Series
-	Value   float64  // of a histogram, the sum
+	Value   float64  // of a histogram: the sum
 	buckets *buckets // of a histogram
 }
 
-// buckets are cumulative, the last without end.
+// buckets are cumulative; the last is +Inf.
 type buckets []*dto.Bucket
 
-// Samples is how many series a Prometheus makes of the point.
+// Samples is the number of Prometheus series of the point.
 func (p Point) Samples() int {
 	if p.buckets == nil {
 		return 1
@@ -68,19 +68,19 @@ func (p Point) Samples() int {
 	return len(*p.buckets) + 2
 }
 
-// Family is a metric family of one round. It does not change.
+// Family is a metric family of one round. It is immutable.
 type Family struct {
 	Head   *Head
 	Points []Point
 }
 
-// Has says whether a sample has this value of a label.
+// Has reports whether a sample has this value of a label.
 func (f Family) Has(label, value string) bool {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	return i >= 0 && slices.ContainsFunc(f.Points, func(p Point) bool { return p.Series.values[i] == value })
 }
 
-// Count is how many samples have a label with a value; all where the label is empty.
+// Count is the number of samples that have a label with a value; of all samples if label is empty.
 func (f Family) Count(label, value string) (n int) {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	for _, p := range f.Points {
@@ -91,13 +91,13 @@ func (f Family) Count(label, value string) (n int) {
 	return n
 }
 
-// HasOther says whether a sample has another value of a label; also where it has no such label.
+// HasOther reports whether a sample has a different value of a label, or lacks it.
 func (f Family) HasOther(label, value string) bool {
 	i := slices.Index(f.Head.Desc.Labels, label)
 	return slices.ContainsFunc(f.Points, func(p Point) bool { return i < 0 || p.Series.values[i] != value })
 }
 
-// Samples lists the samples: the values of the labels in the order of the Desc, as they came from hardware, and the value.
+// Samples iterates over the samples: raw label values in the order of the Desc, and the value.
 func (f Family) Samples() iter.Seq2[[]string, float64] {
 	return func(yield func([]string, float64) bool) {
 		for _, p := range f.Points {
@@ -108,7 +108,7 @@ func (f Family) Samples() iter.Seq2[[]string, float64] {
 	}
 }
 
-// Tells says whether one sample has a value for each of some labels.
+// Tells reports whether a sample has a value for each of the labels.
 func (f Family) Tells(labels ...string) bool {
 	at := make([]int, 0, len(labels))
 	for _, l := range labels {
@@ -123,7 +123,7 @@ func (f Family) Tells(labels ...string) bool {
 	})
 }
 
-// NewSink makes a sink for the samples of some Descs.
+// NewSink returns a sink for the samples of some Descs.
 func NewSink(descs []*Desc) *Sink {
 	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
 	for _, d := range descs {
@@ -143,7 +143,7 @@ func (s *Sink) Begin() {
 	}
 }
 
-// End returns the families that have samples, and forgets series that are gone.
+// End returns the families with samples, and discards series without one.
 func (s *Sink) End() []Family {
 	out := make([]Family, 0, len(s.order))
 	for _, t := range s.order {
@@ -163,7 +163,7 @@ func (s *Sink) End() []Family {
 	return out
 }
 
-// Dropped counts the samples of this round that were dropped, by reason: bad_value, duplicate, undeclared.
+// Dropped counts the dropped samples of this round by reason: bad_value, duplicate, undeclared.
 func (s *Sink) Dropped() map[string]int { return s.dropped }
 
 // Emit adds a sample.
@@ -180,7 +180,7 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 	s.add(t, Point{Value: value}, labels)
 }
 
-// add puts a point to its series, if it is the first of this round.
+// add adds a point to its series, if it is the first in this round.
 func (s *Sink) add(t *table, p Point, labels []string) {
 	x := s.seriesOf(t, labels)
 	if x.round == s.round {
@@ -194,7 +194,7 @@ func (s *Sink) add(t *table, p Point, labels []string) {
 
 func (s *Sink) seriesOf(t *table, labels []string) *Series {
 	if n := len(t.points); n < len(t.last) && slices.Equal(t.last[n].Series.values, labels) {
-		return t.last[n].Series // rounds are alike
+		return t.last[n].Series // successive rounds have the same order
 	}
 	s.key = s.key[:0]
 	for _, l := range labels {
@@ -215,7 +215,7 @@ func (s *Sink) seriesOf(t *table, labels []string) *Series {
 	return x
 }
 
-// newSeries makes the text of a series.
+// newSeries builds the text of a series.
 func (t *table) newSeries(labels []string) *Series {
 	var b strings.Builder
 	b.WriteString(t.head.Desc.Name)
@@ -232,7 +232,7 @@ func (t *table) newSeries(labels []string) *Series {
 	return &Series{text: b.String()}
 }
 
-// labels are the labels of a series in the order of their names, made valid. An empty value is no label, as in PromQL.
+// labels are the valid labels of a series, sorted by name. Empty values are omitted, as in PromQL.
 func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for _, i := range h.sorted {
@@ -243,7 +243,7 @@ func (h *Head) labels(values []string) iter.Seq2[string, string] {
 	}
 }
 
-// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no blanks around, at most maxLabel bytes.
+// ValidLabel makes a string from hardware valid: UTF-8, no control characters, no surrounding blanks, at most maxLabel bytes.
 func ValidLabel(s string) string {
 	plain := len(s) <= maxLabel
 	for i := 0; plain && i < len(s); i++ {

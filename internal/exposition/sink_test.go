@@ -18,7 +18,7 @@ func descOf(kind Type, labels ...string) *Desc {
 	return &Desc{Name: name, Help: "Help.", Type: kind, Labels: labels}
 }
 
-// lines are the samples that a sink gives in one round.
+// lines are the samples of a sink in one round.
 func lines(s *Sink, emit func()) []string {
 	s.Begin()
 	emit()
@@ -52,7 +52,7 @@ func TestSinkDropsAndCounts(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			s := NewSink([]*Desc{g, c, u})
-			for range 2 { // with series new and kept
+			for range 2 { // with new and cached series
 				if got := lines(s, func() { x.emit(s) }); !slices.Equal(got, x.want) {
 					t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(x.want, "\n"))
 				}
@@ -104,8 +104,8 @@ func FuzzValidLabel(f *testing.F) {
 	})
 }
 
-// Drivers that print rubbish may print two names that are one when made valid. One sample is served, whichever comes first,
-// and however they come and go.
+// Invalid names of two devices may become equal when made valid. One sample is exposed, whichever is first, and however they appear and
+// disappear.
 func TestLabelSetsThatBecomeEqual(t *testing.T) {
 	g := descOf(Gauge, "device")
 	s := NewSink([]*Desc{g})
@@ -129,7 +129,7 @@ func TestLabelSetsThatBecomeEqual(t *testing.T) {
 	}
 }
 
-// The bytes of a value may be anything: they are no border between values.
+// Values may contain any bytes, so no byte can separate them.
 func TestLabelValuesDoNotRunTogether(t *testing.T) {
 	g := descOf(Gauge, "a", "b")
 	s := NewSink([]*Desc{g})
@@ -219,7 +219,7 @@ func TestFamiliesWithoutSamplesAreNotTold(t *testing.T) {
 	}
 }
 
-// TestFamilyAsks: which labels the samples of a family have.
+// TestFamilyAsks: labels of the samples of a family.
 func TestFamilyAsks(t *testing.T) {
 	d := &Desc{Name: "m", Labels: []string{"device", "layer", "role"}}
 	s := NewSink([]*Desc{d})

@@ -17,7 +17,7 @@ var (
 func escapeValue(s string) string { return valueEscapes.Replace(s) }
 
 func newHead(d *Desc) *Head {
-	// OpenMetrics names a counter's family without the suffix of its samples, and calls untyped unknown.
+	// OpenMetrics names the family of a counter without the suffix of its samples, and the type untyped is unknown.
 	name, kind := d.Name, d.Type.String()
 	text := "# HELP " + name + " " + helpEscapes.Replace(d.Help) + "\n# TYPE " + name + " " + kind + "\n"
 	if d.Type == Counter {
@@ -67,7 +67,7 @@ func AppendOpenMetrics(b []byte, families []Family) []byte {
 	return b
 }
 
-// appendOpenMetricsFloat writes a finite number that does not look like an integer.
+// appendOpenMetricsFloat formats a finite number so that it does not look like an integer.
 func appendOpenMetricsFloat(b []byte, v float64) []byte {
 	start := len(b)
 	b = appendFloat(b, v)
@@ -77,16 +77,15 @@ func appendOpenMetricsFloat(b []byte, v float64) []byte {
 	return b
 }
 
-// appendFloat writes a finite number; small integers, most of what there is, take the short way.
+// appendFloat formats a finite number, with a fast path for the frequent small integers.
 func appendFloat(b []byte, v float64) []byte {
-	if v == math.Trunc(v) && math.Abs(v) < 1e6 { // and 0 for -0, as Prometheus' encoder has it
+	if v == math.Trunc(v) && math.Abs(v) < 1e6 { // and 0 for -0, as Prometheus' encoder does
 		return strconv.AppendInt(b, int64(v), 10)
 	}
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
 
-// Merge sorts families by name and joins those of the same name: some drivers tell in hw_counters what others tell in
-// counters.
+// Merge sorts families by name and joins those of the same name: some drivers expose in hw_counters what others expose in counters.
 func Merge(families []Family) []Family {
 	slices.SortStableFunc(families, func(a, b Family) int { return strings.Compare(a.Head.Desc.Name, b.Head.Desc.Name) })
 	out := families[:0]
@@ -100,7 +99,7 @@ func Merge(families []Family) []Family {
 	return out
 }
 
-// DTO returns families in the form of the Prometheus client library.
+// DTO converts families to the type of the Prometheus client library.
 func DTO(families []Family) []*dto.MetricFamily {
 	out := make([]*dto.MetricFamily, 0, len(families))
 	for _, f := range families {

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// encoded is what Prometheus' own encoder makes of families.
+// encoded is the output of Prometheus' own encoder.
 func encoded(t testing.TB, families []Family, format expfmt.Format) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -25,7 +25,7 @@ func encoded(t testing.TB, families []Family, format expfmt.Format) string {
 	return b.String()
 }
 
-// compare holds both formats of families against those of the library.
+// compare compares both formats of families with those of the library.
 func compare(t testing.TB, families []Family) {
 	t.Helper()
 	openMetrics, err := expfmt.NewOpenMetricsFormat(expfmt.OpenMetricsVersion_1_0_0)

@@ -11,11 +11,11 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-var errNotSeen = errors.New("the fabric is not seen at present: what is gone is not known")
+var errNotSeen = errors.New("the fabric is not reachable at present: missing links and nodes cannot be determined")
 
-// accept forgets what was taken away on purpose, and says what that was: links that are gone, by one of their ends, NODE/PORT, or all; and nodes
-// that are not reached, by name or GUID, with all their links. With them goes what no link that is left leads to. A name that is none of these
-// forgets nothing at all.
+// accept removes what was taken away on purpose, and returns it: missing links by one of their ends (NODE/PORT) or all, and unreachable
+// nodes by name or GUID, with all their links. Nodes that no remaining link leads to are removed with them. If any name is wrong, nothing
+// is removed.
 func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string, err error) {
 	if f == nil {
 		return nil, errNotSeen
@@ -52,7 +52,7 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 		forget(e)
 	}
 	held := m.held(f, of)
-	for i := 0; i < len(nodes); i++ { // it grows
+	for i := 0; i < len(nodes); i++ { // nodes grows
 		guid := nodes[i]
 		n, ok := m.nodes[guid]
 		if !ok || held[guid] {
@@ -68,12 +68,12 @@ func (m *Memory) accept(f *Fabric, names []string, all bool) (forgotten []string
 	return forgotten, nil
 }
 
-// held are the nodes that are reached, and those that links may still lead to, through switches. A port of an adapter that has not answered
-// holds nothing: it is asked from the other end only.
+// held are the nodes that are reached and those that remaining links may lead to through switches. An adapter port that has not answered
+// holds nothing: it is queried from its far end only.
 func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	held := map[GUID]bool{}
 	queue := slices.Collect(maps.Keys(f.Nodes))
-	for i := 0; i < len(queue); i++ { // it grows
+	for i := 0; i < len(queue); i++ { // queue grows
 		guid := queue[i]
 		if held[guid] {
 			continue
@@ -88,10 +88,10 @@ func (m *Memory) held(f *Fabric, of map[GUID][]End) map[GUID]bool {
 	return held
 }
 
-// name of a port as one types it.
+// name is a port as NODE/PORT.
 func (m *Memory) name(e End) string { return fmt.Sprintf("%s/%d", m.nodes[e.GUID].Description, e.Port) }
 
-// endsOf are the ports of nodes that have a link, or had one.
+// endsOf are the ports with a remembered link, by node.
 func (m *Memory) endsOf() map[GUID][]End {
 	out := map[GUID][]End{}
 	for e := range m.links {
@@ -100,7 +100,7 @@ func (m *Memory) endsOf() map[GUID][]End {
 	return out
 }
 
-// called are the nodes of a name, a GUID, or both, as the page has nodes that share a name.
+// called are the nodes with a name, a GUID, or both. The page shows both where nodes share a name.
 func (m *Memory) called(name string) (out []GUID) {
 	for guid, n := range m.nodes {
 		if n.Description == name || guid.String() == name || n.Description+" "+guid.String() == name {
@@ -110,34 +110,34 @@ func (m *Memory) called(name string) (out []GUID) {
 	return out
 }
 
-// named is what a name says: a node that is not reached, or a port whose link is gone.
+// named resolves a name: an unreachable node, or a port whose link is gone.
 func (m *Memory) named(f *Fabric, name string) (nodes []GUID, ends []End, err error) {
 	if of := m.called(name); len(of) > 0 {
 		switch {
 		case len(of) > 1:
-			return nil, nil, fmt.Errorf("%s: %d nodes are called so: say the GUID", name, len(of))
+			return nil, nil, fmt.Errorf("%s: %d nodes have this name: use the GUID", name, len(of))
 		case f.Nodes[of[0]] != nil:
-			return nil, nil, fmt.Errorf("%s: the node answers: name a port of it whose link is gone, %s/PORT", name, name)
+			return nil, nil, fmt.Errorf("%s: the node is reachable: name a port of it whose link is gone, %s/PORT", name, name)
 		}
 		return of, nil, nil
 	}
 	at := strings.LastIndexByte(name, '/')
 	if at < 0 {
-		return nil, nil, fmt.Errorf("%s: no node of that name or GUID is remembered: say NODE or NODE/PORT as the page has them", name)
+		return nil, nil, fmt.Errorf("%s: no remembered node has this name or GUID: use NODE or NODE/PORT as shown on the page", name)
 	}
 	port, err := strconv.Atoi(name[at+1:])
 	of := m.called(name[:at])
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("%s: %q is no number of a port: say NODE/PORT", name, name[at+1:])
+		return nil, nil, fmt.Errorf("%s: %q is not a port number: use NODE/PORT", name, name[at+1:])
 	case len(of) == 0:
-		return nil, nil, fmt.Errorf("%s: no node of the name or GUID %s is remembered: say NODE/PORT as the page has it", name, name[:at])
+		return nil, nil, fmt.Errorf("%s: no remembered node has the name or GUID %s: use NODE/PORT as shown on the page", name, name[:at])
 	case len(of) > 1:
-		return nil, nil, fmt.Errorf("%s: %d nodes are called %s: say the GUID, GUID/PORT", name, len(of), name[:at])
+		return nil, nil, fmt.Errorf("%s: %d nodes have the name %s: use the GUID, GUID/PORT", name, len(of), name[:at])
 	}
 	e := End{of[0], port}
 	if !slices.Contains(m.missing(f), e) {
-		return nil, nil, fmt.Errorf("%s: no link of that port is gone", name)
+		return nil, nil, fmt.Errorf("%s: the link of this port is not missing", name)
 	}
 	return nil, []End{e}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestAccept: what is gone is forgotten when it is named, and nothing where a name is wrong.
+// TestAccept: named links and nodes that are gone are removed, and nothing if a name is wrong.
 func TestAccept(t *testing.T) {
 	for _, tt := range []struct {
 		names     []string
@@ -29,13 +29,13 @@ func TestAccept(t *testing.T) {
 		{names: []string{"gpu-11"}, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1"}, left: 4},
 		{names: []string{"spine2"}, forgotten: []string{"leaf1/4 to spine2/1", "leaf2/4 to spine2/2", "switch spine2"}, left: 1},
 		{all: true, forgotten: []string{"channel adapter gpu-11", "leaf1/1 to gpu-11/1", "leaf1/4 to spine2/1", "leaf2/4 to spine2/2", "switch spine2"}},
-		{names: []string{"leaf1/2"}, err: "leaf1/2: no link of that port is gone", left: 5},
-		{names: []string{"leaf1"}, err: "leaf1: the node answers: name a port of it whose link is gone, leaf1/PORT", left: 5},
-		{names: []string{"leaf1/1", "leaf9/1"}, err: "leaf9/1: no node of the name or GUID leaf9 is remembered: say NODE/PORT as the page has it", left: 5},
-		{names: []string{"leaf1/x"}, err: `leaf1/x: "x" is no number of a port: say NODE/PORT`, left: 5},
-		{names: []string{"nobody"}, err: "nobody: no node of that name or GUID is remembered: say NODE or NODE/PORT as the page has them", left: 5},
-		{names: []string{"twin/1"}, err: "twin/1: 2 nodes are called twin: say the GUID, GUID/PORT", left: 5},
-		{names: []string{"twin"}, err: "twin: 2 nodes are called so: say the GUID", left: 5},
+		{names: []string{"leaf1/2"}, err: "leaf1/2: the link of this port is not missing", left: 5},
+		{names: []string{"leaf1"}, err: "leaf1: the node is reachable: name a port of it whose link is gone, leaf1/PORT", left: 5},
+		{names: []string{"leaf1/1", "leaf9/1"}, err: "leaf9/1: no remembered node has the name or GUID leaf9: use NODE/PORT as shown on the page", left: 5},
+		{names: []string{"leaf1/x"}, err: `leaf1/x: "x" is not a port number: use NODE/PORT`, left: 5},
+		{names: []string{"nobody"}, err: "nobody: no remembered node has this name or GUID: use NODE or NODE/PORT as shown on the page", left: 5},
+		{names: []string{"twin/1"}, err: "twin/1: 2 nodes have the name twin: use the GUID, GUID/PORT", left: 5},
+		{names: []string{"twin"}, err: "twin: 2 nodes have this name: use the GUID", left: 5},
 	} {
 		t.Run(cmp.Or(strings.Join(tt.names, " "), "--all"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestAccept(t *testing.T) {
 	}
 }
 
-// TestAcceptBehind: with what was taken away goes what was behind it alone, and nothing to which a link that may be there leads.
+// TestAcceptBehind: nodes that only removed links led to are removed, nodes that a remaining link may lead to are not.
 func TestAcceptBehind(t *testing.T) {
 	hosts := []string{"channel adapter gpu-21", "channel adapter gpu-22", "leaf2/1 to gpu-21/1", "leaf2/2 to gpu-22/1"}
 	whole := append(slices.Clone(hosts), "leaf2/3 to spine1/2", "leaf2/4 to spine2/2", "switch leaf2")
@@ -117,7 +117,7 @@ func TestAcceptBehind(t *testing.T) {
 		"a host of two leaves": {
 			change: func(s *subnet) {
 				taken(s)
-				s.nodes[2].ports[5].to = End{} // the host does not answer by this port: nobody asks it
+				s.nodes[2].ports[5].to = End{} // this port is not queried, since no switch leads to it
 			},
 			all: true, forgotten: append([]string{"leaf2/5 to gpu-12/2"}, whole...),
 		},
@@ -131,7 +131,7 @@ func TestAcceptBehind(t *testing.T) {
 			all: true, left: 0,
 			forgotten: append([]string{"leaf2/5 to gpu-12/2", "leaf1/2 to gpu-12/1", "channel adapter gpu-12", "leaf1/3 to spine1/1", "leaf1/4 to spine2/1", "switch spine1", "switch spine2"}, whole...),
 		},
-		"the own port": {change: func(s *subnet) { s.unplug(End{9, 1}) }, all: true, err: errNotSeen},
+		"the local port": {change: func(s *subnet) { s.unplug(End{9, 1}) }, all: true, err: errNotSeen},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

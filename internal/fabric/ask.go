@@ -8,10 +8,10 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// maxSilent is how many requests of a node for counters have no answer before it is not asked any more: each costs all time-outs.
+// maxSilent is how many counter requests a node may leave unanswered before it is skipped: each costs all timeouts.
 const maxSilent = 2
 
-// counters asks for the counters of all ports that are told of, until the sweep has taken long enough.
+// counters queries the counters of all ports until the time limit of the sweep.
 func (s *sweep) counters(ctx context.Context) {
 	if s.o.Within > 0 {
 		var cancel context.CancelFunc
@@ -26,7 +26,7 @@ func (s *sweep) counters(ctx context.Context) {
 	}
 }
 
-// countersOf asks a node for the counters of one port after the other, and returns of how many there are none.
+// countersOf queries the ports of a node one after the other, and returns for how many there is no answer.
 func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
 	silent := 0
 	for number := 1; number <= n.NumPorts; number++ {
@@ -47,7 +47,7 @@ func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
 	return unanswered
 }
 
-// count asks for the counters of a port.
+// count queries the counters of a port.
 func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 	r := mad.ToLID(n.lid(number))
 	if n.performance == nil {
@@ -64,7 +64,7 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 	return err
 }
 
-// counted says whether the counters of a port are asked for: it can be reached, and has a link or had one.
+// counted reports whether the counters of a port are queried: it is reachable, and has or had a link.
 func (s *sweep) counted(n *Node, e End) bool {
 	p := n.Ports[e.Port]
 	if p == nil || n.lid(e.Port) == 0 || n.Type != mad.Switch && !s.o.Adapters {
@@ -73,7 +73,7 @@ func (s *sweep) counted(n *Node, e End) bool {
 	return p.Info.Up() || s.o.Also != nil && s.o.Also(e)
 }
 
-// speeds asks ports whose link shows as QDR whether it is one of FDR10. A node that refuses is asked again in a full sweep.
+// speeds queries whether links shown as QDR run at FDR10. A node that rejects the attribute is queried again in the next full sweep.
 func (s *sweep) speeds(ctx context.Context) {
 	var ends []End
 	for _, guid := range sortedNodes(s.f.Nodes) {
@@ -101,7 +101,7 @@ func (s *sweep) speeds(ctx context.Context) {
 	}
 }
 
-// managers asks the subnet manager that the own port was set up by, and all ports that say there is one.
+// managers queries the subnet manager that configured the local port, and all ports that announce one.
 func (s *sweep) managers(ctx context.Context) {
 	var lids []uint16
 	at := map[uint16]GUID{}

@@ -1,8 +1,9 @@
-// Package fabric looks at a whole InfiniBand subnet from one port of it: it finds the switches and adapters, the links between them, what
-// each link can and does, and its counters. A node sees its own ports only; that the far end of a cable is a slow switch, or which of two
-// ends is at fault, needs the sight of both.
+// Package fabric sweeps an InfiniBand subnet through one local port: it discovers the switches and adapters, the links between them, what
+// each link supports and runs at, and its counters. A host exposes its own ports only. Whether the far end of a cable is a slow switch, or
+// which of two ends is at fault, requires data of both ends.
 //
-// It only asks. What it finds is a Fabric, one for each sweep; what was found in the past is a Memory, by which links that are gone are told.
+// It only reads. The result of a sweep is a Fabric. A Memory holds the results of earlier sweeps: links that are gone are found by
+// comparison with it.
 package fabric
 
 import (
@@ -18,7 +19,7 @@ import (
 // GUID identifies a node (IBA 14.2.5.3, NodeGUID).
 type GUID uint64
 
-// String writes it as sysfs does, so that it joins with node_guid of rdma_device_info.
+// String formats a GUID as sysfs does, so that it joins with node_guid of rdma_device_info.
 func (g GUID) String() string {
 	return fmt.Sprintf("%04x:%04x:%04x:%04x", uint16(g>>48), uint16(g>>32), uint16(g>>16), uint16(g))
 }
@@ -33,29 +34,28 @@ func (e End) compare(other End) int {
 	return cmp.Or(cmp.Compare(e.GUID, other.GUID), cmp.Compare(e.Port, other.Port))
 }
 
-// Fabric is what one sweep has found. It does not change afterwards.
+// Fabric is the result of one sweep. It is immutable.
 type Fabric struct {
-	At       time.Time     // of the beginning
-	Took     time.Duration // until its end
-	Full     bool          // nothing was taken from the sweep before
+	At       time.Time     // start of the sweep
+	Took     time.Duration // duration of the sweep
+	Full     bool          // nothing was taken from the previous sweep
 	Nodes    map[GUID]*Node
 	Links    map[End]End // each from both ends
 	Managers []Manager
-	// Unanswered counts what did not answer, by what was asked for.
+	// Unanswered counts queries without an answer.
 	Unanswered map[Question]int
 
-	start End // the own port
+	start End // the local port
 }
 
-// Question is what a sweep asks for.
+// Question is what a sweep queries.
 type Question string
 
-// The questions.
 const (
-	AskNode     Question = "node"           // behind a port that has a link, or its description
-	AskPort     Question = "port"           // of a node that answers
-	AskCounters Question = "counters"       // of a port
-	AskManager  Question = "subnet_manager" // at a port that names itself one, or that the own port has for one
+	AskNode     Question = "node"           // NodeInfo or NodeDescription behind a port with a link
+	AskPort     Question = "port"           // PortInfo of a node that answers
+	AskCounters Question = "counters"       // counters of a port
+	AskManager  Question = "subnet_manager" // SMInfo at a port that announces a subnet manager, or at the one of the local port
 )
 
 var questions = []Question{AskNode, AskPort, AskCounters, AskManager}
@@ -66,24 +66,24 @@ type Node struct {
 	Type        mad.NodeType
 	Description string
 	NumPorts    int
-	Ports       map[int]*Port // that have answered; of an adapter those that a link was found to
+	Ports       map[int]*Port // that have answered; of an adapter those at the end of a link
 
 	route       mad.Route
-	named       bool // it has told its description
-	changed     bool // SwitchInfo: a port has changed
-	vendor      bool // its ports may be asked for the vendor's attribute
+	named       bool // NodeDescription has answered
+	changed     bool // SwitchInfo: the state of a port has changed
+	vendor      bool // its ports may be queried for the vendor's attribute
 	performance *mad.PerformanceInfo
 }
 
 // Port is a port that has answered.
 type Port struct {
 	Info     mad.PortInfo
-	Counters *mad.Counters // nil: not asked for, or no answer
+	Counters *mad.Counters // nil: not queried, or no answer
 }
 
 // Manager is a subnet manager that has answered.
 type Manager struct {
-	Node GUID // 0 where its port is not known
+	Node GUID // 0: node unknown
 	Info mad.SMInfo
 }
 
@@ -101,7 +101,7 @@ func (f *Fabric) Port(e End) *Port {
 
 func (f *Fabric) connect(a, b End) { f.Links[a], f.Links[b] = b, a }
 
-// lid is where performance management and the subnet manager of a port are reached; 0 before the subnet manager has been there.
+// lid is the address of performance management and the subnet manager of a port; 0 before a subnet manager has assigned one.
 func (n *Node) lid(port int) uint16 {
 	if n.Type == mad.Switch {
 		port = 0
@@ -112,10 +112,10 @@ func (n *Node) lid(port int) uint16 {
 	return 0
 }
 
-// Start is the port that the sweep has looked from.
+// Start is the port that the sweep started from.
 func (f *Fabric) Start() End { return f.start }
 
-// Common says what both ends of a link support, and what of it both have enabled; false where one has not answered.
+// Common returns what both ends of a link support, and what both also have enabled. ok is false if one end has not answered.
 func (f *Fabric) Common(e End) (supported, enabled mad.Link, ok bool) {
 	a, b := f.Port(e), f.Port(f.Links[e])
 	if a == nil || b == nil || !a.Info.Up() {
@@ -125,7 +125,7 @@ func (f *Fabric) Common(e End) (supported, enabled mad.Link, ok bool) {
 	return supported, a.Info.Enabled.And(b.Info.Enabled).And(supported), true
 }
 
-// Differs says whether one end of a link is set lower than the other, while both could do more.
+// Differs reports whether one end of a link is configured lower than the other although both support more.
 func (f *Fabric) Differs(e End) bool {
 	supported, enabled, ok := f.Common(e)
 	if !ok {
@@ -136,8 +136,8 @@ func (f *Fabric) Differs(e End) bool {
 	return either.Widths.Lanes() > enabled.Widths.Lanes() || either.Speeds.LaneRate() > enabled.Speeds.LaneRate()
 }
 
-// FDR10 says whether a link is one of FDR10; not told of links that are not and where one end has it not enabled.
-func (f *Fabric) FDR10(e End) (is, told bool) {
+// FDR10 reports whether a link runs at FDR10. It is unknown for a link that does not and has FDR10 disabled at one end.
+func (f *Fabric) FDR10(e End) (is, known bool) {
 	_, enabled, ok := f.Common(e)
 	if !ok {
 		return false, false
@@ -147,13 +147,13 @@ func (f *Fabric) FDR10(e End) (is, told bool) {
 	return is, is || enabled.Speeds&mad.FDR10 != 0 && active == mad.QDR
 }
 
-// Degraded says whether a link does less than both ends have enabled: fewer lanes, a lower rate, or QDR in the place of FDR10.
+// Degraded reports whether a link runs below what both ends have enabled: fewer lanes, a lower rate, or QDR instead of FDR10.
 func (f *Fabric) Degraded(e End) bool {
 	_, enabled, ok := f.Common(e)
 	if !ok {
 		return false
 	}
-	if is, told := f.FDR10(e); told && !is {
+	if is, known := f.FDR10(e); known && !is {
 		return true
 	}
 	active := f.Port(e).Info.Active

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// subnet is a fabric that answers management datagrams as IBA 13 and 14 have it.
+// subnet answers management datagrams as specified in IBA 13 and 14.
 type subnet struct {
 	mu    sync.Mutex
 	start End
@@ -21,7 +21,7 @@ type subnet struct {
 	lost  func(d *mad.Datagram, to *device, at End) bool // on its way; nil: none is
 }
 
-// device is a node; its ports are those of the file's tests that have something.
+// device is a node.
 type device struct {
 	kind    mad.NodeType
 	name    string
@@ -37,7 +37,7 @@ type device struct {
 
 // plug is a port.
 type plug struct {
-	to      End // 0: nothing is plugged in
+	to      End // 0: no cable
 	lid     uint16
 	enabled byte // link widths: 1 is 1X, 2 is 4X
 	active  byte
@@ -59,7 +59,7 @@ func (s *subnet) unplug(a End) {
 	s.nodes[a.GUID].ports[a.Port].to, s.nodes[b.GUID].ports[b.Port].to = End{}, End{}
 }
 
-// exchange plugs the cables of leaf 1 to the spines, 3 and 4, the other way round.
+// exchange swaps the cables of leaf 1 to the spines 3 and 4.
 func (s *subnet) exchange() {
 	s.unplug(End{1, 3})
 	s.unplug(End{1, 4})
@@ -67,8 +67,8 @@ func (s *subnet) exchange() {
 	s.connect(End{1, 4}, End{3, 1})
 }
 
-// leaves are two leaf switches, 1 and 2, two spines, 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9 at leaf 1 has the
-// subnet manager, and is where one looks from.
+// leaves are two leaf switches 1 and 2, two spines 3 and 4, and hosts 11, 12 at leaf 1 and 21, 22 at leaf 2. Host 9 at leaf 1 runs the
+// subnet manager and is the one that sweeps.
 func leaves() *subnet {
 	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{9, 1}}
 	for guid, name := range map[GUID]string{1: "leaf1", 2: "leaf2", 3: "spine1", 4: "spine2"} {
@@ -94,7 +94,8 @@ func leaves() *subnet {
 	return s
 }
 
-// tree has leaf switches from 11 on, spines from 101 on and hosts from 201 on. The first host has the subnet manager, and is where one looks from.
+// tree has leaf switches from 11 on, spines from 101 on and hosts from 201 on. The first host runs the subnet manager and is the one that
+// sweeps.
 func tree(spines, leaves, hosts int) *subnet {
 	s := &subnet{nodes: map[GUID]*device{}, asked: map[uint16]int{}, start: End{201, 1}}
 	add := func(guid int, kind mad.NodeType) GUID {
@@ -123,7 +124,7 @@ func tree(spines, leaves, hosts int) *subnet {
 
 const switchPorts = 9
 
-// arrive finds where a datagram ends up: a node, and the port that it came in by.
+// arrive finds the destination of a datagram: a node, and the port that receives it.
 func (s *subnet) arrive(d *mad.Datagram) (*device, End, bool) {
 	if d.Class() != mad.ClassSubnetDirected {
 		for guid, n := range s.nodes {
@@ -221,7 +222,7 @@ func (s *subnet) portInfo(data []byte, n *device, number int) {
 	}
 }
 
-// performance is what a node tells of its counters.
+// performance answers queries of performance management.
 func performance(data []byte, n *device, attribute uint16) bool {
 	p := n.ports[int(data[1])]
 	switch attribute {
@@ -241,7 +242,7 @@ func performance(data []byte, n *device, attribute uint16) bool {
 	return p != nil && !p.mute
 }
 
-// line is the way into a subnet.
+// line is a transport into a subnet.
 type line struct {
 	*subnet
 	back chan *mad.Datagram
@@ -275,8 +276,8 @@ func (s *subnet) open() *line {
 	return &line{subnet: s, back: make(chan *mad.Datagram, 1000), gone: make(chan struct{})}
 }
 
-// look sweeps and counts what was asked for.
-func (s *subnet) look(t *testing.T, known *Fabric, o Options) *Fabric {
+// sweep sweeps and counts the queries.
+func (s *subnet) sweep(t *testing.T, known *Fabric, o Options) *Fabric {
 	t.Helper()
 	c := mad.NewClient(s.open(), mad.Options{Timeout: time.Second})
 	defer c.Close()
@@ -288,7 +289,7 @@ func (s *subnet) look(t *testing.T, known *Fabric, o Options) *Fabric {
 	return f
 }
 
-// endless is a fabric of which each port leads to a switch that nobody has seen before.
+// endless is a subnet in which each port leads to another new switch.
 type endless struct {
 	*line
 	ports byte // of each

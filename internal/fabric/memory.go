@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Data is what is kept of a fabric across restarts: which nodes and links there were, with their names.
+// Data is the memory of a fabric as it is stored: nodes and links with their names.
 type Data struct {
 	Nodes []KnownNode `json:"nodes"`
 	Links []KnownLink `json:"links"`
@@ -31,13 +31,13 @@ type KnownLink struct {
 	Seen time.Time `json:"seen"` // last
 }
 
-// Memory is what is known of a fabric. It is not safe for concurrent use: Monitor takes turns.
+// Memory holds the nodes and links of earlier sweeps. It is not safe for concurrent use: Monitor serialises access.
 type Memory struct {
 	nodes map[GUID]KnownNode
 	links map[End]KnownLink // from both ends
 }
 
-// NewMemory begins with what was kept. A link that is in two places is taken as it was last.
+// NewMemory restores stored data. If a port has two links, the later one is used.
 func NewMemory(d Data) *Memory {
 	m := &Memory{nodes: map[GUID]KnownNode{}, links: map[End]KnownLink{}}
 	for _, n := range d.Nodes {
@@ -51,7 +51,7 @@ func NewMemory(d Data) *Memory {
 	return m
 }
 
-// Data is what is to be kept, in an order of its own.
+// Data returns what is to be stored, sorted.
 func (m *Memory) Data() Data {
 	var d Data
 	for _, guid := range sortedNodes(m.nodes) {
@@ -66,7 +66,7 @@ func (m *Memory) Data() Data {
 	return d
 }
 
-// link takes a link, in the place of what its ends were linked to before.
+// link adds a link and removes earlier links of its ends.
 func (m *Memory) link(l KnownLink) {
 	if l.B.compare(l.A) < 0 {
 		l.A, l.B = l.B, l.A
@@ -80,8 +80,8 @@ func (m *Memory) link(l KnownLink) {
 	m.links[l.A], m.links[l.B] = l, l
 }
 
-// Note takes what a sweep has found, and forgets what was seen last before some time. It says whether something is to be kept that is new,
-// times aside.
+// Note adds the result of a sweep, and discards what was last seen before forget. It reports whether anything besides times has changed and
+// has to be stored.
 func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	nodes, links := len(m.nodes), maps.Clone(m.links)
 	changed := false
@@ -106,13 +106,13 @@ func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	return changed || len(m.nodes) != nodes || !same
 }
 
-// Had says whether a port had a link.
+// Had reports whether a port has or had a link.
 func (m *Memory) Had(e End) bool {
 	_, ok := m.links[e]
 	return ok
 }
 
-// other is the other end of the link that a port had.
+// other is the far end of the remembered link of a port.
 func (m *Memory) other(e End) (End, bool) {
 	l, ok := m.links[e]
 	if l.A == e {
@@ -121,8 +121,8 @@ func (m *Memory) other(e End) (End, bool) {
 	return l.A, ok
 }
 
-// missing are the ends of links that are gone: a port at one of their ends has answered, and is down or leads elsewhere. Of a link behind
-// which nobody answers it is not known.
+// missing are the ends of links that are gone: one of their ports has answered and is down or leads elsewhere. A link whose far end does
+// not answer is not missing.
 func (m *Memory) missing(f *Fabric) (out []End) {
 	for e := range m.links {
 		to, _ := m.other(e)

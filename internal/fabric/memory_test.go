@@ -31,7 +31,7 @@ func TestMissing(t *testing.T) {
 		{"nothing", func(*subnet) {}, nil},
 		{"a host's link", func(s *subnet) { s.unplug(End{1, 1}) }, []string{"1/1", "11/1"}},
 		{"a link between switches", func(s *subnet) { s.unplug(End{1, 3}) }, []string{"1/3", "3/1"}},
-		{"behind a link nobody answers", func(s *subnet) { s.nodes[22].silent = true }, nil},
+		{"a host that does not answer", func(s *subnet) { s.nodes[22].silent = true }, nil},
 		{"a switch hangs", func(s *subnet) { s.nodes[3].silent = true }, nil},
 		{"a host is plugged elsewhere", func(s *subnet) {
 			s.unplug(End{1, 1})
@@ -42,12 +42,12 @@ func TestMissing(t *testing.T) {
 			s.unplug(End{1, 2})
 			s.connect(End{11, 1}, End{1, 2})
 			s.nodes[1].ports[2].downed = 1
-		}, nil}, // 12 has lost its link to who has another now: its node is not reached
+		}, nil}, // host 12 has lost its link to the newcomer: its node is unreachable
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
-				f := s.look(t, nil, Options{})
+				f := s.sweep(t, nil, Options{})
 				m := NewMemory(Data{})
 				if !m.Note(f, f.At.Add(-time.Hour)) || m.Note(f, f.At.Add(-time.Hour)) {
 					t.Error("what is new is kept, what is not is not")
@@ -62,7 +62,7 @@ func TestMissing(t *testing.T) {
 				}
 				m = NewMemory(d) // after a restart
 				tt.change(s)
-				f = s.look(t, f, Options{})
+				f = s.sweep(t, f, Options{})
 				m.Note(f, f.At.Add(-time.Hour))
 				if got := names(m.missing(f)); !slices.Equal(got, tt.want) {
 					t.Errorf("missing %v, want %v", got, tt.want)
@@ -72,7 +72,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestNameUnanswered: a node that does not tell its name, in a sweep that takes nothing from the one before, is remembered by the one it had.
+// TestNameUnanswered: a node whose NodeDescription does not answer in a full sweep keeps its remembered name.
 func TestNameUnanswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
@@ -113,7 +113,7 @@ func TestForget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
 		m := NewMemory(Data{})
-		f := s.look(t, nil, Options{})
+		f := s.sweep(t, nil, Options{})
 		m.Note(f, f.At.Add(-time.Hour))
 		s.unplug(End{1, 1})
 		for _, want := range []struct {
@@ -122,7 +122,7 @@ func TestForget(t *testing.T) {
 			had     bool
 		}{{false, 18, true}, {true, 16, false}, {false, 16, false}} {
 			time.Sleep(50 * time.Minute)
-			f = s.look(t, f, Options{})
+			f = s.sweep(t, f, Options{})
 			if changed := m.Note(f, f.At.Add(-time.Hour)); changed != want.changed || len(m.links) != want.links || m.Had(End{11, 1}) != want.had {
 				t.Errorf("changed %v, %d ends of links, %v", changed, len(m.links), m.Had(End{11, 1}))
 			}
@@ -133,7 +133,7 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// FuzzMemory puts any file where the memory is kept: what is made of it can be kept again, and each link has one place.
+// FuzzMemory restores any stored file: what was restored can be stored again, and each port has one link.
 func FuzzMemory(f *testing.F) {
 	a, b := End{GUID: 1, Port: 1}, End{GUID: 2, Port: 9}
 	whole, err := json.Marshal(Data{Nodes: []KnownNode{{GUID: 1, Description: "h"}, {GUID: 2, Type: mad.Switch}}, Links: []KnownLink{{A: a, B: b}, {A: b, B: a}, {A: a, B: a}}})

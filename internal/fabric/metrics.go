@@ -28,62 +28,62 @@ func counted(name, unit, help string) *exposition.Desc {
 const fromPort = "PortInfo, IBA 14.2.5.6"
 
 var (
-	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answers, or is remembered, with its name.", "node_guid", "node", "node_type")
-	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep has reached; 0 for one that is remembered and was not.", "node_guid")
-	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each port of a switch that has a link, or had one, with the names of both ends; of a link without a switch, for each port; of adapters whose counters are asked for, for their ports too. A link is counted once by those with end=\"1\".",
+	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answered the last sweep or is remembered from earlier ones.", "node_guid", "node", "node_type")
+	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep reached; 0 for a remembered node that it did not reach.", "node_guid")
+	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
-	missing = ofLink("missing", "", "PortInfo, and what is remembered", "1 for a port whose link is gone; absent for links that are there, and where no port of the link has answered.")
+	missing = ofLink("missing", "", "PortInfo, and remembered links", "1 for a port whose remembered link is gone. Absent while the link is up, and while neither end answers.")
 
 	state     = ofPort("state_id", "", fromPort, "Logical state: 1 Down, 2 Init, 3 Armed, 4 Active.")
 	physical  = ofPort("physical_state_id", "", fromPort, "Physical state: 1 Sleep, 2 Polling, 3 Disabled, 4 Training, 5 LinkUp, 6 LinkErrorRecovery, 7 Phy Test.")
-	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link; absent while it is down. A link at FDR10 has that of QDR, as the kernel counts.")
-	width     = ofPort("width_lanes", "lanes", fromPort, "Lanes of the link; absent while it is down.")
-	fdr10     = ofPort("fdr10", "", "ExtendedPortInfo of Mellanox", "1 for a link at FDR10; 0 for one at QDR whose both ends have FDR10 enabled; absent for others.")
-	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends have enabled and support: what the link ought to have. What the cable can is not known.")
-	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Most lanes that both ends have enabled and support.")
+	rate      = ofPort("rate_bytes_per_second", "bytes", fromPort, "Data rate of the link. Absent while it is down. FDR10 is reported with the rate of QDR, as the kernel does.")
+	width     = ofPort("width_lanes", "lanes", fromPort, "Link width in lanes. Absent while the link is down.")
+	fdr10     = ofPort("fdr10", "", "Mellanox ExtendedPortInfo", "1 for a link at FDR10; 0 for a link at QDR with FDR10 enabled at both ends. Absent for all other links.")
+	enRate    = ofLink("enabled_rate_bytes_per_second", "bytes", fromPort, "Expected data rate: the highest that both ends support and have enabled. Limits of the cable are not included.")
+	enWidth   = ofLink("enabled_width_lanes", "lanes", fromPort, "Expected width: the most lanes that both ends support and have enabled.")
 	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
 	supWidth  = ofLink("supported_width_lanes", "lanes", fromPort, "Most lanes that both ends support.")
-	differing = ofLink("settings_differ", "", fromPort, "1 for a link whose one end is set to a lower speed or width than the other, while both support more; absent for others.")
+	differing = ofLink("settings_differ", "", fromPort, "1 for a link with a lower speed or width enabled at one end than at the other, although both support more. Absent for all other links.")
 
-	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by their state.", "state")
+	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by state.", "state")
 	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")
-	smRank    = desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node: the highest becomes the master, of equals that of the lowest GUID.", "node_guid")
-	smActs    = desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts the datagrams that it sends, its answers too, so that asking for the count raises it.", "node_guid")
-	unanswers = desc("unanswered", exposition.Gauge, "", "time-outs", "What the last sweep has asked for without an answer: node, behind a port with a link, or its name; port, of a node that answers; counters, of a port; subnet_manager, at a port that names one.", "request")
+	smRank    = desc("subnet_manager_priority", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Priority of the subnet manager at a node. The highest priority becomes master; among equals, the lowest GUID.", "node_guid")
+	smActs    = desc("subnet_manager_activity_total", exposition.Counter, "", "SMInfo, IBA 14.2.5.13", "Activity count (ActCount) of the subnet manager at a node. opensm counts every datagram that it sends: each query raises the count.", "node_guid")
+	unanswers = desc("unanswered", exposition.Gauge, "", "timeouts", "Queries of the last sweep without an answer. node: NodeInfo or the description behind a port with a link; port: PortInfo of a node that answers; counters: those of a port; subnet_manager: SMInfo at a port that announces one.", "request")
 
-	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep has reached.", "node_type")
-	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep has found.")
-	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "When the sweep began that these metrics are of.")
-	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "How long it took.")
-	every    = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "How often the fabric is looked at: --fabric.interval.")
-	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the sweep after that has failed: the own port cannot be opened, does not answer, or leads to nobody who does.")
-	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, repeated ones too.")
-	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Of them without an answer.")
+	nodes    = desc("nodes", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "Nodes that the last sweep reached.", "node_type")
+	links    = desc("links", exposition.Gauge, "", fromPort, "Links that the last sweep found.")
+	began    = desc("sweep_timestamp_seconds", exposition.Gauge, "seconds", "", "Start of the last successful sweep.")
+	took     = desc("sweep_duration_seconds", exposition.Gauge, "seconds", "", "Duration of the last successful sweep.")
+	every    = desc("sweep_interval_seconds", exposition.Gauge, "seconds", "", "Interval between sweeps: --fabric.interval.")
+	failed   = desc("sweep_failed", exposition.Gauge, "", "", "1 if the latest sweep failed: the local port cannot be opened, does not answer, has no link, or the node behind it does not answer.")
+	sent     = desc("requests_total", exposition.Counter, "", "", "Management datagrams sent, including retries.")
+	timeouts = desc("request_timeouts_total", exposition.Counter, "", "", "Management datagrams without an answer.")
 )
 
-// countedBy are the metrics of the counters, with their scale to the unit. Those of packets have none.
+// countedBy has the metric of each counter and its scale to the unit. Packet counters have no metric.
 var countedBy = [mad.NumCounters]struct {
 	desc  *exposition.Desc
 	scale float64
 }{
-	mad.SymbolErrors:                 {counted("symbol_errors", "", "Minor link errors on one or more lanes. Stops at 65535 where the switch has no counters of 64 bits."), 1},
+	mad.SymbolErrors:                 {counted("symbol_errors", "", "Minor link errors on one or more lanes. Saturates at 65535 on switches without 64-bit counters."), 1},
 	mad.LinkErrorRecoveries:          {counted("link_error_recoveries", "", "Times the link recovered from an error by retraining."), 1},
 	mad.LinkDowned:                   {counted("link_downed", "", "Times the link failed to recover and went down."), 1},
 	mad.ReceiveErrors:                {counted("receive_errors", "", "Packets received with an error."), 1},
-	mad.ReceiveRemotePhysicalErrors:  {counted("receive_remote_physical_errors", "", "Packets received with a bad end (EBP): the fault is beyond the neighbour."), 1},
-	mad.ReceiveSwitchRelayErrors:     {counted("receive_switch_relay_errors", "", "Packets that the switch could not forward; multicast that comes back counts as well."), 1},
+	mad.ReceiveRemotePhysicalErrors:  {counted("receive_remote_physical_errors", "", "Packets received with the end-bad-packet delimiter (EBP). The fault is upstream of the neighbour."), 1},
+	mad.ReceiveSwitchRelayErrors:     {counted("receive_switch_relay_errors", "", "Packets that the switch could not forward, including multicast that returns to its source."), 1},
 	mad.TransmitDiscards:             {counted("transmit_discards", "", "Packets dropped before sending: port down or congested."), 1},
 	mad.TransmitConstraintErrors:     {counted("transmit_constraint_errors", "", "Packets not sent because of P_Key or raw filters."), 1},
 	mad.ReceiveConstraintErrors:      {counted("receive_constraint_errors", "", "Packets received and dropped because of P_Key or raw filters."), 1},
 	mad.LocalLinkIntegrityErrors:     {counted("local_link_integrity_errors", "", "Times the count of local physical errors exceeded its threshold."), 1},
 	mad.ExcessiveBufferOverrunErrors: {counted("excessive_buffer_overrun_errors", "", "Times buffer overruns persisted over several flow control periods."), 1},
-	mad.VL15Dropped:                  {counted("vl15_dropped", "", "Subnet management packets dropped for want of buffers."), 1},
-	mad.TransmitWait:                 {counted("transmit_wait_ticks", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device."), 1},
-	mad.TransmitData:                 {counted("transmit_bytes", "bytes", "Data sent; absent where the device counts it in 32 bits only, which are full within seconds."), 4},
-	mad.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received; absent where the device counts it in 32 bits only, which are full within seconds."), 4},
+	mad.VL15Dropped:                  {counted("vl15_dropped", "", "Subnet management packets (VL15) dropped because of a lack of buffers."), 1},
+	mad.TransmitWait:                 {counted("transmit_wait_ticks", "ticks", "Ticks during which data was waiting without flow control credit. The device defines the length of a tick."), 1},
+	mad.TransmitData:                 {counted("transmit_bytes", "bytes", "Data sent. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
+	mad.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
 }
 
-// Descs are all metrics of a fabric.
+// Descs are all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
@@ -97,20 +97,20 @@ func Descs() []*exposition.Desc {
 	return out
 }
 
-// smStates are the values of the label.
+// smStates are the values of the label state.
 var smStates = []struct {
 	name  string
 	state mad.SMState
 }{{"master", mad.SMMaster}, {"standby", mad.SMStandby}, {"discovering", mad.SMDiscovering}, {"not_active", mad.SMNotActive}}
 
-// emitter tells of one fabric.
+// emitter emits the metrics of one fabric.
 type emitter struct {
 	*exposition.Sink
-	f *Fabric // the last sweep; nil where there was none, or it is not true any more
+	f *Fabric // the last sweep; nil if there was none or it is outdated
 	m *Memory
 }
 
-// all tells the names of what is remembered, and what was found.
+// all emits the remembered names and what the last sweep found.
 func (s *emitter) all() {
 	for _, guid := range sortedNodes(s.m.nodes) {
 		n := s.m.nodes[guid]
@@ -134,7 +134,7 @@ func (s *emitter) found() {
 		}
 	}
 	for _, e := range s.m.missing(s.f) {
-		if s.told(e) {
+		if s.reported(e) {
 			s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
 		}
 	}
@@ -163,13 +163,14 @@ func (s *emitter) nodes() {
 	}
 }
 
-// told says whether a port is told of: one of a switch, and of links without one both. The other ends have exporters of their own.
-func (s *emitter) told(e End) bool {
+// reported reports whether a port has metrics: all ports of switches, and both ends of links without a switch. Adapters are otherwise
+// covered by the exporters of their hosts.
+func (s *emitter) reported(e End) bool {
 	to, linked := s.m.other(e)
 	return s.m.nodes[e.GUID].Type == mad.Switch || linked && s.m.nodes[to.GUID].Type != mad.Switch
 }
 
-// counts says whether counters of a port are told.
+// counts reports whether there are counters of a port.
 func (s *emitter) counts(e End) bool {
 	if s.f == nil {
 		return false
@@ -178,21 +179,21 @@ func (s *emitter) counts(e End) bool {
 	return p != nil && p.Counters != nil
 }
 
-// link tells the names of both ends, of links that are gone too.
+// link emits the names of both ends, also for links that are gone.
 func (s *emitter) link(e End) {
-	told := s.told(e)
-	if !told && !s.counts(e) {
+	reported := s.reported(e)
+	if !reported && !s.counts(e) {
 		return
 	}
 	to, _ := s.m.other(e)
 	end := "1"
-	if !told || s.told(to) && to.compare(e) < 0 {
+	if !reported || s.reported(to) && to.compare(e) < 0 {
 		end = "2"
 	}
 	s.Emit(linkInfo, 1, e.GUID.String(), strconv.Itoa(e.Port), s.m.nodes[e.GUID].Description, to.GUID.String(), strconv.Itoa(to.Port), s.m.nodes[to.GUID].Description, end)
 }
 
-// port tells of a port that has a link or had one.
+// port emits the metrics of a port that has or had a link.
 func (s *emitter) port(n *Node, e End) {
 	p := n.Ports[e.Port]
 	if p == nil || !p.Info.Up() && !s.m.Had(e) {
@@ -200,11 +201,11 @@ func (s *emitter) port(n *Node, e End) {
 	}
 	guid, number := e.GUID.String(), strconv.Itoa(e.Port)
 	s.counters(p, guid, number)
-	told := s.told(e)
-	if told || s.counts(e) {
+	reported := s.reported(e)
+	if reported || s.counts(e) {
 		s.Emit(state, float64(p.Info.State), guid, number)
 	}
-	if !told {
+	if !reported {
 		return
 	}
 	s.Emit(physical, float64(p.Info.PhysicalState), guid, number)
@@ -217,7 +218,7 @@ func (s *emitter) port(n *Node, e End) {
 	if !ok {
 		return
 	}
-	if is, told := s.f.FDR10(e); told {
+	if is, known := s.f.FDR10(e); known {
 		s.Emit(fdr10, map[bool]float64{true: 1}[is], guid, number)
 	}
 	s.positive(enRate, enabled.Rate(), guid, number)
@@ -229,7 +230,7 @@ func (s *emitter) port(n *Node, e End) {
 	}
 }
 
-// positive leaves out what was not told.
+// positive leaves out unknown values.
 func (s *emitter) positive(d *exposition.Desc, v float64, labels ...string) {
 	if v > 0 {
 		s.Emit(d, v, labels...)

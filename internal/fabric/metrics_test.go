@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestAdapters: of adapters whose counters are asked for, what alerts join with is told: the state, and both ends' names. Each link is there
-// with end 1 once, and no more is told of ports that have not answered.
+// TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, and the names of both ends. Each
+// link has end="1" once, and ports that have not answered have no further metrics.
 func TestAdapters(t *testing.T) {
 	const symbols = "rdma_fabric_port_symbol_errors_total"
 	adapter := regexp.MustCompile(`[{,]node_guid="0000:0000:0000:00(09|0b|0c|15|16)"`)

@@ -12,28 +12,28 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Monitor sweeps again and again, and keeps the metrics of what it has found last.
+// Monitor sweeps periodically and holds the metrics of the last sweep.
 type Monitor struct {
-	// Open opens the own port: before the first sweep, and again after one that failed.
+	// Open opens the local port: before the first sweep, and again after a failed one.
 	Open     func() (mad.Transport, error)
 	Client   mad.Options
 	Adapters bool          // Options.Adapters
-	Interval time.Duration // between sweeps, which beat keeps; Options.Within, from minWithin on
-	Full     time.Duration // between those that take nothing from the one before
-	Forget   time.Duration // after which a node or a link that is gone is forgotten
+	Interval time.Duration // between sweeps, kept by Run's beat; Options.Within unless below minWithin
+	Full     time.Duration // between full sweeps, which take nothing from the previous one
+	Forget   time.Duration // retention of nodes and links that are gone
 	Memory   *Memory
-	// Save keeps what is new for the next run; nil where nothing is kept.
+	// Save stores the memory for the next start; nil: not stored.
 	Save   func(Data) error
 	Logger *slog.Logger
 
-	turn   sync.Mutex // of a sweep, or of what is accepted
+	turn   sync.Mutex // held by a sweep, Accept or Plan
 	client *mad.Client
 	last   *Fabric // nil after a failure
 	full   time.Time
-	began  time.Time // of the last sweep that did not fail
+	began  time.Time // start of the last successful sweep
 	failed error     // of the last sweep
 	unkept bool      // Save has failed
-	before mad.Stats // of clients that are closed
+	before mad.Stats // of closed clients
 
 	readings readings
 	picture  Picture // the next one
@@ -44,10 +44,10 @@ type Monitor struct {
 	shown    *Picture
 }
 
-// minWithin is for large fabrics that are looked at often.
+// minWithin is the minimum time for counters: large fabrics with a short interval need more than the interval.
 const minWithin = 30 * time.Second
 
-// Run sweeps whenever beat says, until that returns. beat belongs to whoever knows when others sweep.
+// Run sweeps whenever beat calls, until it returns. The caller's beat staggers the sweeps of several exporters.
 func (m *Monitor) Run(ctx context.Context, beat func(sweep func())) {
 	defer func() {
 		m.turn.Lock()
@@ -67,9 +67,9 @@ func (m *Monitor) round(ctx context.Context) {
 	}
 	switch {
 	case err != nil && m.failed == nil:
-		m.Logger.Error("cannot look at the fabric", "err", err)
+		m.Logger.Error("fabric sweep failed", "err", err)
 	case err == nil && m.failed != nil:
-		m.Logger.Info("can look at the fabric again")
+		m.Logger.Info("fabric sweep works again")
 	}
 	m.failed = err
 	if err != nil {
@@ -107,11 +107,11 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	return nil
 }
 
-// ErrNotKept is the error of what was accepted and cannot be kept for the next run.
-var ErrNotKept = errors.New("forgotten until the exporter ends only")
+// ErrNotKept: what was accepted could not be stored for the next start.
+var ErrNotKept = errors.New("accepted until the exporter restarts: fabric memory could not be stored")
 
-// Accept forgets links and nodes that are gone, by their names, or all, and says what that was. It waits for the sweep in progress, and does
-// nothing where ctx has ended by then.
+// Accept removes links and nodes that are gone from the memory, by name or all, and returns what it removed. It waits for the sweep in
+// progress, and does nothing if ctx has ended by then.
 func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]string, error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -130,7 +130,8 @@ func (m *Monitor) Accept(ctx context.Context, names []string, all bool) ([]strin
 	return forgotten, nil
 }
 
-// Plan returns what Accept would forget, of all where none is named, and why names are none that could be accepted. Nothing changes.
+// Plan returns what Accept would remove (everything if no name is given), and for names that cannot be accepted the reason. It changes
+// nothing.
 func (m *Monitor) Plan(ctx context.Context, names []string) (forgets []string, wrong map[string]string, err error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
@@ -153,7 +154,7 @@ func (m *Monitor) Plan(ctx context.Context, names []string) (forgets []string, w
 	return forgets, wrong, err
 }
 
-// save logs a lasting failure when it starts and when it ends.
+// save logs a lasting failure once, and its end.
 func (m *Monitor) save() {
 	if m.Save == nil {
 		return
@@ -161,14 +162,14 @@ func (m *Monitor) save() {
 	err := m.Save(m.Memory.Data())
 	switch {
 	case err != nil && !m.unkept:
-		m.Logger.Warn("what is known of the fabric is not kept", "err", err)
+		m.Logger.Warn("could not store the fabric memory, a restart loses the missing links", "err", err)
 	case err == nil && m.unkept:
-		m.Logger.Info("what is known of the fabric is kept again")
+		m.Logger.Info("storing the fabric memory works again")
 	}
 	m.unkept = err != nil
 }
 
-// drop closes the client, whose transport may have failed.
+// drop closes the client, since its transport may have failed.
 func (m *Monitor) drop() {
 	if m.client == nil {
 		return
@@ -177,12 +178,12 @@ func (m *Monitor) drop() {
 	m.before.Sent += stats.Sent
 	m.before.Timeouts += stats.Timeouts
 	if err := m.client.Close(); err != nil {
-		m.Logger.Debug("cannot close the port", "err", err)
+		m.Logger.Debug("could not close the port", "err", err)
 	}
 	m.client = nil
 }
 
-// publish makes the metrics and the picture.
+// publish builds the metrics and the picture.
 func (m *Monitor) publish() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +218,7 @@ func (m *Monitor) publish() {
 	m.shown = &shown
 }
 
-// Picture is of the last sweep; what was found last where that has failed.
+// Picture is the result of the last sweep; of the last successful one if that failed.
 func (m *Monitor) Picture() *Picture {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -91,12 +91,12 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestMonitor: names are told before the first sweep; a port that cannot be opened, or does not answer, takes what was found away, and comes
-// back by itself.
+// TestMonitor: names are exposed before the first sweep. A port that cannot be opened or does not answer removes the results of the last
+// sweep, and they return without a restart.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
-		f := s.look(t, nil, Options{})
+		f := s.sweep(t, nil, Options{})
 		known := NewMemory(Data{})
 		known.Note(f, f.At.Add(-time.Hour))
 
@@ -157,8 +157,8 @@ func TestMonitor(t *testing.T) {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 		want := []string{
-			`"cannot look at the fabric" err="no such device"`, `"what is known of the fabric is not kept" err="disk full"`, `"can look at the fabric again"`,
-			`"cannot look at the fabric" err="the own port does not answer: ask direct 0 for NodeInfo: no answer"`, `"what is known of the fabric is kept again"`, `"can look at the fabric again"`,
+			`"fabric sweep failed" err="no such device"`, `"could not store the fabric memory, a restart loses the missing links" err="disk full"`, `"fabric sweep works again"`,
+			`"fabric sweep failed" err="the local port does not answer: query NodeInfo of direct 0: no answer"`, `"storing the fabric memory works again"`, `"fabric sweep works again"`,
 		}
 		if strings.Join(lines, "\n") != strings.Join(want, "\n") {
 			t.Errorf("log:\n%s", strings.Join(lines, "\n"))
@@ -166,7 +166,7 @@ func TestMonitor(t *testing.T) {
 	})
 }
 
-// TestSlowAgents: what is found is told in time, however long counters are waited for.
+// TestSlowAgents: results are published in time, however long counters take.
 func TestSlowAgents(t *testing.T) {
 	for interval, took := range map[time.Duration]string{time.Second: "30", 2 * time.Minute: "120"} {
 		t.Run(interval.String(), func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestSlowAgents(t *testing.T) {
 	}
 }
 
-// faulty is a transport by which the program itself fails in all but the first request of a sweep, once it is told to.
+// faulty is a transport that panics, once enabled, in all but the first request of a sweep.
 type faulty struct {
 	mad.Transport
 	on   *atomic.Bool
@@ -202,7 +202,7 @@ func (f *faulty) Send(d *mad.Datagram, timeout time.Duration) error {
 	return f.Transport.Send(d, timeout)
 }
 
-// TestFaultOfTheProgram: it costs the sweep, in whatever goroutine it is, and not the process.
+// TestFaultOfTheProgram: a panic in any goroutine fails the sweep, not the process.
 func TestFaultOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()

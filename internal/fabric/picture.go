@@ -7,19 +7,19 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Picture is what there is to see of a fabric after a sweep. It does not change.
+// Picture is what the page shows of a fabric. It is immutable.
 type Picture struct {
-	Fabric  *Fabric // of the last sweep that did not fail; nil: none has ended
-	Failed  error   // why the sweep after that has failed; nil: it has not
-	Known   Data    // nodes and links that are remembered, those of Fabric among them
+	Fabric  *Fabric // last successful sweep; nil: none yet
+	Failed  error   // error of the sweep after it; nil: none
+	Known   Data    // remembered nodes and links, those of Fabric included
 	Missing []End   // ends of links that are gone
-	// Risen are the counters that rose since a sweep of up to an hour ago, of ports whose link was there at both times.
+	// Risen are the increases of counters since a sweep of up to one hour ago, of ports whose link was active in both sweeps.
 	Risen map[End]mad.Counters
 	Since time.Time // of that sweep
 	Stats mad.Stats // of all sweeps
 }
 
-// CounterName is that of a counter without rdma_fabric_port_ and _total; empty where there is no such metric.
+// CounterName is the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.
 func CounterName(k mad.Counter) string {
 	if countedBy[k].desc == nil {
 		return ""
@@ -27,10 +27,10 @@ func CounterName(k mad.Counter) string {
 	return strings.TrimSuffix(strings.TrimPrefix(countedBy[k].desc.Name, "rdma_fabric_port_"), "_total")
 }
 
-// window is how far back rises of counters are told: from one of it to two.
+// window is the minimum age of the sweep that increases are counted from; its maximum age is twice that.
 const window = 30 * time.Minute
 
-// reading are the counters of the ports of a sweep that had a link.
+// reading holds the counters of the ports with an active link in one sweep.
 type reading struct {
 	at       time.Time
 	counters map[End]*mad.Counters
@@ -48,10 +48,10 @@ func readingOf(f *Fabric) reading {
 	return r
 }
 
-// readings are those that rises are told against.
+// readings are the earlier sweeps that increases are counted from.
 type readings struct{ older, newer reading }
 
-// note takes a sweep, and says what rose, and since when.
+// note adds a sweep, and returns the increases and the time that they are counted from.
 func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
 	now := readingOf(f)
 	switch {

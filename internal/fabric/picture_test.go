@@ -8,7 +8,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// TestPicture: what is gone and what rose is there to see, and stays while no sweep succeeds; rises are told over half an hour to an hour.
+// TestPicture: missing links and counter increases are shown, and stay while sweeps fail. Increases are counted over half an hour to one
+// hour.
 func TestPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
@@ -61,12 +62,12 @@ func TestPicture(t *testing.T) {
 	})
 }
 
-// TestDegraded: fewer lanes than both ends have enabled, and not what one end alone has.
+// TestDegraded: fewer lanes than both ends have enabled. Lanes that only one end has enabled do not count.
 func TestDegraded(t *testing.T) {
 	s := leaves()
 	s.nodes[1].ports[1].active = 1
 	s.nodes[1].ports[2].enabled, s.nodes[1].ports[2].active, s.nodes[12].ports[1].active = 1, 1, 1
-	f := s.look(t, nil, Options{})
+	f := s.sweep(t, nil, Options{})
 	for e, want := range map[End]bool{{1, 1}: true, {1, 2}: false, {1, 3}: false, {1, 8}: false} {
 		if got := f.Degraded(e); got != want {
 			t.Errorf("%v: %v", e, got)

@@ -14,18 +14,18 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// workers make requests at a time; how many are on their way the client bounds.
+// workers is the number of concurrent requests. The client limits those in flight.
 const workers = 64
 
-// maxTries bounds the ways by which a node that does not answer is tried.
+// maxTries limits the routes that are tried to a node that does not answer.
 const maxTries = 3
 
-// errRewired says that a link leads elsewhere than it did, while its port was up at both looks.
-var errRewired = errors.New("a cable was moved")
+// errRewired: a link leads elsewhere than in the previous sweep, although its port was up in both.
+var errRewired = errors.New("cable moved")
 
-// Sweep looks at the whole fabric. With what the sweep before has found, nodes behind links that have not changed are not asked again who
-// they are; nil asks for everything. Ways are laid afresh in each sweep, so that a link that is gone takes none with it that can be reached
-// otherwise. The error is for no fabric at all, and for an own port that does not lead into it.
+// Sweep sweeps the subnet. known is the previous sweep: NodeInfo is not queried again behind links that have not changed. nil queries
+// everything. Each sweep finds its routes anew, so that a lost link hides no node that has another route. The error means that there is no
+// result: the local port does not answer or does not lead into a subnet.
 func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabric, error) {
 	start := time.Now()
 	s := &sweep{client: c, known: known, o: o, f: newFabric(start), tries: map[End]int{}}
@@ -41,22 +41,22 @@ func Sweep(ctx context.Context, c *mad.Client, known *Fabric, o Options) (*Fabri
 	return s.f, nil
 }
 
-// Options say what a sweep asks for.
+// Options select what a sweep queries.
 type Options struct {
-	// Adapters also asks for the counters of ports that are not a switch's, which exporters on the nodes tell.
+	// Adapters also queries the counters of ports that are not switch ports. The exporters of their hosts expose them too.
 	Adapters bool
-	// Also are ports whose counters are wanted though they have no link: they had one.
+	// Also selects ports without a link whose counters are queried: those that had a link.
 	Also func(End) bool
-	// Within bounds a sweep: after that no counters are asked for any more. 0: they all are.
+	// Within is the time after which a sweep queries no more counters. 0: no limit.
 	Within time.Duration
-	// MaxPorts is how many ports of switches there may be: answers may be wrong. 0: 500,000; a subnet has 49,151 addresses (IBA 4.1.3), and three
-	// levels of switches for as many hosts have 250,000.
+	// MaxPorts limits the number of switch ports, since answers may be wrong. 0: 500,000. A subnet has 49,151 unicast addresses (IBA
+	// 4.1.3), and three levels of switches for that many hosts have 250,000 ports.
 	MaxPorts int
 }
 
 const (
 	defaultMaxPorts = 500_000
-	maxHops         = 50 // of the 63 that a directed route can have
+	maxHops         = 50 // of at most 63 in a directed route
 )
 
 type sweep struct {
@@ -65,18 +65,18 @@ type sweep struct {
 	o      Options
 	f      *Fabric
 	tries  map[End]int
-	ports  int // of switches
+	ports  int // switch ports so far
 }
 
-// visit is a node that the sweep has come to the door of.
-type visit struct {
-	to     End           // the port that it is entered by
-	info   *mad.NodeInfo // nil: it is known
-	routes []mad.Route   // the first that works is taken
-	node   *Node         // once it has answered
+// target is a node that the sweep has found a route to and is about to query.
+type target struct {
+	to     End           // the port that the routes lead to
+	info   *mad.NodeInfo // nil: known from the previous sweep
+	routes []mad.Route   // the first that works is used
+	node   *Node         // set once it has answered
 }
 
-// key is what a visit reads: the whole of a switch, a port of another node.
+// key is the unit that a target queries: a whole switch, or one port of another node.
 func (s *sweep) key(to End, kind mad.NodeType) End {
 	if kind == mad.Switch {
 		to.Port = 0
@@ -87,10 +87,10 @@ func (s *sweep) key(to End, kind mad.NodeType) End {
 func (s *sweep) run(ctx context.Context) error {
 	own, err := s.client.NodeInfo(ctx, mad.Local())
 	if err != nil {
-		return fmt.Errorf("the own port does not answer: %w", err)
+		return fmt.Errorf("the local port does not answer: %w", err)
 	}
 	s.f.start = End{GUID(own.GUID), own.LocalPort}
-	level := []*visit{{to: s.f.start, info: &own, routes: []mad.Route{mad.Local()}}}
+	level := []*target{{to: s.f.start, info: &own, routes: []mad.Route{mad.Local()}}}
 	for hops := 0; len(level) > 0 && ctx.Err() == nil; hops++ {
 		if hops > maxHops {
 			return fmt.Errorf("the fabric is deeper than %d hops", maxHops)
@@ -110,24 +110,25 @@ func (s *sweep) run(ctx context.Context) error {
 	if err := s.confirm(ctx); err != nil {
 		return err
 	}
-	return s.sighted(ctx)
+	return s.checkLocal(ctx)
 }
 
-// sighted is an error where the own port, at the end, does not answer or leads nowhere: that is its fault, not that of all it does not reach.
-func (s *sweep) sighted(ctx context.Context) error {
+// checkLocal returns an error if the local port no longer answers or has no link at the end of the sweep. Otherwise its fault would show as
+// all nodes unreachable.
+func (s *sweep) checkLocal(ctx context.Context) error {
 	own, err := s.client.PortInfo(ctx, mad.Local(), s.f.start.Port)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the own port does not answer: %w", err)
+		return fmt.Errorf("the local port does not answer: %w", err)
 	case s.f.start.Port != 0 && !own.Up(): // port 0 of a switch has no link
-		return errors.New("the own port has no link")
+		return errors.New("the local port has no link")
 	case len(s.f.Nodes) < 2:
-		return errors.New("the node behind the own port does not answer")
+		return errors.New("the node behind the local port does not answer")
 	}
 	return nil
 }
 
-// parallel calls f for 0 … n-1. The panic of one of them is the caller's.
+// parallel calls f for 0 … n-1. It passes a panic of f on to the caller.
 func parallel(n int, f func(int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -151,8 +152,8 @@ func parallel(n int, f func(int)) {
 	}
 }
 
-// read asks the nodes of a level for themselves and their ports.
-func (s *sweep) read(ctx context.Context, level []*visit) error {
+// read queries the nodes of a level and their ports.
+func (s *sweep) read(ctx context.Context, level []*target) error {
 	parallel(len(level), func(i int) { s.enter(ctx, level[i]) })
 	var nodes []*Node
 	var ends []int
@@ -160,7 +161,7 @@ func (s *sweep) read(ctx context.Context, level []*visit) error {
 		if v.node == nil {
 			continue
 		}
-		if there := s.f.Nodes[v.node.GUID]; there != nil { // an adapter, by another of its ports
+		if there := s.f.Nodes[v.node.GUID]; there != nil { // an adapter, reached through another of its ports
 			there.Ports[v.to.Port] = v.node.Ports[v.to.Port]
 			continue
 		}
@@ -194,9 +195,9 @@ func (s *sweep) read(ctx context.Context, level []*visit) error {
 	return nil
 }
 
-// enter finds the way that works, and asks for what is not known of the node.
-func (s *sweep) enter(ctx context.Context, v *visit) {
-	n := s.acquaintance(v)
+// enter finds the route that works, and queries what is not known of the node.
+func (s *sweep) enter(ctx context.Context, v *target) {
+	n := s.cached(v)
 	for _, r := range v.routes {
 		n.route = r
 		if n.Type == mad.Switch {
@@ -223,8 +224,8 @@ func (s *sweep) enter(ctx context.Context, v *visit) {
 	}
 }
 
-// acquaintance is what is known of a node at its door.
-func (s *sweep) acquaintance(v *visit) *Node {
+// cached is what NodeInfo or the previous sweep has reported of a node.
+func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
@@ -233,27 +234,27 @@ func (s *sweep) acquaintance(v *visit) *Node {
 		}
 	}
 	if v.info != nil {
-		n.Type, n.NumPorts, n.vendor = v.info.Type, v.info.Ports, v.info.TellsFDR10()
+		n.Type, n.NumPorts, n.vendor = v.info.Type, v.info.Ports, v.info.MayHaveMellanoxPort()
 	}
 	return n
 }
 
-// door is a port with a link, whose other end is to be found.
-type door struct {
+// edge is a port with a link whose far end is to be discovered.
+type edge struct {
 	from  End
-	route mad.Route // to the other end
+	route mad.Route // to the far end
 }
 
-// explore finds the other ends of the links of a level, and says who is to be visited next.
-func (s *sweep) explore(ctx context.Context, level []*visit) []*visit {
-	var doors, unknown []door
+// explore discovers the far ends of the links of a level, and returns the next level.
+func (s *sweep) explore(ctx context.Context, level []*target) []*target {
+	var edges, unknown []edge
 	for _, v := range level {
 		if v.node != nil {
-			doors = append(doors, s.doors(v)...)
+			edges = append(edges, s.edges(v)...)
 		}
 	}
-	next := &visits{sweep: s, at: map[End]*visit{}}
-	for _, d := range doors {
+	next := &frontier{sweep: s, at: map[End]*target{}}
+	for _, d := range edges {
 		if to, ok := s.remembered(d.from); ok {
 			next.add(d, to, nil)
 		} else {
@@ -276,8 +277,8 @@ func (s *sweep) explore(ctx context.Context, level []*visit) []*visit {
 	return next.list
 }
 
-// doors are the links of a node that the sweep goes on by: those of a switch, and the own one.
-func (s *sweep) doors(v *visit) (out []door) {
+// edges are the links of a node that the sweep follows: those of a switch, and the local one.
+func (s *sweep) edges(v *target) (out []edge) {
 	for number := range v.node.NumPorts + 1 {
 		from := End{v.node.GUID, number}
 		p := v.node.Ports[number]
@@ -287,13 +288,13 @@ func (s *sweep) doors(v *visit) (out []door) {
 			continue
 		}
 		if r, ok := v.node.route.Hop(uint8(number)); ok {
-			out = append(out, door{from, r})
+			out = append(out, edge{from, r})
 		}
 	}
 	return out
 }
 
-// remembered is where a link led in the sweep before, if nothing says that it leads elsewhere.
+// remembered is the far end of a link in the previous sweep, unless there is a sign of change.
 func (s *sweep) remembered(from End) (End, bool) {
 	if s.known == nil || s.f.Nodes[from.GUID].changed {
 		return End{}, false
@@ -303,8 +304,7 @@ func (s *sweep) remembered(from End) (End, bool) {
 	return to, ok && before != nil && before.Info.Up() && s.known.Port(to) != nil
 }
 
-// prune leaves links out behind which nobody has answered: it is not known any more where they lead. Ports of switches that do not answer are
-// counted where they are asked.
+// prune removes links behind which no node has answered: their far end is unknown. Switch ports that do not answer are counted in read.
 func (s *sweep) prune() {
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[to.GUID]
@@ -319,15 +319,15 @@ func (s *sweep) prune() {
 	}
 }
 
-// visits are those of the next level.
-type visits struct {
+// frontier is the next level.
+type frontier struct {
 	*sweep
-	list []*visit
-	at   map[End]*visit
+	list []*target
+	at   map[End]*target
 }
 
-// add takes a link, and its other end if nobody has been there.
-func (n *visits) add(d door, to End, info *mad.NodeInfo) {
+// add adds a link, and its far end unless that has been queried.
+func (n *frontier) add(d edge, to End, info *mad.NodeInfo) {
 	n.f.connect(d.from, to)
 	kind := mad.NodeType(0)
 	if info != nil {
@@ -342,7 +342,7 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	n.tries[key]++
 	v := n.at[key]
 	if v == nil {
-		v = &visit{to: to, info: info}
+		v = &target{to: to, info: info}
 		n.at[key], n.list = v, append(n.list, v)
 	}
 	if v.info == nil {
@@ -351,25 +351,26 @@ func (n *visits) add(d door, to End, info *mad.NodeInfo) {
 	v.routes = append(v.routes, d.route)
 }
 
-// confirm looks again behind links that have been down between two sweeps and come back, or may have, and behind which another LID is.
+// confirm queries NodeInfo again behind links that were or may have been down between the two sweeps, and links whose far end has another
+// LID.
 func (s *sweep) confirm(ctx context.Context) error {
 	if s.known == nil {
 		return nil
 	}
-	var doors []door
+	var edges []edge
 	for from, to := range s.f.Links {
 		n := s.f.Nodes[from.GUID]
 		if n == nil || n.Type != mad.Switch || !s.wasDown(from) && !s.isOther(to) {
 			continue
 		}
 		if r, ok := n.route.Hop(uint8(from.Port)); ok {
-			doors = append(doors, door{from, r})
+			edges = append(edges, edge{from, r})
 		}
 	}
 	var rewired atomic.Bool
-	parallel(len(doors), func(i int) {
-		info, err := s.client.NodeInfo(ctx, doors[i].route)
-		if err == nil && (End{GUID(info.GUID), info.LocalPort}) != s.f.Links[doors[i].from] {
+	parallel(len(edges), func(i int) {
+		info, err := s.client.NodeInfo(ctx, edges[i].route)
+		if err == nil && (End{GUID(info.GUID), info.LocalPort}) != s.f.Links[edges[i].from] {
 			rewired.Store(true)
 		}
 	})
@@ -379,8 +380,8 @@ func (s *sweep) confirm(ctx context.Context) error {
 	return nil
 }
 
-// wasDown says whether LinkDownedCounter has moved since the sweep before. One that is not known may have, and one of 8 bits that stands at
-// its end.
+// wasDown reports whether LinkDownedCounter has changed since the previous sweep. An unknown counter may have, and so may an 8-bit one at
+// its maximum.
 func (s *sweep) wasDown(e End) bool {
 	a, b := s.known.Port(e), s.f.Port(e)
 	if a == nil || b == nil || a.Counters == nil || b.Counters == nil {
@@ -391,7 +392,7 @@ func (s *sweep) wasDown(e End) bool {
 	return before != after || after == math.MaxUint8
 }
 
-// isOther says whether a port has another LID than it had: it may be another one in its place.
+// isOther reports whether a port has another LID than before: it may be another port.
 func (s *sweep) isOther(e End) bool {
 	a, b := s.known.Port(e), s.f.Port(e)
 	return a != nil && b != nil && a.Info.LID != b.Info.LID

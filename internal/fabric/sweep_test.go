@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// text writes a fabric: nodes in order, then each link once.
+// text formats a fabric: nodes in order, then each link once.
 func (f *Fabric) text() string {
 	var b strings.Builder
 	for _, guid := range sortedNodes(f.Nodes) {
@@ -41,7 +41,7 @@ const (
 	allLinks = "1/1-11/1 1/2-12/1 1/3-3/1 1/4-4/1 1/9-9/1 2/1-21/1 2/2-22/1 2/3-3/2 2/4-4/2"
 )
 
-// Requests by class and attribute.
+// Queries by class and attribute.
 const (
 	askedName     = 0x8110
 	askedNode     = 0x8111
@@ -52,18 +52,19 @@ const (
 func TestSweep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
-		first := s.look(t, nil, Options{})
+		first := s.sweep(t, nil, Options{})
 		if got := first.text(); got != allNodes+allLinks || !first.Full {
 			t.Error(got)
 		}
-		// Each link is gone through once, the own node asked for itself, and its port again at the end. Links of switches are counted at both ends.
+		// Each link is followed once. The local node is queried for itself, and its port again at the end. Links between switches count at
+		// both ends.
 		if s.asked[askedNode] != 10 || s.asked[askedName] != 9 || s.asked[askedPort] != 4*(switchPorts+1)+6 || s.asked[askedCounters] != 4+9 {
 			t.Errorf("asked %v", s.asked)
 		}
 		if len(first.Managers) != 1 || first.Managers[0].Node != 9 || first.Managers[0].Info.State != mad.SMMaster {
 			t.Errorf("%+v", first.Managers)
 		}
-		second := s.look(t, first, Options{Adapters: true})
+		second := s.sweep(t, first, Options{Adapters: true})
 		if got := second.text(); got != allNodes+allLinks || second.Full {
 			t.Error(got)
 		}
@@ -73,7 +74,7 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// TestSweepFaults: what is found after a change, by a sweep that knows the fabric as it was, is what one finds that knows nothing.
+// TestSweepFaults: after a change, a sweep with and one without knowledge of the previous sweep have the same result.
 func TestSweepFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -81,7 +82,7 @@ func TestSweepFaults(t *testing.T) {
 		want   string
 	}{
 		{"a host's link is gone", func(s *subnet) { s.unplug(End{1, 1}) }, "leaf1 leaf2 spine1 spine2 sm gpu-12 gpu-21 gpu-22 1/2-12/1 1/3-3/1 1/4-4/1 1/9-9/1 2/1-21/1 2/2-22/1 2/3-3/2 2/4-4/2"},
-		{"a way is gone, another is left", func(s *subnet) { s.unplug(End{1, 3}) }, allNodes + strings.Replace(allLinks, "1/3-3/1 ", "", 1)},
+		{"a link with an alternative route is gone", func(s *subnet) { s.unplug(End{1, 3}) }, allNodes + strings.Replace(allLinks, "1/3-3/1 ", "", 1)},
 		{"a switch hangs", func(s *subnet) { s.nodes[3].silent = true }, "leaf1 leaf2 spine2 sm gpu-11 gpu-12 gpu-21 gpu-22 " + strings.NewReplacer("1/3-3/1 ", "", "2/3-3/2 ", "").Replace(allLinks) + " node:2"},
 		{"a host hangs", func(s *subnet) { s.nodes[22].silent = true }, "leaf1 leaf2 spine1 spine2 sm gpu-11 gpu-12 gpu-21 " + strings.Replace(allLinks, "2/2-22/1 ", "", 1) + " node:1"},
 		{"counters of a port", func(s *subnet) { s.nodes[2].ports[1].mute = true }, allNodes + allLinks + " counters:1"},
@@ -99,27 +100,27 @@ func TestSweepFaults(t *testing.T) {
 			s.connect(End{11, 1}, End{2, 1})
 			s.nodes[1].ports[1].downed, s.nodes[2].ports[1].downed = 1, 1
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
-		{"two cables are exchanged, and no counter tells", func(s *subnet) {
+		{"two cables are exchanged, without a counter", func(s *subnet) {
 			s.unplug(End{1, 1})
 			s.unplug(End{2, 1})
 			s.connect(End{21, 1}, End{1, 1})
 			s.connect(End{11, 1}, End{2, 1})
 		}, allNodes + strings.NewReplacer("1/1-11/1", "1/1-21/1", "2/1-21/1", "2/1-11/1").Replace(allLinks)},
-		{"two cables are exchanged, and the counters have stopped", func(s *subnet) {
+		{"two cables are exchanged, with saturated counters", func(s *subnet) {
 			s.exchange()
 			s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
 		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks)},
-		{"two cables are exchanged, and the counters do not answer", func(s *subnet) {
+		{"two cables are exchanged, and counters do not answer", func(s *subnet) {
 			s.exchange()
 			s.nodes[1].ports[3].mute, s.nodes[1].ports[4].mute = true, true
-		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not asked
+		}, allNodes + strings.NewReplacer("1/3-3/1", "1/3-4/1", "1/4-4/1", "1/4-3/1").Replace(allLinks) + " counters:3"}, // port 9 is not queried
 		{"a second port of a host that does not answer", func(s *subnet) {
 			s.connect(End{22, 2}, End{1, 5})
 			s.lost = func(d *mad.Datagram, _ *device, at End) bool {
 				return at == End{22, 2} && binary.BigEndian.Uint16(d.MAD[16:]) == 0x15
 			}
 		}, allNodes + strings.Replace(allLinks, " 1/9-9/1", " 1/5-22/2 1/9-9/1", 1) + " port:1"},
-		{"a switch says that a port has changed", func(s *subnet) {
+		{"a switch reports a changed port", func(s *subnet) {
 			s.nodes[11].name = "gpu-eleven"
 			s.nodes[1].changed = true
 		}, strings.Replace(allNodes, "gpu-11", "gpu-eleven", 1) + allLinks},
@@ -128,12 +129,12 @@ func TestSweepFaults(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
 				s.nodes[1].ports[3].downed, s.nodes[1].ports[4].downed = 255, 255
-				before := s.look(t, nil, Options{})
+				before := s.sweep(t, nil, Options{})
 				tt.change(s)
-				if got := s.look(t, before, Options{}).text(); got != tt.want {
+				if got := s.sweep(t, before, Options{}).text(); got != tt.want {
 					t.Errorf("with what was known:\ngot  %s\nwant %s", got, tt.want)
 				}
-				if got := s.look(t, nil, Options{}).text(); got != tt.want {
+				if got := s.sweep(t, nil, Options{}).text(); got != tt.want {
 					t.Errorf("with nothing:\ngot  %s\nwant %s", got, tt.want)
 				}
 			})
@@ -141,7 +142,7 @@ func TestSweepFaults(t *testing.T) {
 	}
 }
 
-// dying is a line that is cut after some datagrams: nothing can be received any more, or nothing can be sent.
+// dying is a transport that fails after some datagrams: it receives nothing more, or sends nothing more.
 type dying struct {
 	*line
 	left  atomic.Int64
@@ -158,7 +159,7 @@ func (d *dying) Send(m *mad.Datagram, timeout time.Duration) error {
 	return d.Close()
 }
 
-// TestSweepFails: what is seen from a port that has no way into the fabric, or loses it in the sweep, is no fabric.
+// TestSweepFails: a local port without a way into the subnet, from the start or during the sweep, is an error.
 func TestSweepFails(t *testing.T) {
 	const ever = 1 << 40
 	for _, tt := range []struct {
@@ -168,16 +169,16 @@ func TestSweepFails(t *testing.T) {
 		sends  bool
 		want   string
 	}{
-		{"the own port is silent", func(s *subnet) { s.nodes[9].silent = true }, ever, false, "the own port does not answer: ask direct 0 for NodeInfo: no answer"},
-		{"no link", func(s *subnet) { s.unplug(End{9, 1}) }, ever, false, "the own port has no link"},
-		{"the first switch hangs", func(s *subnet) { s.nodes[1].silent = true }, ever, false, "the node behind the own port does not answer"},
-		{"nothing comes any more", func(*subnet) {}, 40, false, "the own port does not answer: ask direct 0 for PortInfo: io: read/write on closed pipe"},
-		{"nothing goes any more", func(*subnet) {}, 40, true, "the own port does not answer: ask direct 0 for PortInfo: short write"},
+		{"the local port is silent", func(s *subnet) { s.nodes[9].silent = true }, ever, false, "the local port does not answer: query NodeInfo of direct 0: no answer"},
+		{"no link", func(s *subnet) { s.unplug(End{9, 1}) }, ever, false, "the local port has no link"},
+		{"the first switch hangs", func(s *subnet) { s.nodes[1].silent = true }, ever, false, "the node behind the local port does not answer"},
+		{"receive fails", func(*subnet) {}, 40, false, "the local port does not answer: query PortInfo of direct 0: io: read/write on closed pipe"},
+		{"send fails", func(*subnet) {}, 40, true, "the local port does not answer: query PortInfo of direct 0: short write"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := leaves()
-				before := s.look(t, nil, Options{})
+				before := s.sweep(t, nil, Options{})
 				tt.change(s)
 				for _, known := range []*Fabric{before, nil} {
 					d := &dying{line: s.open(), sends: tt.sends}
@@ -195,7 +196,7 @@ func TestSweepFails(t *testing.T) {
 	}
 }
 
-// TestSweepEnds: a fabric that is larger or deeper than any, as one of wrong answers is, is none.
+// TestSweepEnds: a subnet that is larger or deeper than possible (wrong answers) is an error.
 func TestSweepEnds(t *testing.T) {
 	for want, e := range map[string]*endless{
 		"the fabric has more than 5000 ports of switches": {ports: 36},
@@ -214,7 +215,8 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// TestSweepOfDeadAgents: agents that do not answer cost a sweep seconds, however many ports they have, and what is asked of others is told.
+// TestSweepOfDeadAgents: agents that do not answer delay a sweep by seconds, whatever their number of ports, and other results are
+// complete.
 func TestSweepOfDeadAgents(t *testing.T) {
 	const ends = 9*9 + 4*9 // ports of switches that have a link
 	dead := func(d *mad.Datagram, _ *device, _ End) bool { return d.Class() != mad.ClassSubnetDirected }
@@ -260,14 +262,14 @@ func TestSweepOfDeadAgents(t *testing.T) {
 	}
 }
 
-// TestCountersByLID: a port of an adapter that has no LID yet is not the way to its agent.
+// TestCountersByLID: an adapter port without a LID is not used to reach the agent.
 func TestCountersByLID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := leaves()
 		s.connect(End{22, 2}, End{1, 5})
 		s.nodes[22].ports[1].lid = 0
 		for range 20 { // the ports are in a map
-			if f := s.look(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil || f.Unanswered[AskCounters] != 0 {
+			if f := s.sweep(t, nil, Options{Adapters: true}); f.Port(End{22, 2}).Counters == nil || f.Unanswered[AskCounters] != 0 {
 				t.Fatal(f.Unanswered)
 			}
 		}
@@ -311,7 +313,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestFDR10: nodes of the vendor are asked whether their links at QDR are of FDR10, in each sweep; one that refuses once in a full one.
+// TestFDR10: nodes of the vendor are queried for FDR10 on links at QDR in each sweep, and those that reject it in full sweeps only.
 func TestFDR10(t *testing.T) {
 	s := leaves()
 	s.nodes[1].vendor, s.nodes[3].vendor = true, true
@@ -319,29 +321,29 @@ func TestFDR10(t *testing.T) {
 	s.nodes[1].ports[3].fdr10, s.nodes[3].ports[1].fdr10 = 3, 3
 	s.nodes[1].ports[1].fdr10 = 3 // at one end alone
 	asked := func() int { return s.asked[mad.ClassSubnetDirected<<8|0xff90] }
-	f := s.look(t, nil, Options{})
+	f := s.sweep(t, nil, Options{})
 	for e, want := range map[End]string{{1, 3}: "FDR10", {3, 1}: "FDR10", {1, 4}: "QDR", {4, 1}: "QDR", {2, 3}: "QDR", {11, 1}: "QDR"} {
 		if got := f.Port(e).Info.Active.Speeds.Name(); got != want {
 			t.Errorf("%v: %s, want %s", e, got, want)
 		}
 	}
 	for e, want := range map[End][2]bool{{1, 3}: {true, true}, {3, 1}: {true, true}, {1, 4}: {}, {2, 3}: {}} {
-		if is, told := f.FDR10(e); is != want[0] || told != want[1] || f.Degraded(e) {
-			t.Errorf("%v: %v %v", e, is, told)
+		if is, known := f.FDR10(e); is != want[0] || known != want[1] || f.Degraded(e) {
+			t.Errorf("%v: %v %v", e, is, known)
 		}
 	}
 	if n := asked(); n != 9 {
 		t.Errorf("asks %d times, want each port of three switches with a link", n)
 	}
 	s.nodes[1].ports[3].fdr10, s.nodes[3].ports[1].fdr10 = 1, 1
-	f = s.look(t, f, Options{})
-	if is, told := f.FDR10(End{1, 3}); is || !told || !f.Degraded(End{1, 3}) {
-		t.Errorf("QDR in the place of FDR10: %v %v", is, told)
+	f = s.sweep(t, f, Options{})
+	if is, known := f.FDR10(End{1, 3}); is || !known || !f.Degraded(End{1, 3}) {
+		t.Errorf("QDR in the place of FDR10: %v %v", is, known)
 	}
 	if n := asked(); n != 7 {
 		t.Errorf("asks %d times again, want all but who has refused", n)
 	}
-	s.look(t, nil, Options{})
+	s.sweep(t, nil, Options{})
 	if n := asked(); n != 9 {
 		t.Errorf("asks %d times in a full sweep", n)
 	}

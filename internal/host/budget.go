@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Wall time inside the kernel is what a read costs others: it holds the device's command queue, or a lock. What can wait is
-// read only as far as all reads together stay below these shares of the time that passes.
+// The cost of a read to others is its wall time in the kernel: it holds the device's command queue or a lock. Deferrable reads are made
+// only while all reads together stay below these shares of elapsed time.
 const (
 	deviceShare = 0.01
 	hostShare   = 0.03
-	// What may be spent at once: at start-up everything is read.
+	// deviceBurst is what may be spent in a burst: at start-up everything is read.
 	deviceBurst = 2 * time.Second
 	hostBurst   = 6 * time.Second
-	// longestWait is how long a device that is always over its budget waits: its facts would age for ever.
+	// longestWait limits the deferral for a device that always exceeds its budget.
 	longestWait = 30 * time.Minute
 )
 
-// Budget says whether reads that can wait may be made now. A nil budget has no end.
+// Budget limits deferrable reads. A nil budget is unlimited.
 type Budget struct {
 	now func() time.Time
 
@@ -26,15 +26,15 @@ type Budget struct {
 	devices map[string]*bucket
 }
 
-// bucket leaks: what was spent is paid off as time passes.
+// bucket is a leaky bucket: debt is paid off over time.
 type bucket struct {
 	at      time.Time
 	debt    time.Duration
 	total   time.Duration
-	allowed time.Time // when something that can wait was last let through
+	allowed time.Time // when a deferrable read was last allowed
 }
 
-// NewBudget returns a budget of which nothing is spent.
+// NewBudget returns an unspent budget.
 func NewBudget(now func() time.Time) *Budget {
 	return &Budget{now: now, devices: map[string]*bucket{}}
 }
@@ -46,7 +46,7 @@ func (b *bucket) leak(now time.Time, share float64) {
 	b.at = now
 }
 
-// spend adds to the debt, which ends where it is paid off within longestWait.
+// spend adds to the debt. The debt is limited to what is paid off within longestWait.
 func (b *bucket) spend(d, burst time.Duration, share float64) {
 	b.total += d
 	b.debt = min(b.debt+d, burst+time.Duration(share*float64(longestWait)))
@@ -61,9 +61,9 @@ func (b *Budget) device(name string) *bucket {
 	return d
 }
 
-// Spend notes wall time inside reads of a device; of none where the name is empty. What a device spends beyond its own budget
-// is not charged to the host, or one slow device would cost all others what can wait. Time is taken off when it is looked at,
-// since the clock would cost a tenth of a read.
+// Spend records wall time in reads of a device; an empty name is the host. What a device spends beyond its own budget is not charged to the
+// host. Otherwise one slow device would defer the reads of all others. The debt is reduced when it is read, since reading the clock would
+// cost a tenth of a read.
 func (b *Budget) Spend(device string, d time.Duration) {
 	if b == nil || d <= 0 {
 		return
@@ -82,7 +82,7 @@ func (b *Budget) Spend(device string, d time.Duration) {
 	b.host.spend(d, hostBurst, hostShare)
 }
 
-// Allow says whether what can wait may be read of a device now.
+// Allow reports whether a deferrable read of a device may be made now.
 func (b *Budget) Allow(device string) bool {
 	if b == nil {
 		return true
@@ -107,13 +107,13 @@ func (b *Budget) over(d *bucket, now time.Time) bool {
 	return d.debt >= deviceBurst || b.host.debt >= hostBurst
 }
 
-// Spent is the wall time inside reads of a device, and whether its budget is spent: its own, or the host's.
+// Spent is the wall time in reads of a device, and whether its own or the host's budget is exhausted.
 type Spent struct {
 	Total time.Duration
 	Over  bool
 }
 
-// Spent tells of devices, in their order.
+// Spent returns the state of devices, in their order.
 func (b *Budget) Spent(devices ...string) []Spent {
 	out := make([]Spent, len(devices))
 	if b == nil {
@@ -129,7 +129,7 @@ func (b *Budget) Spent(devices ...string) []Spent {
 	return out
 }
 
-// Forget drops what is known of a device that is gone.
+// Forget discards a removed device.
 func (b *Budget) Forget(device string) {
 	if b == nil {
 		return
@@ -139,8 +139,7 @@ func (b *Budget) Forget(device string) {
 	delete(b.devices, device)
 }
 
-// Spare says whether there is room for what nobody would miss: less than half is spent of what may be spent at once. So what can
-// wait still finds room.
+// Spare reports whether optional reads are possible: less than half of the burst is spent. The rest is kept for deferrable reads.
 func (b *Budget) Spare(device string) bool {
 	if b == nil {
 		return true

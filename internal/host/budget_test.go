@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock is a time that a test moves.
+// clock is a time that a test sets.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time               { return c.at }
@@ -15,7 +15,7 @@ func (c *clock) budget() (b *Budget)          { return NewBudget(c.now) }
 func share(d, of time.Duration) float64       { return float64(d) / float64(of) }
 func spent(b *Budget, d string) time.Duration { return b.Spent(d)[0].Total }
 
-// TestBudgetOfADevice: reads that can wait are let through as far as the share allows.
+// TestBudgetOfADevice: deferrable reads are allowed within the share.
 func TestBudgetOfADevice(t *testing.T) {
 	c := newClock()
 	b := c.budget()
@@ -23,7 +23,7 @@ func TestBudgetOfADevice(t *testing.T) {
 	reads := 0
 	for range hours * 240 {
 		c.move(15 * time.Second)
-		b.Spend("slow", 50*time.Millisecond) // each round, a third of a percent
+		b.Spend("slow", 50*time.Millisecond) // each round: a third of a percent
 		if b.Allow("slow") {
 			b.Spend("slow", time.Second)
 			reads++
@@ -55,7 +55,7 @@ func TestBudgetAtStart(t *testing.T) {
 	}
 }
 
-// TestBudgetOfTheHost: many devices below their own share are too much together; one far above its share is its own matter.
+// TestBudgetOfTheHost: many devices below their own share exceed the host's. One far above its share does not.
 func TestBudgetOfTheHost(t *testing.T) {
 	c := newClock()
 	b := c.budget()
@@ -77,8 +77,8 @@ func TestBudgetOfTheHost(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNoPrison: a device that is always over its budget is read once in half an hour.
-func TestBudgetIsNoPrison(t *testing.T) {
+// TestBudgetDefersNothingForever: a device that always exceeds its budget is read once in half an hour.
+func TestBudgetDefersNothingForever(t *testing.T) {
 	c := newClock()
 	b := c.budget()
 	allowed := 0
@@ -111,7 +111,7 @@ func TestNoBudgetHasNoEnd(t *testing.T) {
 	}
 }
 
-// TestSpare: what nobody would miss leaves room for what can wait.
+// TestSpare: optional reads leave room for deferrable ones.
 func TestSpare(t *testing.T) {
 	c := newClock()
 	b := c.budget()

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// churn reads four files of one directory in every way, while it goes and comes, and says what it read that was wrong.
+// churn reads four files of one directory in every way while the directory is removed and created, and reports wrong results.
 func churn(l *Live, n int, wrong func(format string, args ...any)) {
 	names := []string{"0", "1", "2", "3"}
 	check := func(name string, b []byte, err error) {
@@ -62,7 +62,7 @@ func TestManyReadersWhileADeviceComesAndGoes(t *testing.T) {
 	})
 }
 
-// A read that outlives the door, because the kernel held it, neither keeps a descriptor nor reads another tree.
+// A read that the kernel has held beyond Close neither keeps a descriptor nor reads another tree.
 func TestCloseWhileReading(t *testing.T) {
 	bothWays(t, func(t *testing.T, dir string, _ *Live) {
 		for i := range 4 {

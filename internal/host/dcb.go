@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DCB numbers, include/uapi/linux/dcbnl.h. Of the commands only this one is made: its answer has the DCBX mode as well, and each
-// costs others rtnl.
+// DCB numbers, include/uapi/linux/dcbnl.h. This is the only command used: its answer includes the DCBX mode, and each command takes rtnl.
 const (
 	dcbCmdIEEEGet = 21
 
@@ -26,11 +25,11 @@ const (
 	dcbIEEEBuffer   = 10
 	dcbIEEETrust    = 11
 
-	// Types of entries of the APP table and of trusted selectors, by what the selector is (dcbnl_app_attr_type_get).
+	// Attribute types of APP table entries and of trusted selectors (dcbnl_app_attr_type_get).
 	dcbApp    = 1 // DCB_ATTR_IEEE_APP: IEEE 802.1Q
-	dcbAppDCB = 2 // DCB_ATTR_DCB_APP: the kernel's own, such as the PCP
+	dcbAppDCB = 2 // DCB_ATTR_DCB_APP: kernel-defined, such as the PCP
 
-	// Sizes of the structs as all architectures lay them out.
+	// Sizes of the structs, the same on all architectures.
 	sizeofETS    = 59
 	sizeofPFC    = 136
 	sizeofBuffer = 44
@@ -67,20 +66,20 @@ const (
 	DCBXStatic     = 16
 )
 
-// DCBConfig is what IEEE_GET tells; nil means that the driver did not send it.
+// DCBConfig is the answer to IEEE_GET; nil: not sent by the driver.
 type DCBConfig struct {
 	ETS    *DCBETS
 	PFC    *DCBPFC
 	Buffer *DCBBuffer
-	Apps   []DCBApp // in order; empty but not nil: the table is
-	Trust  []uint8  // selectors that the port looks at, the first one first; empty but not nil: none
+	Apps   []DCBApp // sorted; empty but not nil: empty table
+	Trust  []uint8  // trusted selectors, the first has precedence; empty but not nil: none
 	DCBX   *uint64  // flags DCBX*
 }
 
-// PerPriority is a value for each priority or traffic class.
+// PerPriority is one value per priority or traffic class.
 type PerPriority [DCBPriorities]uint64
 
-// DCBETS is struct ieee_ets without what the peer recommends.
+// DCBETS is struct ieee_ets without the recommendation of the peer.
 type DCBETS struct {
 	Willing, Capability, CreditBased uint64      // Capability: number of traffic classes
 	Bandwidth                        PerPriority // tc_tx_bw: percent by traffic class
@@ -90,34 +89,34 @@ type DCBETS struct {
 
 // DCBPFC is struct ieee_pfc.
 type DCBPFC struct {
-	Capability uint64 // traffic classes that may have PFC at a time
+	Capability uint64 // number of traffic classes that may use PFC simultaneously
 	Enabled    uint64 // bit P: priority P
 	MBC        uint64 // MACsec bypass capability
 	Delay      uint64 // of the link; mlx5: length of the cable in metres
-	// Frames sent and received by priority. mlx5 tells what it had at its last reading of all statistics.
+	// Frames sent and received per priority. mlx5 reports them as of its last reading of all statistics.
 	Requests, Indications PerPriority
 }
 
-// DCBBuffer is struct dcbnl_buffer: receive buffers of the port.
+// DCBBuffer is struct dcbnl_buffer: the receive buffers of the port.
 type DCBBuffer struct {
 	Buffer PerPriority // by priority
 	Sizes  PerPriority // bytes by buffer
 	Total  uint64      // bytes
 }
 
-// DCBApp is struct dcb_app: what has a protocol goes to a priority.
+// DCBApp is struct dcb_app: the priority of a protocol.
 type DCBApp struct {
 	Selector, Priority uint8
 	Protocol           uint16
 }
 
-// dcbClient asks for DCB by rtnetlink.
+// dcbClient queries DCB by rtnetlink.
 type dcbClient struct{}
 
 func (dcbClient) IEEE(_ context.Context, netdev string) (DCBConfig, error) {
 	c, err := askIEEE(netdev)
 	if err != nil {
-		return DCBConfig{}, &Error{"ask", "dcb/" + netdev + "/ieee", err}
+		return DCBConfig{}, &Error{"query", "dcb/" + netdev + "/ieee", err}
 	}
 	return c, nil
 }
@@ -146,28 +145,28 @@ const sizeofDCBMsg = 4
 // dcbMsg is struct dcbmsg of a command.
 type dcbMsg uint8
 
-// Len is its size.
+// Len is the size of the struct.
 func (dcbMsg) Len() int { return sizeofDCBMsg }
 
-// Serialize writes it: address family, command, padding.
+// Serialize encodes address family, command and padding.
 func (m dcbMsg) Serialize() []byte { return []byte{unix.AF_UNSPEC, byte(m), 0, 0} }
 
-// parseDCB reads an answer to DCB_CMD_IEEE_GET. What has not its size is not there; none of it: no answer.
+// parseDCB parses an answer to DCB_CMD_IEEE_GET. Attributes of the wrong size are ignored. Without any valid attribute it is an error.
 func parseDCB(msg []byte) (c DCBConfig, err error) {
 	if len(msg) < sizeofDCBMsg {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer of %d bytes", ErrMalformed, len(msg))
 	}
-	told := false
+	sent := false
 	for t, v := range attrs(msg[sizeofDCBMsg:]) {
 		switch t {
-		case dcbAttrIEEE: // a nest that does not say that it is one
-			told = true
+		case dcbAttrIEEE: // a nest without the flag for nests
+			sent = true
 			parseIEEE(v, &c)
 		case dcbAttrDCBX:
 			c.DCBX = optionalNumber(v)
 		}
 	}
-	if !told {
+	if !sent {
 		return DCBConfig{}, fmt.Errorf("%w: DCB answer without IEEE", ErrMalformed)
 	}
 	return c, nil
@@ -250,8 +249,7 @@ func SortDCBApps(apps []DCBApp) {
 	})
 }
 
-// parseTrust reads the selectors that a port trusts, each a u8 of the type that its entries of the APP table have
-// (dcbnl_getapptrust).
+// parseTrust parses the trusted selectors, each a u8 with the type of its APP table entries (dcbnl_getapptrust).
 func parseTrust(b []byte) []uint8 {
 	out := []uint8{}
 	for t, v := range attrs(b) {

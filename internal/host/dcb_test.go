@@ -30,9 +30,9 @@ func etsStruct() []byte {
 	b := make([]byte, sizeofETS)
 	b[0], b[1], b[2] = 1, 8, 0
 	b[3], b[4] = 40, 60             // tc_tx_bw
-	b[11] = 99                      // tc_rx_bw, which is not read
+	b[11] = 99                      // tc_rx_bw, not read
 	b[19], b[20], b[26] = 2, 2, 255 // tc_tsa
-	b[27], b[34], b[35] = 1, 6, 98  // prio_tc, then what the peer recommends
+	b[27], b[34], b[35] = 1, 6, 98  // prio_tc, then the peer's recommendation
 	return b
 }
 
@@ -58,7 +58,7 @@ func TestParseDCB(t *testing.T) {
 			attr(4, etsStruct()), // of the peer
 			attr(7, make([]byte, 64)),
 			attr(dcbIEEEBuffer, bufferStruct()), attr(dcbIEEETrust, attr(dcbApp, u8(5)), attr(dcbAppDCB, u8(255))),
-			attr(12|withNested, appOf(dcbApp, 5, 1, 1)), // rewrite table: alone in saying that it is a nest
+			attr(12|withNested, appOf(dcbApp, 5, 1, 1)), // rewrite table: the only attribute flagged as a nest
 		),
 		attr(dcbAttrDCBX, u8(13)),
 	)

@@ -96,7 +96,7 @@ func TestADirectoryThatWentLetsGoOfItsDescriptors(t *testing.T) {
 	}
 }
 
-// sysfs leaves the time of a directory as it is when an entry comes or goes.
+// sysfs does not update the time of a directory when an entry is added or removed.
 func TestAnUnmodifiedDirectoryIsReadAgainLater(t *testing.T) {
 	dir, l := machine(t)
 	d := filepath.Join(dir, "sys/d")
@@ -123,7 +123,7 @@ func TestAnUnmodifiedDirectoryIsReadAgainLater(t *testing.T) {
 	put(t, dir, "sys/d/newest", "")
 	age(t, d)
 	if got := list(t, l.Files, "sys/d"); !slices.Equal(got, []string{"new", "newest", "old"}) {
-		t.Errorf("List does not look: %q", got)
+		t.Errorf("List is stale: %q", got)
 	}
 }
 
@@ -216,10 +216,10 @@ func TestCloseReleasesAll(t *testing.T) {
 		t.Errorf("%d descriptors are left", n)
 	}
 	if _, err := l.Files.Read("sys/d/f", nil); err == nil {
-		t.Error("a closed door reads")
+		t.Error("reads after Close")
 	}
 	if _, err := l.Files.List("sys/d"); err == nil {
-		t.Error("a closed door lists")
+		t.Error("lists after Close")
 	}
 }
 

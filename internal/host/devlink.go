@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// devlink numbers, include/uapi/linux/devlink.h. Of the commands on health reporters only this one just reports: diagnose and
-// dump ask the firmware, recover and test change the device.
+// devlink numbers, include/uapi/linux/devlink.h. This is the only health reporter command that only reports: diagnose and dump query the
+// firmware, recover and test change the device.
 const (
 	devlinkFamily  = "devlink"
 	devlinkVersion = 1
@@ -27,7 +27,7 @@ const (
 	devlinkAttrHealthReporterRecover = 118
 )
 
-// devlinkClient asks the generic netlink family "devlink". Health reporters came with Linux 5.1.
+// devlinkClient queries the generic netlink family "devlink". Health reporters exist since Linux 5.1.
 type devlinkClient struct {
 	family genlFamily
 }
@@ -35,7 +35,7 @@ type devlinkClient struct {
 func (c *devlinkClient) Health(context.Context) ([]HealthReporter, error) {
 	out, err := c.health()
 	if err != nil {
-		return out, &Error{"ask", "devlink/health", err}
+		return out, &Error{"query", "devlink/health", err}
 	}
 	return out, nil
 }
@@ -54,8 +54,8 @@ func (c *devlinkClient) health() ([]HealthReporter, error) {
 	return parseHealth(msgs)
 }
 
-// parseHealth reads the messages of a dump, each with its generic netlink header. One without a meaning costs itself only:
-// the error tells of the first.
+// parseHealth parses the messages of a dump, each with its generic netlink header. A malformed message is skipped. The error is that of the
+// first one.
 func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 	for _, m := range msgs {
 		if len(m) < nl.SizeofGenlmsg {
@@ -75,7 +75,7 @@ func parseHealth(msgs [][]byte) (out []HealthReporter, err error) {
 	return out, err
 }
 
-// parseHealthReporter reads the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
+// parseHealthReporter parses the body of one DEVLINK_CMD_HEALTH_REPORTER_GET message.
 func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
 	for t, v := range attrs(msg) {
 		switch t {
@@ -101,12 +101,12 @@ func parseHealthReporter(msg []byte) (r HealthReporter, err error) {
 		}
 	}
 	if r.Bus == "" || r.Device == "" || r.Name == "" {
-		return HealthReporter{}, fmt.Errorf("%w: health reporter without its device or name: %s", ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
+		return HealthReporter{}, fmt.Errorf("%w: health reporter without device or name: %s", ErrMalformed, strconv.Quote(r.Bus+"/"+r.Device+"/"+r.Name))
 	}
 	return r, nil
 }
 
-// optionalNumber is number, nil for a size that is none of an integer.
+// optionalNumber is number, or nil for a size that is not that of an integer.
 func optionalNumber(b []byte) *uint64 {
 	if n, ok := number(b); ok {
 		return &n

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// reporter builds the body of a message. HEALTH_REPORTER_GET sends more: when the last dump was, the grace period, what is automatic.
+// reporter builds the body of a message. HEALTH_REPORTER_GET has more: time of the last dump, grace period, automatic actions.
 func reporter(inner ...[]byte) []byte {
 	return slices.Concat(attr(devlinkAttrBusName, str("pci")), attr(devlinkAttrDevName, str("0000:18:00.0")),
 		attr(devlinkAttrHealthReporter|nested, inner...))

@@ -9,15 +9,15 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// Kernels before 5.13 have no MODULE_EEPROM_GET, but a flat image of the memory of SFF modules (include/uapi/linux/ethtool.h,
-// ETHTOOL_GMODULEINFO and ETHTOOL_GMODULEEEPROM). Libraries ask for the whole image, which would clear the latched flags in it: here
-// the same bytes are asked for as by page. The image has no CMIS.
+// Kernels before 5.13 have no MODULE_EEPROM_GET, only a flat image of the memory of SFF modules (include/uapi/linux/ethtool.h,
+// ETHTOOL_GMODULEINFO and ETHTOOL_GMODULEEEPROM). Libraries read the whole image, which clears the latched flags in it. This code reads the
+// same bytes as by page. CMIS modules have no image.
 const (
 	ethtoolGModuleInfo   = 0x42
 	ethtoolGModuleEEPROM = 0x43
 
 	moduleSFF8079 = 1 // A0h
-	moduleSFF8472 = 2 // A0h, then A2h
+	moduleSFF8472 = 2 // A0h, A2h
 	moduleSFF8636 = 3 // lower memory, then the upper halves of the pages
 	moduleSFF8436 = 4 // the same
 
@@ -31,7 +31,7 @@ type moduleInfo struct {
 	_                 [8]uint32
 }
 
-// moduleImage is struct ethtool_eeprom, with room for the longest request.
+// moduleImage is struct ethtool_eeprom with room for the longest request.
 type moduleImage struct {
 	cmd, magic, offset, length uint32
 	data                       [moduleHalf]byte
@@ -61,8 +61,8 @@ func moduleByIoctl(netdev string, ref transceiver.Ref) ([]byte, error) {
 	return image.data[:min(image.length, uint32(ref.Length))], nil
 }
 
-// imageOffset is where bytes of a page are in the image (net/ethtool/eeprom.c, fallback_set_params). What the image has not is EINVAL,
-// an image of another kind EOPNOTSUPP.
+// imageOffset is the offset of a page in the image (net/ethtool/eeprom.c, fallback_set_params). A page that the image lacks is EINVAL, an
+// image of another kind EOPNOTSUPP.
 func imageOffset(info *moduleInfo, ref transceiver.Ref) (uint32, error) {
 	offset := uint32(ref.Offset)
 	switch info.kind {
@@ -87,7 +87,7 @@ func imageOffset(info *moduleInfo, ref transceiver.Ref) (uint32, error) {
 	return offset, nil
 }
 
-// ethtoolIoctl makes a request of SIOCETHTOOL. The kernel reads and writes the structure that starts with its command.
+// ethtoolIoctl makes a SIOCETHTOOL request. The kernel reads and writes the structure that starts with the command.
 func ethtoolIoctl(netdev string, request unsafe.Pointer) error {
 	if len(netdev) >= unix.IFNAMSIZ {
 		return unix.ENODEV

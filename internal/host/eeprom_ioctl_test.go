@@ -50,7 +50,7 @@ func TestImageOffset(t *testing.T) {
 	}
 }
 
-// TestIoctlOfANetdevWithoutModules asks this kernel.
+// TestIoctlOfANetdevWithoutModules uses the running kernel.
 func TestIoctlOfANetdevWithoutModules(t *testing.T) {
 	for netdev, want := range map[string]error{"lo": unix.EOPNOTSUPP, "none0": unix.ENODEV, "a-name-that-is-too-long": unix.ENODEV} {
 		t.Run(netdev, func(t *testing.T) {

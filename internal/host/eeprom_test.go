@@ -66,7 +66,7 @@ func TestModuleEEPROMRequest(t *testing.T) {
 	}
 }
 
-// What the kernel would refuse is not asked.
+// Requests that the kernel would reject are not sent.
 func TestInvalidModuleEEPROMRequests(t *testing.T) {
 	c := &ethtoolClient{}
 	for _, ref := range []transceiver.Ref{{}, {Address: 0x50, Offset: 100, Length: 100}, {Address: 0x50, Page: 1, Length: 1}} {
@@ -78,7 +78,7 @@ func TestInvalidModuleEEPROMRequests(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	for err, want := range map[error]bool{syscall.EBUSY: true, syscall.EAGAIN: true, syscall.EIO: false, syscall.EPERM: false} {
-		if Busy(&Error{"ask", "ethtool/eth0/eeprom/50-00-0", err}) != want {
+		if Busy(&Error{"query", "ethtool/eth0/eeprom/50-00-0", err}) != want {
 			t.Error(err)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// ErrStuck is the error of a device whose earlier read has not returned from the kernel.
-var ErrStuck = errors.New("an earlier read has not returned")
+// ErrStuck is the error of a device with a read that has not returned from the kernel.
+var ErrStuck = errors.New("read blocked in the kernel")
 
-// ErrMalformed is wrapped by errors of content that was read and has no meaning.
+// ErrMalformed is wrapped by errors of content that could not be parsed.
 var ErrMalformed = errors.New("malformed")
 
-// ErrGarbled makes an error of a file whose content has no meaning. The content is quoted and cut.
+// ErrGarbled returns the error of a file with malformed content. The content is quoted and truncated.
 func ErrGarbled(path string, content []byte) error {
 	if len(content) > 32 {
 		content = content[:32]
@@ -23,33 +23,33 @@ func ErrGarbled(path string, content []byte) error {
 	return &Error{Op: "parse", Path: path, Err: fmt.Errorf("%w: %q", ErrMalformed, content)}
 }
 
-// Error says which operation failed on which path.
+// Error is a failed operation on a path.
 type Error struct {
-	Op   string // "read", "list", "follow", "ask", "parse"
+	Op   string // "read", "list", "readlink", "query", "parse"
 	Path string
 	Err  error
 }
 
 func (e *Error) Error() string { return e.Op + " " + e.Path + ": " + e.Err.Error() }
 
-// Unwrap returns the cause, a syscall.Errno where the kernel gave one.
+// Unwrap returns the cause, a syscall.Errno if it is from the kernel.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason is the class of a failed read, for a metric label.
+// Reason is the class of a failed read, as in the metric label.
 type Reason string
 
-// The classes, and what the kernel answers for each.
+// The classes, and the errors of each.
 const (
 	Absent      Reason = "absent"      // ENOENT, ENOTDIR; no such netlink family
 	Unsupported Reason = "unsupported" // EOPNOTSUPP, ENOSYS
 	Invalid     Reason = "invalid"     // EINVAL: the driver's query failed, or the firmware lacks it
-	Gone        Reason = "gone"        // ENODEV, ENXIO: the device went during the read
+	Gone        Reason = "gone"        // ENODEV, ENXIO: the device was removed during the read
 	Permission  Reason = "permission"  // EACCES, EPERM
-	Stuck       Reason = "stuck"       // the read has not returned
-	BackedOff   Reason = "back_off"    // not asked, because an earlier request was slow
-	Malformed   Reason = "malformed"   // the content has no meaning
-	Panic       Reason = "panic"       // a fault of the exporter, which Guard has stopped
-	IO          Reason = "io"          // EIO and all the rest
+	Stuck       Reason = "stuck"       // a read has not returned from the kernel
+	BackedOff   Reason = "back_off"    // not queried, because an earlier request was slow
+	Malformed   Reason = "malformed"   // the content could not be parsed
+	Panic       Reason = "panic"       // bug in the exporter, recovered by Guard
+	IO          Reason = "io"          // EIO and all others
 )
 
 // ReasonOf classifies an error of a read.
@@ -83,26 +83,26 @@ func ReasonOf(err error) Reason {
 	return IO
 }
 
-// Refused says whether err is a driver's or a firmware's answer that it cannot, which it gives again when asked again:
-// EINVAL, EIO, EOPNOTSUPP. The device may be busy or away with any other.
+// Refused reports whether err is a permanent rejection by driver or firmware: EINVAL, EIO, EOPNOTSUPP. With any other error the device may
+// be busy or gone.
 func Refused(err error) bool {
 	return errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EIO) || errors.Is(err, syscall.EOPNOTSUPP)
 }
 
-// Denied is the error of something that this process may not look at, where others could be.
-func Denied(path string) error { return &Error{Op: "look at", Path: path, Err: syscall.EACCES} }
+// Denied is the error of a path that this process may not access.
+func Denied(path string) error { return &Error{Op: "access", Path: path, Err: syscall.EACCES} }
 
-// NotSupported is the error of a file whose text says that the driver has nothing to put there.
+// NotSupported is the error of a file whose text marks the value as unsupported by the driver.
 func NotSupported(path string) error {
 	return &Error{Op: "read", Path: path, Err: syscall.EOPNOTSUPP}
 }
 
-// NotPermitted says whether err is a want of permission.
+// NotPermitted reports whether err is due to missing permission.
 func NotPermitted(err error) bool {
 	return errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)
 }
 
-// IsAbsent says whether err means that the thing is not there, which is a fact and no failure.
+// IsAbsent reports whether err means that the path does not exist. That is a fact, not a failure.
 func IsAbsent(err error) bool { return ReasonOf(err) == Absent }
 
 // Clean reports whether path is a logical path: relative, without "." and "..", without NUL. The kernel's names need not be

@@ -45,18 +45,18 @@ const (
 	linkStateExtDownCnt  = 7
 )
 
-// ethtoolClient asks the generic netlink family "ethtool" (since Linux 5.6).
+// ethtoolClient queries the generic netlink family "ethtool" (since Linux 5.6).
 type ethtoolClient struct {
 	family genlFamily
-	// linkStateCountsNot is set once the kernel refused the flag for statistics in LINKSTATE_GET: it is too old for the count.
+	// linkStateCountsNot is set once the kernel has rejected the flag for statistics in LINKSTATE_GET: it is too old for the count.
 	linkStateCountsNot atomic.Bool
 	stats              netdevStats
 }
 
 func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, error) {
-	msg, err := c.ask(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
+	msg, err := c.query(ethtoolMsgLinkModesGet, netdev, ethtoolFlagCompactBitsets)
 	if err != nil {
-		return LinkModes{}, &Error{"ask", "ethtool/" + netdev + "/linkmodes", err}
+		return LinkModes{}, &Error{"query", "ethtool/" + netdev + "/linkmodes", err}
 	}
 	return parseLinkModes(msg), nil
 }
@@ -64,27 +64,27 @@ func (c *ethtoolClient) LinkModes(_ context.Context, netdev string) (LinkModes, 
 func (c *ethtoolClient) LinkState(_ context.Context, netdev string) (LinkState, error) {
 	msg, err := c.linkState(netdev)
 	if err != nil {
-		return LinkState{}, &Error{"ask", "ethtool/" + netdev + "/linkstate", err}
+		return LinkState{}, &Error{"query", "ethtool/" + netdev + "/linkstate", err}
 	}
 	return parseLinkState(msg), nil
 }
 
-// linkState asks with statistics. An older kernel answers EINVAL to the flag.
+// linkState queries with statistics. Older kernels return EINVAL for the flag.
 func (c *ethtoolClient) linkState(netdev string) ([]byte, error) {
 	if !c.linkStateCountsNot.Load() {
-		msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
+		msg, err := c.query(ethtoolMsgLinkStateGet, netdev, ethtoolFlagStats)
 		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
 			return msg, err
 		}
 	}
-	msg, err := c.ask(ethtoolMsgLinkStateGet, netdev, 0)
+	msg, err := c.query(ethtoolMsgLinkStateGet, netdev, 0)
 	if err == nil {
 		c.linkStateCountsNot.Store(true)
 	}
 	return msg, err
 }
 
-// parseLinkState reads the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
+// parseLinkState parses the body of ETHTOOL_MSG_LINKSTATE_GET_REPLY.
 func parseLinkState(msg []byte) (s LinkState) {
 	numbers(msg, map[uint16]**uint64{
 		linkStateLink: &s.Link, linkStateExtState: &s.ExtState, linkStateExtSubstate: &s.ExtSubstate, linkStateExtDownCnt: &s.ExtDownCount,
@@ -92,12 +92,12 @@ func parseLinkState(msg []byte) (s LinkState) {
 	return s
 }
 
-func (c *ethtoolClient) ask(cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
-	return c.askWith(ethtoolHeader, cmd, netdev, flags, more...)
+func (c *ethtoolClient) query(cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
+	return c.queryWith(ethtoolHeader, cmd, netdev, flags, more...)
 }
 
-// askWith is ask with another number of the header.
-func (c *ethtoolClient) askWith(header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
+// queryWith is ask with another number of the header.
+func (c *ethtoolClient) queryWith(header int, cmd uint8, netdev string, flags uint32, more ...*nl.RtAttr) ([]byte, error) {
 	id, err := c.family.id(ethtoolFamily)
 	if err != nil {
 		return nil, err
@@ -123,12 +123,12 @@ func (c *ethtoolClient) askWith(header int, cmd uint8, netdev string, flags uint
 	return msgs[0][nl.SizeofGenlmsg:], nil
 }
 
-// parseLinkModes reads the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
+// parseLinkModes parses the body of ETHTOOL_MSG_LINKMODES_GET_REPLY.
 func parseLinkModes(msg []byte) (m LinkModes) {
 	numbers(msg, map[uint16]**uint64{linkModesAutoneg: &m.Autoneg, linkModesSpeed: &m.Speed, linkModesDuplex: &m.Duplex, linkModesLanes: &m.Lanes})
 	for t, v := range attrs(msg) {
 		switch t {
-		case linkModesOurs: // the mask is what is supported, the value what is advertised
+		case linkModesOurs: // mask: supported modes, value: advertised modes
 			m.Supported, m.Advertised = bitset(v, bitsetMask), bitset(v, bitsetValue)
 		case linkModesPeer:
 			m.Peer = bitset(v, bitsetValue)
@@ -137,10 +137,10 @@ func parseLinkModes(msg []byte) (m LinkModes) {
 	return m.Known()
 }
 
-// maxBitset bounds a set, in bytes: Linux 7.3 has 125 link modes.
+// maxBitset limits a set, in bytes: Linux 7.3 has 125 link modes.
 const maxBitset = 128
 
-// bitset reads one set of a compact bitset; nil where it is not there, is no whole number of words, or is too large.
+// bitset parses one set of a compact bitset; nil if it is missing, not a multiple of the word size, or too large.
 func bitset(msg []byte, which uint16) linkmode.Set {
 	for t, v := range attrs(msg) {
 		if t != which || len(v)%4 != 0 || len(v) > maxBitset {
@@ -155,7 +155,7 @@ func bitset(msg []byte, which uint16) linkmode.Set {
 	return nil
 }
 
-// Known drops what the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN are all ones, no speed and no lanes 0.
+// Known removes values that the kernel marks as unknown: SPEED_UNKNOWN and DUPLEX_UNKNOWN (all ones), speed 0 and lanes 0.
 func (m LinkModes) Known() LinkModes {
 	if m.Speed != nil && (*m.Speed == math.MaxUint32 || *m.Speed == 0) {
 		m.Speed = nil

@@ -33,7 +33,7 @@ const (
 	fecStatCorrectedBits = 4
 )
 
-// What PAUSE_GET and FEC_GET tell.
+// Answers to PAUSE_GET and FEC_GET.
 type (
 	Pause = snapshot.Pause
 	FEC   = snapshot.FEC
@@ -42,7 +42,7 @@ type (
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
 	msg, err := c.withStats(ethtoolMsgPauseGet, netdev)
 	if err != nil {
-		return Pause{}, &Error{"ask", "ethtool/" + netdev + "/pause", err}
+		return Pause{}, &Error{"query", "ethtool/" + netdev + "/pause", err}
 	}
 	return parsePause(msg), nil
 }
@@ -50,21 +50,21 @@ func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
 func (c *ethtoolClient) FEC(_ context.Context, netdev string) (FEC, error) {
 	msg, err := c.withStats(ethtoolMsgFECGet, netdev)
 	if err != nil {
-		return FEC{}, &Error{"ask", "ethtool/" + netdev + "/fec", err}
+		return FEC{}, &Error{"query", "ethtool/" + netdev + "/fec", err}
 	}
 	return parseFEC(msg), nil
 }
 
-// withStats asks for a setting with its statistics, and without where the kernel refuses the flag.
+// withStats queries a setting with its statistics, and without them if the kernel rejects the flag.
 func (c *ethtoolClient) withStats(cmd uint8, netdev string) ([]byte, error) {
-	msg, err := c.ask(cmd, netdev, ethtoolFlagStats)
+	msg, err := c.query(cmd, netdev, ethtoolFlagStats)
 	if errors.Is(err, unix.EINVAL) {
-		return c.ask(cmd, netdev, 0)
+		return c.query(cmd, netdev, 0)
 	}
 	return msg, err
 }
 
-// parsePause reads the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
+// parsePause parses the body of ETHTOOL_MSG_PAUSE_GET_REPLY.
 func parsePause(msg []byte) (p Pause) {
 	numbers(msg, map[uint16]**uint64{pauseAutoneg: &p.Autoneg, pauseRX: &p.RX, pauseTX: &p.TX})
 	for t, v := range attrs(msg) {
@@ -75,7 +75,7 @@ func parsePause(msg []byte) (p Pause) {
 	return p
 }
 
-// parseFEC reads the body of ETHTOOL_MSG_FEC_GET_REPLY.
+// parseFEC parses the body of ETHTOOL_MSG_FEC_GET_REPLY.
 func parseFEC(msg []byte) (f FEC) {
 	numbers(msg, map[uint16]**uint64{fecActive: &f.Active})
 	to := map[uint16]**uint64{fecStatCorrected: &f.Corrected, fecStatUncorrectable: &f.Uncorrectable, fecStatCorrectedBits: &f.CorrectedBits}
@@ -92,8 +92,7 @@ func parseFEC(msg []byte) (f FEC) {
 	return f
 }
 
-// total is the first number of a statistic of FEC: the port's; those of its lanes follow. An empty one is not supported, all ones is
-// not known.
+// total is the first number of a FEC statistic: the port's, followed by those of its lanes. Empty is unsupported, all ones is unknown.
 func total(v []byte) *uint64 {
 	if len(v) < 8 || len(v)%8 != 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. Its header has another number than that of all other requests.
+// Numbers of STATS_GET, include/uapi/linux/ethtool_netlink.h. The number of its header differs from that of all other requests.
 const (
 	ethtoolMsgStatsGet = 32
 
@@ -22,7 +22,7 @@ const (
 
 	bitsetNoMask   = 1
 	bitsetSize     = 2
-	standardGroups = 4 // eth-phy, eth-mac, eth-ctrl, rmon: all that there were at first, in Linux 5.13
+	standardGroups = 4 // eth-phy, eth-mac, eth-ctrl, rmon: the groups of Linux 5.13
 )
 
 // standardNames are the statistics by group and number, as the kernel's string sets name them (net/ethtool/stats.c).
@@ -37,9 +37,9 @@ var standardNames = [standardGroups]map[uint16]string{
 	3: {0: "etherStatsUndersizePkts", 1: "etherStatsOversizePkts", 2: "etherStatsFragments", 3: "etherStatsJabbers"},
 }
 
-// StandardStats is ETHTOOL_MSG_STATS_GET. The kernel answers for a driver without any of them as well, with nothing: EOPNOTSUPP here.
+// StandardStats is ETHTOOL_MSG_STATS_GET. For a driver without any of them the kernel's answer is empty: EOPNOTSUPP here.
 func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat, error) {
-	msg, err := c.askWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
+	msg, err := c.queryWith(statsHeader, ethtoolMsgStatsGet, netdev, 0, standardBits())
 	var stats []Stat
 	if err == nil {
 		if stats = parseStandardStats(msg); len(stats) == 0 {
@@ -47,12 +47,12 @@ func (c *ethtoolClient) StandardStats(_ context.Context, netdev string) ([]Stat,
 		}
 	}
 	if err != nil {
-		return nil, &Error{"ask", "ethtool/" + netdev + "/standard", err}
+		return nil, &Error{"query", "ethtool/" + netdev + "/standard", err}
 	}
 	return stats, nil
 }
 
-// standardBits asks for all groups, as a compact bitset.
+// standardBits selects all groups, as a compact bitset.
 func standardBits() *nl.RtAttr {
 	a := nl.NewRtAttr(statsGroups|unix.NLA_F_NESTED, nil)
 	a.AddRtAttr(bitsetNoMask, nil)
@@ -61,7 +61,7 @@ func standardBits() *nl.RtAttr {
 	return a
 }
 
-// parseStandardStats reads the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose type is its number.
+// parseStandardStats parses the body of ETHTOOL_MSG_STATS_GET_REPLY. Each statistic is a nest of one attribute, whose type is its number.
 func parseStandardStats(msg []byte) (out []Stat) {
 	for t, group := range attrs(msg) {
 		if t != statsGroup {

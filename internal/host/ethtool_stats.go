@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errStatsChange is the error of a netdev whose set of statistics changed during each of several readings.
-var errStatsChange = errors.New("the set of statistics changes all the time")
+// errStatsChange is the error of a netdev whose set of statistics changed during several consecutive readings.
+var errStatsChange = errors.New("the set of statistics keeps changing")
 
-// statsTries bounds the readings of a set that changes: mlx5 shows pause statistics of those priorities only that have PFC. One with
-// other names than the one before is made again, since the change may have come between its names and its values.
+// statsTries limits the readings of a changing set: mlx5 has pause statistics only for priorities with PFC. A reading whose names differ
+// from the previous one is repeated, since the set may have changed between names and values.
 const statsTries = 4
 
-// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). It keeps one pair of buffers, which have room for more
-// than any driver has: older kernels write as many values as there are now, whatever the reader has room for.
+// netdevStats reads ETHTOOL_GSTATS with its strings (net/ethtool/ioctl.c). It keeps one pair of buffers with room for more than any driver
+// has: older kernels write all current values, whatever the size of the buffer.
 type netdevStats struct {
 	mu     sync.Mutex
 	tool   *ethtool.Ethtool
 	names  *ethtool.EthtoolGStrings
 	values *ethtool.EthtoolStats
 	tables map[string]*stringTable // by netdev
-	// ask fills the buffers; nil: the library does.
-	ask func(netdev string) error
+	// fill fills the buffers; nil: by the library.
+	fill func(netdev string) error
 }
 
-// stringTable is the names of a netdev's statistics, and the kernel's text that they are made of.
+// stringTable is the names of a netdev's statistics, and the kernel's text that they were parsed from.
 type stringTable struct {
 	raw   []byte
 	names []string
@@ -40,7 +40,7 @@ type stringTable struct {
 func (c *ethtoolClient) NetdevStats(_ context.Context, netdev string) ([]Stat, error) {
 	stats, err := c.stats.read(netdev)
 	if err != nil {
-		return nil, &Error{"ask", "ethtool/" + netdev + "/stats", err}
+		return nil, &Error{"query", "ethtool/" + netdev + "/stats", err}
 	}
 	return stats, nil
 }
@@ -54,7 +54,7 @@ func (s *netdevStats) read(netdev string) ([]Stat, error) {
 	var seen bool
 	for range statsTries {
 		var err error
-		onGrownStack(func() { err = s.ask(netdev) })
+		onGrownStack(func() { err = s.fill(netdev) })
 		if err != nil {
 			delete(s.tables, netdev)
 			return nil, err
@@ -82,8 +82,8 @@ func (s *netdevStats) open() error {
 		return err
 	}
 	s.tool, s.names, s.values, s.tables = tool, new(ethtool.EthtoolGStrings), new(ethtool.EthtoolStats), map[string]*stringTable{}
-	if s.ask == nil {
-		s.ask = func(netdev string) error {
+	if s.fill == nil {
+		s.fill = func(netdev string) error {
 			_, err := s.tool.StatsWithBuffer(netdev, s.names, s.values)
 			return err
 		}
@@ -100,9 +100,9 @@ func (s *netdevStats) close() {
 	}
 }
 
-// answer reads the buffers. The library gives a map of as many values as the driver announced before: it loses the order, and takes
-// what an earlier reading left behind for an answer where the kernel gave none, since the set had another size by then. What the
-// kernel wrote is told by the counts in the buffers, which it sets to 0 in that case, or to the new size where it is older.
+// answer reads the buffers. The library returns a map of as many values as the driver announced before. It loses the order. If the set has
+// changed size in between, the kernel writes no values, and the library returns those of an earlier reading. The counts in the buffers are
+// reliable: in that case the kernel sets them to 0, or on older kernels to the new size.
 func (s *netdevStats) answer(netdev string) ([]Stat, bool) {
 	n := s.count(s.values, "n_stats")
 	if n == 0 || n > ethtool.MAX_GSTRINGS || s.count(s.names, "len") != n {
@@ -117,7 +117,7 @@ func (s *netdevStats) answer(netdev string) ([]Stat, bool) {
 	return out, true
 }
 
-// table is the names in the kernel's text: those of the last reading where it is the same.
+// table is the names in the kernel's text, cached while the text is the same.
 func (s *netdevStats) table(netdev string, raw []byte) []string {
 	t := s.tables[netdev]
 	if t == nil || !bytes.Equal(t.raw, raw) {
@@ -127,7 +127,7 @@ func (s *netdevStats) table(netdev string, raw []byte) []string {
 	return t.names
 }
 
-// statNames cuts the text into names, which end at a NUL or fill their place; cxgb4 pads them with blanks.
+// statNames splits the text into names of fixed size, padded with NUL or on cxgb4 with blanks.
 func statNames(raw []byte) []string {
 	names := make([]string, 0, len(raw)/ethtool.ETH_GSTRING_LEN)
 	for ; len(raw) >= ethtool.ETH_GSTRING_LEN; raw = raw[ethtool.ETH_GSTRING_LEN:] {
@@ -140,21 +140,21 @@ func statNames(raw []byte) []string {
 // count is a count in a buffer of the library.
 func (*netdevStats) count(buffer any, name string) int { return int(field(buffer, name).Uint()) }
 
-// field is a field of a buffer of the library, which has no other way to look at what the kernel answered.
+// field is a field of a buffer of the library. The library has no other access to the kernel's answer.
 func field(buffer any, name string) reflect.Value {
 	return reflect.ValueOf(buffer).Elem().FieldByName(name)
 }
 
-// Stack that is in use below a call of the library, and that is free above it.
+// Stack used below a call of the library, and free above it.
 const (
 	stackBelow = 64 << 10
 	stackAbove = 32 << 10
 )
 
-// onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as integers, which the
-// runtime does not correct when it moves a stack: the kernel then writes into the old one, which is somebody else's by then, and the
-// library's own answer is empty or wrong without an error. A new goroutine has a small stack. It grows by one large frame that stays, so that the runtime, which halves a stack of
-// which less than a quarter is in use, leaves it alone; and by one that goes, which leaves room for f.
+// onGrownStack runs f on a stack that does not move. The library (v0.7.0) passes addresses of its own frame as integers, which the runtime
+// does not update when it moves a stack: the kernel then writes into freed memory, and the library's result is empty or wrong without an
+// error. A new goroutine has a small stack. It grows by one large frame that stays, because the runtime shrinks a stack of which less than
+// a quarter is in use, and by one that is released, which leaves room for f.
 func onGrownStack(f func()) {
 	done := make(chan struct{})
 	var fault error
@@ -164,7 +164,7 @@ func onGrownStack(f func()) {
 	}()
 	<-done
 	if fault != nil {
-		panic(fault) // where it is guarded
+		panic(fault) // recovered by the caller's Guard
 	}
 }
 

@@ -16,13 +16,13 @@ func deep(n int) int {
 	var frame [256]byte
 	touch(frame[:])
 	if n == 0 {
-		runtime.GC() // which halves stacks of which little is in use
+		runtime.GC() // which shrinks mostly unused stacks
 		return int(frame[0])
 	}
 	return deep(n-1) + int(frame[0])
 }
 
-// moves says whether the stack moves below a frame that keeps its own address as an integer.
+// moves reports whether the stack moves below a frame that keeps its own address as an integer.
 //
 //go:noinline
 func moves() bool {
@@ -33,7 +33,7 @@ func moves() bool {
 	return uintptr(unsafe.Pointer(&v)) != before
 }
 
-// TestGrownStackDoesNotMove: what the library leaves to luck. On the stack of a new goroutine it goes wrong.
+// TestGrownStackDoesNotMove: on the stack of a new goroutine the library fails.
 func TestGrownStackDoesNotMove(t *testing.T) {
 	for range 20 {
 		var guarded bool
@@ -52,12 +52,12 @@ func TestGrownStackDoesNotMove(t *testing.T) {
 	t.Error("the stacks of new goroutines do not move: the test does not show what it is for")
 }
 
-// TestNetdevStatsAreReadOnAStackThatDoesNotMove: each reading goes through the guard, whatever goroutine it comes from.
+// TestNetdevStatsAreReadOnAStackThatDoesNotMove: each reading uses onGrownStack, in any goroutine.
 func TestNetdevStatsAreReadOnAStackThatDoesNotMove(t *testing.T) {
 	s := &netdevStats{}
 	defer s.close()
 	var moved bool
-	s.ask = func(string) error {
+	s.fill = func(string) error {
 		moved = moved || moves()
 		s.answered(padded("rx_bytes"), 1, 1, 7)
 		return nil
@@ -107,7 +107,7 @@ func FuzzStatNames(f *testing.F) {
 	})
 }
 
-// answered writes into the buffers what the kernel would.
+// answered fills the buffers as the kernel would.
 func (s *netdevStats) answered(names []byte, counted, written uint32, values ...uint64) {
 	copy(field(s.names, "data").Bytes(), names)
 	set := func(buffer any, name string, to uint32) {

@@ -24,7 +24,7 @@ func TestParseLinkModes(t *testing.T) {
 		want LinkModes
 	}{
 		{"whole", whole, LinkModes{Speed: ptr(400_000), Lanes: ptr(4), Autoneg: ptr(1), Duplex: ptr(1)}},
-		{"before lanes were told", whole[:len(whole)-8], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1), Duplex: ptr(1)}},
+		{"without lanes", whole[:len(whole)-8], LinkModes{Speed: ptr(400_000), Autoneg: ptr(1), Duplex: ptr(1)}},
 		{
 			"no link: all unknown", slices.Concat(header, attr(linkModesAutoneg, u8(0)), attr(linkModesSpeed, u32(math.MaxUint32)), attr(linkModesDuplex, u8(math.MaxUint8)), attr(linkModesLanes, u32(0))),
 			LinkModes{Autoneg: ptr(0)},
@@ -80,7 +80,7 @@ func TestParseLinkState(t *testing.T) {
 			"down", slices.Concat(header, attr(linkStateLink, u8(0)), attr(linkStateExtState, u8(0)), attr(linkStateExtSubstate, u8(6)), attr(linkStateExtDownCnt, u32(4))),
 			LinkState{Link: ptr(0), ExtState: ptr(0), ExtSubstate: ptr(6), ExtDownCount: ptr(4)},
 		},
-		{"a driver that tells no more", slices.Concat(header, attr(linkStateLink, u8(1))), LinkState{Link: ptr(1)}},
+		{"a driver without extended states", slices.Concat(header, attr(linkStateLink, u8(1))), LinkState{Link: ptr(1)}},
 		{"empty", nil, LinkState{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

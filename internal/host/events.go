@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Events tells what the kernel announces. Listening takes no lock and asks nothing of a driver.
+// Events reports events of the kernel. Listening takes no lock and makes no driver call.
 type Events interface {
-	// Links calls each for every announcement of a network interface (rtnetlink, RTNLGRP_LINK) until ctx ends, which is no
-	// error. listening is called once the kernel's announcements arrive.
+	// Links calls each for every event of a network interface (rtnetlink, RTNLGRP_LINK) until ctx ends, which is not an error. listening is
+	// called once events arrive.
 	//
-	// A carrier that comes or goes is announced within a second, several changes at once: only the counts of an event tell
-	// how often. Setting an interface up or down is announced at once, before the lock on network configuration is given
-	// back, so that an event never shows half of it (net/core/link_watch.c, net/core/dev.c).
+	// Carrier changes are reported within a second, several at once: only the counts in an event give their number. Administrative changes
+	// are reported immediately, before rtnl is released, so that an event never shows an intermediate state (net/core/link_watch.c,
+	// net/core/dev.c).
 	Links(ctx context.Context, listening func(), each func(LinkEvent)) error
-	// Devices does the same for RDMA devices (RDMA netlink, RDMA_NL_GROUP_NOTIFY, since Linux 6.12). The error is of reason
-	// Unsupported where the kernel announces nothing.
+	// Devices does the same for RDMA devices (RDMA netlink, RDMA_NL_GROUP_NOTIFY, since Linux 6.12). The error has reason Unsupported if
+	// the kernel reports no events.
 	Devices(ctx context.Context, listening func(), each func(DeviceEvent)) error
-	// Overruns counts how often announcements came faster than they were taken, so that some are lost.
+	// Overruns counts overflows of the receive buffer. Each loses events.
 	Overruns() uint64
 }
 
@@ -35,7 +35,7 @@ type LinkEvent struct {
 	Name    string // IFLA_IFNAME
 	Up      bool   // IFF_UP: administratively up
 	Carrier bool   // IFF_LOWER_UP
-	// The carrier of the interface since it was made; nil where the kernel does not say, before 4.16.
+	// Carrier changes of the interface since its creation; nil on kernels before 4.16.
 	CarrierUpCount   *uint64 // IFLA_CARRIER_UP_COUNT
 	CarrierDownCount *uint64 // IFLA_CARRIER_DOWN_COUNT
 	Deleted          bool
@@ -44,7 +44,7 @@ type LinkEvent struct {
 // DeviceEventType is enum rdma_nl_notify_event_type of include/uapi/rdma/rdma_netlink.h.
 type DeviceEventType uint64
 
-// What may happen to an RDMA device.
+// Events of an RDMA device.
 const (
 	DeviceRegistered DeviceEventType = iota
 	DeviceUnregistered
@@ -57,13 +57,13 @@ const (
 // DeviceEvent is RDMA_NLDEV_CMD_MONITOR.
 type DeviceEvent struct {
 	Type   DeviceEventType
-	Index  uint64 // RDMA_NLDEV_ATTR_DEV_INDEX, another one after each registration
+	Index  uint64 // RDMA_NLDEV_ATTR_DEV_INDEX, changes with each registration
 	Device string // RDMA_NLDEV_ATTR_DEV_NAME
-	Port   uint64 // RDMA_NLDEV_ATTR_PORT_INDEX, of an event on a netdev
+	Port   uint64 // RDMA_NLDEV_ATTR_PORT_INDEX, of a netdev event
 	Netdev string // RDMA_NLDEV_ATTR_NDEV_NAME
 }
 
-// EventBuffer holds the announcements that have not been taken yet: some thousand of a few KiB each.
+// EventBuffer is the receive buffer for events: some thousand of a few KiB each.
 const EventBuffer = 4 << 20
 
 type events struct {
@@ -73,7 +73,7 @@ type events struct {
 	overruns atomic.Uint64
 }
 
-// NewEvents listens to this kernel, with so many bytes of buffer in it. files is the machine whose interfaces are meant.
+// NewEvents listens to this kernel with a receive buffer of that size. files is the tree that shows the host's interfaces.
 func NewEvents(files Files, buffer int) Events { return newEvents(newNetwork(files), buffer) }
 
 func newEvents(here *network, buffer int) Events {
@@ -92,7 +92,7 @@ func (e *events) Links(ctx context.Context, listening func(), each func(LinkEven
 		})
 	}
 	if err != nil {
-		return &Error{"listen to", "events of network interfaces", err}
+		return &Error{"listen for", "events of network interfaces", err}
 	}
 	return nil
 }
@@ -110,12 +110,12 @@ func (e *events) Devices(ctx context.Context, listening func(), each func(Device
 		})
 	}
 	if err != nil {
-		return &Error{"listen to", "events of RDMA devices", err}
+		return &Error{"listen for", "events of RDMA devices", err}
 	}
 	return nil
 }
 
-// monitors asks whether the kernel announces RDMA devices. An older one lets any program listen and says nothing.
+// monitors returns an error if the kernel reports no events of RDMA devices. Older kernels accept the subscription and stay silent.
 func (e *events) monitors() error {
 	defer e.rdma.close()
 	msgs, err := e.rdma.exchange(nldevCmdSysGet, 0)
@@ -132,10 +132,10 @@ func (e *events) monitors() error {
 	return syscall.EOPNOTSUPP
 }
 
-// ownNetdevs lists the interfaces of this process' network namespace; it takes no lock.
+// ownNetdevs lists the interfaces of the process's network namespace. Reading it takes no lock.
 const ownNetdevs = "/proc/self/net/dev"
 
-// netdevsOf are the interfaces that the file own lists, and those that the sys tree shows.
+// netdevsOf are the interfaces in the file own, and those in the sys tree.
 func netdevsOf(files Files, own string) (listed, shown []string, err error) {
 	text, err := os.ReadFile(own)
 	if err != nil {
@@ -145,7 +145,7 @@ func netdevsOf(files Files, own string) (listed, shown []string, err error) {
 	return parseNetdevs(text), shown, err
 }
 
-// parseNetdevs reads the names of /proc/net/dev: after two lines of heading, each line begins with one and a colon.
+// parseNetdevs parses the names in /proc/net/dev: two header lines, then lines that begin with the name and a colon.
 func parseNetdevs(b []byte) (out []string) {
 	for line := range bytes.Lines(b) {
 		if name, _, ok := strings.Cut(string(line), ":"); ok {
@@ -155,9 +155,9 @@ func parseNetdevs(b []byte) (out []string) {
 	return out
 }
 
-// listen takes the messages of a multicast group until ctx ends.
+// listen receives the messages of a multicast group until ctx ends.
 func (e *events) listen(ctx context.Context, protocol, group int, listening func(), each func(*syscall.NetlinkMessage)) error {
-	s, err := nl.Subscribe(protocol) // joining is a call of its own, since one that is refused here leaves a descriptor behind
+	s, err := nl.Subscribe(protocol) // joining is a separate call, since a rejected one leaks a descriptor in the library
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (e *events) listen(ctx context.Context, protocol, group int, listening func
 	if err := unix.SetsockoptInt(s.GetFd(), unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, group); err != nil {
 		return err
 	}
-	if s.SetReceiveBufferSize(e.buffer, true) != nil { // beyond the limit of the system: CAP_NET_ADMIN
+	if s.SetReceiveBufferSize(e.buffer, true) != nil { // above the system limit: requires CAP_NET_ADMIN
 		if err := s.SetReceiveBufferSize(e.buffer, false); err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ const (
 	iflaCarrierDownCount = 48
 )
 
-// parseLinkEvent reads RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Those of another family than AF_UNSPEC
-// are on a port of a bridge; deleting that deletes no interface.
+// parseLinkEvent parses RTM_NEWLINK and RTM_DELLINK: struct ifinfomsg, then attributes. Families other than AF_UNSPEC are bridge ports.
+// Their removal does not remove the interface.
 func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 	if kind != unix.RTM_NEWLINK && kind != unix.RTM_DELLINK || len(msg) < unix.SizeofIfInfomsg || msg[0] != unix.AF_UNSPEC {
 		return e, false
@@ -33,7 +33,7 @@ func parseLinkEvent(kind uint16, msg []byte) (e LinkEvent, ok bool) {
 	return e, e.Name != ""
 }
 
-// parseDeviceEvent reads the attributes of RDMA_NLDEV_CMD_MONITOR.
+// parseDeviceEvent parses the attributes of RDMA_NLDEV_CMD_MONITOR.
 func parseDeviceEvent(msg []byte) (e DeviceEvent, ok bool) {
 	var kind, index, port *uint64
 	numbers(msg, map[uint16]**uint64{nldevAttrEventType: &kind, nldevAttrDevIndex: &index, nldevAttrPortIndex: &port})

@@ -14,26 +14,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Paths says where a machine's trees are. Empty Sys and Proc stand for RootFS/sys and RootFS/proc.
+// Paths are the roots of a machine's trees. Empty Sys and Proc mean RootFS/sys and RootFS/proc.
 type Paths struct {
 	RootFS, Sys, Proc string
 }
 
-// tree is the Files of a real directory tree: the machine's own, one that is mounted into a container, or a replay's.
+// tree implements Files on a directory tree: the machine's own, one mounted into a container, or a replay's.
 type tree struct {
 	sys, proc, rest *root
 
 	mu     sync.Mutex
 	dirs   map[string]*dir
-	inodes map[string]uint64 // of directories, as Identity found them
-	kept   int               // descriptors that stay open
-	max    int               // how many may
+	inodes map[string]uint64 // of directories, as of the last Identity
+	kept   int               // open descriptors
+	max    int               // limit of open descriptors
 }
 
-// relistInterval is how long an unmodified directory of sysfs may have changed unseen.
+// relistInterval is how long a change in an unmodified directory of sysfs may go unnoticed.
 const relistInterval = 30 * time.Second
 
-// dir is a directory as it was at the last List, and the descriptors of its files.
+// dir is a directory as of the last List, with the descriptors of its files.
 type dir struct {
 	id     dirID
 	names  []string
@@ -41,19 +41,19 @@ type dir struct {
 	files  map[string]*file // by name
 }
 
-// dirID tells a directory from another one that has taken its place, or from itself with other entries.
+// dirID identifies a directory and its state: it differs if the directory was replaced or its entries changed.
 type dirID struct {
 	dev, ino  uint64
 	sec, nsec int64
 }
 
-// file is a descriptor that stays open between rounds. It is closed when the cache and all readers have let go.
+// file is a descriptor that stays open between rounds. It is closed once the cache and all readers have released it.
 type file struct {
 	fd   int
 	refs int // guarded by tree.mu
 }
 
-// openTree opens the three trees. The error names the one that cannot be read.
+// openTree opens the three trees. The error names the unreadable one.
 func openTree(p Paths) (*tree, error) {
 	if p.RootFS == "" {
 		p.RootFS = "/"
@@ -72,7 +72,7 @@ func openTree(p Paths) (*tree, error) {
 	}{{&t.rest, p.RootFS, "--path.rootfs"}, {&t.sys, p.Sys, "--path.sysfs"}, {&t.proc, p.Proc, "--path.procfs"}} {
 		r, err := newRoot(x.path)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w: give a directory that this user can read", x.flag, err), t.close())
+			return nil, errors.Join(fmt.Errorf("%s: %w: set it to a directory that this user can read", x.flag, err), t.close())
 		}
 		*x.to = r
 	}
@@ -87,15 +87,15 @@ func maxDescriptors() int {
 	return descriptorsOf(l.Cur)
 }
 
-// descriptorsOf leaves 1,024 of what the process may open to sockets and to all else, half of it where it has fewer than twice that. Each file
-// of sysfs that stays open has a page of the kernel's memory (seq_file), so that there is an end to it: 64 MiB.
+// descriptorsOf is the limit of open descriptors: what the process may open, less 1,024 for sockets and everything else (half of it below
+// 2,048). Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 64 MiB.
 func descriptorsOf(limit uint64) int {
 	return int(min(limit-min(limit/2, 1024), 16384))
 }
 
 func (t *tree) close() error {
 	t.mu.Lock()
-	t.max = 0 // a reader that is still at work keeps nothing open
+	t.max = 0 // concurrent readers keep nothing open
 	t.mu.Unlock()
 	t.forgetAll()
 	var errs []error
@@ -107,7 +107,7 @@ func (t *tree) close() error {
 	return errors.Join(errs...)
 }
 
-// forgetAll drops all that is known of directories and files.
+// forgetAll discards all cached directories and files.
 func (t *tree) forgetAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,8 +140,8 @@ func (t *tree) Read(p string, buf []byte) ([]byte, error) {
 	return t.ReadIn(strings.TrimSuffix(dir, "/"), name, buf)
 }
 
-// ReadIn uses a descriptor that stays open, so that the steady state costs one system call a file. A descriptor of a
-// device that went answers ENODEV: it is opened again once, for a device that came back.
+// ReadIn uses a cached descriptor, so that the steady state costs one system call per file. A descriptor of a removed device returns
+// ENODEV: the file is opened again once, in case the device has returned.
 func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	for again := false; ; again = true {
 		f, err := t.acquire(dir, name)
@@ -160,7 +160,7 @@ func (t *tree) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	}
 }
 
-// ReadEach reads many files of a directory, with the cache locked twice in all.
+// ReadEach reads many files of a directory, with two lock operations in all.
 func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name string, content []byte, err error)) []byte {
 	var few [64]*file
 	open := few[:0]
@@ -185,9 +185,9 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 			b, err = pread(open[i].fd, buf, false)
 		}
 		switch {
-		case err == unix.ENODEV: // not open yet, or not any more
+		case err == unix.ENODEV: // not cached, or stale
 			b, err = t.ReadIn(dir, name, buf)
-		case err != nil: // asking again would cost the driver another query
+		case err != nil: // another attempt would cost the driver another query
 			err = &Error{"read", path.Join(dir, name), err}
 		}
 		if err == nil {
@@ -205,11 +205,11 @@ func (t *tree) ReadEach(dir string, names []string, buf []byte, each func(name s
 	return buf
 }
 
-// pread reads from the start. sysfs answers a whole attribute at once and regular files are short only at their end;
-// procfs may answer in pieces, so it is read up to its end.
+// pread reads from the start. sysfs returns a whole attribute in one read, and regular files are short only at their end. procfs may return
+// pieces, so it is read to the end.
 func pread(fd int, buf []byte, pieces bool) ([]byte, error) {
 	if cap(buf) < 512 {
-		buf = make([]byte, 0, 1024) // most attributes are a line
+		buf = make([]byte, 0, 1024) // most attributes are one line
 	}
 	buf = buf[:0]
 	for {
@@ -250,7 +250,7 @@ func (t *tree) acquire(dir, name string) (*file, error) {
 	f := &file{fd: fd, refs: 1}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Only a directory that is listed each round can tell when its descriptors are no longer the files of that name.
+	// Stale descriptors are detected only in directories that are listed each round.
 	if d := t.dirs[dir]; d != nil && d.files[name] == nil && t.kept < t.max {
 		d.files[name] = f
 		f.refs++
@@ -271,7 +271,7 @@ func (t *tree) unref(f *file) {
 	}
 }
 
-// forget drops a descriptor from the cache.
+// forget removes a descriptor from the cache.
 func (t *tree) forget(dir, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,7 +282,7 @@ func (t *tree) forget(dir, name string) {
 	}
 }
 
-// Attributes costs no system call until relistInterval has passed, or Identity has found another device in the place.
+// Attributes costs no system call until relistInterval has passed or Identity has found another device.
 func (t *tree) Attributes(p string) ([]string, error) {
 	t.mu.Lock()
 	d := t.dirs[p]
@@ -293,7 +293,7 @@ func (t *tree) Attributes(p string) ([]string, error) {
 	return t.List(p)
 }
 
-// List reads the directory, with five system calls.
+// List costs five system calls.
 func (t *tree) List(p string) ([]string, error) {
 	fd, err := t.open(p, unix.O_DIRECTORY)
 	if err != nil {
@@ -321,22 +321,22 @@ func (t *tree) List(p string) ([]string, error) {
 	return names, nil
 }
 
-// Identity costs one system call. The kernel resolves links on its own here: one that leads outside gives but another number.
+// Identity costs one system call. The kernel follows links here, also to the outside, which only changes the number.
 func (t *tree) Identity(p string) (uint64, error) {
 	if !Clean(p) {
-		return 0, &Error{"look at", p, syscall.EINVAL}
+		return 0, &Error{"stat", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
 	var st unix.Stat_t
 	err := r.use(func(fd int) error { return unix.Fstatat(fd, rel, &st, 0) })
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if known := t.inodes[p]; known != 0 && known != st.Ino { // gone, or another one
+	if known := t.inodes[p]; known != 0 && known != st.Ino { // removed or replaced
 		t.leaveBelowLocked(p)
 	}
 	if err != nil {
 		delete(t.inodes, p)
-		return 0, &Error{"look at", p, err}
+		return 0, &Error{"stat", p, err}
 	}
 	t.inodes[p] = st.Ino
 	return st.Ino, nil
@@ -362,7 +362,7 @@ func (t *tree) leaveLocked(p string) {
 	}
 }
 
-// leaveBelowLocked forgets a directory and all that is below it.
+// leaveBelowLocked discards a directory and everything below it.
 func (t *tree) leaveBelowLocked(p string) {
 	for below := range t.dirs {
 		if below == p || strings.HasPrefix(below, p+"/") {
@@ -376,7 +376,7 @@ func readNames(fd int) ([]string, error) {
 	return names, err
 }
 
-// someNames stops when there are more names than limit, and says whether it has all.
+// someNames reads at most limit names. whole is false if there are more.
 func someNames(fd, limit int) (names []string, whole bool, err error) {
 	buf := make([]byte, 8192)
 	for len(names) <= limit {
@@ -397,13 +397,13 @@ func someNames(fd, limit int) (names []string, whole bool, err error) {
 }
 
 func (t *tree) Link(p string) (string, error) {
-	if !Clean(p) || p == "sys" || p == "proc" { // those two are mounts, wherever they are
-		return "", &Error{"follow", p, syscall.EINVAL}
+	if !Clean(p) || p == "sys" || p == "proc" { // the two may be mounts elsewhere
+		return "", &Error{"readlink", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
 	s, err := r.readlink(rel)
 	if err != nil {
-		return "", &Error{"follow", p, err}
+		return "", &Error{"readlink", p, err}
 	}
 	return s, nil
 }
@@ -411,11 +411,11 @@ func (t *tree) Link(p string) (string, error) {
 // Resolve follows the links of p one component at a time.
 func (t *tree) Resolve(p string) (string, error) { return ResolveBy(t.Link, p) }
 
-// ResolveBy follows the links of p with link, which answers EINVAL for what is no link. A link that leads outside is
-// EXDEV, a circle ELOOP.
+// ResolveBy follows the links of p with link, which returns EINVAL for a path that is not a link. A link to the outside is EXDEV, a loop
+// ELOOP.
 func ResolveBy(link func(string) (string, error), p string) (string, error) {
 	if !Clean(p) {
-		return "", &Error{"follow", p, syscall.EINVAL}
+		return "", &Error{"readlink", p, syscall.EINVAL}
 	}
 	todo, done := strings.Split(p, "/"), ""
 	for hops := 0; len(todo) > 0; {
@@ -425,14 +425,14 @@ func ResolveBy(link func(string) (string, error), p string) (string, error) {
 		switch {
 		case err == nil:
 			if hops++; hops > 40 {
-				return "", &Error{"follow", p, syscall.ELOOP}
+				return "", &Error{"readlink", p, syscall.ELOOP}
 			}
 			to := path.Join(path.Dir(next), target)
 			if path.IsAbs(target) || to == ".." || strings.HasPrefix(to, "../") {
-				return "", &Error{"follow", p, syscall.EXDEV}
+				return "", &Error{"readlink", p, syscall.EXDEV}
 			}
 			todo, done = append(strings.Split(to, "/"), todo...), ""
-		case errors.Is(err, syscall.EINVAL): // no link
+		case errors.Is(err, syscall.EINVAL): // not a link
 			done = next
 		default:
 			return "", err
@@ -443,22 +443,22 @@ func ResolveBy(link func(string) (string, error), p string) (string, error) {
 
 func (t *tree) Readable(p string) error {
 	if !Clean(p) {
-		return &Error{"look at", p, syscall.EINVAL}
+		return &Error{"access", p, syscall.EINVAL}
 	}
 	r, rel := t.at(p)
-	// O_PATH touches no driver; the check goes through the descriptor, so that it stays inside the root.
+	// O_PATH makes no driver call. The check uses the descriptor, so that it stays inside the root.
 	fd, err := r.open(rel, unix.O_PATH)
 	if err != nil {
-		return &Error{"look at", p, err}
+		return &Error{"access", p, err}
 	}
 	defer unix.Close(fd)
 	if err := unix.Faccessat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.R_OK, 0); err != nil {
-		return &Error{"look at", p, err}
+		return &Error{"access", p, err}
 	}
 	return nil
 }
 
-// isSysfs says whether the sys tree is a kernel's own and not a copy.
+// isSysfs reports whether the sys tree is a kernel's sysfs and not a copy.
 func (t *tree) isSysfs() bool {
 	var st unix.Statfs_t
 	err := t.sys.use(func(fd int) error { return unix.Fstatfs(fd, &st) })

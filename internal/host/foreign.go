@@ -16,26 +16,26 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// ErrOtherNetwork is wrapped where nothing was asked since the answer would be about another network namespace. It is a want of permission:
-// no fault of a device, and the same until the exporter is run otherwise.
-var ErrOtherNetwork = fmt.Errorf("%w: this is not the network namespace of the host", syscall.EPERM)
+// ErrOtherNetwork is wrapped by errors of queries that were not made because the answer would be about another network namespace. It is a
+// permission error: not a fault of a device, and permanent until the exporter is run differently.
+var ErrOtherNetwork = fmt.Errorf("%w: not in the network namespace of the host", syscall.EPERM)
 
-// hostNetwork is what it needs.
+// hostNetwork is the remedy for ErrOtherNetwork.
 const hostNetwork = "the network namespace of the host (--network host, hostNetwork)"
 
-// networkInterval spaces the looks at which network namespace this process is in; doubtInterval those after one that found another: an
-// interface that is about to go leaves /proc/net/dev before sysfs.
+// networkInterval is the interval of checks of the network namespace; doubtInterval that after a mismatch: an interface that is being
+// removed leaves /proc/net/dev before sysfs.
 const (
 	networkInterval = time.Minute
 	doubtInterval   = time.Second
 )
 
-// network knows whether the kernel, asked for an interface by name, would tell this process of those that the sys tree shows: in a container
-// with a network of its own the same name is another interface, and devlink knows no device.
+// network checks whether queries by interface name refer to the interfaces in the sys tree. In a container with its own network namespace
+// the same name is another interface, and devlink has no devices.
 type network struct {
 	files   Files
-	own     string                                        // the interfaces of this process' network namespace
-	address func(netdev string) (net.HardwareAddr, error) // that of one of them
+	own     string                                        // the interfaces of the process's network namespace
+	address func(netdev string) (net.HardwareAddr, error) // of an interface in that namespace
 
 	mu  sync.Mutex
 	at  time.Time
@@ -46,7 +46,7 @@ func newNetwork(files Files) *network {
 	return &network{files: files, own: ownNetdevs, address: hardwareAddress}
 }
 
-// same is nil where it would. Interfaces of hardware decide, which seldom come and go.
+// same returns nil if they do. It compares hardware interfaces, which rarely change.
 func (n *network) same() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -55,23 +55,23 @@ func (n *network) same() error {
 		interval = doubtInterval
 	}
 	if now := time.Now(); n.at.IsZero() || now.Sub(n.at) >= interval {
-		n.at, n.err = now, n.look()
+		n.at, n.err = now, n.check()
 	}
 	return n.err
 }
 
-func (n *network) look() (err error) {
-	for range 3 { // one that has just come is not everywhere yet
+func (n *network) check() (err error) {
+	for range 3 { // a new interface does not appear everywhere at once
 		var foreign string
 		if foreign, err = n.foreign(); err != nil || foreign == "" {
-			return nil // what cannot be told is not held against it
+			return nil // in doubt the namespace is accepted
 		}
-		err = fmt.Errorf("%w: %s is in sys/class/net and not in %s, or is another one there", ErrOtherNetwork, foreign, n.own)
+		err = fmt.Errorf("%w: %s is in sys/class/net and not in %s, or differs there", ErrOtherNetwork, foreign, n.own)
 	}
 	return err
 }
 
-// foreign names an interface of hardware that the sys tree shows and this process has not, or has one of another address by that name.
+// foreign returns a hardware interface of the sys tree that this process does not have, or has with another address.
 func (n *network) foreign() (string, error) {
 	own, shown, err := netdevsOf(n.files, n.own)
 	if err != nil {
@@ -86,7 +86,7 @@ func (n *network) foreign() (string, error) {
 	return "", nil
 }
 
-// alike says whether what the sys tree shows in dir is the interface that this process knows by that name, as far as can be told.
+// alike reports whether the interface in dir of the sys tree is the one that this process has under that name, as far as can be determined.
 func (n *network) alike(dir, name string) bool {
 	shown, err := readText(n.files, dir, "address")
 	if err != nil {
@@ -96,8 +96,8 @@ func (n *network) alike(dir, name string) bool {
 	return err != nil || strings.HasPrefix(shown, own.String())
 }
 
-// hardwareAddress asks the kernel, which takes no lock of its configuration for it: SIOCGIFHWADDR, net/core/dev_ioctl.c. Of one longer
-// than that of Ethernet, as InfiniBand's, it is the beginning.
+// hardwareAddress queries the kernel without taking rtnl: SIOCGIFHWADDR, net/core/dev_ioctl.c. An address longer than that of Ethernet
+// (InfiniBand) is truncated.
 func hardwareAddress(netdev string) (net.HardwareAddr, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -118,16 +118,16 @@ func hardwareAddress(netdev string) (net.HardwareAddr, error) {
 	return request.address[:6], nil
 }
 
-// ask is asked in the network namespace of the sys tree only.
-func ask[T any](n *network, path string, question func() (T, error)) (T, error) {
+// query makes a query only in the network namespace of the sys tree.
+func query[T any](n *network, path string, question func() (T, error)) (T, error) {
 	if err := n.same(); err != nil {
 		var none T
-		return none, &Error{"ask", path, err}
+		return none, &Error{"query", path, err}
 	}
 	return question()
 }
 
-// ethtoolHere, devlinkHere and dcbHere ask where the answers are about this machine's interfaces.
+// ethtoolHere, devlinkHere and dcbHere query only where the answers refer to this machine's interfaces.
 type (
 	ethtoolHere struct {
 		*network
@@ -144,37 +144,37 @@ type (
 )
 
 func (h ethtoolHere) LinkModes(ctx context.Context, netdev string) (LinkModes, error) {
-	return ask(h.network, "ethtool/"+netdev, func() (LinkModes, error) { return h.Ethtool.LinkModes(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() (LinkModes, error) { return h.Ethtool.LinkModes(ctx, netdev) })
 }
 
 func (h ethtoolHere) ModuleEEPROM(ctx context.Context, netdev string, ref transceiver.Ref) ([]byte, error) {
-	return ask(h.network, "ethtool/"+netdev, func() ([]byte, error) { return h.Ethtool.ModuleEEPROM(ctx, netdev, ref) })
+	return query(h.network, "ethtool/"+netdev, func() ([]byte, error) { return h.Ethtool.ModuleEEPROM(ctx, netdev, ref) })
 }
 
 func (h ethtoolHere) LinkState(ctx context.Context, netdev string) (LinkState, error) {
-	return ask(h.network, "ethtool/"+netdev, func() (LinkState, error) { return h.Ethtool.LinkState(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() (LinkState, error) { return h.Ethtool.LinkState(ctx, netdev) })
 }
 
 func (h ethtoolHere) Pause(ctx context.Context, netdev string) (Pause, error) {
-	return ask(h.network, "ethtool/"+netdev, func() (Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() (Pause, error) { return h.Ethtool.Pause(ctx, netdev) })
 }
 
 func (h ethtoolHere) FEC(ctx context.Context, netdev string) (FEC, error) {
-	return ask(h.network, "ethtool/"+netdev, func() (FEC, error) { return h.Ethtool.FEC(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() (FEC, error) { return h.Ethtool.FEC(ctx, netdev) })
 }
 
 func (h ethtoolHere) NetdevStats(ctx context.Context, netdev string) ([]Stat, error) {
-	return ask(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.NetdevStats(ctx, netdev) })
 }
 
 func (h ethtoolHere) StandardStats(ctx context.Context, netdev string) ([]Stat, error) {
-	return ask(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.StandardStats(ctx, netdev) })
+	return query(h.network, "ethtool/"+netdev, func() ([]Stat, error) { return h.Ethtool.StandardStats(ctx, netdev) })
 }
 
 func (h devlinkHere) Health(ctx context.Context) ([]HealthReporter, error) {
-	return ask(h.network, "devlink/health", func() ([]HealthReporter, error) { return h.Devlink.Health(ctx) })
+	return query(h.network, "devlink/health", func() ([]HealthReporter, error) { return h.Devlink.Health(ctx) })
 }
 
 func (h dcbHere) IEEE(ctx context.Context, netdev string) (DCBConfig, error) {
-	return ask(h.network, "dcb/"+netdev+"/ieee", func() (DCBConfig, error) { return h.DCB.IEEE(ctx, netdev) })
+	return query(h.network, "dcb/"+netdev+"/ieee", func() (DCBConfig, error) { return h.DCB.IEEE(ctx, netdev) })
 }

@@ -15,7 +15,7 @@ import (
 
 const devHeading = "Inter-|   Receive\n face |bytes\n"
 
-// TestNetwork: the interfaces of this process are those that the sys tree shows, or the kernel would tell of others.
+// TestNetwork: the interfaces of this process have to be those in the sys tree.
 func TestNetwork(t *testing.T) {
 	for _, c := range []struct{ name, own, hardware, software, foreign string }{
 		{"the host", "    lo: 0\n  eth0: 0\n", "eth0", "lo", ""},
@@ -69,7 +69,7 @@ func TestNetwork(t *testing.T) {
 				t.Error(err)
 			}
 			asked := false
-			_, refused := ask(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
+			_, refused := query(n, "ethtool/eth0", func() (int, error) { asked = true; return 1, nil })
 			if err != nil && (ReasonOf(refused) != Permission || SourceDCB.NeedsAfter(refused) != hostNetwork) {
 				t.Error(refused)
 			}
@@ -96,7 +96,7 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// TestNetworkAgain: it looks again after a second where it found another network, and after a minute where not.
+// TestNetworkAgain: the check is repeated after a second if it found another network, otherwise after a minute.
 func TestNetworkAgain(t *testing.T) {
 	root := t.TempDir()
 	for path, content := range map[string]string{"own": devHeading + "    lo: 0\n", "sys/class/net/eth0/device/vendor": "0x15b3\n", "proc/version": "Linux\n"} {
@@ -142,7 +142,7 @@ func TestNetworkAgain(t *testing.T) {
 	})
 }
 
-// TestHardwareAddress asks the kernel of this machine.
+// TestHardwareAddress uses the running kernel.
 func TestHardwareAddress(t *testing.T) {
 	if a, err := hardwareAddress("lo"); err != nil || a.String() != "00:00:00:00:00:00" {
 		t.Errorf("lo: %v, %v", a, err)

@@ -7,8 +7,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// genlFamily remembers the number that the kernel gave to a generic netlink family. A family that is not there is looked
-// for again: its module may come.
+// genlFamily caches the number of a generic netlink family. A missing family is looked up again, since its module may be loaded later.
 type genlFamily struct {
 	mu     sync.Mutex
 	number uint16
@@ -28,7 +27,7 @@ func (g *genlFamily) id(name string) (uint16, error) {
 	return g.number, nil
 }
 
-// has says whether the kernel knows a command of the family.
+// has reports whether the kernel supports a command of the family.
 func (g *genlFamily) has(name string, command uint32) bool {
 	if _, err := g.id(name); err != nil {
 		return false

@@ -9,17 +9,17 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvmlWatchPause is how often it is looked whether there is a session to listen to.
+// nvmlWatchPause is the polling interval for a session to listen to.
 const nvmlWatchPause = time.Second
 
-// xidCount counts the XID errors of a GPU since somebody listens.
+// xidCount counts the XID errors of a GPU since listening began.
 type xidCount struct {
 	events uint64
 	last   *uint64
 }
 
-// WatchGPUs listens to the events of each session until ctx ends. A wait is on a thread of its own: it blocks.
-func (n *nvmlDoor) WatchGPUs(ctx context.Context) error {
+// WatchGPUs listens to the events of each session until ctx ends. Waiting blocks, so it has its own thread.
+func (n *nvmlGPUs) WatchGPUs(ctx context.Context) error {
 	tick := time.NewTicker(nvmlWatchPause)
 	defer tick.Stop()
 	var heard *nvmlSession
@@ -29,7 +29,7 @@ func (n *nvmlDoor) WatchGPUs(ctx context.Context) error {
 		n.mu.Unlock()
 		if s != nil && s != heard {
 			heard = s
-			if n.listen(ctx, s) != nil { // a GPU was lost: another set, without it
+			if n.listen(ctx, s) != nil { // a GPU was lost: build another set without it
 				heard = nil
 				pause(ctx, nvmlFirstPause)
 			}
@@ -51,8 +51,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// listen counts the events of a session until it ends, or a wait fails. A session whose GPUs have no events is left alone.
-func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) (err error) {
+// listen counts the events of a session until the session ends or a wait fails. GPUs without events are skipped.
+func (n *nvmlGPUs) listen(ctx context.Context, s *nvmlSession) (err error) {
 	heard := make(chan struct{})
 	n.mu.Lock()
 	select {
@@ -64,16 +64,16 @@ func (n *nvmlDoor) listen(ctx context.Context, s *nvmlSession) (err error) {
 	}
 	n.mu.Unlock()
 	go func() {
-		runtime.LockOSThread() // and end with it: the thread is used for nothing else
+		runtime.LockOSThread() // the thread ends with it and is not reused
 		defer close(heard)
-		err = Guard(func() error { return n.hear(ctx, s) })
+		err = Guard(func() error { return n.receiveEvents(ctx, s) })
 	}()
 	<-heard
 	return err
 }
 
-// hear makes a set of events, waits for them, and frees it.
-func (n *nvmlDoor) hear(ctx context.Context, s *nvmlSession) error {
+// receiveEvents creates an event set, waits for events, and frees it.
+func (n *nvmlGPUs) receiveEvents(ctx context.Context, s *nvmlSession) error {
 	var events nvmlEvents
 	if n.do(ctx, nvmlGPUTime, "nvmlDeviceRegisterEvents", func() { events = n.register(s) }) != nil || events == nil {
 		return nil
@@ -98,8 +98,8 @@ func (n *nvmlDoor) hear(ctx context.Context, s *nvmlSession) error {
 	return nil
 }
 
-// register makes the set, on the thread of NVML, and begins to count for the GPUs that have such events.
-func (n *nvmlDoor) register(s *nvmlSession) nvmlEvents {
+// register creates the set on the NVML thread, and starts counting for GPUs that support the events.
+func (n *nvmlGPUs) register(s *nvmlSession) nvmlEvents {
 	if !n.current(s) {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (n *nvmlDoor) register(s *nvmlSession) nvmlEvents {
 	return events
 }
 
-func (n *nvmlDoor) noteXID(uuid string, xid uint64) {
+func (n *nvmlGPUs) noteXID(uuid string, xid uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.xids[uuid] == nil {
@@ -134,8 +134,8 @@ func (n *nvmlDoor) noteXID(uuid string, xid uint64) {
 	n.xids[uuid].last = &xid
 }
 
-// countXIDs puts what was counted into a reading.
-func (n *nvmlDoor) countXIDs(g *snapshot.GPU) {
+// countXIDs adds the counts to a reading.
+func (n *nvmlGPUs) countXIDs(g *snapshot.GPU) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.xids[g.UUID]; c != nil {

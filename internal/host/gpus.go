@@ -16,59 +16,59 @@ import (
 )
 
 const (
-	// nvidiactl is there while the driver is loaded. Without it the library would run nvidia-modprobe.
+	// nvidiactl exists while the driver is loaded. Without it the library would run nvidia-modprobe.
 	nvidiactl = "/dev/nvidiactl"
-	// nvmlOpenTime is what initialising gets: without persistence the driver wakes every GPU, seconds each.
+	// nvmlOpenTime limits initialisation: without persistence mode the driver wakes up every GPU, seconds each.
 	nvmlOpenTime = 60 * time.Second
-	// nvmlGPUTime is what the calls for one GPU get together.
+	// nvmlGPUTime limits all calls for one GPU together.
 	nvmlGPUTime = 5 * time.Second
-	// A library that fails, or has lost a GPU, is initialised again after nvmlFirstPause, then twice that, up to nvmlLastPause.
+	// After a library error or a lost GPU, NVML is initialised again after nvmlFirstPause, then twice that, up to nvmlLastPause.
 	nvmlFirstPause = time.Minute
 	nvmlLastPause  = 15 * time.Minute
-	// nvmlEventTime is how long a wait for events takes, and letting go of the driver with it.
+	// nvmlEventTime is the duration of one wait for events. Releasing the driver takes as long.
 	nvmlEventTime = 500 * time.Millisecond
 )
 
 // errReleased is the error while NVML is let go of.
 var errReleased = fmt.Errorf("NVML is released on request: %w", syscall.EBUSY)
 
-// nvmlDoor is the way to NVML. One thread makes all calls but the waits for events, so that a call that does not return costs that
-// thread only: no other call is made until it does.
-type nvmlDoor struct {
+// nvmlGPUs reads GPUs through NVML. One thread makes all calls except the waits for events. A call that does not return blocks only that
+// thread, and no other call is made until it returns.
+type nvmlGPUs struct {
 	load    func() (nvmlLibrary, error)
 	control string // nvidiactl
 	now     func() time.Time
 	lanes   *Lanes
 	jobs    chan func()
 	start   sync.Once
-	inside  atomic.Value // string: what is being asked
+	inside  atomic.Value // string: the current call
 
 	mu       sync.Mutex
 	lib      nvmlLibrary
 	session  *nvmlSession // nil while NVML is not initialised
-	failed   error        // of the last attempt
+	failed   error        // error of the last attempt
 	pause    time.Duration
-	retryAt  time.Time            // when it may be initialised again
-	released time.Time            // until when nothing may be held
+	retryAt  time.Time            // earliest time of the next initialisation
+	released time.Time            // end of the release; nothing is held until then
 	xids     map[string]*xidCount // by UUID
 }
 
-// nvmlSession is between Init and Shutdown.
+// nvmlSession is the time between Init and Shutdown.
 type nvmlSession struct {
 	nvml  snapshot.NVML // without GPUs
-	seats []*nvmlSeat   // nil for a GPU that gave no handle
-	errs  []error       // of those that gave none
-	quit  chan struct{} // closed when it is about to end
-	heard chan struct{} // closed when nobody waits for its events any more; nil if nobody did
+	seats []*nvmlSeat   // nil for a GPU without a handle
+	errs  []error       // of GPUs without a handle
+	quit  chan struct{} // closed when the session is about to end
+	heard chan struct{} // closed when there is no listener; nil if there was none
 }
 
-func newNVMLDoor(load func() (nvmlLibrary, error), control string) *nvmlDoor {
-	return &nvmlDoor{load: load, control: control, now: time.Now, lanes: NewLanes(), jobs: make(chan func()), xids: map[string]*xidCount{}}
+func newNVMLDoor(load func() (nvmlLibrary, error), control string) *nvmlGPUs {
+	return &nvmlGPUs{load: load, control: control, now: time.Now, lanes: NewLanes(), jobs: make(chan func()), xids: map[string]*xidCount{}}
 }
 
-// do runs f on the thread of NVML and waits for it until d has passed or ctx ends. The error wraps ErrStuck if it has not returned,
-// or one before it has not. What a late f gives must not be looked at.
-func (n *nvmlDoor) do(ctx context.Context, d time.Duration, what string, f func()) error {
+// do runs f on the NVML thread and waits for it until d has passed or ctx ends. The error wraps ErrStuck if f or an earlier call has not
+// returned. In that case the results of f must not be read.
+func (n *nvmlGPUs) do(ctx context.Context, d time.Duration, what string, f func()) error {
 	n.start.Do(func() {
 		go func() {
 			runtime.LockOSThread()
@@ -89,7 +89,7 @@ func (n *nvmlDoor) do(ctx context.Context, d time.Duration, what string, f func(
 		}
 		<-done
 		if fault != nil {
-			panic(fault) // in the lane, which is guarded
+			panic(fault) // in the lane, which has a Guard
 		}
 	})
 	if err != nil {
@@ -98,8 +98,8 @@ func (n *nvmlDoor) do(ctx context.Context, d time.Duration, what string, f func(
 	return nil
 }
 
-// ReadGPUs reads the GPUs one after the other. One that does not answer in time ends the reading.
-func (n *nvmlDoor) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
+// ReadGPUs reads the GPUs one after the other. The first one that times out ends the reading.
+func (n *nvmlGPUs) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error) {
 	s, err := n.open(ctx)
 	if err != nil {
 		return snapshot.NVML{}, nil, err
@@ -125,33 +125,33 @@ func (n *nvmlDoor) ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []er
 			break
 		}
 	}
-	n.judge(ctx, s, errs)
+	n.checkSession(ctx, s, errs)
 	return out, errs, nil
 }
 
-func (n *nvmlDoor) readGPU(ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool) (g snapshot.GPU, failed []error, err error) {
-	err = n.do(ctx, nvmlGPUTime, fmt.Sprintf("figures of GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
+func (n *nvmlGPUs) readGPU(ctx context.Context, s *nvmlSession, seat *nvmlSeat, full bool) (g snapshot.GPU, failed []error, err error) {
+	err = n.do(ctx, nvmlGPUTime, fmt.Sprintf("reading GPU %d (%s)", seat.identity.Index, seat.identity.PCIAddress), func() {
 		if !n.current(s) {
 			failed = []error{nvmlUninitialized}
 			return
 		}
 		g, failed = seat.read(full)
 	})
-	if err != nil { // f may still be at it
+	if err != nil { // f may still be running
 		return snapshot.GPU{}, nil, err
 	}
 	return g, failed, nil
 }
 
-// current says whether a session has not ended. On the thread of NVML it stays so.
-func (n *nvmlDoor) current(s *nvmlSession) bool {
+// current reports whether a session has not ended. On the NVML thread the result remains valid.
+func (n *nvmlGPUs) current(s *nvmlSession) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.session == s
 }
 
-// ReleaseGPUs shuts NVML down for a time, and looks whether the process holds a device of the driver after that.
-func (n *nvmlDoor) ReleaseGPUs(ctx context.Context, d time.Duration) error {
+// ReleaseGPUs shuts NVML down for a time, and then checks whether the process still holds a device of the driver.
+func (n *nvmlGPUs) ReleaseGPUs(ctx context.Context, d time.Duration) error {
 	n.mu.Lock()
 	n.released = time.Time{}
 	if d > 0 {
@@ -179,8 +179,8 @@ func (n *nvmlDoor) ReleaseGPUs(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// GPUsReleased is for how long NVML is released yet.
-func (n *nvmlDoor) GPUsReleased() time.Duration {
+// GPUsReleased is the remaining time of the release.
+func (n *nvmlGPUs) GPUsReleased() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return max(0, n.released.Sub(n.now()))
@@ -201,19 +201,19 @@ func heldDevices() (held []string) {
 	return held
 }
 
-// NoNVML answers as a machine without an NVIDIA driver.
+// NoNVML is a machine without an NVIDIA driver.
 type NoNVML struct{}
 
-// ReadGPUs answers ENOENT.
+// ReadGPUs returns ENOENT.
 func (NoNVML) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
-	return snapshot.NVML{}, nil, &Error{"look at", nvidiactl, syscall.ENOENT}
+	return snapshot.NVML{}, nil, &Error{"stat", nvidiactl, syscall.ENOENT}
 }
 
-// WatchGPUs has nothing to listen to.
+// WatchGPUs does nothing.
 func (NoNVML) WatchGPUs(context.Context) error { return nil }
 
-// ReleaseGPUs holds nothing.
+// ReleaseGPUs does nothing.
 func (NoNVML) ReleaseGPUs(context.Context, time.Duration) error { return nil }
 
-// GPUsReleased is never.
+// GPUsReleased is always 0.
 func (NoNVML) GPUsReleased() time.Duration { return 0 }

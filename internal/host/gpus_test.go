@@ -30,7 +30,7 @@ func TestNothingIsLoadedWithoutTheDriver(t *testing.T) {
 
 func TestFiguresOfAGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 2)
+		n, lib := newFakeGPUs(t, 2)
 		lib.gpus[1].down, lib.gpus[1].byCall = 2, true
 		v, errs := readGPUsOf(t, n)
 		if len(errs) > 0 || v.Driver != "580.95.05" || v.CUDA != "13.0" || len(v.GPUs) != 2 {
@@ -56,15 +56,15 @@ func TestFiguresOfAGPU(t *testing.T) {
 			t.Errorf("%+v", g)
 		}
 		if g.XIDs != nil {
-			t.Error("XID errors are counted, and nobody listens")
+			t.Error("XID errors are counted without a listener")
 		}
 	})
 }
 
-// TestMissingFunctions: what a library lacks, or a GPU does not support, is absent, and no fault.
+// TestMissingFunctions: what a library lacks or a GPU does not support is absent, not an error.
 func TestMissingFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		g := lib.gpus[0]
 		for _, f := range []string{"nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetGpuFabricInfoV", "nvmlDeviceGetRemappedRows"} {
 			g.missing[f] = nvmlFunctionNotFound
@@ -91,7 +91,7 @@ func TestMissingFunctions(t *testing.T) {
 
 func TestGPUWithoutNVLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		lib.gpus[0].links = 0
 		v, errs := readGPUsOf(t, n)
 		if g := v.GPUs[0]; len(errs) > 0 || g.NVLinksUp != nil || g.NVLinkTransmit != nil || g.NVLinkErrors != nil {
@@ -100,10 +100,10 @@ func TestGPUWithoutNVLinks(t *testing.T) {
 	})
 }
 
-// TestTrafficIsMeasured where the driver counts it in too few bits, in both modes.
+// TestTrafficIsMeasured if the driver's counter has too few bits, in both modes.
 func TestTrafficIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		lib.gpus[0].narrow = true
 		for i := uint64(1); i <= 3; i++ {
 			v, errs, err := n.ReadGPUs(t.Context(), i%2 == 0)
@@ -118,10 +118,10 @@ func TestTrafficIsMeasured(t *testing.T) {
 	})
 }
 
-// TestPermissionCostsAFigure: it is told, with the GPU that it is of.
+// TestPermissionCostsAFigure: the error names the GPU.
 func TestPermissionCostsAFigure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 2)
+		n, lib := newFakeGPUs(t, 2)
 		lib.gpus[1].missing["nvmlDeviceGetSerial"] = nvmlReturn(4)
 		v, errs := readGPUsOf(t, n)
 		if len(v.GPUs) != 2 || len(errs) != 1 || ReasonOf(errs[0]) != Permission {
@@ -130,10 +130,10 @@ func TestPermissionCostsAFigure(t *testing.T) {
 	})
 }
 
-// TestStuckCall: a call that does not return costs the rest of the reading; no other is made until it does, nor waited for.
+// TestStuckCall: a call that does not return ends the reading. No other call is made or waited for until it returns.
 func TestStuckCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 3)
+		n, lib := newFakeGPUs(t, 3)
 		readGPUsOf(t, n)
 		g := lib.gpus[1]
 		g.blocked, g.inside = make(chan struct{}), make(chan struct{}, 10)
@@ -166,10 +166,10 @@ func TestStuckCall(t *testing.T) {
 	})
 }
 
-// TestLostGPU: the others are read on; it is looked for again after a while, and then after longer ones.
+// TestLostGPU: the other GPUs are read. The lost one is retried after growing pauses.
 func TestLostGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 3)
+		n, lib := newFakeGPUs(t, 3)
 		readGPUsOf(t, n)
 		lib.gpus[1].missing["*"] = nvmlGPUIsLost
 		for range 4 * 60 { // an hour
@@ -191,10 +191,10 @@ func TestLostGPU(t *testing.T) {
 	})
 }
 
-// TestGPUWithoutHandle: a GPU that the driver cannot open is told in each reading.
+// TestGPUWithoutHandle: a GPU that the driver cannot open is reported in each reading.
 func TestGPUWithoutHandle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 2)
+		n, lib := newFakeGPUs(t, 2)
 		lib.gpus[0].missing["handle"] = nvmlGPUIsLost
 		for range 100 {
 			if v, errs := readGPUsOf(t, n); fmt.Sprint(indexes(v)) != "[1]" || len(errs) != 1 {
@@ -208,10 +208,10 @@ func TestGPUWithoutHandle(t *testing.T) {
 	})
 }
 
-// TestEndedBySomebodyElse: UNINITIALIZED in the middle costs that reading.
-func TestEndedBySomebodyElse(t *testing.T) {
+// TestShutDownElsewhere: UNINITIALIZED during a reading fails that reading only.
+func TestShutDownElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 2)
+		n, lib := newFakeGPUs(t, 2)
 		readGPUsOf(t, n)
 		lib.mu.Lock()
 		lib.ended = true
@@ -220,7 +220,7 @@ func TestEndedBySomebodyElse(t *testing.T) {
 			t.Errorf("%v %v", indexes(v), errs)
 		}
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, nvmlUninitialized) {
-			t.Errorf("tried again at once: %v", err)
+			t.Errorf("retried without a pause: %v", err)
 		}
 		time.Sleep(nvmlFirstPause)
 		if v, errs := readGPUsOf(t, n); len(v.GPUs) != 2 || len(errs) > 0 {
@@ -229,10 +229,10 @@ func TestEndedBySomebodyElse(t *testing.T) {
 	})
 }
 
-// TestDriverUnloaded: it goes while the exporter runs, and is no fault; when it is loaded again, the GPUs are read.
+// TestDriverUnloaded: unloading the driver is not an error, and GPUs are read again once it is loaded.
 func TestDriverUnloaded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 2)
+		n, lib := newFakeGPUs(t, 2)
 		readGPUsOf(t, n)
 		if err := os.Remove(n.control); err != nil {
 			t.Fatal(err)
@@ -261,10 +261,10 @@ func TestDriverUnloaded(t *testing.T) {
 	})
 }
 
-// TestInitFails: it is not tried again in each reading, and says what to do.
+// TestInitFails: initialisation is not retried in each reading, and the error has a remedy.
 func TestInitFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		lib.initErr = nvmlError("nvmlInit", 18)
 		for range 4 * 60 {
 			if _, _, err := n.ReadGPUs(t.Context(), true); err == nil || !strings.Contains(err.Error(), "restart the exporter") {
@@ -278,10 +278,10 @@ func TestInitFails(t *testing.T) {
 	})
 }
 
-// TestSlowInit: waking GPUs takes long; it is not begun twice, and its late result counts.
+// TestSlowInit: waking up GPUs is slow. Initialisation is not started twice, and its late result is used.
 func TestSlowInit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		lib.slowInit = nvmlOpenTime + 30*time.Second
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, ErrStuck) || !strings.Contains(err.Error(), "nvmlInit") {
 			t.Error(err)
@@ -297,10 +297,10 @@ func TestSlowInit(t *testing.T) {
 	})
 }
 
-// TestReleaseWhileGPUsAreRead: a reading that is under way ends, nothing is called after the library is shut down.
+// TestReleaseWhileGPUsAreRead: a reading in progress ends, and nothing is called after the library has been shut down.
 func TestReleaseWhileGPUsAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 3)
+		n, lib := newFakeGPUs(t, 3)
 		readGPUsOf(t, n)
 		lib.gpus[1].blocked, lib.gpus[1].inside = make(chan struct{}), make(chan struct{}, 10)
 		var reading sync.WaitGroup
@@ -328,10 +328,10 @@ func TestReleaseWhileGPUsAreRead(t *testing.T) {
 	})
 }
 
-// TestReleaseThatFails is told, and made good as soon as that can be.
-func TestReleaseThatFails(t *testing.T) {
+// TestFailedRelease is reported, and completed as soon as possible.
+func TestFailedRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		readGPUsOf(t, n)
 		lib.shutdownErr = nvmlReturn(999)
 		if err := n.ReleaseGPUs(t.Context(), time.Hour); err == nil {
@@ -347,10 +347,10 @@ func TestReleaseThatFails(t *testing.T) {
 	})
 }
 
-// TestXIDErrors are counted by GPU while somebody listens, through a release too.
+// TestXIDErrors are counted by GPU while listening, across a release.
 func TestXIDErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 3)
+		n, lib := newFakeGPUs(t, 3)
 		lib.gpus[2].noEvents = true
 		ctx, cancel := context.WithCancel(t.Context())
 		var watch sync.WaitGroup
@@ -389,7 +389,7 @@ func TestXIDErrors(t *testing.T) {
 		check("while nobody waits")
 		time.Sleep(nvmlFirstPause)
 		if lib.sets() != 1 {
-			t.Error("nobody listens after a wait that failed")
+			t.Error("no listener after a failed wait")
 		}
 		if err := n.ReleaseGPUs(ctx, time.Minute); err != nil || lib.open {
 			t.Errorf("%v, open %v", err, lib.open)
@@ -408,10 +408,10 @@ func TestXIDErrors(t *testing.T) {
 	})
 }
 
-// TestStuckWaitForEvents: the library is not shut down under it.
+// TestStuckWaitForEvents: the library is not shut down during the wait.
 func TestStuckWaitForEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, lib := door(t, 1)
+		n, lib := newFakeGPUs(t, 1)
 		lib.slowWait = time.Hour
 		ctx, cancel := context.WithCancel(t.Context())
 		var watch sync.WaitGroup

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// judge ends a session that has lost a GPU or was ended by somebody else, so that the next reading begins another one.
-func (n *nvmlDoor) judge(ctx context.Context, s *nvmlSession, errs []error) {
+// checkSession ends a session that has lost a GPU or was shut down elsewhere, so that the next reading begins another one.
+func (n *nvmlGPUs) checkSession(ctx context.Context, s *nvmlSession, errs []error) {
 	dead := nvmlDead(errs)
 	n.mu.Lock()
 	switch {
@@ -21,18 +21,18 @@ func (n *nvmlDoor) judge(ctx context.Context, s *nvmlSession, errs []error) {
 	over := errors.Is(dead, nvmlUninitialized) || dead != nil && !n.now().Before(n.retryAt)
 	n.mu.Unlock()
 	if over {
-		_ = n.close(ctx, s) // its error is that of the next reading
+		_ = n.close(ctx, s) // the error is reported by the next reading
 	}
 }
 
-// backOff notes an error after which NVML is left alone for longer each time; n.mu is held.
-func (n *nvmlDoor) backOff(err error) {
+// backOff records an error and doubles the pause before the next initialisation; n.mu is held.
+func (n *nvmlGPUs) backOff(err error) {
 	n.pause = min(max(2*n.pause, nvmlFirstPause), nvmlLastPause)
 	n.failed, n.retryAt = err, n.now().Add(n.pause)
 }
 
-// open initialises NVML if it is not, and may be. What could not be let go of when it was asked for is let go of here.
-func (n *nvmlDoor) open(ctx context.Context) (*nvmlSession, error) {
+// open initialises NVML unless it is initialised or paused. A release that failed earlier is completed here.
+func (n *nvmlGPUs) open(ctx context.Context) (*nvmlSession, error) {
 	n.mu.Lock()
 	s, failed, retryAt, released := n.session, n.failed, n.retryAt, n.released.After(n.now())
 	n.mu.Unlock()
@@ -45,7 +45,7 @@ func (n *nvmlDoor) open(ctx context.Context) (*nvmlSession, error) {
 		return s, nil
 	}
 	if _, err := os.Stat(n.control); err != nil {
-		return nil, &Error{"look at", n.control, errors.Unwrap(err)}
+		return nil, &Error{"stat", n.control, errors.Unwrap(err)}
 	}
 	if n.now().Before(retryAt) {
 		return nil, failed
@@ -61,8 +61,8 @@ func (n *nvmlDoor) open(ctx context.Context) (*nvmlSession, error) {
 	return n.session, nil
 }
 
-// begin initialises NVML, on its thread. It may come late: its result is in the door.
-func (n *nvmlDoor) begin() {
+// begin initialises NVML on its thread. It may return late: the result is stored in n.
+func (n *nvmlGPUs) begin() {
 	s, err := n.beginSession()
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -76,7 +76,7 @@ func (n *nvmlDoor) begin() {
 	}
 }
 
-func (n *nvmlDoor) beginSession() (*nvmlSession, error) {
+func (n *nvmlGPUs) beginSession() (*nvmlSession, error) {
 	if n.lib == nil {
 		lib, err := n.load()
 		if err != nil {
@@ -113,19 +113,19 @@ func (n *nvmlDoor) beginSession() (*nvmlSession, error) {
 	return s, nil
 }
 
-// explained adds the remedy to errors that do not tell it.
+// explained adds the remedy to errors.
 func explained(err error) error {
 	switch {
 	case errors.Is(err, nvmlReturn(18)):
-		return fmt.Errorf("%w: the driver was replaced under the library that is loaded: restart the exporter", err)
+		return fmt.Errorf("%w: the driver was updated, the loaded library is the old one: restart the exporter", err)
 	case errors.Is(err, nvmlLibraryNotFound):
-		return fmt.Errorf("%w: in a container, let the NVIDIA runtime put it there (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
+		return fmt.Errorf("%w: in a container, have the NVIDIA runtime mount the library (NVIDIA_DRIVER_CAPABILITIES=utility)", err)
 	}
 	return err
 }
 
-// close ends a session and lets go of all that it holds.
-func (n *nvmlDoor) close(ctx context.Context, s *nvmlSession) error {
+// close ends a session and releases everything that it holds.
+func (n *nvmlGPUs) close(ctx context.Context, s *nvmlSession) error {
 	n.mu.Lock()
 	if n.session != s || s == nil {
 		n.mu.Unlock()
@@ -154,8 +154,8 @@ func (n *nvmlDoor) close(ctx context.Context, s *nvmlSession) error {
 	return err
 }
 
-// end ends a session, on the thread of NVML.
-func (n *nvmlDoor) end(s *nvmlSession) error {
+// end ends a session, on the NVML thread.
+func (n *nvmlGPUs) end(s *nvmlSession) error {
 	if !n.current(s) {
 		return nil
 	}

@@ -7,10 +7,10 @@ import (
 )
 
 // ErrPanic is wrapped by the error of a Guard whose function panicked.
-var ErrPanic = errors.New("a fault of rdma_exporter itself, please report it")
+var ErrPanic = errors.New("bug in rdma_exporter, please report it")
 
-// Guard calls f, and makes an error of a panic, with where it was: a fault in the reading of one device costs that device, and
-// not the view of all others. Locks that f holds without defer stay taken.
+// Guard calls f and turns a panic into an error with its stack. A bug in the reading of one device must not affect all others. Locks that f
+// holds without defer stay locked.
 func Guard(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -21,7 +21,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestPanicInALane: what is asked in a goroutine of its own is guarded, and its lane is free again.
+// TestPanicInALane: functions that run in their own goroutine are guarded, and the lane is free afterwards.
 func TestPanicInALane(t *testing.T) {
 	lanes := NewLanes()
 	for range 2 {
@@ -34,7 +34,7 @@ func TestPanicInALane(t *testing.T) {
 	}
 }
 
-// TestPanicOnAnotherThread: what a library needs a thread or a stack of its own for comes out where somebody waits for it.
+// TestPanicOnAnotherThread: a panic on the thread or stack that a library requires is passed to the waiting goroutine.
 func TestPanicOnAnotherThread(t *testing.T) {
 	n := newNVMLDoor(nil, "")
 	for range 2 {

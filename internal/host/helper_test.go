@@ -30,8 +30,7 @@ func symlink(t testing.TB, target, dir, name string) {
 	}
 }
 
-// age makes a directory one that was modified long ago, so that the next change shows however coarse the clock of the
-// file system is.
+// age sets an old modification time on a directory, so that the next change is visible however coarse the clock of the file system is.
 func age(t testing.TB, path string) {
 	t.Helper()
 	long := time.Unix(1e9, 0)
@@ -62,7 +61,7 @@ func open(t testing.TB, dir string) *Live {
 	return l
 }
 
-// withoutOpenat2 makes l use its fallback, as in a container whose seccomp filter does not know openat2.
+// withoutOpenat2 makes l use the fallback, as in a container whose seccomp filter rejects openat2.
 func withoutOpenat2(l *Live) {
 	for _, r := range []*root{l.tree.rest, l.tree.sys, l.tree.proc} {
 		r.slow.Store(true)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHoldersInGuest finds the process RDMA_HOLDER_PID on the device RDMA_HOLDER_DEVICE, with what ibv_rc_pingpong makes: a context and a
-// memory region; test/kernel runs it in the virtual machine.
+// TestHoldersInGuest finds the process RDMA_HOLDER_PID on the device RDMA_HOLDER_DEVICE, with the resources of ibv_rc_pingpong: a context
+// and a memory region. test/kernel runs it in the virtual machine.
 func TestHoldersInGuest(t *testing.T) {
 	pid, err := strconv.Atoi(os.Getenv("RDMA_HOLDER_PID"))
 	if err != nil {

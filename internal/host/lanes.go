@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// Lanes keeps one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its lane
-// stays taken until it returns, nobody enters it meanwhile, and everybody else goes on.
+// Lanes allows one reader at a time where a system call may block in the kernel. Such a call cannot be cancelled: its lane stays occupied
+// until it returns, and other lanes are unaffected.
 type Lanes struct {
 	mu    sync.Mutex
 	lanes map[string]*lane
 }
 
 type lane struct {
-	turn chan struct{} // holds one token while nobody is inside
+	turn chan struct{} // holds one token while the lane is free
 	mu   sync.Mutex
-	late chan struct{} // closed while whoever is inside has outlived its deadline: waiting for the turn is in vain
+	late chan struct{} // closed once the reader in the lane has exceeded its deadline: waiting is pointless
 }
 
 func (ln *lane) lateness() <-chan struct{} {
@@ -25,11 +25,11 @@ func (ln *lane) lateness() <-chan struct{} {
 	return ln.late
 }
 
-// NewLanes returns lanes that are all free.
+// NewLanes returns free lanes.
 func NewLanes() *Lanes { return &Lanes{lanes: map[string]*lane{}} }
 
-// Enter takes a lane that must be free, and returns how to leave it. The error wraps ErrStuck: whoever is inside has not come
-// back.
+// Enter occupies a lane that has to be free, and returns the function that leaves it. The error wraps ErrStuck: a reader in the lane has
+// not returned.
 func (l *Lanes) Enter(name string) (leave func(), err error) {
 	ln := l.get(name)
 	select {
@@ -40,8 +40,8 @@ func (l *Lanes) Enter(name string) (leave func(), err error) {
 	}
 }
 
-// Do runs f in a lane that several take in turn, and waits for it until ctx ends. The error wraps ErrStuck if f did not
-// return in time, or was not started because another is still inside, and ErrPanic if it panicked. What f produces must not be looked at then.
+// Do waits for its turn in a lane, runs f, and waits for it until ctx ends. The error wraps ErrStuck if f has not returned or could not be
+// started in time, and ErrPanic if it panicked. After an error the results of f must not be read.
 func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	ln := l.get(name)
 	select {
@@ -52,7 +52,7 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 		case <-ln.lateness():
 			return fmt.Errorf("%s: %w", name, ErrStuck)
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w: its turn did not come in time", name, ErrStuck)
+			return fmt.Errorf("%s: %w: timed out waiting for its turn", name, ErrStuck)
 		}
 	}
 	done := make(chan struct{})
@@ -79,11 +79,11 @@ func (l *Lanes) Do(ctx context.Context, name string, f func()) error {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	select {
-	case <-done: // both were ready: it is not stuck
+	case <-done: // both were ready: not stuck
 		return fault
 	default:
 		close(ln.late)
-		return fmt.Errorf("%s: %w: no answer in time", name, ErrStuck)
+		return fmt.Errorf("%s: %w: timed out", name, ErrStuck)
 	}
 }
 

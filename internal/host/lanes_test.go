@@ -110,7 +110,7 @@ func TestEnter(t *testing.T) {
 	leave()
 }
 
-// Who returns in the moment of its deadline leaves a lane behind in which others wait for their turn.
+// A reader that returns just at its deadline leaves a lane that others can use.
 func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lanes := NewLanes()
@@ -128,7 +128,7 @@ func TestALaneIsNotLateWhenItIsFree(t *testing.T) {
 	})
 }
 
-// Who waits for a turn goes when whoever is inside turns out to be late, and not after a time of its own.
+// A reader that waits for its turn gives up when the one in the lane exceeds its deadline.
 func TestWaitingEndsWithLateness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lanes := NewLanes()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lines goes through the file in pieces, so that its length does not matter. A line longer than the buffer is none that is looked for.
+// Lines reads the file in pieces, so that its length does not matter. Lines longer than the buffer are ignored.
 func (t *tree) Lines(p string, words []string) ([]byte, error) {
 	fd, err := t.open(p, 0)
 	if err != nil {
@@ -32,7 +32,7 @@ func (t *tree) Lines(p string, words []string) ([]byte, error) {
 	}
 }
 
-// Head reads the beginning of a file: of debugfs, whose files are made while they are read.
+// Head reads the beginning of a file. Files of debugfs are generated while they are read.
 func (t *tree) Head(p string, size int) (content []byte, whole bool, err error) {
 	fd, err := t.open(p, 0)
 	if err != nil {
@@ -47,7 +47,7 @@ func (t *tree) Head(p string, size int) (content []byte, whole bool, err error) 
 	return content[:min(n, size)], n <= size, nil
 }
 
-// descriptor reads on from where it is.
+// descriptor reads from the current offset.
 type descriptor int
 
 func (d descriptor) Read(b []byte) (int, error) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestListenerUIDs asks this kernel about listeners of this process.
+// TestListenerUIDs uses the running kernel and listeners of this process.
 func TestListenerUIDs(t *testing.T) {
 	live, err := OpenLive(Paths{RootFS: "/"})
 	if err != nil {
@@ -32,7 +32,7 @@ func TestListenerUIDs(t *testing.T) {
 	}
 }
 
-// TestListenersOfOnePort: who listens at another address of the port is told too.
+// TestListenersOfOnePort: listeners at another address of the port are included.
 func TestListenersOfOnePort(t *testing.T) {
 	const line = "   %d: %s:2A7F 00000000:0000 %s 00000000:00000000 00:00000000 00000000 %5d        0 1 1 0 100 0 0 10 0\n"
 	dir := t.TempDir()
@@ -46,6 +46,6 @@ func TestListenersOfOnePort(t *testing.T) {
 		t.Errorf("%d", uids)
 	}
 	if uids := ListenerUIDs(l.Files, "10880"); len(uids) > 0 {
-		t.Errorf("nothing listens, and %d are told", uids)
+		t.Errorf("nothing listens, got %d", uids)
 	}
 }

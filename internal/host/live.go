@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Live is the door to the machine that the program runs on, or to a tree of files copied from one.
+// Live accesses the machine that the program runs on, or a tree of files copied from one.
 type Live struct {
 	Host
 	tree *tree
@@ -17,7 +17,7 @@ type Live struct {
 	eth  *ethtoolClient
 }
 
-// OpenLive opens the trees, and netlink where the sys tree is this kernel's own: a copied tree has only its files.
+// OpenLive opens the trees, and netlink if the sys tree is that of the running kernel: a copied tree has only files.
 func OpenLive(p Paths) (*Live, error) {
 	t, err := openTree(p)
 	if err != nil {
@@ -42,11 +42,11 @@ func OpenLive(p Paths) (*Live, error) {
 	return l, nil
 }
 
-// Forget makes the next reads look at every directory and file afresh. A tree that is written in bursts needs it: a file
-// system's clock may be too coarse to tell two changes of a directory apart.
+// Forget discards all cached directories and files. A tree that is written in bursts requires it: timestamps of its file system may be too
+// coarse to show two changes of a directory.
 func (l *Live) Forget() { l.tree.forgetAll() }
 
-// Close closes all descriptors that no reader is using.
+// Close closes all descriptors that are not in use.
 func (l *Live) Close() error {
 	if l.rdma != nil {
 		l.rdma.close()
@@ -55,65 +55,65 @@ func (l *Live) Close() error {
 	return errors.Join(l.tree.close())
 }
 
-// NoNetlink answers as a kernel without these netlink families.
+// NoNetlink is a kernel without these netlink families.
 type NoNetlink struct{}
 
-// Port answers EPROTONOSUPPORT.
+// Port returns EPROTONOSUPPORT.
 func (NoNetlink) Port(context.Context, string, int) (RDMAPort, error) {
-	return RDMAPort{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+	return RDMAPort{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 }
 
-// System answers EPROTONOSUPPORT.
+// System returns EPROTONOSUPPORT.
 func (NoNetlink) System(context.Context) (RDMASystem, error) {
-	return RDMASystem{}, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+	return RDMASystem{}, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 }
 
-// Stats answers EPROTONOSUPPORT.
+// Stats returns EPROTONOSUPPORT.
 func (NoNetlink) Stats(context.Context, string, int, []Stat) ([]Stat, error) {
-	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 }
 
-// Holders answers EPROTONOSUPPORT.
+// Holders returns EPROTONOSUPPORT.
 func (NoNetlink) Holders(context.Context, string) ([]RDMAHolder, error) {
-	return nil, &Error{"ask", "rdma", syscall.EPROTONOSUPPORT}
+	return nil, &Error{"query", "rdma", syscall.EPROTONOSUPPORT}
 }
 
-// LinkModes answers EPROTONOSUPPORT.
+// LinkModes returns EPROTONOSUPPORT.
 func (NoNetlink) LinkModes(context.Context, string) (LinkModes, error) {
-	return LinkModes{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return LinkModes{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
-// Health answers EPROTONOSUPPORT.
+// Health returns EPROTONOSUPPORT.
 func (NoNetlink) Health(context.Context) ([]HealthReporter, error) {
-	return nil, &Error{"ask", "devlink", syscall.EPROTONOSUPPORT}
+	return nil, &Error{"query", "devlink", syscall.EPROTONOSUPPORT}
 }
 
-// LinkState answers EPROTONOSUPPORT.
+// LinkState returns EPROTONOSUPPORT.
 func (NoNetlink) LinkState(context.Context, string) (LinkState, error) {
-	return LinkState{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return LinkState{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
-// IEEE answers EPROTONOSUPPORT.
+// IEEE returns EPROTONOSUPPORT.
 func (NoNetlink) IEEE(context.Context, string) (DCBConfig, error) {
-	return DCBConfig{}, &Error{"ask", "dcb", syscall.EPROTONOSUPPORT}
+	return DCBConfig{}, &Error{"query", "dcb", syscall.EPROTONOSUPPORT}
 }
 
-// Pause answers EPROTONOSUPPORT.
+// Pause returns EPROTONOSUPPORT.
 func (NoNetlink) Pause(context.Context, string) (Pause, error) {
-	return Pause{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return Pause{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
-// FEC answers EPROTONOSUPPORT.
+// FEC returns EPROTONOSUPPORT.
 func (NoNetlink) FEC(context.Context, string) (FEC, error) {
-	return FEC{}, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return FEC{}, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
-// NetdevStats answers EPROTONOSUPPORT.
+// NetdevStats returns EPROTONOSUPPORT.
 func (NoNetlink) NetdevStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }
 
-// StandardStats answers EPROTONOSUPPORT.
+// StandardStats returns EPROTONOSUPPORT.
 func (NoNetlink) StandardStats(context.Context, string) ([]Stat, error) {
-	return nil, &Error{"ask", "ethtool", syscall.EPROTONOSUPPORT}
+	return nil, &Error{"query", "ethtool", syscall.EPROTONOSUPPORT}
 }

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LLDP hears what neighbours announce of themselves. It sends nothing.
+// LLDP receives the LLDP frames of neighbours. It sends nothing.
 type LLDP interface {
-	// Hear calls each for every frame of LLDP that arrives on one of some netdevs until ctx ends, which is no error. listening is
-	// called once they arrive; frame is valid until each returns.
+	// Hear calls each for every LLDP frame received on one of the netdevs until ctx ends, which is not an error. listening is called once
+	// frames are received; frame is valid until each returns.
 	//
-	// Joining puts three addresses into the multicast filter of each NIC, which the kernel takes out again when the socket is closed,
-	// however the process ends. It needs CAP_NET_RAW, and takes rtnl: it goes through under, with the number of its requests.
+	// Joining adds three addresses to the multicast filter of each NIC. The kernel removes them when the socket is closed, also if the
+	// process is killed. It requires CAP_NET_RAW and takes rtnl: it runs through under, with its number of requests.
 	Hear(ctx context.Context, netdevs []string, under func(n int, f func()) error, listening func(), each func(netdev string, frame []byte)) error
 }
 
-// lldpGroups are the addresses that LLDP is sent to, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest bridge that is no two-port
-// relay, nearest customer bridge.
+// lldpGroups are the destination addresses of LLDP, IEEE 802.1AB-2016 table 7-1: nearest bridge, nearest non-TPMR bridge, nearest customer
+// bridge.
 var lldpGroups = [][6]byte{{0x01, 0x80, 0xc2, 0, 0, 0x0e}, {0x01, 0x80, 0xc2, 0, 0, 0x03}, {0x01, 0x80, 0xc2, 0, 0, 0x00}}
 
-// lldpFilter lets frames of LLDP to those addresses pass, whole. The kernel has taken a VLAN tag off before (net/core/dev.c,
+// lldpFilter accepts LLDP frames to those addresses, untruncated. The kernel has removed a VLAN tag before (net/core/dev.c,
 // skb_vlan_untag).
 var lldpFilter = []unix.SockFilter{
 	{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 12}, // EtherType
@@ -43,34 +43,34 @@ var lldpFilter = []unix.SockFilter{
 }
 
 const (
-	lldpFrame  = 9216    // the longest frame that there is on Ethernet
-	lldpBuffer = 1 << 18 // some hundred frames that wait to be taken
+	lldpFrame  = 9216    // the longest Ethernet frame
+	lldpBuffer = 1 << 18 // some hundred queued frames
 )
 
 type lldpSocket struct{ *network }
 
-// NewLLDP hears frames in this network namespace. files is the machine whose interfaces are meant.
+// NewLLDP receives frames in this network namespace. files is the tree that shows the host's interfaces.
 func NewLLDP(files Files) LLDP { return lldpSocket{newNetwork(files)} }
 
 func (l lldpSocket) Hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
 	err := l.same()
 	if err == nil {
-		err = l.hear(ctx, netdevs, under, listening, each)
+		err = l.listen(ctx, netdevs, under, listening, each)
 	}
 	if err != nil {
-		return &Error{"listen to", "LLDP", err}
+		return &Error{"listen for", "LLDP frames", err}
 	}
 	return nil
 }
 
-func (l lldpSocket) hear(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
-	// Protocol 0 takes nothing: no frame arrives before the filter stands.
+func (l lldpSocket) listen(ctx context.Context, netdevs []string, under func(int, func()) error, listening func(), each func(string, []byte)) error {
+	// Protocol 0 receives nothing: no frame arrives before the filter is set.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), "LLDP")
-	defer func() { go func() { _ = f.Close() }() }() // it takes rtnl, and waits for a joining that is still at it
+	defer func() { go func() { _ = f.Close() }() }() // it takes rtnl, and waits for a join in progress
 	conn, err := f.SyscallConn()
 	if err != nil {
 		return err
@@ -81,7 +81,8 @@ func (l lldpSocket) hear(ctx context.Context, netdevs []string, under func(int, 
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, lldpBuffer); err != nil {
 		return err
 	}
-	// A bond takes frames of its members for its own; the socket is told of the member (drivers/net/bonding, bond_handle_frame).
+	// A bond takes over the frames of its members. With this option the socket receives the member's index (drivers/net/bonding,
+	// bond_handle_frame).
 	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_ORIGDEV, 1); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (l lldpSocket) hear(ctx context.Context, netdevs []string, under func(int, 
 	if joined != nil {
 		return joined
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_LLDP)}); err != nil { // of all interfaces
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_LLDP)}); err != nil { // on all interfaces
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) })()
@@ -108,7 +109,7 @@ func (l lldpSocket) hear(ctx context.Context, netdevs []string, under func(int, 
 	})
 }
 
-// receive takes frames until ctx ends.
+// receive reads frames until ctx ends.
 func receive(ctx context.Context, read func(func(fd uintptr) bool) error, each func(*unix.SockaddrLinklayer, []byte)) error {
 	buf := make([]byte, lldpFrame)
 	for {
@@ -135,7 +136,7 @@ func receive(ctx context.Context, read func(func(fd uintptr) bool) error, each f
 	}
 }
 
-// indexes names netdevs by the numbers of their interfaces. One that has gone is left out.
+// indexes maps interface indexes to names of netdevs. Removed netdevs are left out.
 func (l lldpSocket) indexes(netdevs []string) map[int]string {
 	names := map[int]string{}
 	for _, name := range netdevs {
@@ -150,7 +151,7 @@ func (l lldpSocket) indexes(netdevs []string) map[int]string {
 	return names
 }
 
-// join joins the groups on each interface that is still there.
+// join joins the groups on each interface that still exists.
 func join(fd int, names map[int]string) error {
 	for index := range names {
 		for _, group := range lldpGroups {
@@ -164,7 +165,7 @@ func join(fd int, names map[int]string) error {
 	return nil
 }
 
-// networkOrder is a number of 16 bits as it goes over the wire.
+// networkOrder is a 16-bit number in network byte order.
 func networkOrder(v uint16) uint16 {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
 		return v

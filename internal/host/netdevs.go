@@ -6,22 +6,23 @@ import (
 	"sync"
 )
 
-// netdevNames notices that the netdevs of RDMA devices were renamed, made again or taken away. It outlives the rounds.
+// netdevNames detects that the netdevs of RDMA devices were renamed, recreated or removed. It is kept across rounds.
 type netdevNames struct {
 	mu      sync.Mutex
 	devices map[string]*deviceNetdevs
 }
 
-// deviceNetdevs is the netdevs of a device as the last round found them.
+// deviceNetdevs is the netdevs of a device as of the last round.
 type deviceNetdevs struct {
 	uplinks map[string]netdevID // by dev_port
 	changes uint64
 }
 
-// netdevID tells a netdev from another one.
+// netdevID identifies a netdev.
 type netdevID struct{ name, index string }
 
-// changes looks at the netdevs of a device, and says how often they were others than before. What cannot be read has not changed.
+// changes compares the netdevs of a device with the previous round, and returns how often they have changed. Unreadable ones count as
+// unchanged.
 func (k *netdevNames) changes(f Files, device string) uint64 {
 	now, err := uplinksOf(f, classDir+"/"+device+"/device/net")
 	k.mu.Lock()
@@ -38,15 +39,15 @@ func (k *netdevNames) changes(f Files, device string) uint64 {
 	return d.changes
 }
 
-// keep forgets other devices.
+// keep discards all other devices.
 func (k *netdevNames) keep(devices map[string]uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	maps.DeleteFunc(k.devices, func(name string, _ *deviceNetdevs) bool { _, there := devices[name]; return !there })
 }
 
-// uplinksOf reads the netdevs of a function: of each port the one that was made first. Representors of virtual functions come later, as
-// do child interfaces of IPoIB, and are renamed with each pod that gets one.
+// uplinksOf returns the netdevs of a function: for each port the one created first. Representors of virtual functions and child interfaces
+// of IPoIB are created later, and are renamed with each pod that gets one.
 func uplinksOf(f Files, dir string) (map[string]netdevID, error) {
 	names, err := f.List(dir)
 	if err != nil && !IsAbsent(err) {

@@ -46,7 +46,7 @@ func TestNetdevChanges(t *testing.T) {
 			{"the directory goes", func() { remove("../net") }, true},
 		} {
 			c.do()
-			l.Forget() // sysfs gives nothing for what is gone
+			l.Forget() // sysfs returns nothing for a removed file
 			h := l.ForRound()
 			n := h.NetdevChanges("mlx5_0")
 			if (n != before) != c.changed || h.NetdevChanges("mlx5_0") != n || h.NetdevChanges("mlx5_9") != 0 {
@@ -55,7 +55,7 @@ func TestNetdevChanges(t *testing.T) {
 			before = n
 		}
 		if l.NetdevChanges("mlx5_0") != 0 {
-			t.Error("told outside of a round")
+			t.Error("not 0 outside of a round")
 		}
 	})
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 )
 
-// answers is an RDMA client whose kernel gives one answer after the other, the last for ever, to all but the question for the list of devices.
+// answers is an RDMA client whose kernel returns one reply after the other, the last one repeatedly, except to queries for the list of
+// devices.
 func answers(devices map[string]uint32, replies ...func() ([][]byte, error)) (*rdmaClient, *int) {
 	c, asked := newRDMAClient(), 0
 	c.exchange = func(cmd, _ int, _ ...*nl.RtAttr) (msgs [][]byte, err error) {
@@ -33,12 +34,12 @@ func says(parts ...[]byte) func() ([][]byte, error) {
 
 func fails(err error) func() ([][]byte, error) { return func() ([][]byte, error) { return nil, err } }
 
-// TestAnswersThatAreNone: whatever comes in the place of an answer is an error with its reason, asks at most twice, and the next
-// question is answered. What an answer has beside what is understood costs nothing.
-func TestAnswersThatAreNone(t *testing.T) {
+// TestMalformedAnswers: a malformed answer is an error with its reason after at most two queries, and the next query succeeds. Unknown
+// attributes are ignored.
+func TestMalformedAnswers(t *testing.T) {
 	device := attr(nldevAttrDevName, str("mlx5_0"))
 	active := attr(nldevAttrPortState, u8(4))
-	beyond := func(b []byte) []byte { // an attribute that says it is longer than what is left
+	beyond := func(b []byte) []byte { // an attribute longer than the rest of the message
 		b = slices.Clone(b)
 		b[0] += 64
 		return b
@@ -48,7 +49,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		reply  func() ([][]byte, error)
 		port   Reason // "": answered
 		stats  Reason
-		listed int // of the counters of stats
+		listed int // parsed counters of stats
 	}{
 		{"whole", says(device, active, attr(nldevAttrHWCounters|nested, counter("a", u64(1)), counter("b", u64(2)))), "", "", 2},
 		{"unknown attributes", says(attr(900, []byte("?")), device, attr(901|nested, attr(1, nil)), active, attr(nldevAttrHWCounters|nested, attr(77, nil), counter("a", u64(1)))), "", "", 1},
@@ -98,7 +99,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestInterruptedDump: a list that changed while it was written is asked for again, and is no list while it goes on changing.
+// TestInterruptedDump: a list that changed during the dump is queried again, and is an error if it keeps changing.
 func TestInterruptedDump(t *testing.T) {
 	list := [][]byte{{1}}
 	for tries, want := range map[int]bool{0: true, 1: true, dumpTries - 1: true, dumpTries: false, 100: false} {

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvmlLibrary is what is used of NVML. Except for Init nothing is called before Init has succeeded, or after Shutdown. A
-// function that the library lacks answers nvmlFunctionNotFound.
+// nvmlLibrary is the part of NVML that is used. Only Init is called before a successful Init or after Shutdown. A function that the library
+// lacks returns nvmlFunctionNotFound.
 type nvmlLibrary interface {
 	Init() error
 	Shutdown() error
@@ -20,37 +20,37 @@ type nvmlLibrary interface {
 	CUDAVersion() (int, error) // 12080 is 12.8
 	Count() (int, error)
 	Device(index int) (nvmlDevice, error)
-	// Events registers for the XID errors of devices, and says which of them have such events.
+	// Events registers for the XID errors of devices, and returns which of them support the events.
 	Events(devices []nvmlDevice) (nvmlEvents, []bool, error)
 }
 
-// nvmlDevice is a GPU. Functions are called by their names in nvml.h, without version.
+// nvmlDevice is a GPU. Functions are named as in nvml.h, without version.
 type nvmlDevice interface {
 	Text(function string) (string, error)
-	Numbers(function string) ([]uint64, error) // in the order of the result's members
+	Numbers(function string) ([]uint64, error) // in the order of the members of the result
 	Fields(fields []nvmlField) error           // nvmlDeviceGetFieldValues
 	NVLinkActive(link int) (bool, error)
 	Fabric() (snapshot.GPUFabric, error)
-	// Traffic is the bytes that went over PCIe since the call before, as the driver's performance monitor has measured; 0 at first.
+	// Traffic is the PCIe bytes since the previous call, as measured by the driver's performance monitor; 0 in the first call.
 	Traffic() (transmitted, received uint64, err error)
 }
 
-// nvmlEvents is a set of events.
+// nvmlEvents is an event set.
 type nvmlEvents interface {
-	// Wait returns the UUID of the GPU and the code of its XID error, nvmlTimeout if none came in time.
+	// Wait returns the UUID of the GPU and the code of its XID error, or nvmlTimeout.
 	Wait(d time.Duration) (uuid string, xid uint64, err error)
 	Free() error
 }
 
-// nvmlField is a field value: what is asked for, and its answer.
+// nvmlField is the query of a field value, and its answer.
 type nvmlField struct {
 	ID, Scope uint32 // NVML_FI_DEV_*; number of a link, or nvmlAllLinks
 	Value     uint64
-	Narrow    bool // it has 32 bits
+	Narrow    bool // 32-bit counter
 	Err       error
 }
 
-// nvmlAllLinks is the scope of a sum over all NVLinks.
+// nvmlAllLinks is the scope for the sum over all NVLinks.
 const nvmlAllLinks = math.MaxUint32
 
 // nvmlReturn is nvmlReturn_t.
@@ -65,13 +65,13 @@ const (
 	nvmlGPUIsLost        nvmlReturn = 15
 )
 
-// nvmlReturns gives each its name and the errno that means the same.
+// nvmlReturns are the names, each with the errno of the same meaning.
 var nvmlReturns = map[nvmlReturn]struct {
 	name  string
 	errno syscall.Errno
 }{
 	nvmlUninitialized:    {"UNINITIALIZED", syscall.ENOTCONN},
-	2:                    {"INVALID_ARGUMENT", syscall.EOPNOTSUPP}, // of a field that the driver does not know
+	2:                    {"INVALID_ARGUMENT", syscall.EOPNOTSUPP}, // of a field unknown to the driver
 	nvmlNotSupported:     {"NOT_SUPPORTED", syscall.EOPNOTSUPP},
 	4:                    {"NO_PERMISSION", syscall.EPERM},
 	6:                    {"NOT_FOUND", syscall.ENODEV},
@@ -83,7 +83,7 @@ var nvmlReturns = map[nvmlReturn]struct {
 	14:                   {"CORRUPTED_INFOROM", syscall.EIO},
 	nvmlGPUIsLost:        {"GPU_IS_LOST", syscall.ENODEV},
 	16:                   {"RESET_REQUIRED", syscall.ENODEV},
-	17:                   {"OPERATING_SYSTEM", syscall.EPERM}, // the device cgroup forbids it
+	17:                   {"OPERATING_SYSTEM", syscall.EPERM}, // denied by the device cgroup
 	18:                   {"LIB_RM_VERSION_MISMATCH", syscall.ELIBBAD},
 	20:                   {"MEMORY", syscall.ENOMEM},
 	25:                   {"ARGUMENT_VERSION_MISMATCH", syscall.EOPNOTSUPP},
@@ -99,7 +99,7 @@ func (r nvmlReturn) Error() string {
 	return fmt.Sprintf("NVML error %d", uint32(r))
 }
 
-// Unwrap returns the errno that means the same, EIO for what is not known.
+// Unwrap returns the errno of the same meaning; EIO for unknown codes.
 func (r nvmlReturn) Unwrap() error {
 	if known, ok := nvmlReturns[r]; ok {
 		return known.errno
@@ -107,16 +107,16 @@ func (r nvmlReturn) Unwrap() error {
 	return syscall.EIO
 }
 
-// nvmlError says which function failed; nil of success.
+// nvmlError is the error of a function; nil for success.
 func nvmlError(function string, r uint32) error {
 	if r == 0 {
 		return nil
 	}
-	return &Error{"ask", function, nvmlReturn(r)}
+	return &Error{"query", function, nvmlReturn(r)}
 }
 
-// nvmlNumber is a field's value as a number: nvmlValueType_t and nvmlValue_t, which is in the order of the processor. A negative
-// one has no meaning.
+// nvmlNumber is a field's value as a number: nvmlValueType_t and nvmlValue_t, in the byte order of the processor. A negative one is
+// invalid.
 func nvmlNumber(kind uint32, v [8]byte) (uint64, bool) {
 	n := binary.NativeEndian.Uint64(v[:])
 	switch low := binary.NativeEndian.Uint32(v[:]); kind {
@@ -137,7 +137,7 @@ func nvmlNumber(kind uint32, v [8]byte) (uint64, bool) {
 	return 0, false
 }
 
-// pciAddress is a bus id of NVML, 00000000:1B:00.0, as sysfs writes it: 0000:1b:00.0. Domains have 32 bits there.
+// pciAddress converts a bus id of NVML (00000000:1B:00.0, 32-bit domain) to the format of sysfs (0000:1b:00.0).
 func pciAddress(busID string) string {
 	domain, rest, ok := strings.Cut(strings.ToLower(busID), ":")
 	if !ok {
@@ -149,8 +149,8 @@ func pciAddress(busID string) string {
 	return domain + ":" + rest
 }
 
-// computeCapability is 9.0 of 9 and 0.
+// computeCapability formats 9 and 0 as 9.0.
 func computeCapability(n []uint64) string { return fmt.Sprintf("%d.%d", n[0], n[1]) }
 
-// cudaVersion is 12.8 of 12080.
+// cudaVersion formats 12080 as 12.8.
 func cudaVersion(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }

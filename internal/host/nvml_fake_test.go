@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fakeNVML is a library with GPUs. It fails the test that calls it when it is not initialised.
+// fakeNVML is a library with GPUs. It fails the test if it is called while not initialised.
 type fakeNVML struct {
 	t    testing.TB
 	mu   sync.Mutex
@@ -19,9 +19,9 @@ type fakeNVML struct {
 	initErr       error
 	inits, events int
 	open          bool
-	ended         bool          // by somebody else: all answer UNINITIALIZED
-	slowInit      time.Duration // that Init takes
-	slowWait      time.Duration // that a wait for events takes, whatever it is given
+	ended         bool          // shut down elsewhere: all calls return UNINITIALIZED
+	slowInit      time.Duration // duration of Init
+	slowWait      time.Duration // duration of a wait for events, whatever the timeout
 	shutdownErr   error
 	waitErr       error // of the next wait
 	xids          chan fakeXID
@@ -32,19 +32,19 @@ type fakeXID struct {
 	code uint64
 }
 
-// fakeGPU answers what a Hopper GPU does, save what is set.
+// fakeGPU is a Hopper GPU with overrides.
 type fakeGPU struct {
 	lib      *fakeNVML
 	index    int
 	missing  map[string]error // by function; "*" of all
 	fields   map[uint32]error
-	blocked  chan struct{} // calls return when it is closed; nil: at once
-	inside   chan struct{} // gets something when a call begins to block
-	byCall   bool          // states of links are told by the function only
+	blocked  chan struct{} // calls return when it is closed; nil: immediately
+	inside   chan struct{} // receives a value when a call begins to block
+	byCall   bool          // link states are available from the function only
 	down     int           // links that are down
 	links    uint64
 	noEvents bool
-	narrow   bool // traffic is counted in 32 bits
+	narrow   bool // 32-bit traffic counters
 }
 
 func (f *fakeNVML) ready() error {
@@ -59,7 +59,7 @@ func (f *fakeNVML) ready() error {
 	return nil
 }
 
-// sets is how many sets of events there are.
+// sets is the number of event sets.
 func (f *fakeNVML) sets() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *fakeNVML) Free() error {
 	return nil
 }
 
-// call is one of the library's: it may block, and fail.
+// call is one call of the library: it may block, and fail.
 func (g *fakeGPU) call(function string) error {
 	if err := g.lib.ready(); err != nil {
 		return err
@@ -151,10 +151,10 @@ func (g *fakeGPU) call(function string) error {
 		<-g.blocked
 	}
 	if err := g.missing["*"]; err != nil {
-		return &Error{"ask", function, err}
+		return &Error{"query", function, err}
 	}
 	if err := g.missing[function]; err != nil {
-		return &Error{"ask", function, err}
+		return &Error{"query", function, err}
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (g *fakeGPU) Fields(fields []nvmlField) error {
 		case f.ID == nvmlLinkState:
 			f.Value = 1
 			if int(f.Scope) < g.down {
-				f.Value = 3 // up, and no traffic
+				f.Value = 3 // up, without traffic
 			}
 		}
 	}
@@ -212,8 +212,8 @@ func (g *fakeGPU) Fabric() (snapshot.GPUFabric, error) {
 	return snapshot.GPUFabric{State: 3}, g.call("nvmlDeviceGetGpuFabricInfoV")
 }
 
-// door is one to a library with some GPUs, on a machine with a driver.
-func door(t testing.TB, gpus int) (*nvmlDoor, *fakeNVML) {
+// newFakeGPUs reads a library with some GPUs, on a machine with a driver.
+func newFakeGPUs(t testing.TB, gpus int) (*nvmlGPUs, *fakeNVML) {
 	t.Helper()
 	lib := &fakeNVML{t: t, xids: make(chan fakeXID)}
 	for i := range gpus {
@@ -226,10 +226,10 @@ func door(t testing.TB, gpus int) (*nvmlDoor, *fakeNVML) {
 	return n, lib
 }
 
-func (n *nvmlDoor) stop() { close(n.jobs) }
+func (n *nvmlGPUs) stop() { close(n.jobs) }
 
 // readGPUsOf is a reading that has to succeed.
-func readGPUsOf(t testing.TB, n *nvmlDoor) (snapshot.NVML, []error) {
+func readGPUsOf(t testing.TB, n *nvmlGPUs) (snapshot.NVML, []error) {
 	t.Helper()
 	v, errs, err := n.ReadGPUs(t.Context(), true)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// nvmlGPM measures the traffic of a GPU by two samples of the driver's performance monitor, GPM, which Hopper and later GPUs have.
+// nvmlGPM measures the traffic of a GPU from two samples of the driver's performance monitor, GPM. Hopper and later GPUs have it.
 type nvmlGPM struct {
 	last, next nvml.GpmSample
 	at         time.Time // of last
-	refused    error     // it is not to be had until NVML is initialised again
+	refused    error     // not available until NVML is initialised again
 }
 
 // Traffic is the mean rate between two samples, in MiB/s, times the time between them.
@@ -43,7 +43,7 @@ func (g nvmlGPU) Traffic() (transmitted, received uint64, err error) {
 	return trafficOf(get.Metrics[0].Value, seconds), trafficOf(get.Metrics[1].Value, seconds), nil
 }
 
-// trafficOf is what a rate in MiB/s comes to; 0 of one that makes no sense.
+// trafficOf converts a rate in MiB/s to bytes; 0 for an implausible rate.
 func trafficOf(rate, seconds float64) uint64 {
 	if b := rate * seconds * (1 << 20); b > 0 && b < 1<<62 {
 		return uint64(b)
@@ -77,7 +77,7 @@ func (c *nvmlClient) sampleTraffic(d nvml.Device, m *nvmlGPM) error {
 	return nvmlError("nvmlGpmSampleGet", uint32(m.last.Get(d)))
 }
 
-// freeSamples frees the samples of all GPUs, which take others when they are read again.
+// freeSamples frees the samples of all GPUs. New ones are allocated at the next reading.
 func (c *nvmlClient) freeSamples() {
 	for _, m := range c.monitors {
 		for _, s := range []nvml.GpmSample{m.last, m.next} {

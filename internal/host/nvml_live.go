@@ -14,18 +14,18 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// NVML says whether this program can load NVIDIA's library.
+// NVML reports whether this build can load NVIDIA's library.
 const NVML = true
 
-// nvmlName is the library of the driver.
+// nvmlName is the driver's library.
 const nvmlName = "libnvidia-ml.so.1"
 
-// nvmlClient calls the library through go-nvml, whose functions are bound when they are first called: one that the library lacks
-// ends the process. So each is looked up before.
+// nvmlClient calls the library through go-nvml, which binds functions at their first call: a missing function terminates the process.
+// Therefore each symbol is looked up first.
 type nvmlClient struct {
 	path     string
 	lib      nvml.Interface
-	symbols  map[string]bool // looked up before
+	symbols  map[string]bool // symbols that were looked up
 	monitors []*nvmlGPM      // that hold memory of the library
 }
 
@@ -33,7 +33,7 @@ func newNVML() (nvmlLibrary, error) { return openNVML(nvmlName), nil }
 
 func openNVML(path string) *nvmlClient { return &nvmlClient{path: path} }
 
-// Init loads the library and initialises it.
+// Init loads and initialises the library.
 func (c *nvmlClient) Init() error {
 	if err := c.complete(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *nvmlClient) Init() error {
 	return nvmlError("nvmlInit", uint32(c.lib.Init()))
 }
 
-// complete says whether the library is there and has what Init and Shutdown call.
+// complete returns an error if the library or a function that Init and Shutdown call is missing.
 func (c *nvmlClient) complete() error {
 	l := dl.New(c.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL)
 	if err := l.Open(); err != nil {
@@ -56,13 +56,13 @@ func (c *nvmlClient) complete() error {
 	return l.Close()
 }
 
-// Shutdown closes what the library holds.
+// Shutdown frees everything that the library holds.
 func (c *nvmlClient) Shutdown() error {
 	c.freeSamples()
 	return nvmlError("nvmlShutdown", uint32(c.lib.Shutdown()))
 }
 
-// has says whether the library has a function; the error of those that it lacks.
+// has returns an error if the library lacks a function.
 func (c *nvmlClient) has(symbol string) error {
 	there, known := c.symbols[symbol]
 	if !known {
@@ -75,7 +75,7 @@ func (c *nvmlClient) has(symbol string) error {
 	return nil
 }
 
-// nvmlCall calls a function that the library has to have.
+// nvmlCall calls a function if the library has it.
 func nvmlCall[T any](c *nvmlClient, symbol string, f func() (T, nvml.Return)) (T, error) {
 	if err := c.has(symbol); err != nil {
 		var none T
@@ -116,7 +116,7 @@ type nvmlGPU struct {
 	gpm *nvmlGPM
 }
 
-// nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and its call.
+// nvmlTexts and nvmlFigures are the functions by name: the symbol that go-nvml calls, and the call.
 var nvmlTexts = map[string]struct {
 	symbol string
 	get    func(nvml.Device) (string, nvml.Return)
@@ -250,7 +250,7 @@ func (g nvmlGPU) Fields(fields []nvmlField) error {
 		if f.Err = nvmlError(fmt.Sprintf("%s(%d)", symbol, f.ID), v.NvmlReturn); f.Err == nil {
 			f.Narrow = v.ValueType == uint32(nvml.VALUE_TYPE_UNSIGNED_INT)
 			if f.Value, ok = nvmlNumber(v.ValueType, v.Value); !ok {
-				f.Err = &Error{"ask", fmt.Sprintf("%s(%d)", symbol, f.ID), ErrMalformed}
+				f.Err = &Error{"query", fmt.Sprintf("%s(%d)", symbol, f.ID), ErrMalformed}
 			}
 		}
 	}
@@ -263,7 +263,7 @@ func (g nvmlGPU) NVLinkActive(link int) (bool, error) {
 	return s == nvml.FEATURE_ENABLED, err
 }
 
-// Fabric is nvmlDeviceGetGpuFabricInfoV, or what came before it.
+// Fabric is nvmlDeviceGetGpuFabricInfoV, or its predecessor.
 func (g nvmlGPU) Fabric() (snapshot.GPUFabric, error) {
 	const symbol = "nvmlDeviceGetGpuFabricInfoV"
 	if v, err := nvmlCall(g.c, symbol, func() (nvml.GpuFabricInfo_v3, nvml.Return) { return g.d.GetGpuFabricInfoV().V3() }); err == nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// compiler is cgo's.
+// compiler is the C compiler of cgo.
 func compiler() string { return cmp.Or(os.Getenv("CC"), "gcc") }
 
-// TestHalfPresentLibrary: of a library of an old driver, which lacks most functions, what is there is read; the rest is absent, and
-// the process lives. It is a real library, loaded by the real client: a call of a function that is not there ends the process.
-func TestHalfPresentLibrary(t *testing.T) {
+// TestIncompleteLibrary: of an old library without most functions, the available figures are read, and the process survives. It is a real
+// library loaded by the real client: calling a missing function terminates the process.
+func TestIncompleteLibrary(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "libnvidia-ml.so.1")
 	if out, err := exec.CommandContext(t.Context(), compiler(), "-shared", "-fPIC", "-o", lib, "testdata/oldnvml.c").CombinedOutput(); err != nil {
@@ -54,8 +54,8 @@ func TestHalfPresentLibrary(t *testing.T) {
 	}
 }
 
-// TestLibraryThatCannotBeUsed: without the library, or with one that is not NVML, nothing is called.
-func TestLibraryThatCannotBeUsed(t *testing.T) {
+// TestUnusableLibrary: without the library, or with one that is not NVML, nothing is called.
+func TestUnusableLibrary(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "nvidiactl", "")
 	other := filepath.Join(dir, "other.so")

@@ -7,23 +7,23 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvmlSeat is a GPU between Init and Shutdown. It belongs to the thread of NVML.
+// nvmlSeat is a GPU between Init and Shutdown. Only the NVML thread uses it.
 type nvmlSeat struct {
 	device   nvmlDevice
-	identity snapshot.GPU // what does not change
-	links    int          // NVLinks that it has
-	// What went over PCIe since NVML was initialised, where the driver does not count it.
+	identity snapshot.GPU // constant properties
+	links    int          // number of NVLinks
+	// PCIe traffic since NVML was initialised, if the driver has no counter.
 	transmitted, received uint64
 }
 
-// nvmlReading collects the figures of one GPU, and what cost it one.
+// nvmlReading collects the figures of one GPU and the errors of failed ones.
 type nvmlReading struct {
 	*snapshot.GPU
 	device nvmlDevice
 	errs   []error
 }
 
-// keep notes an error, unless the driver or the GPU just does not have the thing.
+// keep records an error, unless driver or GPU just lack the feature.
 func (r *nvmlReading) keep(err error) bool {
 	if err != nil && ReasonOf(err) != Unsupported {
 		r.errs = append(r.errs, err)
@@ -39,7 +39,7 @@ func (r *nvmlReading) text(function string) string {
 	return s
 }
 
-// numbers is what the first of some functions tells that the library has; nil of none.
+// numbers is the result of the first function that the library has; nil if none.
 func (r *nvmlReading) numbers(functions ...string) []uint64 {
 	for i, f := range functions {
 		n, err := r.device.Numbers(f)
@@ -61,7 +61,7 @@ func (r *nvmlReading) number(functions ...string) *uint64 {
 	return nil
 }
 
-// seat reads what does not change of a GPU.
+// seat reads the constant properties of a GPU.
 func seat(index int, device nvmlDevice) (*nvmlSeat, []error) {
 	s := &nvmlSeat{device: device, identity: snapshot.GPU{Index: index}}
 	r := nvmlReading{GPU: &s.identity, device: device}
@@ -78,10 +78,10 @@ func seat(index int, device nvmlDevice) (*nvmlSeat, []error) {
 	return s, r.errs
 }
 
-// nvmlMaxLinks bounds the number of NVLinks: NVML_NVLINK_MAX_LINKS is 18, a few times that is left for what is to come.
+// nvmlMaxLinks limits the number of NVLinks: NVML_NVLINK_MAX_LINKS is 18; this leaves room for future GPUs.
 const nvmlMaxLinks = 72
 
-// countLinks asks how many NVLinks, and how many links to a Grace processor, the GPU has.
+// countLinks queries the number of NVLinks and of links to a Grace processor.
 func (s *nvmlSeat) countLinks(r *nvmlReading) {
 	fields := []nvmlField{{ID: 91}, {ID: 170}} // NVLINK_LINK_COUNT, C2C_LINK_COUNT
 	if !r.keep(s.device.Fields(fields)) {
@@ -97,7 +97,7 @@ func (s *nvmlSeat) countLinks(r *nvmlReading) {
 	}
 }
 
-// read reads the figures of a GPU. A GPU that is lost is not asked any further.
+// read reads the figures of a GPU. It stops at a lost GPU.
 func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	g := s.identity
 	r := nvmlReading{GPU: &g, device: s.device}
@@ -112,7 +112,7 @@ func (s *nvmlSeat) read(full bool) (snapshot.GPU, []error) {
 	return g, r.errs
 }
 
-// nvmlDead is the error after which a GPU, or the library, answers nothing until it is initialised again.
+// nvmlDead is the error after which a GPU, or the library, does not answer until NVML is initialised again.
 func nvmlDead(errs []error) error {
 	for _, err := range errs {
 		if errors.Is(err, nvmlGPUIsLost) || errors.Is(err, nvmlUninitialized) {
@@ -127,11 +127,11 @@ func (s *nvmlSeat) readPCIe(r *nvmlReading) {
 	r.PCIeWidth = r.number("nvmlDeviceGetCurrPcieLinkWidth")
 }
 
-// nvmlFields are the figures that field values give, with the scale to their unit.
+// nvmlFields are the figures from field values, with the scale to their unit.
 var nvmlFields = []struct {
 	id, scope uint32
 	scale     uint64
-	wide      bool // 32 bits are too few: they wrap many times between two readings
+	wide      bool // 32 bits are not enough: they wrap many times between two readings
 	to        func(*snapshot.GPU) **uint64
 }{
 	{94, 0, 1, false, func(g *snapshot.GPU) **uint64 { return &g.PCIeReplays }},                  // PCIE_REPLAY_COUNTER
@@ -142,8 +142,8 @@ var nvmlFields = []struct {
 	{139, nvmlAllLinks, 1024, true, func(g *snapshot.GPU) **uint64 { return &g.NVLinkReceive }},  // NVLINK_THROUGHPUT_DATA_RX, KiB
 }
 
-// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, of what came before it, and of Blackwell. Of two for
-// one kind the first stands that the GPU has.
+// nvmlLinkErrors are the errors of all NVLinks of a GPU by kind: of Hopper, its predecessors, and Blackwell. Of two entries of a kind, the
+// first that the GPU has is used.
 var nvmlLinkErrors = []struct {
 	kind      string
 	id, scope uint32
@@ -159,14 +159,14 @@ var nvmlLinkErrors = []struct {
 	{"recovery_failed", 214, nvmlAllLinks}, // NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS
 }
 
-// nvmlLinkState is NVLINK_GET_STATE, by link, and of NVML_NVLINK_STATE_* those of a link that carries traffic.
+// nvmlLinkState is NVLINK_GET_STATE, per link, and the values of NVML_NVLINK_STATE_* for a link that carries traffic.
 const (
 	nvmlLinkState  = 165
 	nvmlLinkActive = 1
 	nvmlLinkSleeps = 2
 )
 
-// fields are the field values that are asked for, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
+// fields are the field values to query, all in one call: nvmlFields, nvmlLinkErrors, and the states of the NVLinks.
 func (s *nvmlSeat) fields() []nvmlField {
 	out := make([]nvmlField, 0, len(nvmlFields)+len(nvmlLinkErrors)+s.links)
 	for _, f := range nvmlFields {
@@ -195,7 +195,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 			*f.to(r.GPU) = &n
 		}
 	}
-	if s.links == 0 { // what a GPU without NVLinks says of them means nothing
+	if s.links == 0 { // values of a GPU without NVLinks are meaningless
 		r.NVLinkTransmit, r.NVLinkReceive = nil, nil
 		return
 	}
@@ -208,7 +208,7 @@ func (s *nvmlSeat) readFields(r *nvmlReading) {
 	r.NVLinksUp = linksUp(r, fields[len(nvmlLinkErrors):])
 }
 
-// linksUp counts the active ones; nil where a state is not told.
+// linksUp counts the active links; nil if a state is unknown.
 func linksUp(r *nvmlReading, states []nvmlField) *uint64 {
 	up := uint64(0)
 	for _, f := range states {
@@ -222,7 +222,7 @@ func linksUp(r *nvmlReading, states []nvmlField) *uint64 {
 	return &up
 }
 
-// readNVLinks counts the NVLinks that are up where the driver has no field value for that.
+// readNVLinks counts the NVLinks that are up if the driver has no field value for it.
 func (s *nvmlSeat) readNVLinks(r *nvmlReading) {
 	if s.links == 0 || r.NVLinksUp != nil {
 		return
@@ -240,7 +240,7 @@ func (s *nvmlSeat) readNVLinks(r *nvmlReading) {
 	r.NVLinksUp = &up
 }
 
-// readFabric leaves out the GPUs that can be on no fabric.
+// readFabric skips GPUs that cannot be on an NVLink fabric.
 func readFabric(r *nvmlReading) {
 	f, err := r.device.Fabric()
 	if r.keep(err) && f.State != 0 {
@@ -248,7 +248,7 @@ func readFabric(r *nvmlReading) {
 	}
 }
 
-// readTraffic adds up what the performance monitor has measured, where the driver does not count in 64 bits.
+// readTraffic accumulates the traffic measured by the performance monitor if the driver has no 64-bit counters.
 func (s *nvmlSeat) readTraffic(r *nvmlReading) {
 	if r.PCIeTransmit != nil && r.PCIeReceive != nil {
 		return
@@ -273,7 +273,7 @@ func readProcesses(r *nvmlReading) {
 	}
 }
 
-// readRest reads what is not of the fabric.
+// readRest reads what is unrelated to the fabric.
 func readRest(r *nvmlReading) {
 	if t := r.number("nvmlDeviceGetTemperature"); t != nil {
 		celsius := float64(*t)

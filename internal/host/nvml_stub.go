@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// NVML says whether this program can load NVIDIA's library.
+// NVML reports whether this build can load NVIDIA's library.
 const NVML = false
 
-// newNVML has no library to offer: loading one takes cgo.
+// newNVML returns an error: loading a library requires cgo.
 func newNVML() (nvmlLibrary, error) {
-	return nil, fmt.Errorf("GPUs are here, but this program is built without cgo and cannot load libnvidia-ml.so.1: use a build with cgo: %w", syscall.EOPNOTSUPP)
+	return nil, fmt.Errorf("this machine has GPUs, but this build without cgo cannot load libnvidia-ml.so.1: use a build with cgo: %w", syscall.EOPNOTSUPP)
 }

@@ -61,7 +61,7 @@ func TestReasonsOfNVML(t *testing.T) {
 			t.Errorf("%d: %s, want %s", code, got, want)
 		}
 	}
-	if err := nvmlError("f", 15); err.Error() != "ask f: NVML_ERROR_GPU_IS_LOST" || !errors.Is(err, nvmlGPUIsLost) || !errors.Is(err, syscall.ENODEV) {
+	if err := nvmlError("f", 15); err.Error() != "query f: NVML_ERROR_GPU_IS_LOST" || !errors.Is(err, nvmlGPUIsLost) || !errors.Is(err, syscall.ENODEV) {
 		t.Error(err)
 	}
 	if err := nvmlError("f", 0); err != nil {

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// madeOnReading are file systems whose files the kernel, or a program of a user, makes while they are read, though stat(2) calls them
-// regular: /proc/kmsg and tracing/trace_pipe give each line once, others start a device or wait. Numbers of include/uapi/linux/magic.h,
-// and of the file system's own source where that has them not.
+// madeOnReading are file systems whose content the kernel or a user program generates on read, although stat(2) shows regular files:
+// /proc/kmsg and tracing/trace_pipe return each line once, others start a device or block. Magic numbers are from
+// include/uapi/linux/magic.h or the source of the file system.
 var madeOnReading = []uint32{
 	unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.CGROUP_SUPER_MAGIC,
 	unix.CGROUP2_SUPER_MAGIC, unix.BPF_FS_MAGIC, unix.FUSE_SUPER_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC, unix.AAFS_MAGIC,
@@ -22,7 +22,7 @@ var madeOnReading = []uint32{
 	0x19800202, // mqueue (ipc/mqueue.c)
 }
 
-// ordinary says whether a descriptor, of O_PATH too, is of a regular file whose reading changes nothing.
+// ordinary returns an error unless the descriptor (also an O_PATH one) is a regular file whose reading has no side effect.
 func ordinary(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// jobFiles is what of a job's own files passes the door: settings of NCCL, and places of functions. Nothing else of a file does, since
-// the job names the files, and this program may read more of them than the job.
+// jobFiles is what is kept of a job's own files: NCCL settings, and the NUMA nodes and PCI addresses in topology files. Nothing else is
+// returned, since the job chooses the file names and this program may read more files than the job.
 type jobFiles struct {
 	conf     map[string]string
 	topology string
@@ -30,7 +30,7 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return nil, err
 		}
-		own = cmp.Or(homeOf(passwd, uid), home) // users of a directory service are not in the file
+		own = cmp.Or(homeOf(passwd, uid), home) // users of a directory service are not in /etc/passwd
 		if own == "" {
 			return nil, syscall.ENOENT
 		}
@@ -52,7 +52,7 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 		return out, nil
 	}
 	b, err := readBelow(root, name)
-	if errors.Is(err, syscall.ENOENT) { // NCCL goes on without
+	if errors.Is(err, syscall.ENOENT) { // NCCL continues without it
 		return out, nil
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func readJobFiles(root int, env map[string]string, uid, home string) (*jobFiles,
 	return out, err
 }
 
-// rootOf opens the root directory of a process, which is a link that only the kernel can follow. In a copied tree it has to lie inside.
+// rootOf opens the root directory of a process, a magic link that only the kernel can follow. In a copied tree it has to be inside.
 func (t *tree) rootOf(pid int) (fd int, err error) {
 	r, rel := t.at(fmt.Sprintf("proc/%d/root", pid))
 	if !t.isSysfs() {
@@ -75,11 +75,11 @@ func (t *tree) rootOf(pid int) (fd int, err error) {
 	return fd, err
 }
 
-// readBelow reads an ordinary file as a process with that root sees it. Anything else is not opened: opening a pipe waits, and opening a
-// device may do something.
+// readBelow reads a regular file as a process with that root sees it. Other files are not opened: opening a pipe blocks, and opening a
+// device may have side effects.
 func readBelow(root int, name string) ([]byte, error) {
 	rel, ok := strings.CutPrefix(name, "/")
-	if !ok || rel == "" { // relative to where the process is
+	if !ok || rel == "" { // relative to the working directory of the process
 		return nil, unix.EINVAL
 	}
 	seen, err := unix.Openat2(root, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
@@ -108,8 +108,8 @@ func homeOf(passwd []byte, uid string) string {
 	return ""
 }
 
-// addSettings adds the settings of an nccl.conf that are not there yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). It says whether
-// there is room for them.
+// addSettings adds the settings of an nccl.conf that are not set yet: lines NAME=VALUE (setEnvFile, src/misc/param.cc). whole is false if
+// they exceed the limit.
 func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	whole = true
 	for line := range strings.Lines(string(b)) {
@@ -121,23 +121,23 @@ func addSettings(to map[string]string, room *int, b []byte) (whole bool) {
 	return whole
 }
 
-// topologyOf reduces a topology file of NCCL to the places of functions: <system>, <cpu numaid> and <pci busid>, one inside the other.
+// topologyOf reduces an NCCL topology file to the nested elements <system>, <cpu numaid> and <pci busid>.
 func topologyOf(b []byte) (string, error) {
 	var out strings.Builder
-	var open []string // elements that have begun; empty where one is left out
+	var open []string // open elements; empty for omitted ones
 	err := pci.TopologyElements(bytes.NewReader(b), func(e xml.StartElement) { open = append(open, element(&out, e)) }, func() {
 		if name := open[len(open)-1]; name != "" {
 			out.WriteString("</" + name + ">")
 		}
 		open = open[:len(open)-1]
 	})
-	if err != nil { // it may quote the file
-		return "", fmt.Errorf("%w: topology of NCCL", ErrMalformed)
+	if err != nil { // the error may quote the file
+		return "", fmt.Errorf("%w: NCCL topology", ErrMalformed)
 	}
 	return out.String(), nil
 }
 
-// element writes the beginning of one that tells of places, and returns its name.
+// element writes the start tag of one of these elements, and returns its name.
 func element(out *strings.Builder, e xml.StartElement) string {
 	switch e.Name.Local {
 	case "system":

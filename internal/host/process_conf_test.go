@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestJobFiles: what a job's files say, by their rank, and no more of them than that.
+// TestJobFiles: the settings in a job's files by precedence, and nothing else of the files.
 func TestJobFiles(t *testing.T) {
 	const topology = `<system version="1"><cpu host_hash="0x1" numaid="1" arch="x86_64"><pci busid="0000:15:00.0" class="0x060400"><nic><net name="mlx5_0" guid="0x9c63"/></nic></pci></cpu></system>`
 	const reduced = `<system><cpu numaid="1"><pci busid="0000:15:00.0"></pci></cpu></system>`
@@ -66,7 +66,7 @@ func TestJobFiles(t *testing.T) {
 	}
 }
 
-// TestJobFilesStayInside: links lead to files of the process's root, and what is no file is not opened.
+// TestJobFilesStayInside: links resolve inside the process's root, and anything but a regular file is not opened.
 func TestJobFilesStayInside(t *testing.T) {
 	p, table := newProcessTree(t)
 	p.process(42, nil, map[string]string{"root/etc/real": "NCCL_A=1\n"})
@@ -100,7 +100,7 @@ func TestJobFilesStayInside(t *testing.T) {
 	}
 }
 
-// TestJobFilesOfThisProcess goes through the kernel's own link.
+// TestJobFilesOfThisProcess uses the kernel's own link.
 func TestJobFilesOfThisProcess(t *testing.T) {
 	tr, err := openTree(Paths{})
 	if err != nil {
@@ -120,7 +120,7 @@ func TestJobFilesOfThisProcess(t *testing.T) {
 	}
 }
 
-// TestJobFilesOfTheKernel: what the kernel makes while it is read is regular to stat(2), and is not opened, by a link neither.
+// TestJobFilesOfTheKernel: files that the kernel generates on read are regular to stat(2), and are not opened, directly or through a link.
 func TestJobFilesOfTheKernel(t *testing.T) {
 	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -10,19 +10,19 @@ import (
 	"unicode"
 )
 
-// Bounds of settings, whose length is the job's choice: of one, and of all of a process or of its files. The longest that NCCL has are lists
-// of devices and interfaces.
+// Limits of settings, since the job chooses their length: of one, and of all settings of a process or of its files. The longest in NCCL are
+// lists of devices and interfaces.
 const (
 	settingLength  = 4 << 10
 	settingsLength = 64 << 10
 )
 
-// settingName is that of a setting of NCCL. A name that is none of a variable could break a line of a capture.
+// settingName matches a setting of NCCL. A name that is not that of a variable could break a line of a capture.
 var settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
 
 var schedulerNames = []string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}
 
-// addSetting adds one that is not there yet, as getenv(3) and NCCL take the first of two. It says whether there is room for it.
+// addSetting adds a setting that is not set yet, since getenv(3) and NCCL use the first of two. It reports whether it fits into the limit.
 func addSetting(to map[string]string, room *int, name, value string) bool {
 	if _, there := to[name]; there {
 		return true
@@ -36,8 +36,8 @@ func addSetting(to map[string]string, room *int, name, value string) bool {
 	return true
 }
 
-// environment keeps what is about the job: /proc/PID/environ has NAME=VALUE, each with a NUL behind it. It is not whole where something is
-// out of bounds.
+// environment keeps the variables that concern the job: /proc/PID/environ has NAME=VALUE, each followed by NUL. whole is false if something
+// exceeds a limit.
 func environment(b []byte) (out map[string]string, whole bool) {
 	out, whole = map[string]string{}, true
 	room := settingsLength
@@ -50,7 +50,7 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	return out, whole
 }
 
-// lockedMemory reads "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
+// lockedMemory parses "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
 func lockedMemory(b []byte) *uint64 {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
@@ -69,7 +69,7 @@ var (
 	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
 )
 
-// jobOf names the job by what its scheduler has left in the control group, which a job does not choose, or else in the environment.
+// jobOf identifies the job from the control group that its scheduler has set (the job cannot change it), otherwise from the environment.
 func jobOf(env map[string]string, cgroup []byte) string {
 	for line := range strings.Lines(string(cgroup)) {
 		line = strings.TrimSpace(line)
@@ -86,7 +86,7 @@ func jobOf(env map[string]string, cgroup []byte) string {
 	return ""
 }
 
-// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program's, or what it calls itself.
+// commandOf is the name in parentheses in /proc/PID/stat: the first 15 bytes of the program name, or what the program has set.
 func commandOf(b []byte) string {
 	from, to := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if from < 0 || to < from {
@@ -100,7 +100,7 @@ func commandOf(b []byte) string {
 	}, strings.ToValidUTF8(string(b[from+1:to]), "?"))
 }
 
-// uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty where it is not told.
+// uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.
 func uidOf(b []byte) string {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "Uid:"); ok {
@@ -111,7 +111,7 @@ func uidOf(b []byte) string {
 	return ""
 }
 
-// variable is one of /proc/PID/environ.
+// variable is a variable of /proc/PID/environ.
 func variable(b []byte, name string) string {
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(name+"=")); ok {
@@ -121,7 +121,7 @@ func variable(b []byte, name string) string {
 	return ""
 }
 
-// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th behind the name in parentheses.
+// startOf is the field starttime of /proc/PID/stat: the 22nd, or the 20th after the name in parentheses.
 func startOf(b []byte) string {
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 20 {
@@ -132,10 +132,10 @@ func startOf(b []byte) string {
 
 var ncclLibrary = regexp.MustCompile(`^libnccl\.so\.([0-9]+\.[0-9]+\.[0-9]+)$`)
 
-// mappedWords are in the file names of libraries that are looked for: NCCL with its net plugins, and those that move caches by RDMA.
+// mappedWords occur in file names of the libraries searched for: NCCL with its net plugins, and those that transfer caches by RDMA.
 var mappedWords = []string{"libnccl", "nixl", "mooncake"}
 
-// mapped looks for them in lines of /proc/PID/maps.
+// mapped searches for them in lines of /proc/PID/maps.
 func mapped(maps []byte) (version string, nccl, plugin, mover bool) {
 	for line := range strings.Lines(string(maps)) {
 		file := strings.TrimSuffix(strings.TrimSpace(line), " (deleted)")

@@ -11,11 +11,11 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// filesLooked bounds what one process costs a look, of open files: the kernel's own bound is half a million, and a job's ranks have some
-// hundred.
+// filesLooked limits the open files that are checked per process and scan. The kernel's own limit is half a million; ranks of a job have
+// some hundred.
 const filesLooked = 4096
 
-// holds finds the GPUs and RDMA devices among what a process has open.
+// holds returns the GPUs and RDMA devices that a process has open.
 func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 	out.PID = pid
 	r, rel := p.tree.at("proc/" + strconv.Itoa(pid) + "/fd")
@@ -51,12 +51,12 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 	return out, nil
 }
 
-// describe reads more of a process: its libraries only where it uses GPUs, and its files of settings where NCCL is among them.
+// describe reads more of a process: its libraries only if it uses GPUs, and its NCCL configuration files only if it uses NCCL.
 func (p *processTable) describe(out *snapshot.Process) {
 	dir := "proc/" + strconv.Itoa(out.PID) + "/"
 	read := func(name string) []byte {
 		b, err := p.tree.Read(dir+name, nil)
-		if err != nil { // it has ended, or is another user's
+		if err != nil { // it has ended, or belongs to another user
 			return nil
 		}
 		return b
@@ -86,7 +86,7 @@ func (p *processTable) describe(out *snapshot.Process) {
 	case !lib.hasNCCL:
 	case known && whole:
 		p.jobs.want(job{out.PID, start, out.Env, uidOf(read("status")), variable(environ, "HOME")})
-	default: // a setting that is not seen may switch the direct way off
+	default: // a setting that could not be read may disable GPUDirect
 		p.jobs.drop(out.PID)
 	}
 }

@@ -9,30 +9,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobFilesTime bounds the wait of a look for the files of jobs: a home may be on a file server that is slow, or away.
+// jobFilesTime limits the wait of a scan for the files of jobs: a home directory may be on a slow or unreachable file server.
 const jobFilesTime = 200 * time.Millisecond
 
-// jobReader reads the files of jobs, each job's once in its life, one after the other. What comes late is there at the next look.
+// jobReader reads the files of jobs, once per job, one after the other. Late results are used by the next scan.
 type jobReader struct {
 	files    func(job) (*jobFiles, error)
-	patience time.Duration // of a look
+	patience time.Duration // limit of the wait
 	lanes    *Lanes
-	wanted   []job // at this look
+	wanted   []job // requested in this scan
 	mu       *sync.Mutex
 	done     map[int]jobResult // by process; guarded by mu
 }
 
-// job is a process with NCCL, by which its files are found.
+// job is a process with NCCL.
 type job struct {
 	pid       int
-	start     string // numbers are used again
+	start     string // PIDs are reused
 	env       map[string]string
 	uid, home string
 }
 
 type jobResult struct {
 	start string
-	files *jobFiles // nil: they cannot be read
+	files *jobFiles // nil: not readable
 	err   error
 }
 
@@ -40,14 +40,14 @@ func newJobReader(t *tree) jobReader {
 	return jobReader{files: t.jobFiles, patience: jobFilesTime, lanes: NewLanes(), mu: &sync.Mutex{}, done: map[int]jobResult{}}
 }
 
-// want asks for the files of a job, unless they are there. Those that could not be read are tried again.
+// want requests the files of a job, unless they have been read. Failed reads are retried.
 func (r *jobReader) want(j job) {
 	if files, _ := r.of(j.pid, j.start); files == nil {
 		r.wanted = append(r.wanted, j)
 	}
 }
 
-// of is what the files of a job say, or why they cannot be read; both are nil while they are not read.
+// of is the content of a job's files, or the error; both are nil while they have not been read.
 func (r *jobReader) of(pid int, start string) (*jobFiles, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,7 +57,7 @@ func (r *jobReader) of(pid int, start string) (*jobFiles, error) {
 	return nil, nil
 }
 
-// drop forgets what the files of a process say.
+// drop discards the files of a process.
 func (r *jobReader) drop(pid int) { r.forget(func(other int) bool { return other == pid }) }
 
 func (r *jobReader) forget(gone func(pid int) bool) {
@@ -66,7 +66,7 @@ func (r *jobReader) forget(gone func(pid int) bool) {
 	maps.DeleteFunc(r.done, func(pid int, _ jobResult) bool { return gone(pid) })
 }
 
-// read reads what is asked for. While it has not come back from a file server it is not begun again.
+// read reads the requested files. It does not start while an earlier read is blocked by a file server.
 func (r *jobReader) read(ctx context.Context) {
 	jobs := r.wanted
 	r.wanted = nil
@@ -75,7 +75,7 @@ func (r *jobReader) read(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.patience)
 	defer cancel()
-	_ = r.lanes.Do(ctx, "files of jobs", func() {
+	_ = r.lanes.Do(ctx, "reading files of jobs", func() {
 		for _, j := range jobs {
 			files, err := r.files(j)
 			r.mu.Lock()
@@ -85,8 +85,8 @@ func (r *jobReader) read(ctx context.Context) {
 	})
 }
 
-// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology that they name. An error is that of a file that
-// is there and cannot be read.
+// jobFiles reads NCCL's settings as initEnv does (src/misc/param.cc), and the topology file that they name. The error is that of an
+// existing file that cannot be read.
 func (t *tree) jobFiles(j job) (*jobFiles, error) {
 	root, err := t.rootOf(j.pid)
 	if err != nil {

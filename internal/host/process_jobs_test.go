@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestJobFilesThatHang: a home whose server is slow costs the settings only, and what comes late is there at the next look.
+// TestJobFilesThatHang: a slow file server delays the settings only, and late results are used by the next scan.
 func TestJobFilesThatHang(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 42; pid < 45; pid++ {
@@ -63,7 +63,7 @@ func TestJobFilesThatHang(t *testing.T) {
 	})
 }
 
-// TestJobFilesAreTriedAgain: what could not be read is, at the next look, and a number that is used again has other files.
+// TestJobFilesAreTriedAgain: a failed read is retried in the next scan, and a reused PID has other files.
 func TestJobFilesAreTriedAgain(t *testing.T) {
 	p, table := newProcessTree(t)
 	p.process(42, []string{"/dev/nvidia3"}, map[string]string{"maps": ncclMaps, "stat": stat})
@@ -94,8 +94,8 @@ func TestJobFilesAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestSettingsThatAreCut: a setting that is not seen leaves them unknown, and what is seen is kept within bounds.
-func TestSettingsThatAreCut(t *testing.T) {
+// TestTruncatedSettings: an omitted setting makes them unknown, and the rest stays within the limit.
+func TestTruncatedSettings(t *testing.T) {
 	for _, c := range []struct {
 		name, environ string
 		files         map[string]string
@@ -103,7 +103,7 @@ func TestSettingsThatAreCut(t *testing.T) {
 		known         bool
 	}{
 		{"as it should be", "NCCL_A=1\x00NCCL_A=2\x00WORLD_SIZE=8\x00", nil, map[string]string{"NCCL_A": "1", "WORLD_SIZE": "8"}, true},
-		{"a long one of somebody else", "A=" + strings.Repeat("x", 900<<10) + "\x00NCCL_A=1\x00", nil, map[string]string{"NCCL_A": "1"}, true},
+		{"a long one of another program", "A=" + strings.Repeat("x", 900<<10) + "\x00NCCL_A=1\x00", nil, map[string]string{"NCCL_A": "1"}, true},
 		{"more than is read", "NCCL_A=1\x00A=" + strings.Repeat("x", MaxFile) + "\x00", nil, map[string]string{}, false},
 		{"one that is too long", "NCCL_A=" + strings.Repeat("x", settingLength) + "\x00NCCL_B=1\x00", nil, map[string]string{"NCCL_B": "1"}, false},
 		{"too long for a scheduler", "SLURM_JOB_ID=" + strings.Repeat("1", settingLength) + "\x00", nil, map[string]string{}, false},

@@ -12,31 +12,31 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Processes tells which processes use RDMA devices.
+// Processes finds the processes that use RDMA devices.
 type Processes interface {
-	// Processes looks at what processes hold, for scanTime at most: at those of first, then at the others, with each of which it goes on
-	// at the next call. Only says that there are no others to be looked for, which is not believed where one of first cannot be seen. It
-	// gives those that hold an RDMA device, or a GPU with NCCL. Their files of settings are waited for a little longer, and are there at
-	// the next call if they come late. Other users' processes need CAP_SYS_PTRACE; what is not permitted is left out, and refused says so.
-	// A process that is stuck in the kernel may hold up the caller: it calls from a lane.
+	// Processes checks which files processes have open, for at most scanTime: first those in first, then the others, continuing at the next
+	// call where this one has stopped. only means that no others need to be checked; it is ignored if one of first is not visible. The
+	// result is the processes that hold an RDMA device, or a GPU with NCCL. It waits a little longer for their configuration files; late
+	// ones are in the result of the next call. Processes of other users require CAP_SYS_PTRACE; without it they are left out, and refused
+	// is true. A process blocked in the kernel may block the call: it has to be made in a lane.
 	Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error)
 }
 
-// scanTime bounds one look: a link of /proc/PID/fd takes a microsecond.
+// scanTime limits one scan: a link of /proc/PID/fd takes a microsecond.
 const scanTime = 100 * time.Millisecond
 
 // processTable is the processes of a tree.
 type processTable struct {
 	tree  *tree
 	now   func() time.Time
-	next  int                      // process to go on with
-	named int                      // the one of those that are named; 0: the next look begins with the first
-	held  map[int]snapshot.Process // those found, by number
-	lib   map[int]libraries        // what is mapped does not change once NCCL is
+	next  int                      // process to continue with
+	named int                      // next of those in first; 0: the next scan begins with the first
+	held  map[int]snapshot.Process // found processes, by PID
+	lib   map[int]libraries        // mapped libraries do not change once NCCL is mapped
 	jobs  jobReader
 }
 
-// libraries are what a process has mapped, with the start of the process: numbers are used again.
+// libraries are the libraries that a process has mapped, with its start time: PIDs are reused.
 type libraries struct {
 	start                  string
 	version                string
@@ -75,7 +75,7 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 			p.named = pid
 			break
 		}
-		refused = p.look(pid) || refused
+		refused = p.scan(pid) || refused
 	}
 	if only {
 		maps.DeleteFunc(p.held, func(pid int, _ snapshot.Process) bool { return !isNamed(pid) })
@@ -85,11 +85,11 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 		p.next = 0
 		for i := range others {
 			pid := others[(from+i)%len(others)]
-			if !due() && i > 0 { // one in each look, however many are named
+			if !due() && i > 0 { // one per scan, however many are in first
 				p.next = pid
 				break
 			}
-			refused = p.look(pid) || refused
+			refused = p.scan(pid) || refused
 		}
 	}
 	p.jobs.read(ctx)
@@ -97,7 +97,7 @@ func (p *processTable) Processes(ctx context.Context, first []int, only bool) (f
 	return found, refused || unread, nil
 }
 
-// sorted gives those that were found, with what their files say as far as that is read.
+// sorted returns the found processes, with their files as far as they have been read.
 func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	for _, pid := range slices.Sorted(maps.Keys(p.held)) {
 		one := p.held[pid]
@@ -113,8 +113,8 @@ func (p *processTable) sorted() (out []snapshot.Process, refused bool) {
 	return out, refused
 }
 
-// look looks at one process, and keeps it if it is one of those that are looked for.
-func (p *processTable) look(pid int) (refused bool) {
+// scan checks one process, and keeps it if it uses a device.
+func (p *processTable) scan(pid int) (refused bool) {
 	one, err := p.holds(pid)
 	if len(one.GPUs)+len(one.Verbs) > 0 {
 		p.describe(&one)

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// processTree is a tree of /proc with processes: what each has open, and its files.
+// processTree is a /proc tree: the open files and the files of each process.
 type processTree struct {
 	t   *testing.T
 	dir string
@@ -40,7 +40,7 @@ func (p processTree) process(pid int, open []string, files map[string]string) {
 	}
 }
 
-// newProcessTree is an empty tree, and a table of it that looks at all: its clock stands still.
+// newProcessTree is an empty tree, and a table of it that scans everything: its clock stands still.
 func newProcessTree(t *testing.T) (processTree, *processTable) {
 	p := processTree{t, t.TempDir()}
 	for _, d := range []string{"sys", "proc/self"} {
@@ -101,7 +101,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestProcessesNamed: those that are named are looked at in each look, whatever the others take.
+// TestProcessesNamed: named processes are checked in each scan, however long the others take.
 func TestProcessesNamed(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 10; pid < 14; pid++ {
@@ -130,14 +130,14 @@ func TestProcessesNamed(t *testing.T) {
 	}
 }
 
-// TestProcessesGoOn: what takes too long is gone on with at the next look, and what was found stays.
-func TestProcessesGoOn(t *testing.T) {
+// TestProcessesContinue: a scan that runs out of time is continued by the next one, and keeps earlier results.
+func TestProcessesContinue(t *testing.T) {
 	p, table := newProcessTree(t)
 	for pid := 10; pid < 14; pid++ {
 		p.process(pid, []string{"/dev/infiniband/uverbs0"}, nil)
 	}
 	var clock time.Time
-	table.now = func() time.Time { // two processes a look
+	table.now = func() time.Time { // two processes per scan
 		clock = clock.Add(scanTime / 2)
 		return clock
 	}
@@ -148,8 +148,8 @@ func TestProcessesGoOn(t *testing.T) {
 	}
 }
 
-// TestProcessesNamedGoOn: many that are named take several looks, and do not keep others from being looked at.
-func TestProcessesNamedGoOn(t *testing.T) {
+// TestProcessesNamedContinue: many named processes take several scans, and others are checked as well.
+func TestProcessesNamedContinue(t *testing.T) {
 	p, table := newProcessTree(t)
 	var named []int
 	for pid := 10; pid < 18; pid++ {
@@ -159,11 +159,11 @@ func TestProcessesNamedGoOn(t *testing.T) {
 	p.process(50, nil, nil)
 	p.process(99, []string{"/dev/infiniband/uverbs0"}, nil)
 	var clock time.Time
-	table.now = func() time.Time { // three processes a look
+	table.now = func() time.Time { // three processes per scan
 		clock = clock.Add(30 * time.Millisecond)
 		return clock
 	}
-	for look, want := range []int{3, 7, 9, 9} { // 50 comes with the first look, 99 with the second
+	for look, want := range []int{3, 7, 9, 9} { // 50 is found in the first scan, 99 in the second
 		if got, _, err := table.Processes(t.Context(), named, false); len(got) != want || err != nil {
 			t.Errorf("look %d: %+v %v", look, got, err)
 		}
@@ -181,13 +181,13 @@ func TestProcessesNamedGoOn(t *testing.T) {
 	}
 }
 
-// TestProcessWithManyFiles: one process does not take the time of a look, and what it may hold beside is not known.
+// TestProcessWithManyFiles: one process does not use up a scan, and its further files are unknown.
 func TestProcessWithManyFiles(t *testing.T) {
 	p, table := newProcessTree(t)
 	open := append([]string{"/dev/nvidia3"}, slices.Repeat([]string{"socket:[1]"}, 2*filesLooked)...)
 	p.process(42, open, map[string]string{"maps": ncclMaps, "stat": stat})
 	p.process(43, open[:filesLooked], map[string]string{"maps": ncclMaps, "stat": stat})
-	for _, named := range []string{"42", "43"} { // a copied tree lists names as they come
+	for _, named := range []string{"42", "43"} { // a copied tree lists names unsorted
 		fd, err := unix.Open(filepath.Join(p.dir, "proc", named, "fd"), unix.O_DIRECTORY, 0)
 		if err != nil {
 			t.Fatal(err)

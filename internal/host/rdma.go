@@ -53,16 +53,16 @@ const (
 	nldevSysAttrMonitorMode = 103
 )
 
-// netlinkTimeout bounds the wait for a reply that got lost. A request that blocks in the kernel blocks in its send.
+// netlinkTimeout limits the wait for a lost reply. A request that blocks in the kernel blocks in its send.
 const netlinkTimeout = 5 * time.Second
 
-// rdmaClient asks RDMA netlink. A socket is used by one request at a time, because the kernel serves a request inside
-// sendto(2): a device that does not answer keeps one socket, and no other device waits for it.
+// rdmaClient queries RDMA netlink. The kernel serves a request inside sendto(2), so each request uses its own socket: a device that does
+// not answer blocks one socket, and no other device.
 type rdmaClient struct {
 	mu      sync.Mutex
 	idle    []*nl.NetlinkSocket
-	indices map[string]uint32 // device name → RDMA_NLDEV_ATTR_DEV_INDEX, renewed when it no longer fits
-	leader  func(tid int) int // the process of a thread; nil: not asked
+	indices map[string]uint32 // device name → RDMA_NLDEV_ATTR_DEV_INDEX, updated when it no longer matches
+	leader  func(tid int) int // the process of a thread; nil: not determined
 	// exchange sends a request and returns the messages of the answer: do.
 	exchange func(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error)
 }
@@ -84,12 +84,12 @@ func (c *rdmaClient) close() {
 
 func (c *rdmaClient) Port(_ context.Context, device string, port int) (RDMAPort, error) {
 	var p RDMAPort
-	err := c.ask(nldevCmdPortGet, device, port, func(msg []byte) (name string, err error) {
+	err := c.query(nldevCmdPortGet, device, port, func(msg []byte) (name string, err error) {
 		p, name, err = parsePort(msg)
 		return name, err
 	})
 	if err != nil {
-		return RDMAPort{}, &Error{"ask", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
+		return RDMAPort{}, &Error{"query", fmt.Sprintf("rdma/%s/%d/port", device, port), err}
 	}
 	return p, nil
 }
@@ -100,7 +100,7 @@ func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
 		err = fmt.Errorf("%w: empty reply", ErrMalformed)
 	}
 	if err != nil {
-		return s, &Error{"ask", "rdma/system", err}
+		return s, &Error{"query", "rdma/system", err}
 	}
 	numbers(msgs[0], map[uint16]**uint64{nldevAttrNetnsMode: &s.NetnsMode})
 	return s, nil
@@ -108,18 +108,18 @@ func (c *rdmaClient) System(context.Context) (s RDMASystem, err error) {
 
 func (c *rdmaClient) Stats(_ context.Context, device string, port int, buf []Stat) ([]Stat, error) {
 	var out []Stat
-	err := c.ask(nldevCmdStatGet, device, port, func(msg []byte) (name string, err error) {
+	err := c.query(nldevCmdStatGet, device, port, func(msg []byte) (name string, err error) {
 		out, name, err = parseStats(msg, buf[:0])
 		return name, err
 	})
 	if err != nil {
-		return nil, &Error{"ask", fmt.Sprintf("rdma/%s/%d/stats", device, port), err}
+		return nil, &Error{"query", fmt.Sprintf("rdma/%s/%d/stats", device, port), err}
 	}
 	return out, nil
 }
 
-// ask sends one request for a port.
-func (c *rdmaClient) ask(cmd int, device string, port int, parse func([]byte) (string, error)) error {
+// query sends one request for a port.
+func (c *rdmaClient) query(cmd int, device string, port int, parse func([]byte) (string, error)) error {
 	return c.addressed(cmd, 0, device, func(msgs [][]byte) (string, error) {
 		if len(msgs) == 0 {
 			return "", fmt.Errorf("%w: empty reply", ErrMalformed)
@@ -128,8 +128,8 @@ func (c *rdmaClient) ask(cmd int, device string, port int, parse func([]byte) (s
 	}, nl.NewRtAttr(nldevAttrPortIndex, nl.Uint32Attr(uint32(port))))
 }
 
-// addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers again,
-// so the reply's name is compared, and the index looked up once more when it does not fit.
+// addressed makes a request for a device. The kernel addresses devices by an index that changes when a device registers again. Therefore
+// the name in the reply is compared, and on a mismatch the index is looked up once more.
 func (c *rdmaClient) addressed(cmd, flags int, device string, parse func([][]byte) (string, error), attrs ...*nl.RtAttr) error {
 	for fresh := false; ; fresh = true {
 		index, err := c.index(device, fresh)
@@ -188,7 +188,7 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_RDMA: {Socket: s}}
 	msgs, err := whole(func() ([][]byte, error) { return req.Execute(unix.NETLINK_RDMA, 0) })
 	if err != nil && !isKernelAnswer(err) {
-		s.Close() // a late reply must not meet the next request
+		s.Close() // a late reply must not be taken for that of the next request
 		return nil, err
 	}
 	c.mu.Lock()
@@ -197,20 +197,21 @@ func (c *rdmaClient) do(cmd, flags int, attrs ...*nl.RtAttr) ([][]byte, error) {
 	return msgs, err
 }
 
-// dumpTries bounds how often a list is asked for that changes each time while the kernel writes it.
+// dumpTries limits the attempts to read a list that changes during each dump.
 const dumpTries = 4
 
-// whole asks until the answer is one: of a list that changed meanwhile (NLM_F_DUMP_INTR) entries may lack, or be there twice.
-func whole(ask func() ([][]byte, error)) (msgs [][]byte, err error) {
+// whole repeats a dump until it is consistent: a list that changed during the dump (NLM_F_DUMP_INTR) may lack entries or contain
+// duplicates.
+func whole(get func() ([][]byte, error)) (msgs [][]byte, err error) {
 	for range dumpTries {
-		if msgs, err = ask(); !errors.Is(err, nl.ErrDumpInterrupted) {
+		if msgs, err = get(); !errors.Is(err, nl.ErrDumpInterrupted) {
 			return msgs, err
 		}
 	}
 	return nil, err
 }
 
-// isKernelAnswer tells an error that the kernel sent as its reply from a failure of the socket.
+// isKernelAnswer reports whether an error is the kernel's reply, not a failure of the socket.
 func isKernelAnswer(err error) bool {
 	switch ReasonOf(err) {
 	case Invalid, Gone, Permission, Unsupported:

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RDMAHolder is a process that uses a device: what it has made there, as RDMA netlink lists it.
+// RDMAHolder is a process that uses a device, and its resources there, as listed by RDMA netlink.
 type RDMAHolder struct {
-	// PID is in this process's PID namespace; 0 stands for all those that cannot be seen from it or whose maker has ended.
+	// PID is in this process's PID namespace; 0 stands for all processes that are not visible there or have ended.
 	PID         int
 	Contexts    uint64
 	Regions     uint64 // memory regions
 	RegionBytes uint64
 }
 
-// Holders asks twice. The core answers from its own lists: no driver in the tree asks firmware for a context or a region. What the
-// kernel made for itself is left out. It tells the thread that made each, by its number; the process is that of the thread.
+// Holders makes two queries. The core answers from its own lists: no in-tree driver makes a firmware call for a context or a region.
+// Resources of the kernel are left out. The kernel reports the thread that created a resource; it is mapped to its process.
 func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, error) {
 	m := makers{leader: c.leader, pids: map[int]int{}, found: map[int]*RDMAHolder{}}
 	for _, list := range []resourceList{
@@ -33,7 +33,7 @@ func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, er
 		}},
 	} {
 		if err := c.dump(list, device); err != nil {
-			return nil, &Error{"ask", fmt.Sprintf("rdma/%s/holders", device), err}
+			return nil, &Error{"query", fmt.Sprintf("rdma/%s/holders", device), err}
 		}
 	}
 	out := []RDMAHolder{}
@@ -44,9 +44,9 @@ func (c *rdmaClient) Holders(_ context.Context, device string) ([]RDMAHolder, er
 	return out, nil
 }
 
-// makers are the processes that have made resources. Which process a thread is of is asked once, however much the thread has made.
+// makers are the processes that have created resources. Each thread is mapped to its process once, whatever the number of its resources.
 type makers struct {
-	leader func(tid int) int // nil: not asked
+	leader func(tid int) int // nil: not determined
 	pids   map[int]int       // by thread
 	found  map[int]*RDMAHolder
 }
@@ -66,14 +66,14 @@ func (m *makers) of(tid int) *RDMAHolder {
 	return m.found[pid]
 }
 
-// resourceList is a command that lists resources of a device, the nested attributes of its answer, and who takes each.
+// resourceList is a command that lists resources of a device, the nested attributes of its answer, and the handler of an entry.
 type resourceList struct {
 	cmd          int
 	table, entry uint16
 	each         func(resource)
 }
 
-// dump lists resources. A device without any has no message at all.
+// dump lists resources. For a device without any there is no message.
 func (c *rdmaClient) dump(list resourceList, device string) error {
 	var all []resource
 	err := c.addressed(list.cmd, unix.NLM_F_DUMP, device, func(msgs [][]byte) (string, error) {
@@ -95,11 +95,11 @@ func (c *rdmaClient) dump(list resourceList, device string) error {
 
 // resource is a context or a memory region of a process.
 type resource struct {
-	pid    int    // of the thread that made it; 0: not told
+	pid    int    // of the thread that created it; 0: not sent
 	length uint64 // bytes, of a region
 }
 
-// parseResources leaves out those of the kernel, which have a name in place of a process.
+// parseResources skips resources of the kernel. They have a name instead of a process.
 func parseResources(msg []byte, table, entry uint16) (found []resource, device string, err error) {
 	for t, v := range attrs(msg) {
 		switch t {
@@ -114,7 +114,7 @@ func parseResources(msg []byte, table, entry uint16) (found []resource, device s
 		}
 	}
 	if device == "" {
-		return nil, "", fmt.Errorf("%w: resources without their device", ErrMalformed)
+		return nil, "", fmt.Errorf("%w: resources without device", ErrMalformed)
 	}
 	return found, device, nil
 }
@@ -135,7 +135,7 @@ func parseResource(b []byte) (r resource, user bool) {
 	return r, user
 }
 
-// leader is the process that a thread is of, by /proc/TID/status; the thread's own number where that cannot be read.
+// leader is the process of a thread, from /proc/TID/status; the thread itself if that is not readable.
 func (t *tree) leader(tid int) int {
 	b, err := t.Read("proc/"+strconv.Itoa(tid)+"/status", nil)
 	if err != nil {

@@ -55,7 +55,7 @@ func TestParseResources(t *testing.T) {
 	}
 }
 
-// TestLeader: the kernel tells threads, by their numbers.
+// TestLeader: the kernel reports thread IDs.
 func TestLeader(t *testing.T) {
 	p, table := newProcessTree(t)
 	p.process(90, nil, map[string]string{"status": "Name:\tpython3\nTgid:\t77\nPid:\t90\n"})
@@ -70,7 +70,7 @@ func TestLeader(t *testing.T) {
 	}
 }
 
-// TestMakers: a thread with a hundred thousand regions costs one look at it.
+// TestMakers: a thread with a hundred thousand regions is mapped once.
 func TestMakers(t *testing.T) {
 	asked := map[int]int{}
 	m := makers{pids: map[int]int{}, found: map[int]*RDMAHolder{}, leader: func(tid int) int {

@@ -6,8 +6,8 @@ import (
 	"iter"
 )
 
-// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It ends at the first
-// attribute that does not fit, so that a truncated message gives what was whole.
+// attrs yields the attributes of a netlink message body: type without its flag bits, and payload. It stops at the first attribute that does
+// not fit, so that a truncated message yields its complete attributes.
 func attrs(b []byte) iter.Seq2[uint16, []byte] {
 	return func(yield func(uint16, []byte) bool) {
 		for len(b) >= 4 {
@@ -23,7 +23,7 @@ func attrs(b []byte) iter.Seq2[uint16, []byte] {
 	}
 }
 
-// number reads an integer attribute of 1, 2, 4 or 8 bytes in host order.
+// number parses an integer attribute of 1, 2, 4 or 8 bytes in host byte order.
 func number(b []byte) (uint64, bool) {
 	switch len(b) {
 	case 1:
@@ -38,7 +38,7 @@ func number(b []byte) (uint64, bool) {
 	return 0, false
 }
 
-// numbers sets the integers of a message that to asks for by attribute type.
+// numbers sets the integers that to requests by attribute type.
 func numbers(msg []byte, to map[uint16]**uint64) {
 	for t, v := range attrs(msg) {
 		if n, ok := number(v); ok && to[t] != nil {
@@ -47,7 +47,7 @@ func numbers(msg []byte, to map[uint16]**uint64) {
 	}
 }
 
-// text reads a string attribute up to its NUL.
+// text parses a string attribute up to its NUL.
 func text(b []byte) string {
 	for i, c := range b {
 		if c == 0 {
@@ -88,7 +88,7 @@ func parsePort(msg []byte) (p RDMAPort, device string, err error) {
 		}
 	}
 	if device == "" {
-		return RDMAPort{}, "", fmt.Errorf("%w: port without its device", ErrMalformed)
+		return RDMAPort{}, "", fmt.Errorf("%w: port without device", ErrMalformed)
 	}
 	return p, device, nil
 }
@@ -111,7 +111,7 @@ func parseStats(msg []byte, buf []Stat) (stats []Stat, device string, err error)
 		}
 	}
 	if device == "" {
-		return nil, "", fmt.Errorf("%w: statistics without their device", ErrMalformed)
+		return nil, "", fmt.Errorf("%w: statistics without device", ErrMalformed)
 	}
 	return stats, device, nil
 }

@@ -64,7 +64,7 @@ func TestAttributes(t *testing.T) {
 		})
 	}
 	for range attrs(whole) {
-		break // a reader that has enough
+		break // a reader that stops early
 	}
 }
 
@@ -237,7 +237,7 @@ func FuzzParseStats(f *testing.F) {
 		if (err == nil) != (device != "") || err != nil && stats != nil {
 			t.Fatalf("%v of %q, %v", stats, device, err)
 		}
-		if len(stats) > len(msg)/16 { // headers of a counter, its name and its value, and a byte of each
+		if len(stats) > len(msg)/16 { // headers of a counter, its name and value, and one byte of each
 			t.Fatalf("%d counters from %d bytes", len(stats), len(msg))
 		}
 		length := len(device)

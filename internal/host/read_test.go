@@ -84,7 +84,7 @@ func TestErrorsOfReading(t *testing.T) {
 			{"sys/loop", syscall.ELOOP, IO},
 			{"sys/socket", syscall.ENXIO, Gone},
 		}
-		if os.Geteuid() != 0 { // root reads all
+		if os.Geteuid() != 0 { // root can read everything
 			cases = append(cases, struct {
 				path   string
 				errno  syscall.Errno
@@ -135,7 +135,7 @@ func TestReadEach(t *testing.T) {
 	put(t, dir, "sys/counters/big", big)
 	put(t, dir, "sys/counters/c", "3\n")
 	names := []string{"c", "missing", "big", "a"}
-	for range 3 { // before the directory is listed, with descriptors new and kept
+	for range 3 { // before the directory is listed, with new and cached descriptors
 		var seen []string
 		got := map[string]string{}
 		buf := l.Files.ReadEach("sys/counters", names, make([]byte, 0, 512), func(name string, b []byte, err error) {
@@ -165,8 +165,8 @@ func TestReadEach(t *testing.T) {
 	}
 }
 
-// A driver whose query fails, by EINVAL or after a time-out of its firmware, is asked once.
-func TestReadEachAsksAFailingFileOnce(t *testing.T) {
+// A driver whose query fails, by EINVAL or after a firmware timeout, is queried once.
+func TestReadEachQueriesAFailingFileOnce(t *testing.T) {
 	dir, l := machine(t)
 	put(t, dir, "sys/d/a", "a")
 	failing := filepath.Join(dir, "sys/d/b")
@@ -202,7 +202,7 @@ func TestListIsSortedAndWhole(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	var want bytes.Buffer
-	for i := range 2000 { // more than one getdents fills
+	for i := range 2000 { // more than one getdents returns
 		name := strings.Repeat("n", 20) + string(rune('a'+i/100)) + string(rune('a'+i/10%10)) + string(rune('a'+i%10))
 		put(t, dir, "sys/many/"+name, "")
 		want.WriteString(name + " ")

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// root opens files below one directory and never outside it, whatever links say. openat2(2) with RESOLVE_BENEATH does so
-// in one system call; where the kernel (before 5.6) or a seccomp filter refuses it, os.Root walks component by component.
+// root opens files below one directory and never outside it, whatever the links. openat2(2) with RESOLVE_BENEATH does so in one system
+// call. If the kernel (before 5.6) or a seccomp filter rejects it, os.Root resolves component by component.
 type root struct {
 	dir  *os.Root
 	fd   int          // the directory, for openat2
-	shut func() error // closes fd, whoever calls it first
+	shut func() error // closes fd; called once, by the last user
 	uses atomic.Int64
-	slow atomic.Bool // openat2 is refused here
+	slow atomic.Bool // openat2 is not available
 }
 
 func newRoot(path string) (*root, error) {
@@ -39,7 +39,7 @@ func newRoot(path string) (*root, error) {
 	return &root{dir: dir, fd: int(file.Fd()), shut: sync.OnceValue(file.Close)}, nil
 }
 
-// use gives the directory's descriptor to f. Until f returns its number is not given to another file.
+// use passes the directory's descriptor to f. The descriptor is not reused until f returns.
 func (r *root) use(f func(fd int) error) error {
 	defer r.leave()
 	if r.uses.Add(1) <= 0 {
@@ -48,7 +48,7 @@ func (r *root) use(f func(fd int) error) error {
 	return f(r.fd)
 }
 
-// closing is added to the uses of a root that is being closed: whoever leaves last closes the directory.
+// closing is added to the use count of a root that is being closed. The last user closes the directory.
 const closing = math.MinInt64 / 2
 
 func (r *root) leave() {
@@ -57,7 +57,7 @@ func (r *root) leave() {
 	}
 }
 
-// close does not wait for a use that does not return.
+// close does not wait for users.
 func (r *root) close() error {
 	if r.uses.Add(closing) == closing {
 		return errors.Join(r.shut(), r.dir.Close())
@@ -80,7 +80,7 @@ func (r *root) open(path string, flags int) (int, error) {
 		case err == unix.EINTR, err == unix.EAGAIN:
 			// Interrupted, or a rename raced with the resolution of "..": the same call may succeed.
 		case err == unix.ENOSYS, err == unix.EPERM:
-			// EPERM is the answer of seccomp filters that do not know the call; a file's own EPERM comes again below.
+			// EPERM is returned by seccomp filters that do not know the call; EPERM of the file itself recurs below.
 			r.slow.Store(true)
 		default:
 			return -1, err
@@ -94,7 +94,7 @@ func (r *root) open(path string, flags int) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// readlink gives where a link leads; EINVAL for what is none.
+// readlink returns the target of a link; EINVAL if path is not a link.
 func (r *root) readlink(path string) (string, error) {
 	fd, err := r.open(path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *root) readlink(path string) (string, error) {
 	buf := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(fd, "", buf)
 	switch {
-	case err == unix.ENOENT: // so readlinkat(2) says of a descriptor that is no link
+	case err == unix.ENOENT: // readlinkat(2) returns it for a descriptor that is not a link
 		return "", unix.EINVAL
 	case err != nil:
 		return "", err
@@ -112,7 +112,7 @@ func (r *root) readlink(path string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// errno takes the cause out of an error of package os.
+// errno extracts the errno from an error of package os.
 func errno(err error) error {
 	var e syscall.Errno
 	if errors.As(err, &e) {
@@ -122,7 +122,7 @@ func errno(err error) error {
 		return syscall.ENOENT
 	}
 	if strings.Contains(err.Error(), "escapes") {
-		return syscall.EXDEV // as openat2 says
+		return syscall.EXDEV // as openat2 does
 	}
 	return err
 }

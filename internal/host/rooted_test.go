@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// bothWays runs a test on openat2 and on the fallback for kernels and containers without it.
+// bothWays runs a test with openat2, and with the fallback for kernels and containers without it.
 func bothWays(t *testing.T, test func(t *testing.T, dir string, l *Live)) {
 	t.Run("openat2", func(t *testing.T) {
 		dir, l := machine(t)

@@ -8,46 +8,46 @@ import (
 	"time"
 )
 
-// The kernel serialises requests on network configuration with one lock, rtnl, which ethtool requests take as well. A NIC whose
-// firmware does not answer holds it for all, and whoever waits for it holds up the setting up of containers. So one request at a
-// time is in flight, and after a slow one the next waits.
+// The kernel serialises network configuration with one lock, rtnl. ethtool requests take it too. A NIC whose firmware does not answer holds
+// it, and every process that waits for it is blocked, including container set-up. Therefore only one request at a time is made, with a
+// pause after a slow one.
 const (
 	rtnlSlow      = time.Second
 	rtnlFirstWait = time.Minute
 	rtnlLastWait  = 5 * time.Minute
 )
 
-// ErrBackOff is the error of a request that was not made, because an earlier one was slow.
-var ErrBackOff = errors.New("an earlier request was slow")
+// ErrBackOff is the error of a request that was not made because an earlier one was slow.
+var ErrBackOff = errors.New("backing off after a slow request")
 
-// RTNL lets requests that take rtnl through, one at a time.
+// RTNL serialises requests that take rtnl.
 type RTNL struct {
 	lanes *Lanes
 
 	mu    sync.Mutex
-	until time.Time     // no request before
-	wait  time.Duration // after the next slow one
+	until time.Time     // no request before this time
+	wait  time.Duration // pause after the next slow request
 	stats RTNLStats
 }
 
-// RTNLStats says how the requests fare.
+// RTNLStats are statistics of the requests.
 type RTNLStats struct {
 	Slow    uint64 // requests that took more than a second
-	BackOff bool   // none is made at present
+	BackOff bool   // no requests at present
 }
 
-// NewRTNL returns a way through that is open.
+// NewRTNL returns an RTNL that is not backing off.
 func NewRTNL() *RTNL { return &RTNL{lanes: NewLanes(), wait: rtnlFirstWait} }
 
-// Do makes a request and waits for it until ctx ends or it is slow. The error wraps ErrStuck if an earlier one has not
-// returned or this one does not in time, ErrBackOff if an earlier one was slow.
+// Do makes a request and waits for it until ctx ends or the request is slow. The error wraps ErrStuck if this or an earlier request has not
+// returned in time, ErrBackOff if an earlier one was slow.
 func (r *RTNL) Do(ctx context.Context, f func()) error {
 	if err := r.closed(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, rtnlSlow)
 	defer cancel()
-	var slow error // the one that this one has waited for was
+	var slow error // error of the slow request that this one has waited for
 	err := r.lanes.Do(ctx, "rtnl", func() {
 		if slow = r.closed(); slow != nil {
 			return
@@ -62,17 +62,17 @@ func (r *RTNL) Do(ctx context.Context, f func()) error {
 	return slow
 }
 
-// closed says why no request is made at present.
+// closed returns the reason for which no request is made at present.
 func (r *RTNL) closed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Now().Before(r.until) {
-		return fmt.Errorf("rtnl: %w: none before %s", ErrBackOff, r.until.UTC().Format(time.RFC3339))
+		return fmt.Errorf("rtnl: %w: next request at %s", ErrBackOff, r.until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
-// done notes a request that has returned. The wait doubles with each slow one in a row.
+// done records a request that has returned. The pause doubles with each consecutive slow one.
 func (r *RTNL) done(took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *RTNL) done(took time.Duration) {
 	r.wait = min(2*r.wait, rtnlLastWait)
 }
 
-// Stats says how the requests have fared so far.
+// Stats returns the statistics so far.
 func (r *RTNL) Stats() RTNLStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

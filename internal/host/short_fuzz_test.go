@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// FuzzShortReplies puts any bytes where the kernel answers with few: the state of a link, trust, a dump of health reporters, a datagram.
+// FuzzShortReplies parses arbitrary bytes as short kernel replies: a link state, trust, a dump of health reporters, a datagram.
 func FuzzShortReplies(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(linkStateLink, u8(1)))

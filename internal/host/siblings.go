@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Siblings are the arguments of the other processes that run this executable in this mount namespace, by process number: on a host the
-// exporter that runs there, in a container the container's. Source: /proc/PID/exe, ns/mnt and cmdline of the process' own /proc. Those of
-// other users are left out; none can be told without a /proc.
+// Siblings are the arguments of the other processes that run this executable in this mount namespace, by PID: on a host the exporter that
+// runs there, in a container the container's. Source: /proc/PID/exe, ns/mnt and cmdline of the process's own /proc. Processes of other
+// users are left out. Without /proc the result is empty.
 func Siblings() (args [][]string) {
 	self, err := identity("self")
 	if err != nil {
 		return nil
 	}
-	entries, err := os.ReadDir("/proc") // in the order of their names
+	entries, err := os.ReadDir("/proc") // sorted by name
 	if err != nil {
 		return nil
 	}
@@ -35,13 +35,13 @@ func Siblings() (args [][]string) {
 	return args
 }
 
-// identity is what a process runs, and where.
+// identity is the executable and mount namespace of a process.
 func identity(pid string) (id [2]string, err error) {
 	for i, link := range []string{"exe", "ns/mnt"} {
 		if id[i], err = os.Readlink("/proc/" + pid + "/" + link); err != nil {
 			return id, err
 		}
 	}
-	id[0] = strings.TrimSuffix(id[0], " (deleted)") // a newer one is installed
+	id[0] = strings.TrimSuffix(id[0], " (deleted)") // a newer version has been installed
 	return id, nil
 }

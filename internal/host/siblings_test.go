@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSiblings starts this executable once more, and another one with the same arguments.
+// TestSiblings starts this executable again, and another one with the same arguments.
 func TestSiblings(t *testing.T) {
 	const mark = "-test.run=^TestSiblingWaits$"
 	if got := Siblings(); slices.ContainsFunc(got, func(a []string) bool { return slices.Contains(a, mark) }) {
@@ -33,7 +33,7 @@ func TestSiblings(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { in.Close(); c.Wait() })
-		if _, err := out.Read(make([]byte, 1)); err != nil { // it runs
+		if _, err := out.Read(make([]byte, 1)); err != nil { // it is running
 			t.Fatal(err)
 		}
 	}
@@ -49,7 +49,7 @@ func TestSiblings(t *testing.T) {
 		}
 	}
 	if n != 1 {
-		t.Errorf("%d processes are told", n)
+		t.Errorf("%d processes", n)
 	}
 }
 

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// Lock says whom a request holds up while it is inside the kernel.
+// Lock is what a request blocks while it is inside the kernel.
 type Lock string
 
-// The locks, from the harmless to the one that the whole host waits for.
+// The locks, in order of their impact.
 const (
-	LockNone    Lock = "none"    // nobody
+	LockNone    Lock = "none"    // nothing
 	LockDevice  Lock = "device"  // users of the same device: its command queue, its configuration space
-	LockDevlink Lock = "devlink" // a recovery or a reload of the same device, and waits for one
-	LockRTNL    Lock = "rtnl"    // every change of network configuration, and waits for each
+	LockDevlink Lock = "devlink" // a recovery or a reload of the same device, and waits for it
+	LockRTNL    Lock = "rtnl"    // every change of network configuration, and waits for it
 )
 
-// Source is a kind of thing that is asked of the kernel.
+// Source is a kind of data that is read from the kernel.
 type Source int
 
-// The sources.
 const (
 	SourceOther Source = iota
 	SourceIdentity
@@ -57,66 +56,66 @@ const (
 	numSources
 )
 
-// sourceInfo is what is known of a source.
+// sourceInfo describes a source.
 type sourceInfo struct {
 	name  string
 	lock  Lock
-	needs string // what lets it be read where it is not permitted
+	needs string // what permits reading it
 }
 
 const (
 	readsFiles = "CAP_DAC_READ_SEARCH, the file's group, or root"
 	asksNet    = "CAP_NET_ADMIN"
-	// The directory of descriptors is its owner's, and following them is tracing.
+	// /proc/PID/fd belongs to the owner of the process, and following its links requires ptrace access.
 	seesProcesses = "CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, or root, in the PID namespace of the processes (hostPID)"
 	hearsFrames   = "CAP_NET_RAW"
 	asksSubnet    = "root, CAP_DAC_OVERRIDE, or the group of /dev/infiniband/umad*"
 	usesGPUs      = "read and write on /dev/nvidia*, CAP_SYS_ADMIN for some figures"
 )
 
-// sources says of each what it locks. Drivers of the kernel's generic Ethernet helper (ib_get_eth_speed,
-// drivers/infiniband/core/verbs.c) take rtnl for the state of a port as well: their requests go through Host.UnderRTNL.
+// sources has the lock of each source. Drivers that use the kernel's generic Ethernet helper (ib_get_eth_speed,
+// drivers/infiniband/core/verbs.c) take rtnl for the state of a port as well: their requests use Host.UnderRTNL.
 var sources = [numSources]sourceInfo{
 	SourceOther:         {"other", LockNone, readsFiles},
-	SourceIdentity:      {"identity", LockNone, readsFiles},           // sysfs: kept by the core or the driver
+	SourceIdentity:      {"identity", LockNone, readsFiles},           // sysfs: cached by the core or the driver
 	SourcePortState:     {"port_state", LockDevice, asksNet},          // RDMA netlink PORT_GET: a query of the port
-	SourcePortFiles:     {"port_files", LockDevice, readsFiles},       // ports/N/{state,phys_state,rate,lid,…}: a query each
+	SourcePortFiles:     {"port_files", LockDevice, readsFiles},       // ports/N/{state,phys_state,rate,lid,…}: one query each
 	SourcePortTables:    {"port_tables", LockDevice, readsFiles},      // gids, gid_attrs, pkeys: a P_Key is a firmware command on mlx5
-	SourcePMA:           {"pma", LockDevice, readsFiles},              // ports/N/counters: a MAD each
+	SourcePMA:           {"pma", LockDevice, readsFiles},              // ports/N/counters: one MAD each
 	SourceHWCounters:    {"hw_counters", LockDevice, readsFiles},      // RDMA netlink STAT_GET, hw_counters
 	SourceNetdev:        {"netdev", LockNone, readsFiles},             // flags, type, dev_port, mtu, operstate, iflink, carrier_changes
-	SourcePortNames:     {"port_names", LockRTNL, readsFiles},         // phys_port_name and its like: trylock and restart (net/core/net-sysfs.c)
+	SourcePortNames:     {"port_names", LockRTNL, readsFiles},         // phys_port_name and others: trylock and restart (net/core/net-sysfs.c)
 	SourceLinkModes:     {"link_modes", LockRTNL, asksNet},            // ethtool netlink LINKMODES_GET
 	SourceLinkState:     {"link_state", LockRTNL, asksNet},            // ethtool netlink LINKSTATE_GET
-	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},          // ethtool -S: on mlx5 some 40 registers, read by commands
+	SourceNetdevStats:   {"netdev_stats", LockRTNL, asksNet},          // ethtool -S: on mlx5 about 40 registers, read by firmware commands
 	SourceStandardStats: {"standard_stats", LockRTNL, asksNet},        // ethtool netlink STATS_GET
 	SourcePause:         {"pause", LockRTNL, asksNet},                 // ethtool netlink PAUSE_GET
 	SourceFEC:           {"fec", LockRTNL, asksNet},                   // ethtool netlink FEC_GET: up to 10 registers
 	SourceDevlinkHealth: {"devlink_health", LockDevlink, asksNet},     // devlink HEALTH_REPORTER_GET
 	SourceDCB:           {"dcb", LockRTNL, asksNet},                   // rtnetlink RTM_GETDCB
-	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},      // files of MLNX_OFED: a firmware command each
+	SourceRoCEConfig:    {"roce_config", LockDevice, readsFiles},      // files of MLNX_OFED: one firmware command each
 	SourcePCI:           {"pci", LockNone, readsFiles},                // vendor, device, class of all functions
 	SourcePCIConfig:     {"pci_config", LockDevice, "CAP_SYS_ADMIN"},  // config beyond its first 64 bytes: registers
-	SourceSensors:       {"sensors", LockDevice, readsFiles},          // hwmon: a firmware command each
-	SourcePCILink:       {"pci_link", LockDevice, readsFiles},         // current_link_*: registers in configuration space; aer_dev_*: counts of the kernel
+	SourceSensors:       {"sensors", LockDevice, readsFiles},          // hwmon: one firmware command each
+	SourcePCILink:       {"pci_link", LockDevice, readsFiles},         // current_link_*: registers in configuration space; aer_dev_*: kernel counters
 	SourceVPD:           {"vpd", LockDevice, readsFiles},              // vital product data: polled from configuration space, 4 bytes at a time
 	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},         // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceModules:       {"modules", LockNone, readsFiles},            // /proc/modules, /sys/module, /dev/infiniband
 	SourceProcesses:     {"processes", LockNone, seesProcesses},       // /proc/PID/{fd,limits,environ,cgroup,maps,root}
 	SourceHolders:       {"holders", LockDevice, asksNet},             // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
-	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: the locks of all DMA-BUFs, one after the other
+	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: takes the locks of all DMA-BUFs, one after the other
 	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
-	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; frames that arrive: joining their groups takes rtnl
-	SourceSubnet:        {"subnet", LockDevice, asksSubnet},           // datagrams of subnet management through umad: both ends of a link
+	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; received frames: joining their groups takes rtnl
+	SourceSubnet:        {"subnet", LockDevice, asksSubnet},           // subnet management datagrams through umad: both ends of a link
 }
 
-// Name is the source's label.
+// Name is the value of the metric label.
 func (s Source) Name() string { return sources[s].name }
 
-// Lock is what the source holds up with every driver.
+// Lock is what the source blocks with every driver.
 func (s Source) Lock() Lock { return sources[s].lock }
 
-// Sources lists all of them.
+// Sources lists all sources.
 func Sources() (out []Source) {
 	for s := range numSources {
 		out = append(out, s)
@@ -134,7 +133,7 @@ func SourceNamed(name string) (Source, bool) {
 	return SourceOther, false
 }
 
-// Guarded says whether the kernel refuses the source to a process without privileges.
+// Guarded reports whether an unprivileged process may not read the source.
 func (s Source) Guarded() bool {
 	switch s {
 	case SourceVPD, SourcePCIConfig, SourceModuleEEPROM, SourceProcesses:
@@ -143,10 +142,10 @@ func (s Source) Guarded() bool {
 	return false
 }
 
-// Needs says what would permit this process to read the source.
+// Needs is what permits reading the source.
 func (s Source) Needs() string { return sources[s].needs }
 
-// NeedsAfter is what lets it be read after this error.
+// NeedsAfter is what permits reading the source after this error.
 func (s Source) NeedsAfter(err error) string {
 	if errors.Is(err, ErrOtherNetwork) {
 		return hostNetwork
@@ -154,7 +153,7 @@ func (s Source) NeedsAfter(err error) string {
 	return s.Needs()
 }
 
-// Meter counts what was asked of the kernel, and the wall time inside it. A nil meter counts nothing.
+// Meter counts requests to the kernel and their wall time. A nil meter counts nothing.
 type Meter struct {
 	own, rtnl [numSources]cost
 }
@@ -164,12 +163,12 @@ type cost struct {
 	nanos    atomic.Int64
 }
 
-// Cost is what the requests of one source came to.
+// Cost is the number and time of the requests of one source.
 type Cost struct {
 	Source   Source
 	Lock     Lock
-	Requests uint64        // begun
-	Took     time.Duration // wall time inside those that have returned
+	Requests uint64        // started
+	Took     time.Duration // wall time of those that have returned
 }
 
 func (m *Meter) of(s Source, l Lock) *cost {
@@ -186,14 +185,14 @@ func (m *Meter) Begin(s Source, l Lock, n int) {
 	}
 }
 
-// Spend counts the time of requests that have returned.
+// Spend adds the time of requests that have returned.
 func (m *Meter) Spend(s Source, l Lock, took time.Duration) {
 	if m != nil {
 		m.of(s, l).nanos.Add(int64(took))
 	}
 }
 
-// Costs lists the sources that something has been asked of.
+// Costs lists the sources with requests.
 func (m *Meter) Costs() (out []Cost) {
 	if m == nil {
 		return nil
@@ -217,8 +216,8 @@ func (c *cost) list(out []Cost, s Source, l Lock) []Cost {
 	return append(out, Cost{s, l, n, time.Duration(c.nanos.Load())})
 }
 
-// UnderRTNL makes n requests of a source that take rtnl, for a device or none, if the way is free: see RTNL.Do. What f has
-// produced must not be looked at after an error, because f may still be at it.
+// UnderRTNL makes n requests of a source that take rtnl, for a device or none; see RTNL.Do. After an error the results of f must not be
+// read, because f may still be running.
 func (h *Host) UnderRTNL(ctx context.Context, s Source, device string, n int, f func()) error {
 	return h.RTNL.Do(ctx, func() {
 		h.Meter.Begin(s, LockRTNL, n)

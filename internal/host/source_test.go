@@ -22,7 +22,7 @@ func TestEverySourceSaysWhatItLocks(t *testing.T) {
 	}
 }
 
-// TestUnderRTNL: a request is counted when it begins, its time when it has returned; one that is not made is not counted.
+// TestUnderRTNL: a request is counted when it starts, its time when it has returned. A request that is not made is not counted.
 func TestUnderRTNL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Host{RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now)}

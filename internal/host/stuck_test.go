@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A FIFO without a writer blocks its reader as a driver does whose firmware does not answer.
+// A FIFO without a writer blocks its reader, like a driver whose firmware does not answer.
 func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 	bothWays(t, func(t *testing.T, dir string, l *Live) {
 		put(t, dir, "sys/good/rate", "100")
@@ -23,7 +23,7 @@ func TestAReadThatDoesNotReturnCostsItsLane(t *testing.T) {
 		list(t, l.Files, "sys/bad")
 
 		ctx, cancel := context.WithCancel(t.Context())
-		var late error // of the read that returns when nobody waits for it any more
+		var late error // of the read that returns after the deadline
 		returned := make(chan struct{})
 		err := l.Lanes.Do(ctx, "bad", func() {
 			cancel()

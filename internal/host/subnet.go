@@ -11,40 +11,40 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Subnet asks over an InfiniBand port by management datagrams, all of them Get, through the port's umad, which is root's.
+// Subnet sends management datagrams through an InfiniBand port. All have the method Get. The port's umad is accessible by root only.
 type Subnet interface {
-	// Ends asks both ends of a port's link for attributes of subnet management (IBA 14.2.5), a directed hop away at most: four datagrams,
-	// and one more of a switch. Of a link that is down the far end is not there, which is no error.
+	// Ends queries both ends of a port's link for attributes of subnet management (IBA 14.2.5), at most one directed hop away: four
+	// datagrams, and one more for a switch. If the link is down the result has no far end, which is not an error.
 	Ends(ctx context.Context, device string, port int) (IBLink, error)
-	// Counters asks an agent of performance management (IBA 16.1): one datagram where it has all in 64 bits, else two, and the first time
-	// one more.
+	// Counters queries an agent of performance management (IBA 16.1): one datagram if all counters are 64-bit, otherwise two, and one more
+	// the first time.
 	Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error)
-	// Manager asks the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
+	// Manager queries the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
 	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
 }
 
-// IBLink is what the ends of a link say; nil or empty where there is no far end.
+// IBLink is the answers of both ends of a link; nil or empty without a far end.
 type IBLink struct {
 	Own, Far       IBEnd
-	SMLID          *uint64 // of the master subnet manager, PortInfo of the own port
+	SMLID          *uint64 // of the master subnet manager, PortInfo of the local port
 	FarType        *uint64 // NodeInfo.NodeType: 1 channel adapter, 2 switch, 3 router
 	FarPort        *uint64 // NodeInfo.LocalPortNum
-	FarLID         *uint64 // PortInfo.LID, of a switch that of its port 0
+	FarLID         *uint64 // PortInfo.LID; of a switch, that of its port 0
 	FarGUID        string  // NodeInfo.NodeGUID, xxxx:xxxx:xxxx:xxxx
 	FarDescription string  // NodeDescription
-	Requests       int     // datagrams that were sent for this, answered or not
+	Requests       int     // datagrams sent, answered or not
 }
 
-// IBEnd is what the PortInfo of one end says of its link.
+// IBEnd is the link as in the PortInfo of one end.
 type IBEnd struct {
 	Supported, Enabled IBSets
-	Active             IBSets // nil of a link that is down
+	Active             IBSets // nil if the link is down
 }
 
-// IBSets are sets as mad.Widths and mad.Speeds have them; nil where they were not told.
+// IBSets are sets of mad.Widths and mad.Speeds; nil: unknown.
 type IBSets struct{ Widths, Speeds *uint64 }
 
-// Link is none where one of them was not told.
+// Link is empty if one of them is unknown.
 func (s IBSets) Link() mad.Link {
 	if s.Widths == nil || s.Speeds == nil {
 		return mad.Link{}
@@ -52,10 +52,10 @@ func (s IBSets) Link() mad.Link {
 	return mad.Link{Widths: mad.Widths(*s.Widths), Speeds: mad.Speeds(*s.Speeds)}
 }
 
-// managed is how a switch of NVIDIA that has a management system describes itself: MF0;NAME:MODEL/UNIT.
+// managed matches the description of a managed NVIDIA switch: MF0;NAME:MODEL/UNIT.
 var managed = regexp.MustCompile(`^MF0;([^:]+):`)
 
-// System is what the far node is called. Switches without a management system are all described by their kind: those by their GUID as well.
+// System is the name of the far node. Unmanaged switches of a model all have the same description: their name includes the GUID.
 func (l *IBLink) System() string {
 	if m := managed.FindStringSubmatch(l.FarDescription); m != nil {
 		return m[1]
@@ -69,40 +69,40 @@ func (l *IBLink) System() string {
 // Common is what both ends have enabled.
 func (l *IBLink) Common() mad.Link { return l.Own.Enabled.Link().And(l.Far.Enabled.Link()) }
 
-// subnetTimeout is for one answer: a switch gives it in microseconds, one whose processor is busy in milliseconds.
+// subnetTimeout is the timeout of one answer: a switch answers in microseconds, with a busy processor in milliseconds.
 const subnetTimeout = 200 * time.Millisecond
 
-// subnetRetries are for datagrams that get lost: nobody repeats those of management. What somebody has not answered twice it does not answer.
+// subnetRetries is for lost datagrams: management datagrams are not retransmitted.
 const subnetRetries = 1
 
-// subnetAsker asks through the ports that open opens.
-type subnetAsker struct {
+// subnetClient sends through the ports that open opens.
+type subnetClient struct {
 	open openSubnet
 }
 
 // openSubnet opens a port for some classes of datagrams.
 type openSubnet func(device string, port int, classes ...uint8) (mad.Transport, error)
 
-// NewSubnet asks through ports that open opens, one for each question: nothing is held between them, so that drivers can be unloaded.
+// NewSubnet sends through ports that open opens, one per query: nothing is held in between, so that drivers can be unloaded.
 func NewSubnet(open func(device string, port int, classes ...uint8) (mad.Transport, error)) Subnet {
-	return subnetAsker{open}
+	return subnetClient{open}
 }
 
-func (s subnetAsker) Ends(ctx context.Context, device string, port int) (IBLink, error) {
+func (s subnetClient) Ends(ctx context.Context, device string, port int) (IBLink, error) {
 	t, err := s.open(device, port, mad.ClassSubnetDirected)
 	if err != nil {
 		return IBLink{}, err
 	}
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: subnetTimeout, Retries: subnetRetries})
-	l, err := askLink(ctx, c, port)
+	l, err := queryLink(ctx, c, port)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return IBLink{Requests: l.Requests}, &Error{"ask", fmt.Sprintf("the link of %s/%d", device, port), err}
+		return IBLink{Requests: l.Requests}, &Error{"query", fmt.Sprintf("both ends of the link of %s/%d", device, port), err}
 	}
 	return l, nil
 }
 
-// askLink asks the own port, and if its link is up the far one.
-func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error) {
+// queryLink queries the local port, and if its link is up the far end.
+func queryLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error) {
 	defer func() { l.Requests = int(c.Stats().Sent) }()
 	own, err := c.PortInfo(ctx, mad.Local(), port)
 	if err != nil {
@@ -126,7 +126,7 @@ func askLink(ctx context.Context, c *mad.Client, port int) (l IBLink, err error)
 	if err != nil {
 		return l, err
 	}
-	if node.Type == mad.Switch { // its other ports have no LID
+	if node.Type == mad.Switch { // other ports of a switch have no LID
 		whole, err := c.PortInfo(ctx, far, 0)
 		if err != nil {
 			return l, err

@@ -9,21 +9,21 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// agentTimeout is for one answer of an agent of performance management or of a subnet manager. The own port's takes a firmware command, and
-// its counters are waited for in a round.
+// agentTimeout is the timeout of one answer of an agent of performance management or a subnet manager. The local port's takes a firmware
+// command, and a round waits for its counters.
 const agentTimeout = 100 * time.Millisecond
 
 // Agent is an agent of performance management, and a port of its node.
 type Agent struct {
-	LID  uint16 // where it is reached
-	Port int    // whose counters are asked for
-	// TransmitWait: PortCounters has it, though the agent does not say so.
+	LID  uint16 // address of the agent
+	Port int    // port whose counters are queried
+	// TransmitWait: PortCounters has it although the agent does not announce it.
 	TransmitWait bool
 
-	info *mad.PerformanceInfo // what it has; nil until it is asked
+	info *mad.PerformanceInfo // which counters it has; nil until it is queried
 }
 
-// Requests is how many datagrams a question is, at most, where none gets lost.
+// Requests is the maximum number of datagrams of a query without losses.
 func (a *Agent) Requests() int {
 	switch {
 	case a.info == nil:
@@ -34,13 +34,13 @@ func (a *Agent) Requests() int {
 	return 1
 }
 
-// IBCounters are the counters of a port that an agent has: others are not there.
+// IBCounters are the counters of a port that an agent has. Others are absent.
 type IBCounters struct {
 	Stats []Stat // by their names in sysfs, ports/N/counters
-	Wide  bool   // errors and waiting have 64 bits, and do not stop
+	Wide  bool   // errors and transmit wait are 64-bit and do not saturate
 }
 
-// counterFiles are the names that the kernel gives the counters in ports/N/counters (drivers/infiniband/core/sysfs.c).
+// counterFiles are the names of the counters in ports/N/counters (drivers/infiniband/core/sysfs.c).
 var counterFiles = [mad.NumCounters]string{
 	mad.SymbolErrors:                 "symbol_error",
 	mad.LinkErrorRecoveries:          "link_error_recovery",
@@ -65,16 +65,16 @@ var counterFiles = [mad.NumCounters]string{
 	mad.ReceiveMulticast:             "multicast_rcv_packets",
 }
 
-// Counters asks an agent; the first time also for what it has.
-func (s subnetAsker) Counters(ctx context.Context, device string, port int, a *Agent) (out IBCounters, err error) {
-	err = s.ask(device, port, mad.ClassPerformance, fmt.Sprintf("LID %d for the counters of port %d", a.LID, a.Port), func(c *mad.Client) error {
-		out, err = askCounters(ctx, c, a)
+// Counters queries an agent; the first time also for the counters that it has.
+func (s subnetClient) Counters(ctx context.Context, device string, port int, a *Agent) (out IBCounters, err error) {
+	err = s.query(device, port, mad.ClassPerformance, fmt.Sprintf("the counters of port %d at LID %d", a.Port, a.LID), func(c *mad.Client) error {
+		out, err = queryCounters(ctx, c, a)
 		return err
 	})
 	return out, err
 }
 
-func askCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, err error) {
+func queryCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, err error) {
 	to := mad.ToLID(a.LID)
 	if a.info == nil {
 		info, err := c.PerformanceInfo(ctx, to)
@@ -97,17 +97,17 @@ func askCounters(ctx context.Context, c *mad.Client, a *Agent) (out IBCounters, 
 	return out, nil
 }
 
-// IBManager is a subnet manager, as its SMInfo tells (IBA 14.2.5.13).
+// IBManager is a subnet manager, as in its SMInfo (IBA 14.2.5.13).
 type IBManager struct {
 	GUID     string  // of its port, xxxx:xxxx:xxxx:xxxx
 	State    *uint64 // 0 not active, 1 discovering, 2 standby, 3 master
-	Priority *uint64 // of 15: the highest becomes the master
-	Activity *uint64 // rises with what it sends, its answers too
+	Priority *uint64 // 0 to 15: the highest becomes the master
+	Activity *uint64 // increases with each datagram sent, answers included
 }
 
-// Manager asks a subnet manager.
-func (s subnetAsker) Manager(ctx context.Context, device string, port int, lid uint16) (m IBManager, err error) {
-	err = s.ask(device, port, mad.ClassSubnetLID, fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
+// Manager queries a subnet manager.
+func (s subnetClient) Manager(ctx context.Context, device string, port int, lid uint16) (m IBManager, err error) {
+	err = s.query(device, port, mad.ClassSubnetLID, fmt.Sprintf("the subnet manager at LID %d", lid), func(c *mad.Client) error {
 		info, err := c.SMInfo(ctx, mad.ToLID(lid))
 		if err != nil {
 			return err
@@ -119,8 +119,8 @@ func (s subnetAsker) Manager(ctx context.Context, device string, port int, lid u
 	return m, err
 }
 
-// ask opens a port for a class of datagrams, one at a time, and lets question use it.
-func (s subnetAsker) ask(device string, port int, class uint8, what string, question func(*mad.Client) error) error {
+// query opens a port for a class of datagrams, one at a time, and calls question with it.
+func (s subnetClient) query(device string, port int, class uint8, what string, question func(*mad.Client) error) error {
 	t, err := s.open(device, port, class)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s subnetAsker) ask(device string, port int, class uint8, what string, ques
 	c := mad.NewClient(t, mad.Options{InFlight: 1, Timeout: agentTimeout, Retries: subnetRetries})
 	err = question(c)
 	if err = errors.Join(err, c.Close()); err != nil {
-		return &Error{"ask", fmt.Sprintf("%s from %s/%d", what, device, port), err}
+		return &Error{"query", fmt.Sprintf("%s through %s/%d", what, device, port), err}
 	}
 	return nil
 }

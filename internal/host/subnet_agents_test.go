@@ -19,7 +19,7 @@ type agent struct {
 	mask    uint16 // ClassPortInfo.CapabilityMask
 	mask2   uint32
 	status  map[uint16]uint16 // of answers, by attribute
-	silent  uint16            // attribute that is not answered
+	silent  uint16            // attribute without an answer
 	refuses error             // of opening
 	broken  error             // of sending
 
@@ -98,7 +98,7 @@ func (a *agent) subnet() Subnet {
 	})
 }
 
-// TestCounters: what an agent has is told and nothing else, with as few datagrams as there can be.
+// TestCounters: exactly the counters of the agent are returned, with the minimum number of datagrams.
 func TestCounters(t *testing.T) {
 	all := slices.Clone(counterFiles[:])
 	without := func(names ...string) []string {
@@ -158,7 +158,7 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersFail: each failure is told, and nothing of what came before it.
+// TestCountersFail: each failure is returned, without partial results.
 func TestCountersFail(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -166,9 +166,9 @@ func TestCountersFail(t *testing.T) {
 		want string
 	}{
 		{"no rights", agent{refuses: errors.New("refused")}, "refused"},
-		{"nobody there", agent{silent: classPortInfo}, "ask lid 17 for ClassPortInfo: no answer"},
-		{"no answer", agent{mask: extWidth, silent: portCountersExtended}, "ask lid 17 for PortCountersExtended: no answer"},
-		{"no second answer", agent{mask: extWidth, silent: portCounters}, "ask lid 17 for PortCounters: no answer"},
+		{"no agent", agent{silent: classPortInfo}, "query ClassPortInfo of lid 17: no answer"},
+		{"no answer", agent{mask: extWidth, silent: portCountersExtended}, "query PortCountersExtended of lid 17: no answer"},
+		{"no second answer", agent{mask: extWidth, silent: portCounters}, "query PortCounters of lid 17: no answer"},
 		{"refused", agent{status: map[uint16]uint16{classPortInfo: 3 << 2}}, "attribute not supported"},
 		{"redirected", agent{mask: extWidth, status: map[uint16]uint16{portCountersExtended: 2}}, "agent redirects"},
 		{"device gone", agent{broken: errors.New("no such device")}, "no such device"},

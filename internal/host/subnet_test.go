@@ -13,9 +13,9 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// wire is a link of two nodes that answer.
+// wire is a link between two nodes that answer.
 type wire struct {
-	physical byte // of the own port
+	physical byte // of the local port
 	silent   bool // the far end
 	answers  chan *mad.Datagram
 	asked    []uint16 // attributes, with the number of hops in the upper byte
@@ -77,11 +77,11 @@ func (w *wire) Close() error {
 	return nil
 }
 
-func askWire(t *testing.T, w *wire) (IBLink, error) {
+func queryWire(t *testing.T, w *wire) (IBLink, error) {
 	t.Helper()
 	w.answers = make(chan *mad.Datagram, 4)
 	c := mad.NewClient(w, mad.Options{InFlight: 1, Timeout: 20 * time.Millisecond})
-	l, err := askLink(context.Background(), c, 1)
+	l, err := queryLink(context.Background(), c, 1)
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
@@ -91,7 +91,7 @@ func askWire(t *testing.T, w *wire) (IBLink, error) {
 // lossy loses one datagram.
 type lossy struct {
 	mad.Transport
-	loses int // which, from 0
+	loses int // which one, from 0
 }
 
 func (l *lossy) Send(d *mad.Datagram, timeout time.Duration) error {
@@ -102,7 +102,7 @@ func (l *lossy) Send(d *mad.Datagram, timeout time.Duration) error {
 	return l.Transport.Send(d, timeout)
 }
 
-// TestLostDatagrams: whichever datagram is lost, the question is answered, by one datagram more.
+// TestLostDatagrams: whichever datagram is lost, the query succeeds with one more datagram.
 func TestLostDatagrams(t *testing.T) {
 	for loses := range 5 {
 		t.Run(fmt.Sprintf("link, %d lost", loses), func(t *testing.T) {
@@ -139,10 +139,10 @@ func TestLostDatagrams(t *testing.T) {
 	})
 }
 
-// TestAskLink: five questions at most, none of them beyond a link that is down.
-func TestAskLink(t *testing.T) {
+// TestQueryLink: at most five queries, and none beyond a link that is down.
+func TestQueryLink(t *testing.T) {
 	up := &wire{physical: mad.PhysicalLinkUp}
-	l, err := askWire(t, up)
+	l, err := queryWire(t, up)
 	if err != nil || l.FarDescription != "MF0;ib-leaf-1:MQM9700/U1" || l.FarGUID != "b83f:d203:00a1:c0de" || *l.FarPort != 31 || *l.FarType != 2 || *l.FarLID != 5 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -170,10 +170,10 @@ func TestAskLink(t *testing.T) {
 		t.Errorf("%#04x, want %#04x; counts %d", up.asked, want, l.Requests)
 	}
 	down := &wire{physical: 2}
-	if l, err := askWire(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
+	if l, err := queryWire(t, down); err != nil || l.FarPort != nil || l.Own.Enabled.Speeds == nil || l.Own.Active.Speeds != nil || l.Common() != (mad.Link{}) || len(down.asked) != 1 || l.Requests != 1 {
 		t.Errorf("down: %+v, %v, %#04x", l, err, down.asked)
 	}
-	if l, err := askWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
+	if l, err := queryWire(t, &wire{physical: mad.PhysicalLinkUp, silent: true}); err == nil || l.FarPort != nil || l.Requests != 2 {
 		t.Errorf("silent: %+v, %v", l, err)
 	}
 }

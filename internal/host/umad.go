@@ -17,8 +17,8 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Management datagrams of user space go through /dev/infiniband/umadN (include/uapi/rdma/ib_user_mad.h), a file for each port. Whoever can
-// open one can send any datagram, so that it is root's; what this program sends, package mad decides.
+// User space sends management datagrams through /dev/infiniband/umadN (include/uapi/rdma/ib_user_mad.h), one file per port. A process that
+// can open it can send any datagram, so access is restricted to root. Package mad limits what this program sends.
 const (
 	umadClass    = "sys/class/infiniband_mad"
 	umadDev      = "dev/infiniband"
@@ -32,7 +32,7 @@ const (
 
 // umadAgent is struct ib_user_mad_reg_req2.
 type umadAgent struct {
-	id             uint32 // by the kernel
+	id             uint32 // assigned by the kernel
 	qpn            uint32
 	class, version uint8
 	_              uint16
@@ -53,17 +53,18 @@ func newUMAD(fd int, name string) *umad {
 	return &umad{file: os.NewFile(uintptr(fd), name), agents: map[uint8]uint32{}}
 }
 
-// MADPort is a local port through which datagrams can go.
+// MADPort is a local port for management datagrams.
 type MADPort struct {
 	Device string `json:"device"`
 	Port   int    `json:"port"`
-	GUID   string `json:"guid"` // of the node, as sysfs writes it: names of devices change
+	GUID   string `json:"guid"` // of the node, as in sysfs: device names may change
 	file   string
 }
 
 func (p MADPort) String() string { return fmt.Sprintf("%s/%d", p.Device, p.Port) }
 
-// OpenMAD opens a port for management datagrams. An empty device, or port 0, is the first that is ACTIVE, or has a link at least.
+// OpenMAD opens a port for management datagrams. With an empty device or port 0 it is the first that is ACTIVE, otherwise the first with a
+// link.
 func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 	t, err := openTree(p)
 	if err != nil {
@@ -73,7 +74,7 @@ func OpenMAD(p Paths, device string, port int) (mad.Transport, MADPort, error) {
 	return openMAD(t, device, port, mad.ClassSubnetLID, mad.ClassSubnetDirected, mad.ClassPerformance)
 }
 
-// FindMAD finds a port again that was opened before. That it has no link is an error, as that it is not there.
+// FindMAD finds a port again that was opened before. It returns an error if the port does not exist or has no link.
 func FindMAD(p Paths, was MADPort) (MADPort, error) {
 	t, err := openTree(p)
 	if err != nil {
@@ -94,14 +95,14 @@ func FindMAD(p Paths, was MADPort) (MADPort, error) {
 	}
 	switch {
 	case found.Device == "":
-		return MADPort{}, fmt.Errorf("%v of node %s, which the fabric was seen from, is not there: there are %v", was, was.GUID, ports)
+		return MADPort{}, fmt.Errorf("%v of node %s, the port of earlier sweeps, does not exist: there are %v", was, was.GUID, ports)
 	case madRank(t, found) == 1:
-		return MADPort{}, fmt.Errorf("%v of node %s, which the fabric was seen from, has no link", found, was.GUID)
+		return MADPort{}, fmt.Errorf("%v of node %s, the port of earlier sweeps, has no link", found, was.GUID)
 	}
 	return found, nil
 }
 
-// openMAD is OpenMAD in a tree that is open, for datagrams of some classes.
+// openMAD is OpenMAD in an open tree, for datagrams of some classes.
 func openMAD(t *tree, device string, port int, classes ...uint8) (mad.Transport, MADPort, error) {
 	found, err := chooseMAD(t, device, port)
 	if err != nil {
@@ -120,21 +121,21 @@ func openMAD(t *tree, device string, port int, classes ...uint8) (mad.Transport,
 }
 
 func madError(err error) error {
-	remedy := "is the kernel's module ib_umad loaded, and the device in this container?"
+	remedy := "check that the kernel module ib_umad is loaded and the device is available in this container"
 	if NotPermitted(err) {
-		remedy = "run as root, or with CAP_DAC_OVERRIDE, or let the file's group be that of the program"
+		remedy = "run as root or with CAP_DAC_OVERRIDE, or set the group of the file to that of the program"
 	}
 	return fmt.Errorf("%w: %s", err, remedy)
 }
 
-// madPorts are the InfiniBand ports that have a file.
+// madPorts are the InfiniBand ports with a umad file.
 func madPorts(files Files) ([]MADPort, error) {
 	names, err := files.List(umadClass)
 	if err != nil {
 		return nil, madError(err)
 	}
 	if abi, err := readText(files, umadClass, "abi_version"); err != nil || abi != strconv.Itoa(umadABI) {
-		return nil, fmt.Errorf("%s/abi_version is %q: this program speaks %d", umadClass, abi, umadABI)
+		return nil, fmt.Errorf("%s/abi_version is %q, only %d is supported", umadClass, abi, umadABI)
 	}
 	var ports []MADPort
 	for _, name := range names {
@@ -156,7 +157,7 @@ func madPorts(files Files) ([]MADPort, error) {
 	return ports, nil
 }
 
-// chooseMAD finds the file of a port. Only ports that may be chosen are asked how good they are: each state is a query of the port.
+// chooseMAD selects a port. The state is queried only of ports that match: each state is a query of the port.
 func chooseMAD(files Files, device string, port int) (MADPort, error) {
 	ports, err := madPorts(files)
 	if err != nil {
@@ -174,13 +175,13 @@ func chooseMAD(files Files, device string, port int) (MADPort, error) {
 		}
 	}
 	if rank == 0 {
-		return MADPort{}, fmt.Errorf("no InfiniBand port for management datagrams is device %q, port %d (empty and 0 being any): there are %v", device, port, ports)
+		return MADPort{}, fmt.Errorf("no InfiniBand port for management datagrams matches device %q, port %d (empty and 0 match any): there are %v", device, port, ports)
 	}
 	best.GUID = nodeGUID(files, best)
 	return best, nil
 }
 
-// nodeGUID is empty where it cannot be read.
+// nodeGUID is empty if unreadable.
 func nodeGUID(files Files, p MADPort) string {
 	guid, err := readText(files, classDir+"/"+p.Device, "node_guid")
 	if err != nil {
@@ -189,10 +190,10 @@ func nodeGUID(files Files, p MADPort) string {
 	return guid
 }
 
-// portDir has the attributes of a port.
+// portDir is the directory of a port's attributes.
 func portDir(p MADPort) string { return fmt.Sprintf("%s/%s/ports/%d", classDir, p.Device, p.Port) }
 
-// madRank is how good an InfiniBand port is: 1 without a link, 2 before the subnet manager has come, 3 ACTIVE.
+// madRank ranks an InfiniBand port: 1 without a link, 2 not yet configured by a subnet manager, 3 ACTIVE.
 func madRank(files Files, p MADPort) int {
 	state, err := readText(files, portDir(p), "state")
 	switch {
@@ -209,7 +210,7 @@ func readText(files Files, dir, name string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// register makes an agent for each class: answers come to the agent that has sent the request.
+// register registers an agent per class: answers are delivered to the agent that sent the request.
 func (u *umad) register(classes ...uint8) error {
 	raw, err := u.file.SyscallConn()
 	if err != nil {
@@ -241,17 +242,17 @@ func qpOf(class uint8) uint32 {
 	return 0
 }
 
-// Send hands a datagram to the kernel, which forgets the transaction after the time-out.
+// Send passes a datagram to the kernel. The kernel discards the transaction after the timeout.
 func (u *umad) Send(d *mad.Datagram, timeout time.Duration) error {
 	var b [umadHeader + mad.Size]byte
 	encodeUMAD(b[:], d, u.agents[d.Class()], timeout)
 	if _, err := u.file.Write(b[:]); err != nil {
-		return &Error{"send through", u.file.Name(), causeOf(err)}
+		return &Error{"send to", u.file.Name(), causeOf(err)}
 	}
 	return nil
 }
 
-// encodeUMAD writes struct ib_user_mad: the host's byte order, but for what goes on the wire.
+// encodeUMAD encodes struct ib_user_mad in host byte order, except for the fields in network byte order.
 func encodeUMAD(b []byte, d *mad.Datagram, agent uint32, timeout time.Duration) {
 	binary.NativeEndian.PutUint32(b, agent)
 	binary.NativeEndian.PutUint32(b[8:], uint32(timeout.Milliseconds()))
@@ -264,13 +265,13 @@ func encodeUMAD(b []byte, d *mad.Datagram, agent uint32, timeout time.Duration) 
 	copy(b[umadHeader:], d.MAD[:])
 }
 
-// Receive waits for an answer. What comes back from the kernel unanswered is none.
+// Receive waits for an answer. Requests returned by the kernel as unanswered are skipped.
 func (u *umad) Receive(d *mad.Datagram) error {
-	var b [umadHeader + 2048]byte // Omni-Path has datagrams of that size
+	var b [umadHeader + 2048]byte // Omni-Path datagrams have this size
 	for {
 		n, err := u.file.Read(b[:])
 		if err != nil {
-			return &Error{"receive through", u.file.Name(), causeOf(err)}
+			return &Error{"receive from", u.file.Name(), causeOf(err)}
 		}
 		if decodeUMAD(b[:n], d) {
 			return nil
@@ -278,7 +279,7 @@ func (u *umad) Receive(d *mad.Datagram) error {
 	}
 }
 
-// decodeUMAD is false for a datagram that is not an answer: status is ETIMEDOUT where a request got none.
+// decodeUMAD returns false for a datagram that is not an answer: status is ETIMEDOUT for an unanswered request.
 func decodeUMAD(b []byte, d *mad.Datagram) bool {
 	if len(b) < umadHeader+mad.Size || binary.NativeEndian.Uint32(b[4:]) != 0 {
 		return false
@@ -288,7 +289,7 @@ func decodeUMAD(b []byte, d *mad.Datagram) bool {
 	return true
 }
 
-// causeOf takes the errno out of an error of a file, whose name is told beside it.
+// causeOf extracts the errno from an error of a file, whose name is reported separately.
 func causeOf(err error) error {
 	var e syscall.Errno
 	if errors.As(err, &e) {
@@ -297,5 +298,5 @@ func causeOf(err error) error {
 	return err
 }
 
-// Close lets go of the agents and ends Receive.
+// Close unregisters the agents and ends Receive.
 func (u *umad) Close() error { return u.file.Close() }

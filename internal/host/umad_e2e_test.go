@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// umadOf is the file of the one port of a device.
+// umadOf is the umad file of a device with one port.
 func umadOf(t *testing.T, device string) string {
 	t.Helper()
 	names, err := filepath.Glob("/sys/class/infiniband_mad/umad*")
@@ -32,8 +32,8 @@ func umadOf(t *testing.T, device string) string {
 	return ""
 }
 
-// TestUMADAnswersInGuest asks the test driver's InfiniBand port, by the kernel's own code for management datagrams: the port itself answers,
-// behind it nobody does. test/kernel runs it in the virtual machine.
+// TestUMADAnswersInGuest queries the test driver's InfiniBand port through the kernel's MAD code: the port itself answers, nothing behind
+// it does. test/kernel runs it in the virtual machine.
 func TestUMADAnswersInGuest(t *testing.T) {
 	transport, port, err := OpenMAD(Paths{}, "", 0)
 	if err != nil || port.Device != "mlx5_0" || port.Port != 1 {
@@ -41,7 +41,7 @@ func TestUMADAnswersInGuest(t *testing.T) {
 	}
 	c := mad.NewClient(transport, mad.Options{Timeout: 200 * time.Millisecond})
 	defer c.Close()
-	for range 100 { // as many as there are transactions in a sweep of a small fabric
+	for range 100 { // as many as transactions in a sweep of a small subnet
 		info, err := c.NodeInfo(t.Context(), mad.Local())
 		if want := (mad.NodeInfo{Type: mad.ChannelAdapter, Ports: 1, SystemGUID: 0xb83fd20300a1b200, GUID: 0xb83fd20300a1b200, PortGUID: 0xb83fd20300a1b200, LocalPort: 1}); err != nil || info != want {
 			t.Fatalf("%+v %v, want %+v", info, err, want)
@@ -65,15 +65,15 @@ func TestUMADAnswersInGuest(t *testing.T) {
 		}
 	}
 	if _, err := c.PerformanceInfo(t.Context(), mad.ToLID(99)); !errors.Is(err, mad.ErrTimeout) {
-		t.Errorf("a LID that is nobody's: %v", err)
+		t.Errorf("an unassigned LID: %v", err)
 	}
-	if _, err := c.NodeInfo(t.Context(), mad.Local()); err != nil { // after what the kernel has handed back
+	if _, err := c.NodeInfo(t.Context(), mad.Local()); err != nil { // after requests that the kernel has returned
 		t.Error(err)
 	}
 }
 
-// TestUMADInGuest holds the requests on /dev/infiniband/umadN to the kernel that knows them, at a port that has only one of the two queue
-// pairs and no LIDs: soft-RoCE. test/kernel runs it in the virtual machine.
+// TestUMADInGuest tests the requests on /dev/infiniband/umadN against a real kernel, at a soft-RoCE port: it has only one of the two queue
+// pairs, and no LIDs. test/kernel runs it in the virtual machine.
 func TestUMADInGuest(t *testing.T) {
 	if _, _, err := OpenMAD(Paths{}, "rxe0", 1); err == nil || !strings.Contains(err.Error(), `is device "rxe0", port 1`) {
 		t.Errorf("a port that is not InfiniBand: %v", err)

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// madMachine has a file for each port that its lines name: "DEVICE/PORT LINK_LAYER STATE".
+// madMachine has a umad file for each line "DEVICE/PORT LINK_LAYER STATE".
 func madMachine(t *testing.T, ports ...string) (string, *Live) {
 	t.Helper()
 	dir, l := machine(t)
@@ -47,9 +47,9 @@ func TestChooseMAD(t *testing.T) {
 		{ports, "mlx5_1", 0, "mlx5_1/1 umad1"},
 		{ports, "mlx5_4", 2, "mlx5_4/2 umad4"},
 		{ports, "", 2, "mlx5_4/2 umad4"},
-		{ports, "mlx5_0", 0, `no InfiniBand port for management datagrams is device "mlx5_0", port 0 (empty and 0 being any): there are [mlx5_1/1 mlx5_2/1 mlx5_3/1 mlx5_4/2]`},
-		{ports, "mlx5_3", 2, `no InfiniBand port for management datagrams is device "mlx5_3", port 2`},
-		{nil, "", 0, `no InfiniBand port for management datagrams is device "", port 0 (empty and 0 being any): there are []`},
+		{ports, "mlx5_0", 0, `no InfiniBand port for management datagrams matches device "mlx5_0", port 0 (empty and 0 match any): there are [mlx5_1/1 mlx5_2/1 mlx5_3/1 mlx5_4/2]`},
+		{ports, "mlx5_3", 2, `no InfiniBand port for management datagrams matches device "mlx5_3", port 2`},
+		{nil, "", 0, `no InfiniBand port for management datagrams matches device "", port 0 (empty and 0 match any): there are []`},
 	} {
 		t.Run(fmt.Sprintf("device=%s,port=%d,of=%d", tt.device, tt.port, len(tt.ports)), func(t *testing.T) {
 			_, l := madMachine(t, tt.ports...)
@@ -68,7 +68,7 @@ func TestChooseMAD(t *testing.T) {
 	}
 }
 
-// TestFindMAD: a port is found again by its node, under whatever name, and where it cannot be looked from the error says why.
+// TestFindMAD: a port is found by its node, under any name. Otherwise the error has the reason.
 func TestFindMAD(t *testing.T) {
 	was := MADPort{Device: "mlx5_1", Port: 1, GUID: "0:b"}
 	for _, tt := range []struct {
@@ -83,9 +83,9 @@ func TestFindMAD(t *testing.T) {
 		{"another port of it", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:b", "mlx5_1/2 InfiniBand 4: ACTIVE", "0:b"}, MADPort{Device: "mlx5_1", Port: 2, GUID: "0:b"}, "mlx5_1/2"},
 		{"two of one GUID", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:b", "mlx5_1/1 InfiniBand 4: ACTIVE", "0:b"}, was, "mlx5_1/1"},
 		{"no GUID", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "", "mlx5_1/1 InfiniBand 4: ACTIVE", ""}, MADPort{Device: "mlx5_1", Port: 1}, "mlx5_1/1"},
-		{"down", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 InfiniBand 1: DOWN", "0:b"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, has no link"},
-		{"not there", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 Ethernet 4: ACTIVE", "0:b"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_0/1]"},
-		{"another in its place", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:c"}, was, "mlx5_1/1 of node 0:b, which the fabric was seen from, is not there: there are [mlx5_1/1]"},
+		{"down", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 InfiniBand 1: DOWN", "0:b"}, was, "mlx5_1/1 of node 0:b, the port of earlier sweeps, has no link"},
+		{"not there", []string{"mlx5_0/1 InfiniBand 4: ACTIVE", "0:a", "mlx5_1/1 Ethernet 4: ACTIVE", "0:b"}, was, "mlx5_1/1 of node 0:b, the port of earlier sweeps, does not exist: there are [mlx5_0/1]"},
+		{"another in its place", []string{"mlx5_1/1 InfiniBand 4: ACTIVE", "0:c"}, was, "mlx5_1/1 of node 0:b, the port of earlier sweeps, does not exist: there are [mlx5_1/1]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var ports []string
@@ -110,12 +110,12 @@ func TestFindMAD(t *testing.T) {
 		})
 	}
 	dir, _ := machine(t)
-	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil || !strings.Contains(err.Error(), "is the kernel's module ib_umad loaded") {
+	if _, err := FindMAD(Paths{RootFS: dir}, was); err == nil || !strings.Contains(err.Error(), "check that the kernel module ib_umad is loaded") {
 		t.Error(err)
 	}
 }
 
-// asked counts the states that are read, each of which is a query of the port.
+// asked counts the states that are read. Each is a query of the port.
 type asked struct {
 	Files
 	states int
@@ -128,8 +128,8 @@ func (a *asked) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return a.Files.ReadIn(dir, name, buf)
 }
 
-// TestChooseMADAsksLittle: a port that is named is found without a query, and of others only those that may be chosen are asked.
-func TestChooseMADAsksLittle(t *testing.T) {
+// TestChooseMADQueriesLittle: a named port is found without a query, and only matching ports are queried.
+func TestChooseMADQueriesLittle(t *testing.T) {
 	_, l := madMachine(t, "mlx5_0/1 Ethernet 4: ACTIVE", "mlx5_1/1 InfiniBand 4: ACTIVE", "mlx5_2/1 InfiniBand 4: ACTIVE", "mlx5_2/2 InfiniBand 4: ACTIVE")
 	for _, tt := range []struct {
 		device string
@@ -148,7 +148,7 @@ func TestChooseMADAsksLittle(t *testing.T) {
 func TestOpenMADFails(t *testing.T) {
 	dir, _ := machine(t)
 	_, _, err := OpenMAD(Paths{RootFS: dir}, "", 0)
-	if err == nil || !strings.Contains(err.Error(), "list sys/class/infiniband_mad: no such file or directory: is the kernel's module ib_umad loaded") {
+	if err == nil || !strings.Contains(err.Error(), "list sys/class/infiniband_mad: no such file or directory: check that the kernel module ib_umad is loaded") {
 		t.Error(err)
 	}
 	dir, _ = madMachine(t, "mlx5_0/1 InfiniBand 4: ACTIVE")
@@ -167,12 +167,12 @@ func TestOpenMADFails(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband_mad/abi_version"), []byte("6\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6": this program speaks 5`) {
+	if _, _, err = OpenMAD(Paths{RootFS: dir}, "", 0); err == nil || !strings.Contains(err.Error(), `abi_version is "6", only 5 is supported`) {
 		t.Error(err)
 	}
 }
 
-// TestUMADLayout holds what the kernel is handed to include/uapi/rdma/ib_user_mad.h.
+// TestUMADLayout compares the encoded structs with include/uapi/rdma/ib_user_mad.h.
 func TestUMADLayout(t *testing.T) {
 	if size := unsafe.Sizeof(umadAgent{}); size != umadRegister>>16&0x3fff {
 		t.Errorf("struct ib_user_mad_reg_req2 has %d bytes", size)

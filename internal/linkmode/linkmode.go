@@ -1,5 +1,4 @@
-// Package linkmode knows the Ethernet link modes of ethtool by their bits: what a port and its link partner say they can do. It
-// is pure.
+// Package linkmode decodes the Ethernet link modes of ethtool: the modes that a port and its link partner support. It is pure.
 package linkmode
 
 import (
@@ -10,7 +9,7 @@ import (
 
 // Mode is one link mode.
 type Mode struct {
-	Name  string // as the kernel's string set has it, without the duplex: 400000baseKR4
+	Name  string // as in the kernel's string set, without the duplex: 400000baseKR4
 	Speed uint64 // Mb/s
 	Lanes uint64
 }
@@ -39,7 +38,7 @@ var names = map[int]string{
 	124: "1600000baseDR8_2",
 }
 
-// Of tells the mode of a bit, if it is one of 10 Gb/s or more. Bits of ports, pause and FEC are none.
+// Of returns the mode of a bit, if it is one of 10 Gb/s or more. Bits of ports, pause and FEC are not.
 func Of(bit int) (Mode, bool) {
 	name, ok := names[bit]
 	if !ok {
@@ -48,7 +47,7 @@ func Of(bit int) (Mode, bool) {
 	return parse(name), true
 }
 
-// Bit is the bit of a mode's name.
+// Bit returns the bit of a mode by name.
 func Bit(name string) (int, bool) {
 	for bit, n := range names {
 		if n == name {
@@ -58,7 +57,7 @@ func Bit(name string) (int, bool) {
 	return 0, false
 }
 
-// parse reads SPEEDbaseMEDIUM, where the number of lanes ends the first word of the medium: KR4, LR8_ER8_FR8, DR4_2; none is one
+// parse parses SPEEDbaseMEDIUM. The number of lanes ends the first word of the medium: KR4, LR8_ER8_FR8, DR4_2; without a number it is one
 // lane (IEEE 802.3, 1.2.3).
 func parse(name string) Mode {
 	speed, medium, _ := strings.Cut(name, "base")
@@ -71,10 +70,10 @@ func parse(name string) Mode {
 	return m
 }
 
-// Set is a set of bits in words of 32, lowest first, as netlink sends it; nil means not sent.
+// Set is a set of bits in 32-bit words, lowest first, as in netlink; nil: not sent.
 type Set []uint32
 
-// SetOf makes a set of bits. It is not nil.
+// SetOf returns a set of bits. It is never nil.
 func SetOf(bits ...int) Set {
 	s := Set{}
 	for _, b := range bits {
@@ -99,7 +98,7 @@ func (s Set) Bits() []int {
 	return out
 }
 
-// And is what both sets have.
+// And is the intersection of two sets.
 func (s Set) And(o Set) Set {
 	out := make(Set, min(len(s), len(o)))
 	for i := range out {
@@ -108,8 +107,8 @@ func (s Set) And(o Set) Set {
 	return out
 }
 
-// Fastest returns the highest speed in a set, in Mb/s, and the lanes of its modes of that speed, 0 where they differ. Both are 0
-// where the set has no mode of 10 Gb/s or more.
+// Fastest returns the highest speed in a set, in Mb/s, and the lanes of its modes, 0 if they differ. Both are 0 for a set without a mode of
+// 10 Gb/s or more.
 func (s Set) Fastest() (speed, lanes uint64) {
 	for _, b := range s.Bits() {
 		m, ok := Of(b)
@@ -124,7 +123,7 @@ func (s Set) Fastest() (speed, lanes uint64) {
 	return speed, lanes
 }
 
-// String lists the bits by name where they are link modes, else by number.
+// String lists the bits: link modes by name, others by number.
 func (s Set) String() string {
 	var out []string
 	for _, b := range s.Bits() {
@@ -137,10 +136,10 @@ func (s Set) String() string {
 	return strings.Join(out, " ")
 }
 
-// maxBit bounds the bits of a set: Linux 7.3 has 125.
+// maxBit limits the bits of a set: Linux 7.3 has 125.
 const maxBit = 1023
 
-// Parse reads what String wrote.
+// Parse parses the format of String.
 func Parse(text string) (Set, bool) {
 	var bits []int
 	for word := range strings.FieldsSeq(text) {

@@ -1,5 +1,5 @@
-// Package lldp reads what a neighbour announces of itself: one frame of the Link Layer Discovery Protocol, IEEE 802.1AB-2016. It is
-// pure: bytes in, a Neighbour out. Whatever stands in a frame was sent by somebody else, so that texts are bounded and printable.
+// Package lldp parses frames of the Link Layer Discovery Protocol, IEEE 802.1AB-2016. It is pure: bytes in, a Neighbour out. Frames are
+// untrusted input: texts are limited in length and made printable.
 package lldp
 
 import (
@@ -35,23 +35,23 @@ const (
 	CapabilitySVLAN   = 1 << 9
 )
 
-// Neighbour is what one frame says. Texts are empty where it does not.
+// Neighbour is the content of a frame. Missing texts are empty.
 type Neighbour struct {
-	Source            string // MAC address that sent the frame
-	ChassisID         string // 8.5.2, as text: an address, a name, or digits of bytes that are no text
-	PortID            string // 8.5.3, the same
+	Source            string // source MAC address of the frame
+	ChassisID         string // 8.5.2, as text: an address, a name, or hex digits of binary data
+	PortID            string // 8.5.3, likewise
 	PortDescription   string // 8.5.5
 	SystemName        string // 8.5.6
 	SystemDescription string // 8.5.7
-	ManagementAddress string // 8.5.9, the first that is IPv4 or IPv6
+	ManagementAddress string // 8.5.9, the first IPv4 or IPv6 address
 	Enabled           uint16 // 8.5.8, enabled capabilities
-	// TTL is for how long it holds, 8.5.4; 0: the neighbour says farewell.
+	// TTL is how long the information is valid, 8.5.4; 0: the neighbour shuts down.
 	TTL time.Duration
 
-	portIsName bool // the port ID is what a person calls the port
+	portIsName bool // the port ID is a name, not an address or a number
 }
 
-// System is what the neighbour is called: by its name, else by its chassis ID.
+// System is the name of the neighbour, or else its chassis ID.
 func (n *Neighbour) System() string {
 	if n.SystemName != "" {
 		return n.SystemName
@@ -59,8 +59,8 @@ func (n *Neighbour) System() string {
 	return n.ChassisID
 }
 
-// Port is what a person calls the neighbour's port: the port ID, or where that is an address or an index, as Junos sends it, the port's
-// description if there is one.
+// Port is the name of the neighbour's port: the port ID, or if that is an address or an index (Junos), the port description if there is
+// one.
 func (n *Neighbour) Port() string {
 	if !n.portIsName && n.PortDescription != "" {
 		return n.PortDescription
@@ -68,16 +68,16 @@ func (n *Neighbour) Port() string {
 	return n.PortID
 }
 
-// Forwards says whether the neighbour is a bridge or a router: a switch, and no other host.
+// Forwards reports whether the neighbour is a bridge or a router: a switch, not another host.
 func (n *Neighbour) Forwards() bool {
 	return n.Enabled&(CapabilityBridge|CapabilityRouter|CapabilityCVLAN|CapabilitySVLAN) != 0
 }
 
-// errShort is of a frame that ends in the middle of something.
-var errShort = errors.New("the frame is cut off")
+// errShort is the error of a truncated frame.
+var errShort = errors.New("truncated frame")
 
-// Parse reads a frame from its Ethernet header on, with VLAN tags or without. It refuses what 9.2.7.7.1 tells a receiver to discard: a
-// frame whose first three TLVs are not chassis ID, port ID and TTL, which has one of those twice, or a TLV that is longer than the frame.
+// Parse parses a frame from its Ethernet header on, with or without VLAN tags. It rejects what 9.2.7.7.1 requires a receiver to discard: a
+// frame whose first three TLVs are not chassis ID, port ID and TTL, that has one of these twice, or that has a TLV longer than the frame.
 func Parse(frame []byte) (n Neighbour, err error) {
 	body, err := payload(frame)
 	if err != nil {
@@ -92,7 +92,7 @@ func Parse(frame []byte) (n Neighbour, err error) {
 		}
 		tlvs++
 		if tlvs <= TypeTTL && int(kind) != tlvs || tlvs > TypeTTL && kind != TypeEnd && kind <= TypeTTL {
-			return Neighbour{}, fmt.Errorf("TLV %d is of type %d: the first are chassis ID, port ID and TTL, once each", tlvs, kind)
+			return Neighbour{}, fmt.Errorf("TLV %d has type %d: the first three have to be chassis ID, port ID and TTL, once each", tlvs, kind)
 		}
 		if kind == TypeEnd { // padding may follow
 			break
@@ -108,22 +108,22 @@ func Parse(frame []byte) (n Neighbour, err error) {
 	return n, nil
 }
 
-// payload is what follows the Ethernet header.
+// payload is the part after the Ethernet header.
 func payload(frame []byte) ([]byte, error) {
 	const addresses, ethertype, tag = 12, 2, 4
 	for at := addresses; at+ethertype <= len(frame); at += tag {
 		switch t := binary.BigEndian.Uint16(frame[at:]); t {
 		case EtherType:
 			return frame[at+ethertype:], nil
-		case 0x8100, 0x88a8: // IEEE 802.1Q: a tag
+		case 0x8100, 0x88a8: // IEEE 802.1Q tag
 		default:
-			return nil, fmt.Errorf("EtherType %#04x is not that of LLDP", t)
+			return nil, fmt.Errorf("EtherType %#04x is not LLDP", t)
 		}
 	}
 	return nil, errShort
 }
 
-// next takes a TLV off: 7 bits of type, 9 of length, 8.4.
+// next splits off a TLV: 7 bits of type, 9 of length, 8.4.
 func next(b []byte) (kind byte, value, rest []byte, err error) {
 	if len(b) < 2 {
 		return 0, nil, nil, errShort
@@ -136,22 +136,22 @@ func next(b []byte) (kind byte, value, rest []byte, err error) {
 	return byte(head >> 9), b[:length], b[length:], nil
 }
 
-// take reads a TLV. What is not known, as those of organisations, is left out, and so is an optional one that is garbled.
+// take decodes a TLV. Unknown ones (organisation-specific) and malformed optional ones are ignored.
 func (n *Neighbour) take(kind byte, v []byte) error {
 	switch kind {
 	case TypeChassisID:
 		if len(v) < 2 {
-			return errors.New("the chassis ID is empty")
+			return errors.New("empty chassis ID")
 		}
 		n.ChassisID, _ = render(chassisIDs[v[0]], v[1:])
 	case TypePortID:
 		if len(v) < 2 {
-			return errors.New("the port ID is empty")
+			return errors.New("empty port ID")
 		}
 		n.PortID, n.portIsName = render(portIDs[v[0]], v[1:])
 	case TypeTTL:
 		if len(v) < 2 {
-			return errors.New("the TTL is cut off")
+			return errors.New("truncated TTL")
 		}
 		n.TTL = time.Duration(binary.BigEndian.Uint16(v)) * time.Second
 	case TypePortDescription:
@@ -172,7 +172,7 @@ func (n *Neighbour) take(kind byte, v []byte) error {
 	return nil
 }
 
-// managementAddress reads the address in front: its length, its family (IANA address family numbers), its bytes.
+// managementAddress decodes the leading address: length, family (IANA address family number), bytes.
 func managementAddress(v []byte) (string, bool) {
 	if len(v) < 1 || len(v) < 1+int(v[0]) || v[0] < 1 {
 		return "", false
@@ -180,7 +180,7 @@ func managementAddress(v []byte) (string, bool) {
 	return network(v[1 : 1+int(v[0])])
 }
 
-// network reads an address behind the number of its family.
+// network decodes an address after its family.
 func network(v []byte) (string, bool) {
 	const ipv4, ipv6 = 1, 2
 	a, ok := netip.AddrFromSlice(v[1:])

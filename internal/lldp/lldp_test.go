@@ -31,7 +31,7 @@ var switches = []struct {
 	name  string
 	frame []byte
 	want  Neighbour
-	port  string // as a person calls it
+	port  string // expected name of the port
 }{
 	{
 		"SONiC: the alias, locally assigned, and the port's own name as description",
@@ -169,7 +169,7 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(wild)
-	// A management address of 255 bytes: its length does not fit into 8 bits with that of the field before it.
+	// A management address of 255 bytes: with the preceding field, its length does not fit into 8 bits.
 	f.Add(Frame(sender, TLV{TypeChassisID, leaf}, TLV{TypePortID, id(5, "swp1")}, TLV{TypeTTL, []byte{0, 120}},
 		TLV{TypeManagementAddress, bytes.Repeat([]byte{255}, 300)}))
 	f.Fuzz(func(t *testing.T, frame []byte) {

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds a text in bytes: that of 8.5.5 to 8.5.7. A TLV has room for twice as much.
+// maxText limits a text in bytes, as in 8.5.5 to 8.5.7. A TLV has room for twice as much.
 const maxText = 255
 
-// text makes what somebody sent printable: what is not becomes U+FFFD. Some send a NUL behind the text, or blanks around it.
+// text makes received text printable: other characters become U+FFFD. Some neighbours append a NUL, or add blanks.
 func text(b []byte) string {
 	s := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -29,7 +29,7 @@ func text(b []byte) string {
 	return strings.TrimSpace(s)
 }
 
-// idKind is what an ID of a subtype is.
+// idKind is the type of an ID.
 type idKind uint8
 
 const (
@@ -38,13 +38,13 @@ const (
 	idNetwork
 )
 
-// The subtypes of IDs that are no text.
+// The subtypes of IDs that are not text.
 var (
 	chassisIDs = map[byte]idKind{4: idMAC, 5: idNetwork} // table 8-2
 	portIDs    = map[byte]idKind{3: idMAC, 4: idNetwork} // table 8-3
 )
 
-// render writes an ID as a person reads it; isName says that it is a name, and no address or number.
+// render formats an ID; isName is true for a name, not for an address or a number.
 func render(kind idKind, v []byte) (id string, isName bool) {
 	switch kind {
 	case idMAC:
@@ -63,5 +63,5 @@ func render(kind idKind, v []byte) (id string, isName bool) {
 	return hex.EncodeToString(v[:min(len(v), maxText/2)]), false
 }
 
-// address writes a MAC address.
+// address formats a MAC address.
 func address(b []byte) string { return net.HardwareAddr(b).String() }

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// Options bound what a client does to the fabric. A zero value is the default.
+// Options limit the load of a client on the subnet. The zero value is the default.
 type Options struct {
-	InFlight  int           // requests on their way at a time; 8
-	Rate      int           // requests a second; 0: as fast as they are answered
-	Timeout   time.Duration // for an answer; 500 ms
+	InFlight  int           // concurrent requests; 8
+	Rate      int           // requests per second; 0: unlimited
+	Timeout   time.Duration // per attempt; 500ms
 	Retries   int           // further attempts; 0: none
-	PKeyIndex uint16        // of performance management
+	PKeyIndex uint16        // for performance management
 }
 
 const (
@@ -23,13 +23,13 @@ const (
 	defaultTimeout  = 500 * time.Millisecond
 )
 
-// Stats count what a client has done.
+// Stats count the requests of a client.
 type Stats struct {
-	Sent     uint64 // datagrams, repeated ones too
-	Timeouts uint64 // of them without an answer
+	Sent     uint64 // datagrams, including retries
+	Timeouts uint64 // datagrams without an answer
 }
 
-// Client asks, through one local port.
+// Client queries nodes through one local port.
 type Client struct {
 	o     Options
 	t     Transport
@@ -41,12 +41,12 @@ type Client struct {
 	mu      sync.Mutex
 	tid     uint32
 	waiting map[uint32]chan *Datagram
-	err     error // of the transport; nothing comes any more
+	err     error // of the transport; no further answers
 
-	done chan struct{} // closed when receive has ended
+	done chan struct{} // closed when receive has returned
 }
 
-// NewClient makes a client, to which the transport then belongs.
+// NewClient returns a client, which owns the transport.
 func NewClient(t Transport, o Options) *Client {
 	if o.InFlight <= 0 {
 		o.InFlight = defaultInFlight
@@ -69,10 +69,10 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Stats says what was done so far.
+// Stats returns the counts so far.
 func (c *Client) Stats() Stats { return Stats{c.sent.Load(), c.timeouts.Load()} }
 
-// receive hands answers to whoever waits. An answer that comes too late is for nobody.
+// receive passes answers to the waiting requests. Late answers are discarded.
 func (c *Client) receive() {
 	defer close(c.done)
 	for {
@@ -96,7 +96,7 @@ func (c *Client) receive() {
 	}
 }
 
-// expect makes a transaction.
+// expect registers a transaction.
 func (c *Client) expect() (uint32, chan *Datagram, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +115,7 @@ func (c *Client) forget(tid uint32) {
 	delete(c.waiting, tid)
 }
 
-// ask makes a request, and again where there was no answer, or after a pause where the agent was busy.
+// ask sends a request. It retries after a timeout, and after a pause if the agent is busy.
 func (c *Client) ask(ctx context.Context, q *request) ([]byte, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -175,7 +175,7 @@ func (c *Client) broken() error {
 	return c.err
 }
 
-// pace keeps requests apart, a short burst excepted. Its zero value does not wait.
+// pace limits the rate of requests and allows short bursts. Its zero value does not limit.
 type pace struct {
 	every time.Duration
 
@@ -183,7 +183,7 @@ type pace struct {
 	next time.Time
 }
 
-// burst is how many requests may follow a pause at once: a timer is no more precise than that.
+// burst is how many requests may follow a pause without a wait: timers are not more precise.
 const burst = 8
 
 func (p *pace) wait(ctx context.Context) error {
@@ -201,7 +201,7 @@ func (p *pace) wait(ctx context.Context) error {
 	return sleep(ctx, wait)
 }
 
-// sleep waits, for no longer than somebody waits for it.
+// sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -216,12 +216,12 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// named says which request failed.
+// named adds the request to its error.
 func named(err error, attribute string, r Route) error {
-	return fmt.Errorf("ask %s for %s: %w", r, attribute, err)
+	return fmt.Errorf("query %s of %s: %w", attribute, r, err)
 }
 
-// subnet asks the end of a route for an attribute of subnet management.
+// subnet queries an attribute of subnet management at the end of a route.
 func subnet[T any](ctx context.Context, c *Client, r Route, attribute uint16, modifier int, name string, decode func([]byte) T) (v T, err error) {
 	b, err := c.ask(ctx, &request{class: r.subnetClass(), attribute: attribute, modifier: uint32(modifier), route: r})
 	if err != nil {
@@ -230,37 +230,37 @@ func subnet[T any](ctx context.Context, c *Client, r Route, attribute uint16, mo
 	return decode(b), nil
 }
 
-// NodeInfo asks what node a port belongs to.
+// NodeInfo returns the node that a port belongs to.
 func (c *Client) NodeInfo(ctx context.Context, r Route) (NodeInfo, error) {
 	return subnet(ctx, c, r, attrNodeInfo, 0, "NodeInfo", decodeNodeInfo)
 }
 
-// NodeDescription asks for the name of a node.
+// NodeDescription returns the name of a node.
 func (c *Client) NodeDescription(ctx context.Context, r Route) (string, error) {
 	return subnet(ctx, c, r, attrNodeDescription, 0, "NodeDescription", decodeNodeDescription)
 }
 
-// SwitchInfo asks a switch; other nodes do not have it.
+// SwitchInfo queries a switch. Other nodes do not have the attribute.
 func (c *Client) SwitchInfo(ctx context.Context, r Route) (SwitchInfo, error) {
 	return subnet(ctx, c, r, attrSwitchInfo, 0, "SwitchInfo", decodeSwitchInfo)
 }
 
-// PortInfo asks a node for one of its ports. Port 0 is that of the switch itself, and of another node the one that the request comes in by.
+// PortInfo queries a port of a node. Port 0 is the management port of a switch; of another node, the port that receives the request.
 func (c *Client) PortInfo(ctx context.Context, r Route, port int) (PortInfo, error) {
 	return subnet(ctx, c, r, attrPortInfo, port, "PortInfo", decodePortInfo)
 }
 
-// MellanoxPort asks a node of Mellanox for one of its ports.
+// MellanoxPort queries the vendor's attribute of a port.
 func (c *Client) MellanoxPort(ctx context.Context, r Route, port int) (MellanoxPort, error) {
-	return subnet(ctx, c, r, attrMellanoxPort, port, "ExtendedPortInfo of Mellanox", decodeMellanoxPort)
+	return subnet(ctx, c, r, attrMellanoxPort, port, "Mellanox ExtendedPortInfo", decodeMellanoxPort)
 }
 
-// SMInfo asks the subnet manager at a port. Without one there is no answer.
+// SMInfo queries the subnet manager at a port. A port without one does not answer.
 func (c *Client) SMInfo(ctx context.Context, r Route) (SMInfo, error) {
 	return subnet(ctx, c, r, attrSMInfo, 0, "SMInfo", decodeSMInfo)
 }
 
-// performance asks an agent of performance management, which has to be reached by its LID.
+// performance queries an agent of performance management. It has to be addressed by its LID.
 func (c *Client) performance(ctx context.Context, r Route, attribute uint16, port int, name string) ([]byte, error) {
 	b, err := c.ask(ctx, &request{class: ClassPerformance, attribute: attribute, port: uint8(port), route: r})
 	if err != nil {
@@ -269,7 +269,7 @@ func (c *Client) performance(ctx context.Context, r Route, attribute uint16, por
 	return b, nil
 }
 
-// PerformanceInfo asks what a node tells of its counters.
+// PerformanceInfo returns which counters a node has.
 func (c *Client) PerformanceInfo(ctx context.Context, r Route) (PerformanceInfo, error) {
 	b, err := c.performance(ctx, r, attrClassPortInfo, 0, "ClassPortInfo")
 	if err != nil {
@@ -278,7 +278,7 @@ func (c *Client) PerformanceInfo(ctx context.Context, r Route) (PerformanceInfo,
 	return decodePerformanceInfo(b), nil
 }
 
-// Counters asks for the counters of a port, with one datagram where all have 64 bits, else with up to two.
+// Counters reads the counters of a port: one datagram if all are 64-bit, otherwise up to two.
 func (c *Client) Counters(ctx context.Context, r Route, port int, info PerformanceInfo) (Counters, error) {
 	var out Counters
 	if info.Extended {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// wire is a transport whose far end is a function. What it returns comes back; nil is lost.
+// wire is a transport whose far end is a function. Its result is the answer; nil is lost.
 type wire struct {
 	agent func(*Datagram) *Datagram
 	delay time.Duration
@@ -84,7 +84,7 @@ func TestClientRepeats(t *testing.T) {
 		}
 		lost = 100
 		_, err := c.NodeInfo(t.Context(), ToLID(4))
-		if !errors.Is(err, ErrTimeout) || err.Error() != "ask lid 4 for NodeInfo: no answer" {
+		if !errors.Is(err, ErrTimeout) || err.Error() != "query NodeInfo of lid 4: no answer" {
 			t.Error(err)
 		}
 		if got, want := c.Stats(), (Stats{Sent: 6, Timeouts: 5}); got != want {
@@ -93,7 +93,7 @@ func TestClientRepeats(t *testing.T) {
 	})
 }
 
-// TestClientLate: an answer to an attempt that was given up is not the answer to another request.
+// TestClientLate: a late answer to an earlier attempt is not the answer to another request.
 func TestClientLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -112,11 +112,11 @@ func TestClientLate(t *testing.T) {
 		if name, err := c.NodeDescription(t.Context(), Local()); name != "xxx" || err != nil {
 			t.Errorf("%q %v", name, err)
 		}
-		time.Sleep(time.Minute) // for what is still on its way
+		time.Sleep(time.Minute) // for late answers
 	})
 }
 
-// TestClientBusy: an agent that is busy is left alone for a while, and no longer than somebody waits.
+// TestClientBusy: a busy agent is retried after a pause, until ctx ends.
 func TestClientBusy(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -127,8 +127,8 @@ func TestClientBusy(t *testing.T) {
 		want   string
 	}{
 		{"once", 1, time.Hour, 2, 250 * time.Millisecond, "attribute not supported"},
-		{"for ever", 100, time.Hour, 6, 5 * 250 * time.Millisecond, "agent is busy"},
-		{"for longer than one waits", 100, 600 * time.Millisecond, 3, 600 * time.Millisecond, "context deadline exceeded"},
+		{"always", 100, time.Hour, 6, 5 * 250 * time.Millisecond, "agent is busy"},
+		{"longer than the deadline", 100, 600 * time.Millisecond, 3, 600 * time.Millisecond, "context deadline exceeded"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestClientBusy(t *testing.T) {
 				defer cancel()
 				start := time.Now()
 				_, err := c.SwitchInfo(ctx, Local())
-				if took := time.Since(start); fmt.Sprint(err) != "ask direct 0 for SwitchInfo: "+tt.want || n != tt.asked || took != tt.took {
+				if took := time.Since(start); fmt.Sprint(err) != "query SwitchInfo of direct 0: "+tt.want || n != tt.asked || took != tt.took {
 					t.Errorf("%v after %d in %s", err, n, took)
 				}
 			})

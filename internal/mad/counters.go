@@ -9,10 +9,9 @@ const (
 	attrPortCountersExtended = 0x001d
 )
 
-// Counter is a counter of a port, by the names of PortCounters (IBA 16.1.3.5).
+// Counter is a counter of a port, named as in PortCounters (IBA 16.1.3.5).
 type Counter int
 
-// The counters.
 const (
 	SymbolErrors Counter = iota
 	LinkErrorRecoveries
@@ -38,14 +37,14 @@ const (
 	NumCounters
 )
 
-// place is where a counter stands: in PortCounters by its first bit, in PortCountersExtended by its first byte.
+// place is the position of a counter: its first bit in PortCounters, its first byte in PortCountersExtended.
 type place struct {
-	bit, width uint // width 0: not taken from there
+	bit, width uint // width 0: not read from there
 	extended   uint
 }
 
-// places follow IBA 16.1.3.5 and 16.1.4.11. The 32 bits of data in PortCounters fill within a second and stay full: they tell nothing, and
-// those of packets within a minute.
+// places follow IBA 16.1.3.5 and 16.1.4.11. Data and packets are not read from PortCounters: their 32 bits saturate within a second and
+// within a minute.
 var places = [NumCounters]place{
 	SymbolErrors:                 {32, 16, 72},
 	LinkErrorRecoveries:          {48, 8, 80},
@@ -73,16 +72,16 @@ var places = [NumCounters]place{
 // Bits of ClassPortInfo's masks (IBA 16.1.2.1).
 const (
 	capExtendedWidth       = 1 << 9  // CapabilityMask: PortCountersExtended
-	capExtendedWidthNoIETF = 1 << 10 // the same without unicast and multicast
+	capExtendedWidthNoIETF = 1 << 10 // without unicast and multicast
 	capTransmitWait        = 1 << 12
-	cap2ExtendedErrors     = 1 << 1 // CapabilityMask2: errors of 64 bits in PortCountersExtended
+	cap2ExtendedErrors     = 1 << 1 // 64-bit errors in PortCountersExtended
 )
 
-// PerformanceInfo says what an agent of performance management tells: ClassPortInfo (IBA 13.4.8.1).
+// PerformanceInfo is which counters an agent of performance management has: ClassPortInfo (IBA 13.4.8.1).
 type PerformanceInfo struct {
-	Extended       bool // PortCountersExtended: data and packets of 64 bits
-	Casts          bool // unicast and multicast, too
-	ExtendedErrors bool // errors and the transmit wait of 64 bits, too
+	Extended       bool // PortCountersExtended: 64-bit data and packets
+	Casts          bool // with unicast and multicast
+	ExtendedErrors bool // with 64-bit errors and transmit wait
 	TransmitWait   bool // in PortCounters
 }
 
@@ -95,7 +94,7 @@ func decodePerformanceInfo(b []byte) PerformanceInfo {
 	}
 }
 
-// extends says whether the agent has a counter in PortCountersExtended.
+// extends reports whether the agent has a counter in PortCountersExtended.
 func (i *PerformanceInfo) extends(k Counter) bool {
 	switch {
 	case places[k].width > 0:
@@ -106,40 +105,40 @@ func (i *PerformanceInfo) extends(k Counter) bool {
 	return i.Extended
 }
 
-// Counters are the counters of a port that were told.
+// Counters are the counters of a port that it has reported.
 type Counters struct {
 	values [NumCounters]uint64
 	known  uint32
 }
 
-// Get returns a counter; false where it was not told.
+// Get returns a counter, and whether it is known.
 func (c *Counters) Get(k Counter) (uint64, bool) { return c.values[k], c.known&(1<<k) != 0 }
 
-// Since are the counters that have risen since an earlier reading, by how much. One that is lower was cleared, and has risen from 0.
+// Since returns the counters that have increased since an earlier reading, and by how much. A lower value was cleared and counts from 0.
 func (c *Counters) Since(before *Counters) (out Counters) {
 	for k := range NumCounters {
-		now, told := c.Get(k)
+		now, reported := c.Get(k)
 		then, known := before.Get(k)
 		if now < then {
 			then = 0
 		}
-		if told && known && now > then {
+		if reported && known && now > then {
 			out.Set(k, now-then)
 		}
 	}
 	return out
 }
 
-// Empty says whether no counter was told.
+// Empty reports whether no counter is known.
 func (c *Counters) Empty() bool { return c.known == 0 }
 
-// Set puts a counter there.
+// Set sets a counter.
 func (c *Counters) Set(k Counter, v uint64) {
 	c.values[k] = v
 	c.known |= 1 << k
 }
 
-// readShort takes what PortCounters has. Its counters stop at their ends.
+// readShort reads PortCounters. Its counters saturate.
 func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 	for k, at := range places {
 		if at.width == 0 || Counter(k) == TransmitWait && !info.TransmitWait {
@@ -150,7 +149,7 @@ func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 	}
 }
 
-// readExtended takes what PortCountersExtended has.
+// readExtended reads PortCountersExtended.
 func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 	for k, at := range places {
 		if info.extends(Counter(k)) {

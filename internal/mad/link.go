@@ -3,10 +3,10 @@ package mad
 // Widths is a set of link widths (IBA 14.2.5.6, LinkWidthSupported).
 type Widths uint8
 
-// widthLanes are the lanes of each bit.
+// widthLanes are the lanes of each bit of Widths.
 var widthLanes = [...]int{1, 4, 8, 12, 2}
 
-// Lanes is the number of lanes of the widest; 0 of none.
+// Lanes is the lanes of the widest; 0 if there is none.
 func (w Widths) Lanes() (most int) {
 	for bit, lanes := range widthLanes {
 		if w&(1<<bit) != 0 {
@@ -16,7 +16,7 @@ func (w Widths) Lanes() (most int) {
 	return most
 }
 
-// Speeds is a set of link speeds, SDR being the lowest bit. PortInfo has all but FDR10, in three places.
+// Speeds is a set of link speeds, with SDR as the lowest bit. PortInfo has all but FDR10, in three fields.
 type Speeds uint16
 
 const (
@@ -27,14 +27,14 @@ const (
 	extendedSpeeds = 0b1111  // bits of LinkSpeedExt*
 )
 
-// Speeds that are asked about.
+// Speeds that are used by name.
 const (
 	QDR   Speeds = 1 << 2
-	FDR10 Speeds = 1 << 8 // its vendor's: 10.3125 Gb/s with the coding of FDR
+	FDR10 Speeds = 1 << 8 // Mellanox: 10.3125 Gb/s with the encoding of FDR
 )
 
-// speeds are the names, and the rates that the kernel gives each lane, in Gb/s (drivers/infiniband/core/sysfs.c, rate_show), the fastest first.
-// It gives FDR10 that of QDR, whose coding leaves a fifth less for data.
+// speeds are the names and the rate of a lane in Gb/s as the kernel reports it (drivers/infiniband/core/sysfs.c, rate_show), fastest first.
+// The kernel reports FDR10 with the rate of QDR, although the encoding of QDR leaves a fifth less for data.
 var speeds = [...]struct {
 	bit  Speeds
 	name string
@@ -51,7 +51,7 @@ var speeds = [...]struct {
 	{1 << 0, "SDR", 2.5},
 }
 
-// LaneRate is the rate of a lane at the fastest of them in Gb/s, as the kernel counts it; 0 of none.
+// LaneRate is the rate of a lane at the fastest speed in Gb/s, as the kernel reports it; 0 if there is none.
 func (s Speeds) LaneRate() float64 {
 	for _, x := range speeds {
 		if s&x.bit != 0 {
@@ -61,7 +61,7 @@ func (s Speeds) LaneRate() float64 {
 	return 0
 }
 
-// Name is that of the fastest: SDR … XDR; empty of none.
+// Name is the name of the fastest speed: SDR … XDR; empty if there is none.
 func (s Speeds) Name() string {
 	for _, x := range speeds {
 		if s&x.bit != 0 {
@@ -71,7 +71,7 @@ func (s Speeds) Name() string {
 	return ""
 }
 
-// Link is what a port can, may or does.
+// Link is the widths and speeds that a port supports, has enabled or runs at.
 type Link struct {
 	Widths Widths
 	Speeds Speeds

@@ -1,8 +1,7 @@
-// Package mad speaks InfiniBand's management datagrams (MADs, IBA volume 1, chapter 13): it asks ports for attributes of subnet and
-// performance management. It is here because what sysfs tells ends at the own port. It can only ask: a request has the method Get, and
-// there is no way to make another.
+// Package mad is a client for InfiniBand management datagrams (MADs, IBA volume 1, chapter 13): it queries attributes of subnet and
+// performance management. sysfs exposes local ports only. The package cannot change anything: the only method of its requests is Get.
 //
-// Attributes are decoded by pure functions. How datagrams travel is a Transport's matter.
+// Attributes are decoded by pure functions. A Transport carries the datagrams.
 package mad
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// Size is that of a datagram (IBA 13.4.2).
+// Size is the size of a datagram (IBA 13.4.2).
 const Size = 256
 
 // Management classes (IBA 13.4.4).
@@ -22,13 +21,13 @@ const (
 	ClassSubnetDirected = 0x81
 )
 
-// Fields of the header that all classes share (IBA 13.4.2), by their offset.
+// Offsets of the fields of the common header (IBA 13.4.2).
 const (
 	atClass     = 1
 	atVersion   = 2
 	atMethod    = 3
 	atStatus    = 4
-	atHops      = 7 // directed routes only, the hop pointer before it (IBA 14.2.1.2)
+	atHops      = 7 // directed routes only, after the hop pointer (IBA 14.2.1.2)
 	atTID       = 8
 	atAttribute = 16
 	atModifier  = 20
@@ -45,41 +44,41 @@ const (
 	methodAnswer = 0x81
 
 	permissiveLID  = 0xffff
-	directedStatus = 0x7fff // its first bit is the direction
+	directedStatus = 0x7fff // the first bit is the direction
 	statusBusy     = 0x0001
 )
 
-// Datagram is a datagram with what a transport has to know of its way.
+// Datagram is a datagram with its addressing.
 type Datagram struct {
-	LID       uint16 // of the port that it goes to; 0xffff where the route is directed
+	LID       uint16 // destination; 0xffff for a directed route
 	QP        uint32 // 0 for subnet management, 1 for the other classes
-	PKeyIndex uint16 // of the own port's table
+	PKeyIndex uint16 // in the table of the local port
 	MAD       [Size]byte
 }
 
 // Class is the management class.
 func (d *Datagram) Class() uint8 { return d.MAD[atClass] }
 
-// tid is the half of the transaction ID that is ours: the kernel and ibsim write the other one.
+// tid is our half of the transaction ID. The kernel and ibsim write the other half.
 func (d *Datagram) tid() uint32 { return binary.BigEndian.Uint32(d.MAD[atTID+4:]) }
 
-// Transport carries the datagrams of a local port. Send and Receive may be called at the same time.
+// Transport carries the datagrams of a local port. Send and Receive may be called concurrently.
 type Transport interface {
-	// Send sends a request. After the time-out nobody waits for its answer.
+	// Send sends a request. The answer is not expected after timeout.
 	Send(d *Datagram, timeout time.Duration) error
-	// Receive waits for the next answer. The error is final.
+	// Receive waits for the next answer. An error is final.
 	Receive(d *Datagram) error
-	// Close ends a Receive that waits.
+	// Close ends a waiting Receive.
 	Close() error
 }
 
-// ErrTimeout is the error of a request that had no answer.
+// ErrTimeout is the error of a request without an answer.
 var ErrTimeout = errors.New("no answer")
 
-// ErrMalformed is the error of an answer that is none to its request.
+// ErrMalformed is the error of an answer that does not match its request.
 var ErrMalformed = errors.New("malformed answer")
 
-// StatusError is an agent's answer that it cannot (IBA 13.4.7).
+// StatusError is the status of an agent's answer that is not success (IBA 13.4.7).
 type StatusError uint16
 
 func (e StatusError) Error() string {
@@ -88,23 +87,23 @@ func (e StatusError) Error() string {
 	case e&statusBusy != 0:
 		return "agent is busy"
 	case e&2 != 0:
-		return "agent redirects, which is not followed"
+		return "agent redirects, redirection is not supported"
 	case invalid[code] != "":
 		return invalid[code]
 	}
 	return fmt.Sprintf("status %#04x", uint16(e))
 }
 
-// request asks for an attribute.
+// request queries an attribute.
 type request struct {
 	class     uint8
 	attribute uint16
 	modifier  uint32
-	port      uint8 // PortSelect, of performance management only (IBA 16.1.3.5)
+	port      uint8 // PortSelect, performance management only (IBA 16.1.3.5)
 	route     Route
 }
 
-// encode writes the datagram of the request.
+// encode writes the request into a datagram.
 func (q *request) encode(d *Datagram, tid uint32, pkeyIndex uint16) {
 	*d = Datagram{LID: q.route.lid}
 	m := &d.MAD

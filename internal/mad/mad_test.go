@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// answerTo makes the answer that an agent would give.
+// answerTo makes the answer of an agent.
 func answerTo(d *Datagram, status uint16, data []byte) *Datagram {
 	a := *d
 	a.MAD[atMethod] = methodAnswer
@@ -74,7 +74,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		{name: "good"},
 		{name: "busy", status: 1, want: "agent is busy"},
-		{name: "redirect", status: 2, want: "agent redirects, which is not followed"},
+		{name: "redirect", status: 2, want: "agent redirects, redirection is not supported"},
 		{name: "method", status: 2 << 2, want: "method not supported"},
 		{name: "attribute", status: 3 << 2, want: "attribute not supported"},
 		{name: "field", status: 7 << 2, want: "invalid attribute or modifier"},
@@ -185,7 +185,7 @@ func TestPortInfo(t *testing.T) {
 	}
 }
 
-// TestFDR10: of a link that shows as QDR the vendor's attribute tells whether it is one of FDR10.
+// TestFDR10: the vendor's attribute distinguishes FDR10 among links shown as QDR.
 func TestFDR10(t *testing.T) {
 	qdr := PortInfo{State: PortActive, PhysicalState: PhysicalLinkUp, Supported: Link{3, 7}, Enabled: Link{3, 7}, Active: Link{2, 4}}
 	for _, tt := range []struct {
@@ -209,11 +209,11 @@ func TestFDR10(t *testing.T) {
 	edr, down := qdr, qdr
 	edr.Active.Speeds, down.State = 1<<4|4, PortDown
 	if !qdr.MayBeFDR10() || edr.MayBeFDR10() || down.MayBeFDR10() {
-		t.Error("asked of another link, or not of one at QDR")
+		t.Error("queried for another link, or not for one at QDR")
 	}
 	for node, want := range map[NodeInfo]bool{{VendorID: 0x2c9}: true, {VendorID: 0x119f}: true, {DeviceID: 0xc73b}: true, {VendorID: 0x1175, DeviceID: 0x7322}: false, {}: false} {
-		if node.TellsFDR10() != want {
-			t.Errorf("%+v: is asked: %v", node, !want)
+		if node.MayHaveMellanoxPort() != want {
+			t.Errorf("%+v: is queried: %v", node, !want)
 		}
 	}
 	if (FDR10|4).LaneRate() != 10 || (FDR10|1<<3).Name() != "FDR" {
@@ -321,7 +321,7 @@ func TestPerformanceInfo(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever comes back, there is an error or a value that makes sense.
+// FuzzDecode: any answer results in an error or a sensible value.
 func FuzzDecode(f *testing.F) {
 	queries := []request{
 		{class: ClassSubnetDirected, attribute: attrNodeInfo},
@@ -383,7 +383,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestSince: what rose, by how much; what was cleared has risen from 0, and what was told once only has not.
+// TestSince: increases are returned, a cleared counter counts from 0, and one that is in only one of the readings is left out.
 func TestSince(t *testing.T) {
 	counters := func(values map[Counter]uint64) *Counters {
 		c := &Counters{}

@@ -5,23 +5,22 @@ import (
 	"strings"
 )
 
-// maxHops bounds a directed route (IBA 14.2.1.2).
+// maxHops limits a directed route (IBA 14.2.1.2).
 const maxHops = 63
 
-// Route says which port is asked. It does not change.
+// Route is the way to the port that is queried. It is immutable.
 type Route struct {
-	lid  uint16 // 0 where the route is directed
-	path []byte // ports to leave by, the own one first
+	lid  uint16 // 0: directed
+	path []byte // exit ports, the local one first
 }
 
-// Local is the directed route to the own port.
+// Local is the directed route to the local port.
 func Local() Route { return Route{} }
 
-// ToLID is the route that the subnet manager has laid to a port.
+// ToLID is the route to a LID through the forwarding tables.
 func ToLID(lid uint16) Route { return Route{lid: lid} }
 
-// Hop goes on from the end of a directed route through a port of the switch there, or of the own node. It is false where the route
-// would be too long.
+// Hop extends a directed route through a port of the switch at its end, or of the local node. ok is false if the route would be too long.
 func (r Route) Hop(port uint8) (Route, bool) {
 	if r.lid != 0 || len(r.path) == maxHops {
 		return Route{}, false
@@ -32,7 +31,7 @@ func (r Route) Hop(port uint8) (Route, bool) {
 	return Route{path: path}, true
 }
 
-// String writes a route as the diagnostic tools take it: "lid 17", "direct 0,1,18".
+// String formats a route as the diagnostic tools accept it: "lid 17", "direct 0,1,18".
 func (r Route) String() string {
 	if r.lid != 0 {
 		return fmt.Sprintf("lid %d", r.lid)
@@ -45,7 +44,7 @@ func (r Route) String() string {
 	return b.String()
 }
 
-// subnetClass is the class in which the route's end is asked for attributes of subnet management.
+// subnetClass is the class of subnet management requests on the route.
 func (r Route) subnetClass() uint8 {
 	if r.lid != 0 {
 		return ClassSubnetLID

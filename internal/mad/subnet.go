@@ -13,13 +13,12 @@ const (
 	attrSwitchInfo      = 0x0012
 	attrPortInfo        = 0x0015
 	attrSMInfo          = 0x0020
-	attrMellanoxPort    = 0xff90 // of Mellanox: ExtendedPortInfo
+	attrMellanoxPort    = 0xff90 // Mellanox ExtendedPortInfo
 )
 
-// NodeType is what a node is (IBA 14.2.5.3).
+// NodeType is the type of a node (IBA 14.2.5.3).
 type NodeType uint8
 
-// The types of nodes.
 const (
 	ChannelAdapter NodeType = 1
 	Switch         NodeType = 2
@@ -41,13 +40,13 @@ func (t NodeType) String() string {
 // NodeInfo is the attribute of that name (IBA 14.2.5.3).
 type NodeInfo struct {
 	Type       NodeType
-	Ports      int // port 0 of a switch is not counted
+	Ports      int // not counting port 0 of a switch
 	SystemGUID uint64
 	GUID       uint64
 	PortGUID   uint64
 	DeviceID   uint16
 	VendorID   uint32
-	LocalPort  int // that the request came in by
+	LocalPort  int // that received the request
 }
 
 func decodeNodeInfo(b []byte) NodeInfo {
@@ -58,27 +57,27 @@ func decodeNodeInfo(b []byte) NodeInfo {
 	}
 }
 
-// decodeNodeDescription takes the text up to its end (IBA 14.2.5.2). It is what somebody wrote: not valid UTF-8, maybe.
+// decodeNodeDescription decodes the text up to its terminator (IBA 14.2.5.2). An operator may have set it: it may be invalid UTF-8.
 func decodeNodeDescription(b []byte) string {
 	text, _, _ := bytes.Cut(b, []byte{0})
 	return string(bytes.TrimSpace(text))
 }
 
-// SwitchInfo is of the attribute of that name (IBA 14.2.5.4).
+// SwitchInfo is part of the attribute of that name (IBA 14.2.5.4).
 type SwitchInfo struct {
-	// Changed: the state of a port has changed since the subnet manager has cleared this.
+	// Changed: the state of a port has changed since the subnet manager cleared this flag.
 	Changed bool
-	LFTTop  uint16 // LinearFDBTop: the highest LID that is forwarded
+	LFTTop  uint16 // LinearFDBTop: the highest forwarded LID
 }
 
 func decodeSwitchInfo(b []byte) SwitchInfo {
 	return SwitchInfo{LFTTop: binary.BigEndian.Uint16(b[6:]), Changed: b[11]&0x04 != 0}
 }
 
-// PortState is a port's logical state (IBA 14.2.5.6, PortState).
+// PortState is the logical state of a port (IBA 14.2.5.6, PortState).
 type PortState uint8
 
-// The states. All else of a port that is down means nothing (C14-24.2.1), its physical state excepted.
+// The states. Of a port that is down, only the physical state is valid (C14-24.2.1).
 const (
 	PortDown   PortState = 1
 	PortInit   PortState = 2
@@ -95,7 +94,7 @@ const (
 	capExtendedSpeeds = 1 << 14
 )
 
-// PortInfo is of the attribute of that name (IBA 14.2.5.6).
+// PortInfo is part of the attribute of that name (IBA 14.2.5.6).
 type PortInfo struct {
 	LID           uint16
 	SMLID         uint16 // of the master subnet manager
@@ -107,10 +106,10 @@ type PortInfo struct {
 	Active        Link
 }
 
-// Up says whether datagrams of subnet management pass.
+// Up reports whether subnet management datagrams pass.
 func (p *PortInfo) Up() bool { return p.PhysicalState == PhysicalLinkUp && p.State > PortDown }
 
-// IsSM says whether a subnet manager has registered at the port.
+// IsSM reports whether a subnet manager has registered at the port.
 func (p *PortInfo) IsSM() bool { return p.Capabilities&capIsSM != 0 }
 
 func decodePortInfo(b []byte) PortInfo {
@@ -121,7 +120,7 @@ func decodePortInfo(b []byte) PortInfo {
 		Supported: Link{Widths(b[30]), Speeds(b[32] >> 4 & baseSpeeds)},
 		Active:    Link{Widths(b[31]), Speeds(b[35] >> 4 & baseSpeeds)},
 	}
-	// A port of a switch but 0 has no mask. What it does not have is 0 there.
+	// Switch ports other than 0 have no mask. Unsupported speeds are 0 there.
 	if p.Capabilities == 0 || p.Capabilities&capExtendedSpeeds != 0 {
 		p.Active.Speeds |= Speeds(b[62]>>4)<<extendedShift | Speeds(b[56]>>5&1)<<extended2Shift
 		p.Supported.Speeds |= Speeds(b[62]&15)<<extendedShift | Speeds(b[56]>>3&1)<<extended2Shift
@@ -133,31 +132,31 @@ func decodePortInfo(b []byte) PortInfo {
 	return p
 }
 
-// Nodes whose ports tell of FDR10 (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported): those of Mellanox, and of Bull, which
-// built with its chips, by VendorID; chips of Mellanox under any vendor by DeviceID, first and last.
+// Nodes whose ports have the vendor's attribute (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported): by VendorID, those of
+// Mellanox and of Bull (built with Mellanox chips); by DeviceID, first and last, Mellanox chips under any vendor.
 var (
 	fdr10Vendors = []uint32{0x0002c9, 0x00119f}
 	fdr10Devices = [][2]uint16{{0xc738, 0xc73b}, {0xc839, 0xc839}, {0xcb20, 0xcb20}, {0xcf08, 0xcf09}, {0xd2f0, 0xd2f0}, {0x1003, 0x101b}, {0xa2d2, 0xa2d2}}
 )
 
-// TellsFDR10 says whether the ports of a node may be asked for MellanoxPort. Those that do not have it refuse.
-func (n *NodeInfo) TellsFDR10() bool {
+// MayHaveMellanoxPort reports whether the ports of a node may be queried for MellanoxPort. Ports without it reject the query.
+func (n *NodeInfo) MayHaveMellanoxPort() bool {
 	return slices.Contains(fdr10Vendors, n.VendorID) ||
 		slices.ContainsFunc(fdr10Devices, func(d [2]uint16) bool { return d[0] <= n.DeviceID && n.DeviceID <= d[1] })
 }
 
-// MayBeFDR10 says whether a link shows as QDR, and may be one of FDR10.
+// MayBeFDR10 reports whether a link shown as QDR may run at FDR10.
 func (p *PortInfo) MayBeFDR10() bool { return p.Up() && p.Active.Speeds == QDR }
 
-// MellanoxPort is the vendor's attribute ExtendedPortInfo: where FDR10 is supported, enabled and active. Bytes 7, 11 and 15 have it as their
-// bit 0 (OpenSM, ib_types.h, ib_mlnx_ext_port_info_t; libibmad, fields.c, IB_MLNX_EXT_PORT_*; infiniband-diags, FDR10 of ibdiag_common.h).
+// MellanoxPort is the vendor's attribute ExtendedPortInfo: where FDR10 is supported, enabled and active, in bit 0 of bytes 7, 11 and 15
+// (OpenSM, ib_types.h, ib_mlnx_ext_port_info_t; libibmad, fields.c, IB_MLNX_EXT_PORT_*; infiniband-diags, FDR10 of ibdiag_common.h).
 type MellanoxPort struct{ Supported, Enabled, Active bool }
 
 func decodeMellanoxPort(b []byte) MellanoxPort {
 	return MellanoxPort{Supported: b[7]&1 != 0, Enabled: b[11]&1 != 0, Active: b[15]&1 != 0}
 }
 
-// Add takes what the vendor's attribute tells beside PortInfo.
+// Add adds the vendor's attribute to PortInfo.
 func (p *PortInfo) Add(m MellanoxPort) {
 	for _, x := range []struct {
 		has bool
@@ -169,10 +168,9 @@ func (p *PortInfo) Add(m MellanoxPort) {
 	}
 }
 
-// SMState is what a subnet manager is doing (IBA 14.2.5.13).
+// SMState is the state of a subnet manager (IBA 14.2.5.13).
 type SMState uint8
 
-// The states.
 const (
 	SMNotActive   SMState = 0
 	SMDiscovering SMState = 1
@@ -183,7 +181,7 @@ const (
 // SMInfo is the attribute of that name (IBA 14.2.5.13), without its key.
 type SMInfo struct {
 	GUID     uint64 // of its port
-	Activity uint32 // rises with what it sends, its answers too
+	Activity uint32 // increases with each datagram sent, answers included
 	Priority int
 	State    SMState
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ParseAER reads the total of aer_dev_correctable, aer_dev_nonfatal or aer_dev_fatal: lines NAME COUNT, of which the last is
+// ParseAER parses the total in aer_dev_correctable, aer_dev_nonfatal or aer_dev_fatal: lines NAME COUNT, the last of which is
 // TOTAL_ERR_COR, TOTAL_ERR_NONFATAL or TOTAL_ERR_FATAL (drivers/pci/pcie/aer.c).
 func ParseAER(text string) (uint64, bool) {
 	for line := range strings.Lines(text) {

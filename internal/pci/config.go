@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// Config is what configuration space says of a function that no file of sysfs does (include/uapi/linux/pci_regs.h).
+// Config is the facts of a function that only configuration space has (include/uapi/linux/pci_regs.h).
 type Config struct {
-	MaxPayload      int  // bytes of a packet: Device Control
-	MaxReadRequest  int  // bytes asked for at a time: Device Control
+	MaxPayload      int  // bytes: Device Control
+	MaxReadRequest  int  // bytes: Device Control
 	RelaxedOrdering bool // the function may set the attribute: Device Control
 	ACS             bool // it has Access Control Services
-	// Redirect says that they send traffic between peers up to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or
-	// P2P Egress Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
+	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or P2P Egress
+	// Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
 	Redirect bool
 }
 
@@ -27,8 +27,8 @@ const (
 	acsRedirect     = 1<<2 | 1<<3 | 1<<5
 )
 
-// ParseConfig reads the file config. Without CAP_SYS_ADMIN the kernel gives the first 64 bytes, which have no capability, and ok is
-// false; so it is of a function that is no PCIe one, or has fallen off its bus.
+// ParseConfig parses the file config. Without CAP_SYS_ADMIN the kernel returns only the first 64 bytes, without any capability: ok is
+// false. It is also false for a conventional PCI function and for one that has fallen off the bus.
 func ParseConfig(b []byte) (c Config, ok bool) {
 	at := capability(b)
 	if at == 0 || len(b) < at+pcieDevCtl+2 {
@@ -44,7 +44,7 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	return c, true
 }
 
-// capability finds the PCI Express capability; 0: none. A list is at most as long as there is room for entries of 4 bytes.
+// capability finds the PCI Express capability; 0: none. The list is at most as long as there is room for entries of 4 bytes.
 func capability(b []byte) int {
 	if len(b) <= firstCapability {
 		return 0
@@ -62,7 +62,7 @@ func capability(b []byte) int {
 	return 0
 }
 
-// WithoutSerial is configuration space without the Device Serial Number, which is the GUID of some adapters.
+// WithoutSerial removes the Device Serial Number: it is the GUID of some adapters.
 func WithoutSerial(b []byte) []byte {
 	b = bytes.Clone(b)
 	if at := extended(b, extCapSerial); at != 0 {
@@ -71,7 +71,7 @@ func WithoutSerial(b []byte) []byte {
 	return b
 }
 
-// extended finds an extended capability: a header has the id in 16 bits, a version in 4, and where the next one is.
+// extended finds an extended capability: its header has a 16-bit id, a 4-bit version, and the offset of the next one.
 func extended(b []byte, id uint32) int {
 	at := extCapBase
 	for range (4096 - extCapBase) / 8 {

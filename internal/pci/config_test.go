@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// space is configuration space of a function: the PCIe capability behind one of power management, ACS behind AER.
+// space is the configuration space of a function: the PCIe capability after power management, ACS after AER.
 func space(devctl uint16, acs int) []byte {
 	b := make([]byte, 4096)
 	b[firstCapability] = 0x40
@@ -61,7 +61,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// h200 is the beginning of the configuration space of an NVIDIA H200: power management, MSI, then PCI Express at 0x60.
+// h200 is the start of the configuration space of an NVIDIA H200: power management, MSI, then PCI Express at 0x60.
 const h200 = "3hA1I0YFEAChAAIDAAAAAAwAAAJAEAAADAAAAAAQAAAMAAAAQBAAAAAAAADeEL8YAAAAAEAAAAAAAAAA/wEAAAFIEwAIAAAABWCIAwAAAAAAAAAAAAAAAAAAAAAAAAAAELACACGALBE0UQAABXlF"
 
 func TestParseConfigOfH200(t *testing.T) {

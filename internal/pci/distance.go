@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Place is where a function sits in the tree.
+// Place is the position of a function in the PCI tree.
 type Place struct {
 	Root  string   // directory of the host bridge: pci0000:15
-	Chain []string // functions from the root port down to the function itself
-	NUMA  int      // numa_node; negative where it is not known
+	Chain []string // functions from the root port to the function itself
+	NUMA  int      // numa_node; negative if unknown
 }
 
-// PlaceOf reads a path below /sys/devices. The chain begins below the last directory that is no function: another domain behind an
-// Intel VMD is a host bridge of its own.
+// PlaceOf parses a path below /sys/devices. The chain begins below the last directory that is not a function: a domain behind an Intel VMD
+// has its own host bridge.
 func PlaceOf(path string, numa int) Place {
 	p := Place{NUMA: numa}
 	for part := range strings.SplitSeq(path, "/") {
@@ -27,24 +27,24 @@ func PlaceOf(path string, numa int) Place {
 	return p
 }
 
-// Bridged says whether a bridge stands above the function. Virtual machines show functions on a bus without one, which tells nothing
-// of where the real ones are.
+// Bridged reports whether there is a bridge above the function. Virtual machines place functions on a bus without one, and their position
+// is not that of the real functions.
 func (p Place) Bridged() bool { return len(p.Chain) > 1 }
 
-// Distance is how far two functions are apart.
+// Distance is the PCI distance of two functions.
 type Distance string
 
-// The distances, in the words of nvidia-smi topo -m and of NCCL (src/graph/topo.h), nearest first. NODE is nvidia-smi's, P2C NCCL's.
+// The distances, named as in nvidia-smi topo -m and NCCL (src/graph/topo.h), nearest first. NODE is only in nvidia-smi, P2C only in NCCL.
 const (
 	PIX  Distance = "PIX"  // through one switch
-	PXB  Distance = "PXB"  // through several switches, and no host bridge
-	P2C  Distance = "P2C"  // through the CPU, to which the GPU is coupled by NVLink-C2C
+	PXB  Distance = "PXB"  // through several switches, without a host bridge
+	P2C  Distance = "P2C"  // through the CPU that the GPU is coupled to by NVLink-C2C
 	PHB  Distance = "PHB"  // through a host bridge
 	NODE Distance = "NODE" // through host bridges of one NUMA node
 	SYS  Distance = "SYS"  // from one NUMA node to another
 )
 
-// DistanceOf names the distance of two functions as nvidia-smi does.
+// DistanceOf is the distance of two functions as in nvidia-smi.
 func DistanceOf(a, b Place) Distance {
 	common := shared(a, b)
 	switch {
@@ -60,7 +60,7 @@ func DistanceOf(a, b Place) Distance {
 	return SYS
 }
 
-// shared counts the functions above both.
+// shared is the number of functions above both.
 func shared(a, b Place) int {
 	n := 0
 	for a.Root == b.Root && n < min(len(a.Chain), len(b.Chain)) && a.Chain[n] == b.Chain[n] {
@@ -69,7 +69,7 @@ func shared(a, b Place) int {
 	return n
 }
 
-// Between are the bridges that peer to peer traffic of two functions goes through, below what they have in common; none where that is no bridge.
+// Between are the bridges that peer-to-peer traffic of two functions passes below their common bridge; none if they have no common bridge.
 func Between(a, b Place) []string {
 	n := shared(a, b)
 	if n == 0 {
@@ -84,20 +84,19 @@ func Between(a, b Place) []string {
 	return out
 }
 
-// Bridge is what tells the model of a switch: vendor, device, subsystem_vendor and subsystem_device.
+// Bridge identifies the model of a switch: vendor, device, subsystem_vendor and subsystem_device.
 type Bridge struct {
 	Vendor, Device, SubVendor, SubDevice uint64
 }
 
-// Fabric is a function as NCCL sees it: the switches above it, nearest first, and its NUMA node.
+// Fabric is the position of a function as in NCCL: the switches above it, nearest first, and its NUMA node.
 type Fabric struct {
 	Switches []string
 	NUMA     int
 }
 
-// Fabric goes up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions for each switch, so that the root port
-// is none where it has a switch or a device below it. A NUMA node that is not known is taken for 0, there as well. Models tells of
-// bridges; nil knows none.
+// Fabric walks up the tree as NCCL does (ncclTopoGetXmlFromSys, src/graph/xml.cc): two functions per switch, so that a root port does not
+// count if a switch or device is below it. As in NCCL, an unknown NUMA node is 0. models has the bridges; nil: unknown.
 func (p Place) Fabric(models map[string]Bridge) Fabric {
 	f := Fabric{NUMA: max(0, p.NUMA)}
 	for i := len(p.Chain) - 3; i >= 0; i -= 2 {
@@ -107,7 +106,7 @@ func (p Place) Fabric(models map[string]Bridge) Fabric {
 	return f
 }
 
-// flat leaves out the lower halves of Broadcom switches that show as two levels (ncclTopoFlattenBcmSwitches, src/graph/topo.cc).
+// flat removes the lower halves of Broadcom switches that appear as two levels (ncclTopoFlattenBcmSwitches, src/graph/topo.cc).
 func flat(switches []string, models map[string]Bridge) []string {
 	var out []string
 	for i, s := range switches {
@@ -119,7 +118,7 @@ func flat(switches []string, models map[string]Bridge) []string {
 	return out
 }
 
-// generation is that of a Broadcom PEX switch, 0 of others; those of Gen5 say in their subsystem at which level they stand.
+// generation is that of a Broadcom PEX switch, 0 for others; Gen5 has its level in the subsystem ID.
 func generation(b Bridge, level uint64) int {
 	switch {
 	case b.Vendor != 0x1000 || b.SubVendor != 0x1000:
@@ -132,8 +131,8 @@ func generation(b Bridge, level uint64) int {
 	return 0
 }
 
-// DistanceTo names the distance of a GPU and a NIC as NCCL does (ncclTopoSetPaths, src/graph/paths.cc). A GPU that is coupled to its CPU
-// (c2c) reaches the NICs of that CPU through it.
+// DistanceTo is the distance of a GPU and a NIC as in NCCL (ncclTopoSetPaths, src/graph/paths.cc). A GPU coupled to its CPU (c2c) reaches
+// the NICs of that CPU through it.
 func (f Fabric) DistanceTo(nic Fabric, c2c bool) Distance {
 	switch {
 	case len(f.Switches) > 0 && len(nic.Switches) > 0 && f.Switches[0] == nic.Switches[0]:

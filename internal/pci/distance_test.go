@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Paths of an HGX board (role_test.go), and of a switch below another.
+// Paths of an HGX board (role_test.go), and of a switch below another one.
 const (
 	behind        = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/"
 	gpuTwoBelow   = behind + "0000:17:02.0/0000:1a:00.0/0000:1b:00.0/0000:1c:00.0"
@@ -35,7 +35,7 @@ func TestDistances(t *testing.T) {
 		{"the same, coupled", gpuBehindSwitch, nicOnOtherBridge, 0, true, NODE, P2C, nil},
 		{"another node", gpuBehindSwitch, nicOtherNode, 1, false, SYS, SYS, nil},
 		{"another node, coupled", gpuBehindSwitch, nicOtherNode, 1, true, SYS, SYS, nil},
-		{"a node that is not told is NCCL's first", gpuBehindSwitch, nicOnOtherBridge, -1, false, SYS, PHB, nil},
+		{"an unknown node is NCCL's first", gpuBehindSwitch, nicOnOtherBridge, -1, false, SYS, PHB, nil},
 		{"behind an Intel VMD", gpuBehindSwitch, nicInVMDDomain, 0, false, NODE, PHB, nil},
 		{"a flat virtual machine", gpuOfFlatVM, nicOfFlatVM, 0, false, PHB, PHB, nil},
 	} {
@@ -56,7 +56,7 @@ func TestDistances(t *testing.T) {
 		})
 	}
 	if PlaceOf(gpuOfFlatVM, 0).Bridged() || !PlaceOf(nicOnOtherPort, 0).Bridged() {
-		t.Error("bridges are not told")
+		t.Error("no bridges")
 	}
 }
 

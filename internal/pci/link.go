@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Link is one end of a PCIe link. A value that is not told, or that says "none", is 0.
+// Link is one end of a PCIe link. Unknown or "none" is 0.
 type Link struct {
-	Speed    float64 // transfers per second and lane, as it runs
-	Width    uint64  // lanes, as it runs
+	Speed    float64 // current transfers per second and lane
+	Width    uint64  // current lanes
 	MaxSpeed float64 // of this end
 	MaxWidth uint64
 }
 
-// ParseSpeed reads current_link_speed and max_link_speed: "16.0 GT/s PCIe", "8 GT/s" of old kernels. "Unknown" is none.
+// ParseSpeed parses current_link_speed and max_link_speed: "16.0 GT/s PCIe", on old kernels "8 GT/s". "Unknown" is 0.
 func ParseSpeed(text string) float64 {
 	number, _, ok := strings.Cut(text, " GT/s")
 	gt, err := strconv.ParseFloat(number, 64)
@@ -26,7 +26,7 @@ func ParseSpeed(text string) float64 {
 // noLink is the width of functions without a link capability (drivers/pci/pci-sysfs.c prints the unsigned field).
 const noLink = 255
 
-// ParseWidth reads current_link_width and max_link_width. 0 is no link, as virtual functions have, 255 no link capability.
+// ParseWidth parses current_link_width and max_link_width. 0 is no link (virtual functions), 255 no link capability.
 func ParseWidth(text string) uint64 {
 	n, err := strconv.ParseUint(text, 10, 8)
 	if err != nil || n == noLink {
@@ -35,22 +35,22 @@ func ParseWidth(text string) uint64 {
 	return n
 }
 
-// perLane is what a lane carries, in bits per second: PCIE_SPEED2MBS_ENC of drivers/pci/pci.h. Overhead of packets is not off.
+// perLane is the bandwidth of a lane, in bits per second: PCIE_SPEED2MBS_ENC of drivers/pci/pci.h. Packet overhead is not subtracted.
 var perLane = map[float64]float64{
 	2.5e9: 2000e6, 5e9: 4000e6, 8e9: 7876e6, 16e9: 15753e6, 32e9: 31507e6, 64e9: 64000e6,
 }
 
 func bandwidth(speed float64, width uint64) float64 { return perLane[speed] * float64(width) }
 
-// Hop is a function on the way from a root port to a device, with its end of a link: of the link below for root ports and
-// downstream ports, of the link above for upstream ports and devices.
+// Hop is a function on the path from a root port to a device, with its end of a link: the link below for root ports and downstream ports,
+// the link above for upstream ports and devices.
 type Hop struct {
 	Address string
 	Link
 }
 
-// Available is the bandwidth of a path, in bits per second, and the function that limits it, the one nearest to the root where several
-// do (pcie_bandwidth_available in drivers/pci/pci.c). It is not ok where a hop does not tell.
+// Available is the bandwidth of a path, in bits per second, and the limiting function, the one nearest to the root if there are several
+// (pcie_bandwidth_available in drivers/pci/pci.c). ok is false if a hop is unknown.
 func Available(path []Hop) (bits float64, limitedBy string, ok bool) {
 	for i := len(path) - 1; i >= 0; i-- {
 		bw := bandwidth(path[i].Speed, path[i].Width)
@@ -64,17 +64,17 @@ func Available(path []Hop) (bits float64, limitedBy string, ok bool) {
 	return bits, limitedBy, limitedBy != ""
 }
 
-// Capable is the bandwidth that a device itself could use, in bits per second; 0 where it does not tell.
+// Capable is the bandwidth that a device supports, in bits per second; 0 if unknown.
 func Capable(device Hop) float64 { return bandwidth(device.MaxSpeed, device.MaxWidth) }
 
-// Pair is a link with both its ends, named by the lower one.
+// Pair is both ends of a link, named after the lower one.
 type Pair struct {
 	Lower, Upper string
-	Link         // as it runs, and the most that both ends can
+	Link         // current values, and the maximum that both ends support
 }
 
-// Pairs finds the links of a path. A path is a root port and a device, with an upstream and a downstream port for each switch between,
-// so that ends stand in pairs; of one that is not like that nothing is said.
+// Pairs returns the links of a path: a root port, an upstream and a downstream port per switch, and a device, so that ends are adjacent.
+// Any other path has no result.
 func Pairs(path []Hop) (out []Pair) {
 	if len(path)%2 != 0 {
 		return nil
@@ -91,5 +91,5 @@ func Pairs(path []Hop) (out []Pair) {
 	return out
 }
 
-// lesser is the smaller of two values, 0 if one is not known.
+// lesser is the smaller of two values, 0 if one is unknown.
 func lesser[T float64 | uint64](a, b T) T { return min(a, b) }

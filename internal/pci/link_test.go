@@ -41,7 +41,7 @@ func TestAvailable(t *testing.T) {
 		{"a Gen4 slot: both ends say so", slices.Concat(gen5[:2], []Hop{hop("down", 16, 16, 16, 16), hop("nic", 16, 16, 32, 16)}), 16 * 15753e6, "down"},
 		{"a narrow uplink", change(1, hop("up", 32, 8, 32, 16)), 8 * 31507e6, "up"},
 		{"a hop that does not tell", change(2, Hop{Address: "down"}), 0, ""},
-		{"a speed that nobody knows yet", change(0, hop("root", 128, 16, 128, 16)), 0, ""},
+		{"an unknown speed", change(0, hop("root", 128, 16, 128, 16)), 0, ""},
 		{"no path", nil, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,8 +2,8 @@ package pci
 
 import "strings"
 
-// Virtual says whether a machine is a virtual one, by the maker and the product that its firmware names (/sys/class/dmi/id/sys_vendor
-// and product_name). Clouds name their bare-metal machines alike, but for the product.
+// Virtual reports whether a machine is virtual, by vendor and product of its firmware (/sys/class/dmi/id/sys_vendor and product_name).
+// Bare-metal machines of clouds differ only in the product.
 func Virtual(vendor, product string) bool {
 	vendor, product = strings.ToLower(vendor), strings.ToLower(product)
 	if strings.Contains(product, "metal") {
@@ -18,23 +18,23 @@ func Virtual(vendor, product string) bool {
 		strings.Contains(product, "kvm") || strings.Contains(product, "hvm domu")
 }
 
-// qemu is the vendor of QEMU's emulated bridges, nvidia that of GPUs and of the root ports of NVIDIA's own processors.
+// qemu is the vendor of QEMU's emulated bridges, nvidia that of GPUs and of the root ports of NVIDIA's processors.
 const (
 	qemu   = "0x1b36"
 	nvidia = "0x10de"
 )
 
-// Emulated says of a bridge, by its vendor file, that a hypervisor made it.
+// Emulated reports whether a bridge is emulated by a hypervisor, by its vendor file.
 func Emulated(vendor string) bool { return strings.TrimSpace(vendor) == qemu }
 
-// Coupled says whether a GPU is coupled to its CPU by NVLink-C2C (GH200, GB200, GB300): both it and the root port above it are
-// NVIDIA's, by their vendor files.
+// Coupled reports whether a GPU is coupled to its CPU by NVLink-C2C (GH200, GB200, GB300): by their vendor files, both the GPU and the root
+// port above it are NVIDIA's.
 func Coupled(gpu, rootPort string) bool {
 	return strings.TrimSpace(gpu) == nvidia && strings.TrimSpace(rootPort) == nvidia
 }
 
-// Translates says whether an IOMMU group translates what its devices send, by the group's type file: identity does not, nor does a
-// machine without IOMMU. It is not ok where the type tells nothing (drivers/iommu/iommu.c).
+// Translates reports whether an IOMMU group translates DMA addresses, by the group's type file: identity does not, nor does a machine
+// without IOMMU. ok is false for other types (drivers/iommu/iommu.c).
 func Translates(groupType string) (translates, ok bool) {
 	switch strings.TrimSpace(groupType) {
 	case "DMA", "DMA-FQ":

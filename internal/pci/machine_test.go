@@ -28,7 +28,7 @@ func TestVirtual(t *testing.T) {
 		})
 	}
 	if !Emulated("0x1b36\n") || Emulated("0x8086") {
-		t.Error("bridges of QEMU are not told from others")
+		t.Error("bridges of QEMU are not distinguished")
 	}
 }
 

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// RDMAKind is what a PCI function is that can do RDMA; empty: it cannot, or is not known to.
+// RDMAKind is the RDMA capability of a PCI function; empty: none or unknown.
 type RDMAKind string
 
 // The kinds.
 const (
 	RDMAOnly     RDMAKind = "rdma"     // made for RDMA: an InfiniBand or Omni-Path adapter, EFA
-	RDMAEthernet RDMAKind = "ethernet" // an Ethernet controller that can do RDMA besides, and may never be meant to
+	RDMAEthernet RDMAKind = "ethernet" // an Ethernet controller that supports RDMA and may not be intended for it
 )
 
 // PCI classes (include/linux/pci_ids.h), without the programming interface.
 const (
 	classEthernet   = "0x0200"
-	classNetwork    = "0x0280" // of ConnectX-3 VPI, whichever link layer its ports have
+	classNetwork    = "0x0280" // of ConnectX-3 VPI, with any link layer
 	classInfiniBand = "0x0207"
 	classFabric     = "0x0208" // hfi1
 	classSerialIB   = "0x0c06" // qib
 )
 
-// ethernetRDMA are the device IDs of Ethernet controllers whose drivers have one for RDMA beside them, by vendor; nil: all of the vendor.
-// From the drivers' ID tables: mlx4 and mlx5 (all of the vendor's Ethernet controllers), bnxt_en, ice, i40e (X722 alone), idpf, qede,
-// cxgb4, hns3, be2net (Skyhawk), ionic, mana.
+// ethernetRDMA are the device IDs of Ethernet controllers with an RDMA driver, by vendor; nil: all of the vendor. From the drivers' ID
+// tables: mlx4 and mlx5 (all of the vendor's Ethernet controllers), bnxt_en, ice, i40e (X722 only), idpf, qede, cxgb4, hns3, be2net
+// (Skyhawk), ionic, mana.
 var ethernetRDMA = map[string][]string{
 	"0x15b3": nil,
 	"0x1425": nil,
@@ -42,10 +42,10 @@ var ethernetRDMA = map[string][]string{
 	"0x1414": {"0x00ba"},
 }
 
-// rdmaOnly are vendors and device IDs of functions that are made for RDMA whatever their class is: EFA, ERDMA.
+// rdmaOnly are vendors and device IDs of RDMA functions with other classes: EFA, ERDMA.
 var rdmaOnly = []string{"0x1d0f0xefa0", "0x1d0f0xefa1", "0x1d0f0xefa2", "0x1d0f0xefa3", "0x1ded0x107f"}
 
-// RDMAKindOf judges a function by its files vendor, device and class.
+// RDMAKindOf classifies a function by its files vendor, device and class.
 func RDMAKindOf(vendor, device, class string) RDMAKind {
 	is := func(prefix string) bool { return strings.HasPrefix(class, prefix) }
 	if is(classInfiniBand) || is(classSerialIB) || is(classFabric) && vendor == "0x8086" || slices.Contains(rdmaOnly, vendor+device) {

@@ -47,7 +47,7 @@ func TestRoleOf(t *testing.T) {
 		{"the second GPU is near", nicBehindSwitch, []string{"sys/devices/pci0000:80/0000:80:01.0/0000:81:00.0", gpuBehindSwitch}, Compute},
 		{"the same host bridge, another root port", nicOnOtherPort, []string{gpuBehindSwitch}, Other},
 		{"another host bridge", nicOnOtherBridge, []string{gpuBehindSwitch}, Other},
-		{"a GPU without a bridge is near nobody", nicOnOtherBridge, []string{gpuOfFlatVM}, Other},
+		{"a GPU without a bridge is near none", nicOnOtherBridge, []string{gpuOfFlatVM}, Other},
 		{"no GPU", nicBehindSwitch, nil, Unknown},
 		{"a flat virtual machine", nicOfFlatVM, []string{gpuOfFlatVM}, Unknown},
 		{"no PCI function", platformDeviceNIC, []string{gpuBehindSwitch}, Unknown},

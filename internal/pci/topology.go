@@ -6,18 +6,18 @@ import (
 	"io"
 )
 
-// Bounds of a topology file of NCCL: a machine's has some hundred elements, nested no deeper than its PCI tree. What a function has above it
-// is kept for each, so that depth counts as much as number.
+// Limits of an NCCL topology file: a machine has some hundred elements, nested no deeper than its PCI tree. The ancestors of each function
+// are stored, so that the depth matters as much as the number.
 const (
 	topologyDepth    = 32
 	topologyElements = 4096
 )
 
-// ErrTopologyBounds is the error of a topology file that is larger than any machine.
-var ErrTopologyBounds = errors.New("more than 4096 elements, or more than 32 one inside the other")
+// ErrTopologyBounds is the error of a topology file larger than that of any machine.
+var ErrTopologyBounds = errors.New("more than 4096 elements, or nested deeper than 32")
 
-// TopologyElements goes through the elements of a topology file of NCCL (src/graph/xml.cc). The error is that of XML that is broken, or of
-// a file out of bounds.
+// TopologyElements iterates over the elements of an NCCL topology file (src/graph/xml.cc). The error is that of malformed XML, or
+// ErrTopologyBounds.
 func TopologyElements(r io.Reader, begin func(xml.StartElement), end func()) error {
 	depth, elements := 0, 0
 	for d := xml.NewDecoder(r); ; {
@@ -42,7 +42,7 @@ func TopologyElements(r io.Reader, begin func(xml.StartElement), end func()) err
 	}
 }
 
-// TopologyAttribute is one of an element; empty where it has none of that name.
+// TopologyAttribute is an attribute of an element; empty if missing.
 func TopologyAttribute(e xml.StartElement, name string) string {
 	for _, a := range e.Attr {
 		if a.Name.Local == name {

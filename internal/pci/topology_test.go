@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTopologyBounds: a file that a job names costs no more than a machine's.
+// TestTopologyBounds: a file named by a job costs no more than that of a machine.
 func TestTopologyBounds(t *testing.T) {
 	nested := func(depth int) string {
 		return strings.Repeat("<pci>", depth) + strings.Repeat("</pci>", depth)

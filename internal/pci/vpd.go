@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// VPD is the vital product data of a function: what its maker wrote about it (PCI 2.2, appendix I).
+// VPD is the vital product data of a function (PCI 2.2, appendix I).
 type VPD struct {
-	Identifier string            // the product's name
+	Identifier string            // product name
 	Fields     map[string]string // by keyword: PN, SN, V0 to VZ, …
 }
 
-// Tags of resources. A large one has its type in 7 bits and its length in 16, a small one its type in 4 and its length in 3.
+// Tags of resources. A large one has a 7-bit type and a 16-bit length, a small one a 4-bit type and a 3-bit length.
 const (
 	vpdLarge      = 0x80
 	vpdIdentifier = 0x82
@@ -24,10 +24,10 @@ const (
 	vpdEnd        = 0x78 >> 3 // a small resource
 )
 
-// ErrVPD is wrapped by errors of data that ends before or says other than it should.
-var ErrVPD = errors.New("no valid vital product data")
+// ErrVPD is wrapped by errors of truncated or malformed data.
+var ErrVPD = errors.New("invalid vital product data")
 
-// ParseVPD reads vital product data. What could be understood comes with an error.
+// ParseVPD parses vital product data. The valid part is returned with an error.
 func ParseVPD(b []byte) (VPD, error) {
 	v := VPD{Fields: map[string]string{}}
 	for at := 0; at < len(b); {
@@ -36,14 +36,14 @@ func ParseVPD(b []byte) (VPD, error) {
 			if tag>>3 == vpdEnd {
 				return v, nil
 			}
-			if tag == 0 { // what flash without data reads as
+			if tag == 0 { // flash without data
 				return v, fmt.Errorf("%w: tag 0 at %d", ErrVPD, at)
 			}
 			at += 1 + int(tag&7)
 			continue
 		}
 		if len(b)-at < 3 {
-			return v, fmt.Errorf("%w: cut off at %d", ErrVPD, at)
+			return v, fmt.Errorf("%w: truncated at %d", ErrVPD, at)
 		}
 		length := int(binary.LittleEndian.Uint16(b[at+1:]))
 		at += 3
@@ -61,8 +61,7 @@ func ParseVPD(b []byte) (VPD, error) {
 	return v, fmt.Errorf("%w: no end tag", ErrVPD)
 }
 
-// fields reads keywords: two letters, a length, and as many bytes. A checksum (RV) and the rest of what can be written (RW) are
-// no text.
+// fields parses keywords: two letters, a length, and the value. The checksum (RV) and the writable area (RW) are not text.
 func (v *VPD) fields(b []byte) {
 	for len(b) >= 3 {
 		key, length := string(b[:2]), int(b[2])
@@ -79,10 +78,10 @@ func (v *VPD) fields(b []byte) {
 
 func vpdText(b []byte) string { return strings.TrimRight(string(b), "\x00 ") }
 
-// nvlinkMark is what the functions say through which NVLink switches are managed.
+// nvlinkMark marks the functions that manage NVLink switches.
 const nvlinkMark = "SW_MNG"
 
-// Public is what may be shown of it: the product, and whether it is a NIC. Serial numbers and the like are left out.
+// Public is the part without identifying data: the product, and whether it is a NIC. Serial numbers are left out.
 func (v VPD) Public() VPD {
 	out := VPD{Identifier: v.Identifier, Fields: map[string]string{}}
 	for key, text := range v.Fields {
@@ -96,7 +95,7 @@ func (v VPD) Public() VPD {
 	return out
 }
 
-// Bytes are vital product data that say the same.
+// Bytes encodes the same data.
 func (v VPD) Bytes() []byte {
 	var fields []byte
 	for _, key := range slices.Sorted(maps.Keys(v.Fields)) {
@@ -110,8 +109,8 @@ func (v VPD) Bytes() []byte {
 	return append(b, vpdEnd<<3)
 }
 
-// ManagesNVLink says whether the function is one through which NVLink switches are managed, and no NIC: a field, in
-// practice a vendor's, or the name says SW_MNG, by which NVIDIA's fabric manager finds them on HGX B200 and B300.
+// ManagesNVLink reports whether the function manages NVLink switches and is not a NIC: a field (in practice a vendor field) or the name
+// contains SW_MNG. NVIDIA's fabric manager finds them that way on HGX B200 and B300.
 func (v VPD) ManagesNVLink() bool {
 	if strings.Contains(v.Identifier, nvlinkMark) {
 		return true
@@ -124,8 +123,8 @@ func (v VPD) ManagesNVLink() bool {
 	return false
 }
 
-// infiniBandRates are the generations of InfiniBand by which products are named, in Gb/s of a port. Half says that the name is of cards that
-// reach it with half the lanes of their fastest speed, of which they have four.
+// infiniBandRates are the InfiniBand generations in product names, with the rate of a port in Gb/s. half marks cards that reach it with
+// half of the four lanes at their fastest speed.
 var infiniBandRates = map[string]struct {
 	rate float64
 	half bool
@@ -139,8 +138,8 @@ var infiniBandRates = map[string]struct {
 	"XDR":    {800, false},
 }
 
-// InfiniBandLimit is the rate in bits per second that a port of the card does not exceed, though widths and speeds that it supports would
-// give twice as much: the product's name says HDR100 or NDR200, and nothing faster. Where the name says nothing of the kind it is 0.
+// InfiniBandLimit is the highest rate of a port of the card in bits per second, if its supported widths and speeds suggest twice as much:
+// the product name contains HDR100 or NDR200, and nothing faster. Otherwise it is 0.
 func (v VPD) InfiniBandLimit() float64 {
 	var most float64
 	var half bool

@@ -51,7 +51,7 @@ func TestParseVPD(t *testing.T) {
 	}
 }
 
-// TestPublicVPD: what is made of it says what the product is, and nothing of the single card.
+// TestPublicVPD: the result identifies the product, and not the single card.
 func TestPublicVPD(t *testing.T) {
 	v := VPD{Identifier: "ConnectX-7", Fields: map[string]string{"PN": "MCX7", "SN": "MT2333X00001", "V3": "66b1e7e4 SMDL=SW_MNG", "V2": "00000000-66b1"}}
 	got, err := ParseVPD(v.Public().Bytes())
@@ -61,7 +61,7 @@ func TestPublicVPD(t *testing.T) {
 	}
 }
 
-// TestInfiniBandLimit: only a name that says so limits a card.
+// TestInfiniBandLimit: only the product name limits the rate of a card.
 func TestInfiniBandLimit(t *testing.T) {
 	for name, want := range map[string]float64{
 		"ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port QSFP56":                     100,

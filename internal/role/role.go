@@ -1,5 +1,5 @@
-// Package role says what each port of a NIC is for, compute or something else, from the first evidence that answers. The state of the
-// port itself is no evidence: a dead compute port is a compute port. It is pure: facts in, verdicts out.
+// Package role determines the purpose of each port of a NIC, compute or other, from the strongest available evidence. The state of the port
+// itself is not used: a dead compute port is a compute port. It is pure: facts in, verdicts out.
 package role
 
 import (
@@ -16,7 +16,7 @@ type Source string
 // The sources, the strongest first.
 const (
 	Site         Source = "site"          // the site configuration
-	TopologyFile Source = "topology_file" // the topology file that NCCL uses places it nearest to a GPU, or not
+	TopologyFile Source = "topology_file" // in NCCL's topology file it is, or is not, nearest to a GPU
 	GPUDirect    Source = "gpudirect"     // it is, or is not, the nearest NIC of a GPU in the PCI tree
 	PCIeSwitch   Source = "pcie_switch"   // it shares a PCIe switch or root port with a GPU, or does not
 	Siblings     Source = "siblings"      // most ports of its kind on the host are ACTIVE
@@ -25,7 +25,7 @@ const (
 
 var sources = []Source{Site, TopologyFile, GPUDirect, PCIeSwitch, Siblings}
 
-// Verdict is a role with its evidence; Source is empty where the role is unknown.
+// Verdict is a role and its evidence; Source is empty if the role is unknown.
 type Verdict struct {
 	Role   pci.Role `json:"role,omitempty"`
 	Source Source   `json:"source,omitempty"`
@@ -33,8 +33,8 @@ type Verdict struct {
 
 var unknown = Verdict{Role: pci.Unknown}
 
-// Keep returns what stands of a role that was learned and one that the evidence of now gives: a learned compute role outlives evidence
-// that is no stronger, because the evidence goes as ports and GPUs fail.
+// Keep merges a learned role with one from current evidence. A learned compute role is kept unless the current evidence is stronger, since
+// evidence disappears as ports and GPUs fail.
 func (learned Verdict) Keep(now Verdict) Verdict {
 	if learned.Role != pci.Compute || now.Role == pci.Compute || now.Role == pci.NVLinkManagement {
 		return now
@@ -45,9 +45,9 @@ func (learned Verdict) Keep(now Verdict) Verdict {
 	return learned
 }
 
-// Kind is what NICs of one purpose have in common.
+// Kind is the common properties of NICs of one purpose.
 type Kind struct {
-	Board        string // board_id; empty: the NIC is nobody's sibling
+	Board        string // board_id; empty: the NIC has no siblings
 	LinkLayer    string
 	PortsPerCard int
 }
@@ -56,21 +56,21 @@ type Kind struct {
 type NIC struct {
 	gdr.NIC
 	Kind
-	Path         string  // of its PCI function below /sys/devices; empty where it has none
-	Emulated     bool    // a hypervisor has made the port above it, so that its place says nothing
-	Function     string  // number of the PCI function: ports at the same place of their card are alike
-	Apart        bool    // no example to others: ignored, or a part of another device on this host (virtual function, sub-function)
-	Rate         float64 // bits per second: the highest that the device is known for; 0: none
-	DefaultRoute bool    // the default route goes over its card
+	Path         string  // of its PCI function below /sys/devices; empty if none
+	Emulated     bool    // the port above is emulated by a hypervisor, so the position is meaningless
+	Function     string  // PCI function number: ports at the same place of their card are alike
+	Apart        bool    // not used as a sibling: ignored, or part of another device on this host (virtual function, sub-function)
+	Rate         float64 // bits per second: the highest rate known of the device; 0: unknown
+	DefaultRoute bool    // the default route uses its card
 }
 
-// Machine is what NICs are near to.
+// Machine is the GPUs of a host.
 type Machine struct {
 	gdr.Machine
 	GPUPaths []string // of the PCI functions, below /sys/devices
 }
 
-// Of returns the roles of the ports of each NIC, by index of the NIC and of the port.
+// Of returns the role of each port, by index of NIC and port.
 func Of(m *Machine, nics []NIC) [][]Verdict {
 	out := make([][]Verdict, len(nics))
 	near := m.nearest(nics)
@@ -80,7 +80,7 @@ func Of(m *Machine, nics []NIC) [][]Verdict {
 		found = found || v.Role == pci.Compute
 		out[i] = slices.Repeat([]Verdict{v}, len(nics[i].Ports))
 	}
-	if found { // the others are for storage or management, whatever their siblings do
+	if found { // the others are for storage or management, whatever their siblings
 		return out
 	}
 	for i, ports := range siblings(nics) {
@@ -93,7 +93,7 @@ func Of(m *Machine, nics []NIC) [][]Verdict {
 	return out
 }
 
-// byPlace is what the place of a NIC says.
+// byPlace is the verdict from the position of a NIC.
 func (m *Machine) byPlace(n *NIC, near Source) Verdict {
 	if near != "" {
 		return Verdict{pci.Compute, near}
@@ -117,15 +117,15 @@ func (m *Machine) byPlace(n *NIC, near Source) Verdict {
 	return unknown
 }
 
-// choice are the NICs that are equally good for a GPU.
+// choice is the NICs that are equally near to a GPU.
 type choice struct {
 	level int // of their distance
 	nics  []int
-	file  bool // the distance is that of a topology file
+	file  bool // the distance is from a topology file
 }
 
-// nearest finds the NICs that NCCL would give the GPUs if all ports were ACTIVE, and what says so. Beyond the switch of the GPU several
-// may be equally far, those for storage among them: then a NIC of half the rate is not meant, nor a board of which the host has fewer.
+// nearest finds the NICs that NCCL would assign to the GPUs if all ports were ACTIVE, and the evidence. Beyond the GPU's switch several
+// NICs may be equally near, including storage NICs: NICs of half the rate, and boards of which the host has fewer, are excluded.
 func (m *Machine) nearest(nics []NIC) map[int]Source {
 	boards := boardsOf(nics)
 	var choices []choice
@@ -157,7 +157,7 @@ func (m *Machine) nearest(nics []NIC) map[int]Source {
 	}
 	out := map[int]Source{}
 	for _, c := range choices {
-		if c.level == gdr.Level(pci.SYS) && far < c.level { // another GPU's, across the sockets
+		if c.level == gdr.Level(pci.SYS) && far < c.level { // near another GPU, across the sockets
 			continue
 		}
 		for _, i := range c.nics {
@@ -189,10 +189,10 @@ func boardsOf(nics []NIC) *boards {
 	return b
 }
 
-// slow reports whether no NIC of the board is known for more than half of the host's best rate.
+// slow reports whether all NICs of the board have at most half of the host's highest rate.
 func (b *boards) slow(n *NIC) bool { return b.rate[n.Board] <= b.fastest/2 && b.fastest > 0 }
 
-// most keeps those of the boards that the host has most of.
+// most keeps the NICs of the most frequent boards of the host.
 func (b *boards) most(nics []NIC, of []int) (out []int) {
 	most := 0
 	for _, i := range of {
@@ -206,10 +206,10 @@ func (b *boards) most(nics []NIC, of []int) (out []int) {
 	return out
 }
 
-// minAlike is how many ports of a kind it takes to say what one of them is for, and how many ACTIVE ones to expect it of another.
+// minAlike is the minimum number of ports of a kind to derive a role from them, and of ACTIVE ones to expect the same of another.
 const minAlike = 3
 
-// place is where a port stands on its card: second ports without a cable are no example to the first ones.
+// place is the position of a port on its card: unused second ports must not count as siblings of first ones.
 type place struct {
 	Kind
 	function string
@@ -233,7 +233,7 @@ func (n *NIC) placeOf(port int) place {
 	return place{n.Kind, n.Function, port}
 }
 
-// siblings finds the ports of which there are at least three alike on the host, more than half of them ACTIVE.
+// siblings finds ports with at least three of a kind on the host, more than half of them ACTIVE.
 func siblings(nics []NIC) [][]bool {
 	total, active := map[place]int{}, map[place]int{}
 	for i := range nics {
@@ -260,8 +260,8 @@ func siblings(nics []NIC) [][]bool {
 	return out
 }
 
-// Peers returns of each port whether its like are ACTIVE, so that it ought to be too: of the ports of role compute that stand at the same
-// place of their card at least three, and more than half. Compute says which those are.
+// Peers returns for each port whether it is expected to be ACTIVE like its peers: of the compute ports at the same place of their card, at
+// least three and more than half are ACTIVE. compute selects the ports.
 func Peers(nics []NIC, compute func(nic, port int) bool) [][]bool {
 	total, active := map[place]int{}, map[place]int{}
 	each := func(f func(i, j int, at place, up bool)) {

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// at is a function below a root port of its own.
+// at is a function below its own root port.
 func at(root, bus string) string {
 	return fmt.Sprintf("sys/devices/pci%s:%s/%s:%s:00.0/%s:%s:00.0", root, bus, root, bus, root, bus[:1]+"f")
 }
@@ -19,7 +19,7 @@ func gpuAt(path string, numa int, coupled bool) gdr.GPU {
 	return gdr.GPU{Address: chain[len(chain)-1], Vendor: 0x10de, Place: pci.PlaceOf(path, numa), Coupled: coupled}
 }
 
-// nic has one port, at its full rate where it is up.
+// nic has one port, at full rate if it is up.
 func nic(name, path string, numa int, board string, rate float64, up bool) NIC {
 	n := NIC{NIC: gdr.NIC{Device: name, Ports: []gdr.Port{{Number: 1, Active: up}}}, Kind: Kind{board, "Ethernet", 1}, Path: path, Function: "0", Rate: rate}
 	if path != "" {
@@ -28,7 +28,7 @@ func nic(name, path string, numa int, board string, rate float64, up bool) NIC {
 	return n
 }
 
-// machine has GPUs, and what there is to know of the way to them.
+// machine has GPUs, with or without known paths.
 func machine(virtual bool, gpus ...string) *Machine {
 	m := &Machine{Machine: gdr.Machine{Virtual: virtual}, GPUPaths: gpus}
 	for _, p := range gpus {

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestDevicesOverTheirBudget: a device whose reads take more than its share is told of, and the others are not.
+// TestDevicesOverTheirBudget: exactly the devices whose reads exceed their share are exposed.
 func TestDevicesOverTheirBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {

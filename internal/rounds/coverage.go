@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// brought is what the collectors of a round brought, and why some things are missing.
+// coverageInput is the result of a round, and the reasons for missing data.
 func (s *Scheduler) coverageInput(families []exposition.Family, runners []*runner, results []*result) coverage.Round {
 	denials := s.faults.denials()
 	return coverage.Round{
@@ -36,7 +36,7 @@ func (s *Scheduler) coverageInput(families []exposition.Family, runners []*runne
 	}
 }
 
-// unread says why there is no result of a collector: its first collection goes on, or it did not end in time.
+// unread is why a collector has no result: its first collection is in progress, or it did not end in time.
 func (r *runner) unread() coverage.Reason {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *runner) unread() coverage.Reason {
 	return coverage.Failed
 }
 
-// failure says how reading a source failed in this round: what is not there or cannot be, the host lacks. Empty: nothing failed.
+// failure is how reading a source failed in this round. Unsupported and absent data is not a failure. Empty: none.
 func failure(results []*result, source string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {

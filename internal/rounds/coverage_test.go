@@ -15,10 +15,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// wanted is a metric that the collector of a test never brings.
+// wanted is a metric that the collector of a test never emits.
 var wanted = &exposition.Desc{Name: "wanted", Asks: "pma"}
 
-// TestUnavailable: what a round lacks becomes a series, with the reason that the collector's end and its issues show.
+// TestUnavailable: missing metrics in a round become series, with the reason from the collector's result and issues.
 func TestUnavailable(t *testing.T) {
 	issue := func(reason host.Reason) func(context.Context, *snapshot.Node) error {
 		return func(_ context.Context, n *snapshot.Node) error {
@@ -59,9 +59,9 @@ func TestUnavailable(t *testing.T) {
 					t.Errorf("lacks %s\n%v\n%s", want, p.Coverage, text(p))
 				}
 				if p, err = s.Collect(t.Context(), []string{"other"}); err != nil || !tc.off && strings.Contains(text(p), "rdma_detection_unavailable{") {
-					t.Errorf("a part of the collectors tells what is blind: %v", err)
+					t.Errorf("a part of the collectors emits alerts that are not evaluated: %v", err)
 				}
-				time.Sleep(2 * time.Hour) // what has not ended does
+				time.Sleep(2 * time.Hour) // all background tasks end
 			})
 		})
 	}

@@ -12,17 +12,17 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// faults counts what could not be read, and logs a lasting fault when it starts and when it ends.
+// faults counts read errors, and logs the start and end of a lasting one.
 type faults struct {
 	log   *slog.Logger
 	tells bool // Options.Tells
 
 	mu      sync.Mutex
 	total   map[fault]float64
-	lasting map[string]map[fault]bool // by collector: the faults of its last collection
-	denied  map[denial]time.Time      // when it was last seen
-	sources map[string]bool           // that were ever denied: whether they are
-	needs   map[string]string         // what would permit those, as it was told last
+	lasting map[string]map[fault]bool // by collector: faults in its last collection
+	denied  map[denial]time.Time      // time when it last occurred
+	sources map[string]bool           // sources that were ever denied: whether they still are
+	needs   map[string]string         // the permission that those require, as last reported
 	devices []string                  // as last logged
 }
 
@@ -36,7 +36,7 @@ type denial struct {
 	collector, device, source string
 }
 
-// denialTime is how long a denial that is not seen lasts: some things are read once in a minute.
+// denialTime is how long a denial is considered current without recurring: some sources are read once a minute.
 const denialTime = 5 * time.Minute
 
 func newFaults(log *slog.Logger) *faults {
@@ -74,19 +74,19 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		now[k], example[k] = true, res.err
 	}
 	before := f.lasting[collector]
-	for k := range before { // what is left alone has not mended
+	for k := range before { // an item that is not read has not recovered
 		if slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool { return d.Device == k.device && d.Quarantined > 0 }) {
 			now[k] = true
 		}
 	}
 	for k := range now {
 		if !before[k] {
-			f.log.Warn("cannot read", "collector", k.collector, "device", k.device, "reason", k.reason, "first", example[k])
+			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", example[k])
 		}
 	}
 	for k := range before {
 		if !now[k] {
-			f.log.Info("can read again", "collector", k.collector, "device", k.device, "reason", k.reason)
+			f.log.Info("read works again", "collector", k.collector, "device", k.device, "reason", k.reason)
 		}
 	}
 	f.lasting[collector] = now
@@ -94,7 +94,7 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.logDevices(res)
 }
 
-// panicked counts what stopped add itself, which may have been the log.
+// panicked counts a panic in add itself, possibly in logging.
 func (f *faults) panicked(collector string, err error) {
 	f.mu.Lock()
 	k := fault{collector: collector, reason: string(host.Panic)}
@@ -103,14 +103,14 @@ func (f *faults) panicked(collector string, err error) {
 	f.mu.Unlock()
 	if first {
 		_ = host.Guard(func() error {
-			f.log.Error("cannot account for a collection", "collector", collector, "err", err)
+			f.log.Error("accounting for a collection failed", "collector", collector, "err", err)
 			return nil
 		})
 	}
 }
 
-// deny notes what is not permitted. That is no fault of the device, and does not change by itself: it is counted when it
-// starts, and logged once a source.
+// deny records a denied source. That is not a fault of the device and does not change by itself: it is counted at its start, and logged
+// once per source.
 func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	k := denial{collector, i.Device, i.Source}
 	_, before := f.denied[k]
@@ -120,12 +120,12 @@ func (f *faults) deny(collector string, i snapshot.Issue, at time.Time) {
 	}
 	f.total[fault{collector, i.Device, i.Reason}]++
 	if !f.sources[i.Source] && !f.tells {
-		f.log.Warn("not permitted", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
+		f.log.Warn("permission denied", "collector", collector, "device", i.Device, "source", i.Source, "first", i.Err, "needs", i.Needs)
 	}
 	f.sources[i.Source] = true
 }
 
-// permit ends denials that are no longer seen.
+// permit ends denials that no longer occur.
 func (f *faults) permit(at time.Time) {
 	if len(f.denied) == 0 {
 		return
@@ -141,12 +141,12 @@ func (f *faults) permit(at time.Time) {
 	for source, denied := range f.sources {
 		if denied && !left[source] {
 			f.sources[source] = false
-			f.log.Info("permitted again", "source", source)
+			f.log.Info("permission granted", "source", source)
 		}
 	}
 }
 
-// denials says of each source that was ever denied whether it is.
+// denials returns all sources that were ever denied, and whether they still are.
 func (f *faults) denials() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -156,7 +156,7 @@ func (f *faults) denials() map[string]bool {
 	return maps.Clone(f.sources)
 }
 
-// remedies says of each source that is denied what would permit it.
+// remedies returns the permission required by each denied source.
 func (f *faults) remedies() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +172,7 @@ func (f *faults) remedies() map[string]string {
 	return out
 }
 
-// logDevices says which RDMA devices come and go.
+// logDevices logs changes in the list of RDMA devices.
 func (f *faults) logDevices(res *result) {
 	if res.node.InfiniBand == nil {
 		return
@@ -185,14 +185,14 @@ func (f *faults) logDevices(res *result) {
 	case f.devices != nil && slices.Equal(names, f.devices):
 		return
 	case len(names) == 0:
-		f.log.Info("no RDMA device on this host; watching for one")
+		f.log.Info("no RDMA devices on this host; waiting for one")
 	default:
 		f.log.Info("RDMA devices", "count", len(names), "devices", names)
 	}
 	f.devices = names
 }
 
-// counts returns the totals in order.
+// counts returns the totals, sorted.
 func (f *faults) counts() (keys []fault, totals []float64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

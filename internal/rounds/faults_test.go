@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestLastingFaultIsLoggedTwice: when it starts and when it ends; it is counted each time.
+// TestLastingFaultIsLoggedTwice: at its start and its end; it is counted every time.
 func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	var logged bytes.Buffer
 	broken := true
@@ -38,7 +38,7 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[0], "cannot read") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "can read again") {
+	if len(lines) != 2 || !strings.Contains(lines[0], "read failed") || !strings.Contains(lines[0], "symbol_error") || !strings.Contains(lines[1], "read works again") {
 		t.Errorf("logged %d lines:\n%s", len(lines), logged.String())
 	}
 	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
@@ -46,7 +46,7 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	}
 }
 
-// TestDenialEnds: a source that is read once in a minute is denied between two readings as well; it is told when that ends.
+// TestDenialEnds: a source that is read once a minute stays denied between two readings; the end is logged.
 func TestDenialEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
@@ -68,7 +68,7 @@ func TestDenialEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			want, needs := "1", "root"
-			if round > 16+20 { // 5 minutes after it was last seen
+			if round > 16+20 { // 5 minutes after it last occurred
 				want, needs = "0", ""
 			}
 			if p.Needs["vpd"] != needs {
@@ -83,13 +83,13 @@ func TestDenialEnds(t *testing.T) {
 			time.Sleep(15 * time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permitted again") {
+		if len(lines) != 2 || !strings.Contains(lines[0], "0000:18:00.0/vpd") || !strings.Contains(lines[0], "needs=root") || !strings.Contains(lines[1], "permission granted") {
 			t.Errorf("logged:\n%s", logged.String())
 		}
 	})
 }
 
-// TestFailedCollector: an error of the collector as a whole is its failure, and no other's.
+// TestFailedCollector: an error of a collector affects only that collector.
 func TestFailedCollector(t *testing.T) {
 	bad := &counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no class") }}
 	good := &counting{}

@@ -9,14 +9,14 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// A collector whose Run fails is started again after a second, then two, up to five minutes; one that ran longer than that
-// begins anew.
+// A collector whose Run fails is restarted after one second, then two, up to five minutes. If it has run longer than that, the delay starts
+// at one second again.
 const (
 	firstPause = time.Second
 	lastPause  = 5 * time.Minute
 )
 
-// Listen runs what collectors do between their rounds until ctx ends.
+// Listen runs the background tasks of collectors until ctx ends.
 func (s *Scheduler) Listen(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -27,7 +27,7 @@ func (s *Scheduler) Listen(ctx context.Context) {
 	}
 }
 
-// listen logs the first of several failures in a row.
+// listen logs the first of several consecutive failures.
 func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 	pause := firstPause
 	for failed := false; ; failed = true {
@@ -40,7 +40,7 @@ func (s *Scheduler) listen(ctx context.Context, c *collector.Collector) {
 			failed, pause = false, firstPause
 		}
 		if !failed {
-			s.faults.log.Warn("cannot listen; trying again from time to time", "collector", c.Name, "err", err)
+			s.faults.log.Warn("background task failed, retrying", "collector", c.Name, "err", err)
 		}
 		select {
 		case <-time.After(pause):

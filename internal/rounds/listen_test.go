@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// TestListenStartsAgain: after each failure later, with one line in the log, and not after the end of its context.
+// TestListenStartsAgain: with a growing delay after each failure, one line in the log, and not after the end of the context.
 func TestListenStartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -41,7 +41,7 @@ func TestListenStartsAgain(t *testing.T) {
 	})
 }
 
-// TestListenEnds: with nothing to listen to at once, else with its context; a failure after a long time is a new one.
+// TestListenEnds: at once if there is nothing to do, otherwise with its context; a failure after a long time counts as the first.
 func TestListenEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestPanics: a fault of a collector, in its reading or its telling, costs its own data only, in each round.
+// TestPanics: a panic of a collector, while reading or emitting, affects only its own data.
 func TestPanics(t *testing.T) {
 	reads := &counting{do: func(context.Context, *snapshot.Node) error { panic("reads") }}
 	tells := (&counting{}).collector("tells")
@@ -40,13 +40,13 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// panicking is a log that cannot bear what it is told.
+// panicking is a log handler that panics.
 type panicking struct{ slog.Handler }
 
 func (panicking) Enabled(context.Context, slog.Level) bool  { return true }
 func (panicking) Handle(context.Context, slog.Record) error { panic("odd text") }
 
-// TestPanicOutsideTheCollector: what stops the end of a round fails that round, and the next one begins.
+// TestPanicOutsideTheCollector: a panic at the end of a round fails that round only.
 func TestPanicOutsideTheCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler(t, 0, (&counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no such directory") }}).collector("c"))
@@ -65,7 +65,7 @@ func TestPanicOutsideTheCollector(t *testing.T) {
 	})
 }
 
-// TestPanicOfThePicture: it is an error of the one who asked.
+// TestPanicOfThePicture: the request gets an error.
 func TestPanicOfThePicture(t *testing.T) {
 	s := scheduler(t, 0, (&counting{}).collector("c"))
 	s.State = func() (FileState, bool) { panic("odd file") }
@@ -80,7 +80,7 @@ func TestPanicOfThePicture(t *testing.T) {
 	}
 }
 
-// TestPanicOfListener: it is started again, as after any other failure.
+// TestPanicOfListener: it is restarted, as after any other failure.
 func TestPanicOfListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var runs atomic.Int64

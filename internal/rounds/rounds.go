@@ -1,5 +1,5 @@
-// Package rounds collects: one collection at a time for each collector, on the program's own context, kept for whoever asks
-// within the minimal interval. A request gets what is finished by its deadline; a client that goes away cancels nothing.
+// Package rounds schedules collections: at most one at a time per collector, independent of requests, with results reused within the
+// minimum interval. A request returns the collections that have finished by its deadline. A disconnected client cancels nothing.
 package rounds
 
 import (
@@ -25,40 +25,40 @@ import (
 type Options struct {
 	Host       *host.Host
 	Collectors []*collector.Collector
-	// Timeout bounds a collection, and the wait of a request that names no deadline of its own.
+	// Timeout limits a collection, and the wait of a request without a deadline.
 	Timeout time.Duration
-	// MinInterval is how long a result serves other requests.
+	// MinInterval is how long a result is reused.
 	MinInterval time.Duration
-	// Before is called before a collection with the time of day; a replay moves its machine there.
+	// Before is called before a collection with the current time; a replay seeks to it.
 	Before func(time.Time) error
-	// Now is the clock of intervals and of the metrics on collections.
+	// Now is the clock of intervals and of the metrics about collections.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// Tells says that whoever asks tells what is not permitted: it is not logged.
+	// Tells means that the caller reports denied sources: they are not logged.
 	Tells bool
-	// Config says how the last reading of the configuration files went; false, or nil: there is no such file.
+	// Config is the result of the last load of the configuration files; false or nil: there are none.
 	Config func() (FileState, bool)
-	// State says how the last writing of the state file went; false, or nil: there is no such file.
+	// State is the result of the last write of the state file; false or nil: there is none.
 	State func() (FileState, bool)
-	// Alerting says how the engine that judges the rules does; false, or nil: there is none.
+	// Alerting is the state of the alerting engine; false or nil: there is none.
 	Alerting func() (AlertingState, bool)
-	// Replay is the recording that is served instead of a host; nil: a host is.
+	// Replay is the recording that is served; nil: the host is.
 	Replay *Recording
-	// Maintenance returns what is announced for the host, nil for nothing; false, or nil: the state directory cannot tell.
+	// Maintenance is the announced maintenance of the host, nil for none; false or nil func: unknown, without a state directory.
 	Maintenance func() (*maintenance.Notice, bool)
-	// Incident says how the last capture of an incident was kept; false, or nil: none has been tried.
+	// Incident is the result of the last capture of an incident; false or nil: there was none.
 	Incident func() (FileState, bool)
-	// Coverage says which alerts the rounds cannot evaluate; nil: not asked for.
+	// Coverage finds alerts that cannot be evaluated; nil: disabled.
 	Coverage func() *coverage.Detector
 }
 
-// Recording is what a replay plays.
+// Recording is the recording of a replay.
 type Recording struct{ Hostname, Date string }
 
-// FileState is how a file of the exporter was read or written.
+// FileState is the result of reading or writing a file of the exporter.
 type FileState struct {
 	Failed bool      // the last time
-	At     time.Time // of the last time that did not fail
+	At     time.Time // time of the last success
 }
 
 // Scheduler runs collectors.
@@ -68,10 +68,10 @@ type Scheduler struct {
 	runners []*runner
 	faults  *faults
 	self    *exposition.Sink
-	gaps    *exposition.Sink // of what is blind; guarded by selfMu
+	gaps    *exposition.Sink // samples of alerts that are not evaluated; guarded by selfMu
 	selfMu  sync.Mutex
-	seen    map[string]bool // devices of which the metrics on the exporter tell; guarded by selfMu
-	names   []string        // the same, in order
+	seen    map[string]bool // devices in the metrics about the exporter; guarded by selfMu
+	names   []string        // the same, sorted
 }
 
 // runner runs one collector.
@@ -80,13 +80,13 @@ type runner struct {
 	sink *exposition.Sink
 
 	mu      sync.Mutex
-	running chan struct{} // closed at the end of the collection in progress; nil if none is
-	end     time.Time     // when it leaves behind what has not returned
-	timer   *time.Timer   // that fires then
+	running chan struct{} // closed at the end of the collection in progress; nil if there is none
+	end     time.Time     // when it stops waiting for blocked reads
+	timer   *time.Timer   // fires then
 	last    *result
 }
 
-// result is what one collection gave.
+// result is the result of one collection.
 type result struct {
 	at       time.Time
 	duration time.Duration
@@ -95,19 +95,19 @@ type result struct {
 	families []exposition.Family
 }
 
-// Picture is the node as a request sees it.
+// Picture is the state of the node for one request.
 type Picture struct {
 	At       time.Time
-	Read     time.Time // when the latest of its collections began; At if there is none
+	Read     time.Time // start of the latest of its collections; At if there is none
 	Node     snapshot.Node
 	Families []exposition.Family // sorted by name
-	Coverage coverage.Report     // of a picture of all collectors
-	Needs    map[string]string   // what would permit each source that this process may not read
-	// Maintenance is announced; nil: none is, or nobody can tell.
+	Coverage coverage.Report     // if all collectors are included
+	Needs    map[string]string   // the permission required by each denied source
+	// Maintenance is the announced one; nil: none or unknown.
 	Maintenance *maintenance.Notice
 }
 
-// New makes a scheduler. Collections end with ctx.
+// New returns a scheduler. Collections end with ctx.
 func New(ctx context.Context, o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -120,17 +120,17 @@ func New(ctx context.Context, o Options) *Scheduler {
 	return s
 }
 
-// UnknownCollectorError says that a request named a collector that there is not, or that is switched off.
+// UnknownCollectorError is the error of a request for an unknown or disabled collector.
 type UnknownCollectorError struct {
 	Name  string
 	Known []string
 }
 
 func (e *UnknownCollectorError) Error() string {
-	return fmt.Sprintf("collect[]=%s: no such collector is on; there are %v", e.Name, e.Known)
+	return fmt.Sprintf("collect[]=%s: unknown or disabled collector, enabled are %v", e.Name, e.Known)
 }
 
-// Check says whether all names are collectors of this scheduler.
+// Check returns an error if one of the names is not a collector of this scheduler.
 func (s *Scheduler) Check(names []string) error {
 	var known []string
 	for _, r := range s.runners {
@@ -144,12 +144,12 @@ func (s *Scheduler) Check(names []string) error {
 	return nil
 }
 
-// Collect returns the picture of the named collectors, of all if none is named, by the deadline of ctx or after Timeout.
+// Collect returns the picture of the named collectors (all if none is named) at the deadline of ctx or after Timeout.
 func (s *Scheduler) Collect(ctx context.Context, names []string) (*Picture, error) {
 	return s.CollectWithin(ctx, names, s.MinInterval)
 }
 
-// CollectWithin is Collect for whom results will do that are younger than young.
+// CollectWithin is Collect, reusing results younger than young.
 func (s *Scheduler) CollectWithin(ctx context.Context, names []string, young time.Duration) (p *Picture, err error) {
 	err = host.Guard(func() (err error) { p, err = s.collectWithin(ctx, names, young); return err })
 	return p, err
@@ -188,7 +188,7 @@ func (s *Scheduler) collectWithin(ctx context.Context, names []string, young tim
 	return s.picture(chosen, results), nil
 }
 
-// run collects and waits, once for all, until each has a result or ctx ends.
+// run starts collections and waits until each has a result or ctx ends.
 func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	if len(idle) == 0 {
 		return
@@ -210,8 +210,8 @@ func (s *Scheduler) run(ctx context.Context, idle []*runner) {
 	}
 }
 
-// join takes a result that is young enough, or the collection in progress; if there is none, one has to be started. The
-// function that it returns waits; nil means that there was no result in time.
+// join uses a recent enough result, or the collection in progress; otherwise start is true and one has to be started. The returned function
+// waits; its result is nil on timeout.
 func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (wait func() *result, start bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -230,19 +230,19 @@ func (s *Scheduler) join(ctx context.Context, r *runner, young time.Duration) (w
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.running == running { // not finished; after the deadline of another collector this one may well be
+		if r.running == running { // not finished; it may be once another collector has reached its deadline
 			return nil
 		}
 		return r.last
 	}, start
 }
 
-// endBefore makes a collection end in time for a request, however late the others would wait: devices that do not return are
-// left behind, so that the request still gets all the others. r.mu is held.
+// endBefore makes a collection end in time for a request, even if others would wait longer: blocked devices are left out, so that the
+// request gets all others. r.mu is held.
 func (r *runner) endBefore(ctx context.Context) {
 	deadline, _ := ctx.Deadline()
 	left := time.Until(deadline)
-	end := deadline.Add(-min(left/10, 200*time.Millisecond)) // the rest is for the answer
+	end := deadline.Add(-min(left/10, 200*time.Millisecond)) // the rest is for the response
 	if r.end.IsZero() || end.Before(r.end) {
 		r.end = end
 		if r.timer != nil {
@@ -251,7 +251,7 @@ func (r *runner) endBefore(ctx context.Context) {
 	}
 }
 
-// collect runs one collection and calls done when its result is there.
+// collect runs one collection, and calls done when its result is available.
 func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	r.mu.Lock()
@@ -273,7 +273,7 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 	}
 }
 
-// finish makes metrics of what a collection gave, and hands them to whoever waits.
+// finish converts the result of a collection to metrics, and publishes it.
 func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	err := host.Guard(func() error {
 		r.sink.Begin()
@@ -297,11 +297,11 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
-	var told bool
+	var known bool
 	if s.Maintenance != nil {
-		p.Maintenance, told = s.Maintenance()
+		p.Maintenance, known = s.Maintenance()
 	}
-	self := s.selfFamilies(runners, results, p.Maintenance, told)
+	self := s.selfFamilies(runners, results, p.Maintenance, known)
 	n := len(self)
 	for _, res := range results {
 		if res != nil {

@@ -18,7 +18,7 @@ import (
 
 var probe = &exposition.Desc{Name: "probe", Help: "A test's metric.", Labels: []string{"device"}}
 
-// counting is a collector that counts its collections and does in them what the test says.
+// counting is a collector that counts its collections and runs a function of the test in them.
 type counting struct {
 	mu    sync.Mutex
 	count int
@@ -55,7 +55,7 @@ func scheduler(t *testing.T, min time.Duration, cs ...*collector.Collector) *Sch
 
 func text(p *Picture) string { return string(exposition.AppendText(nil, p.Families)) }
 
-// TestTenScrapesStartOneCollection: whoever comes while a collection runs gets its result.
+// TestTenScrapesStartOneCollection: requests during a collection get its result.
 func TestTenScrapesStartOneCollection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -116,8 +116,8 @@ func TestClientThatGoesAwayCancelsNothing(t *testing.T) {
 	})
 }
 
-// TestDeadline: a request gets what is finished by its deadline, and the rest is said to have failed. A collector that
-// honours its context is told before the request ends, so that its partial result is in it.
+// TestDeadline: a request gets what is finished by its deadline, and the rest counts as failed. A collector that respects its context is
+// cancelled before the request ends, so that its partial result is included.
 func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -158,13 +158,13 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// TestMinInterval: a young result serves again, an old one does not.
+// TestMinInterval: a recent result is reused, an old one is not.
 func TestMinInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{}
 		s := scheduler(t, time.Second, c.collector("c"))
 		for i, pause := range []time.Duration{0, 500 * time.Millisecond, 400 * time.Millisecond, 200 * time.Millisecond} {
-			time.Sleep(pause) // of the bubble's clock
+			time.Sleep(pause) // of the fake clock
 			p, err := s.Collect(t.Context(), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +180,7 @@ func TestMinInterval(t *testing.T) {
 	})
 }
 
-// TestSelection: only named collectors run; an unknown name is an error that says which there are.
+// TestSelection: only named collectors run; the error for an unknown name lists the collectors.
 func TestSelection(t *testing.T) {
 	a, b := &counting{}, &counting{}
 	s := scheduler(t, 0, a.collector("a"), b.collector("b"))
@@ -197,7 +197,7 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestDeviceThatHangsLeavesTimeForTheAnswer: what honours its context is served before the request's own deadline.
+// TestDeviceThatHangsLeavesTimeForTheAnswer: a collector that respects its context is in the response before the deadline of the request.
 func TestDeviceThatHangsLeavesTimeForTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		polite := &counting{do: func(ctx context.Context, _ *snapshot.Node) error { <-ctx.Done(); return nil }}

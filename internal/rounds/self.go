@@ -16,7 +16,7 @@ import (
 var (
 	collectorSuccess = &exposition.Desc{
 		Name: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the collector finished in time and without an error of its own.", Labels: []string{"collector"}, Source: "the exporter",
+		Help: "Whether the collector finished in time and without an error.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorDuration = &exposition.Desc{
 		Name: "rdma_scrape_collector_duration_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
@@ -24,59 +24,59 @@ var (
 	}
 	collectorAge = &exposition.Desc{
 		Name: "rdma_scrape_collector_age_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Age of the collection that this scrape serves.", Labels: []string{"collector"}, Source: "the exporter",
+		Help: "Age of the collection in this scrape.", Labels: []string{"collector"}, Source: "the exporter",
 	}
 	collectorStuck = &exposition.Desc{
 		Name: "rdma_scrape_collector_stuck", Beside: "rdma_scrape_collector_success", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 where the read of a device has not returned from the kernel; absent for others. It is not started again until it does.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Help: "1 for a device with a read that has not returned from the kernel; absent for others. The device is not read again until it returns.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	collectorQuarantined = &exposition.Desc{
 		Name: "rdma_scrape_quarantined_items", Beside: "rdma_device_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Items of a device, files or requests, that failed twice and are left alone until the device registers again, its link changes, or six hours have passed. Absent where there are none.", Labels: []string{"collector", "device"}, Source: "the exporter",
+		Help: "Items of a device (files or requests) that failed twice. They are not read again until the device registers again, its link changes, or 6h have passed. Absent if there are none.", Labels: []string{"collector", "device"}, Source: "the exporter",
 	}
 	scrapeErrors = &exposition.Desc{
 		Name: "rdma_scrape_errors_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Items that could not be read, each of which cost its own sample. What is not permitted counts when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic, a fault of the exporter that the log has in full; failed for a whole collector; duplicate, bad_value, undeclared for dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
+		Help: "Items that could not be read. Each one affects only its own samples. A denied permission is counted once, when it starts. reason: absent, unsupported, invalid, gone, permission, stuck, back_off, malformed, io; panic: a bug in the exporter, see the log; failed: the whole collector; duplicate, bad_value, undeclared: dropped samples.", Labels: []string{"collector", "device", "reason"}, Source: "the exporter",
 	}
 	permissionDenied = &exposition.Desc{
 		Name: "rdma_scrape_permission_denied", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether this process may not read a source, 1 while it is so. The log names the file and what would permit it.", Labels: []string{"source"}, Source: "the exporter",
+		Help: "1 while this process has no permission to read the source. The log names the file and the required permission.", Labels: []string{"source"}, Source: "the exporter",
 	}
 	sourceRequests = &exposition.Desc{
 		Name: "rdma_scrape_source_requests_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Files and messages asked for, by kind. lock: whom a request holds up while it is in the kernel: none, device (its own users), devlink (a recovery of the device), rtnl (all changes of network configuration).", Labels: []string{"source", "lock"}, Source: "the exporter",
+		Help: "Files and messages requested from the kernel. lock: what a request blocks while it is in the kernel: none, device (its users), devlink (a recovery of the device), rtnl (all changes of network configuration).", Labels: []string{"source", "lock"}, Source: "the exporter",
 	}
 	sourceSeconds = &exposition.Desc{
 		Name: "rdma_scrape_source_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Wall time inside those requests that have returned.", Labels: []string{"source", "lock"}, Source: "the exporter",
+		Help: "Wall time of requests that have returned.", Labels: []string{"source", "lock"}, Source: "the exporter",
 	}
 	deviceSeconds = &exposition.Desc{
 		Name: "rdma_scrape_device_seconds_total", Type: exposition.Counter, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Wall time inside reads of a device that have returned.", Labels: []string{"device"}, Source: "the exporter",
+		Help: "Wall time of reads of a device that have returned.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	overBudget = &exposition.Desc{
 		Name: "rdma_scrape_over_budget", Beside: "rdma_scrape_device_seconds_total", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "1 where reads of a device took more than 1 % of the time, or those of the host (no device) more than 3 %; absent otherwise. Then what can wait, facts that change with the link or the configuration only, keeps its last values.", Labels: []string{"device"}, Source: "the exporter",
+		Help: "1 if reads of a device took more than 1% of the time, or all reads of the host (empty device) more than 3%; absent otherwise. Deferrable reads (facts that change only with the link or the configuration) are then postponed, and their last values are kept.", Labels: []string{"device"}, Source: "the exporter",
 	}
 	rtnlBackOff = &exposition.Desc{
 		Name: "rdma_scrape_rtnl_back_off", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether no request that takes the kernel's lock on network configuration (rtnl) is made at present, because one took more than a second.", Source: "the exporter",
+		Help: "1 while no requests that take the kernel's network configuration lock (rtnl) are made, because one took more than 1s.", Source: "the exporter",
 	}
 	configSuccessful = &exposition.Desc{
 		Name: "rdma_config_last_reload_successful", Of: "rdma_config_last_reload_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the last reading of --config.file, of rule files and of the Alertmanagers' configuration succeeded; 0: what was in force before stays. Absent without such files.", Source: "the exporter",
+		Help: "Whether the last load of --config.file, the rule files and the Alertmanager configuration succeeded; 0: the previous configuration is kept. Absent without such files.", Source: "the exporter",
 	}
 	configTime = &exposition.Desc{
 		Name: "rdma_config_last_reload_success_timestamp_seconds", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeExporter,
-		Help: "Time of the last reading of those files that succeeded, since 1970. Absent without such files.", Source: "the exporter",
+		Help: "Time of the last successful load of these files. Absent without such files.", Source: "the exporter",
 	}
 	stateSuccessful = &exposition.Desc{
 		Name: "rdma_state_last_write_successful", Of: "rdma_state_last_write_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the state file could be written last; 0: what is remembered of links and devices ends with the exporter.", Source: "the exporter",
+		Help: "Whether the last write of the state file succeeded; 0: the memory of links and devices is lost when the exporter ends.", Source: "the exporter",
 	}
 	incidentSuccessful = &exposition.Desc{
 		Name: "rdma_incident_last_capture_successful", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Whether the capture of the last incident, an alert whose label drain is cordon or evict, could be kept in the state directory. Absent before the first since the start.", Source: "the exporter",
+		Help: "Whether the last incident capture was written to the state directory. An alert with the label drain (cordon or evict) triggers one. Absent before the first since the start.", Source: "the exporter",
 	}
 	hostMaintenance = &exposition.Desc{
 		Name: "rdma_host_maintenance", Of: "rdma_host_maintenance", Type: exposition.Gauge, Scope: exposition.ScopeHost,
@@ -84,20 +84,20 @@ var (
 	}
 	maintenanceEnd = &exposition.Desc{
 		Name: "rdma_host_maintenance_end_timestamp_seconds", Of: "rdma_host_maintenance", Beside: "rdma_host_maintenance", Type: exposition.Gauge, Unit: "seconds", Scope: exposition.ScopeHost,
-		Help: "End of the maintenance that is announced, since 1970. Absent where none is.", Source: "the exporter",
+		Help: "End of the announced maintenance, as Unix time. Absent if there is none.", Source: "the exporter",
 	}
 	eventOverruns = &exposition.Desc{
 		Name: "rdma_exporter_event_overruns_total", Type: exposition.Counter, Scope: exposition.ScopeExporter,
-		Help: "Times that the kernel's events came faster than the exporter took them (ENOBUFS). Transitions of links are counted all the same, but those made by hand then may be among them.", Source: "the exporter",
+		Help: "Overflows of the receive buffer for kernel events (ENOBUFS). Link transitions are still counted, but may include administrative ones.", Source: "the exporter",
 	}
 	detectionUnavailable = &exposition.Desc{
 		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help:   "1 for an alert of the rules that cannot be judged on this host, or not for all of it, because a metric that it needs is not there; absent for others, and for what does not apply to the host. reason: collector_disabled; not_read_yet; permission, this process may not read it; failed, reading it fails; unknown, the metric says that the fact that decides could not be read; not_supported, the kernel, the driver or the hardware does not tell.",
+		Help:   "1 for an alert that is not evaluated on this host, or only for a part of it, because a metric that it requires is missing. Absent for others, and for alerts that do not apply to the host. reason: collector_disabled; not_read_yet; permission: this process may not read it; failed: reading it fails; unknown: the deciding fact could not be read; not_supported: not exposed by the kernel, driver or hardware.",
 		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
 	replayInfo = &exposition.Desc{
 		Name: "rdma_exporter_replay_info", Of: "rdma_exporter_replay_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help: "Recording that is served instead of this host (--replay), always 1: the host that was recorded, and the day. Absent where a host is served.", Labels: []string{"hostname", "recorded"}, Source: "the exporter",
+		Help: "Recording served instead of this host (--replay), always 1: recorded host name and date. Absent without --replay.", Labels: []string{"hostname", "recorded"}, Source: "the exporter",
 	}
 	buildInfo = &exposition.Desc{
 		Name: "rdma_exporter_build_info", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
@@ -105,12 +105,12 @@ var (
 	}
 )
 
-// Descs are the metrics on the exporter itself.
+// Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
 	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
 }, alertingList()...))
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, told bool) []exposition.Family {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, known bool) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
@@ -149,7 +149,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 		s.self.Emit(rtnlBackOff, number(s.Host.RTNL.Stats().BackOff))
 	}
 	s.emitFiles()
-	if told {
+	if known {
 		s.self.Emit(hostMaintenance, number(announced != nil))
 	}
 	if announced != nil {
@@ -166,7 +166,7 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 	return s.self.End()
 }
 
-// unavailable tells what is blind. It looks at all families of a round, so that it comes after them.
+// unavailable emits the alerts that are not evaluated. It reads all families of a round, so it runs after them.
 func (s *Scheduler) unavailable(gaps []coverage.Gap) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
@@ -196,7 +196,7 @@ func (s *Scheduler) emitFiles() {
 	}
 }
 
-// devices tells what the reads of each device cost. Collectors read the same devices.
+// devices emits the cost of reads per device. Collectors share devices.
 func (s *Scheduler) devices(results []*result) {
 	clear(s.seen)
 	s.seen[""], s.names = true, s.names[:0]
@@ -218,7 +218,7 @@ func (s *Scheduler) devices(results []*result) {
 	}
 }
 
-// seconds is a duration to the millisecond: more digits cost more than they tell.
+// seconds is a duration in seconds, rounded to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1e3 }
 
 func number(b bool) float64 {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestCollectWithin: who judges each 15 s takes what a scrape has collected since half of that, with the time of its reading.
+// TestCollectWithin: an evaluation every 15 s reuses a scrape of the last half of the interval, with the time of its reading.
 func TestCollectWithin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counting{}
@@ -17,7 +17,7 @@ func TestCollectWithin(t *testing.T) {
 		}
 		for _, step := range []struct {
 			after time.Duration
-			read  time.Duration // since the beginning
+			read  time.Duration // since the start
 			count int
 		}{
 			{7 * time.Second, 0, 1},
@@ -35,8 +35,8 @@ func TestCollectWithin(t *testing.T) {
 	})
 }
 
-// TestEngineIsTold: what the engine says of itself is in every picture, and nothing where there is none.
-func TestEngineIsTold(t *testing.T) {
+// TestEngineState: the engine's state is in every picture, and nothing if there is no engine.
+func TestEngineState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := scheduler(t, 0, (&counting{}).collector("x"))
 		p, err := s.Collect(t.Context(), nil)

@@ -1,22 +1,22 @@
 package snapshot
 
-// GDR is what GPUDirect RDMA rests on, and what NCCL would make of it.
+// GDR is the requirements of GPUDirect RDMA, and how NCCL would use it.
 type GDR struct {
-	Virtual bool   // a virtual machine: its PCI tree is made up
-	NCCL    string // version that was judged; empty: a current one
+	Virtual bool   // virtual machine: its PCI tree is emulated
+	NCCL    string // version that was evaluated; empty: a current one
 	Driver  string // version of the GPU driver
-	Flavour string // of the GPU driver: open or proprietary; empty where it cannot be told
-	Peermem string // peer memory module that is loaded: nvidia_peermem, nv_peer_mem
+	Flavour string // of the GPU driver: open or proprietary; empty: unknown
+	Peermem string // loaded peer memory module: nvidia_peermem, nv_peer_mem
 	GPUs    []GDRGPU
 	NICs    []GDRNIC
 	Pairs   []GDRPair // by GPU, then by NIC
 
 	Registrations []GDRRegistrations
-	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only those that could be seen
+	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only visible ones
 	JobGIDs       []GDRJobGID
 }
 
-// GDRTransport is how data of a GPU goes to other hosts now.
+// GDRTransport is how data of a GPU is currently sent to other hosts.
 type GDRTransport struct {
 	State         string // gdr, staging, tcp, host_only, unknown: gdr.Transport
 	Reason        string // gdr.Reason
@@ -24,7 +24,7 @@ type GDRTransport struct {
 	Process       *Process // that holds the GPU
 }
 
-// GDRJobGID is an entry of a port's GID table that a job chooses by NCCL_IB_GID_INDEX.
+// GDRJobGID is the entry of a port's GID table that a job selects by NCCL_IB_GID_INDEX.
 type GDRJobGID struct {
 	Device      string
 	Port, Index int
@@ -32,10 +32,10 @@ type GDRJobGID struct {
 	Process     *Process
 }
 
-// Mismatch says whether it is not RoCE v2.
+// Mismatch reports whether the entry is not RoCE v2.
 func (g *GDRJobGID) Mismatch() bool { return g.Type != "roce_v2" }
 
-// GDRRegistrations is the use of the peer memory mechanism; nil where it is not told.
+// GDRRegistrations is the use of the peer memory mechanism; nil: unknown.
 type GDRRegistrations struct {
 	Source string  // the module, or memory_peers/CLIENT
 	Client string  // of MLNX_OFED up to 23.10
@@ -43,19 +43,19 @@ type GDRRegistrations struct {
 	Bytes  *uint64 // num_reg_bytes less num_dereg_bytes
 }
 
-// GDRGPU is a GPU and its way to the root.
+// GDRGPU is a GPU and its path to the root.
 type GDRGPU struct {
-	Index, UUID string // of NVML, or as the driver's files tell them
+	Index, UUID string // of NVML, or as in the driver's files
 	PCIAddress  string
 	Model       string
-	NUMA        int       // numa_node; -1 where it is not known
+	NUMA        int       // numa_node; -1: unknown
 	Root        string    // directory of its host bridge
 	Hops        []PCIeHop // from the root port to the GPU, both included
 	Coupled     bool      // to its CPU by NVLink-C2C
-	IOMMU       string    // type of its IOMMU group; empty where there is none
+	IOMMU       string    // type of its IOMMU group; empty: none
 	Best        GDRPair   // its best eligible NIC
-	Process     *Process  // that it was judged for; nil: a current NCCL
-	// Transport is nil where nobody uses the GPU together with NCCL or an RDMA device, or processes cannot be seen.
+	Process     *Process  // the process whose NCCL settings were evaluated; nil: a current NCCL
+	// Transport is nil if no process uses the GPU together with NCCL or an RDMA device, or processes are not visible.
 	Transport *GDRTransport
 }
 
@@ -64,35 +64,35 @@ type GDRNIC struct {
 	Device     string
 	PCIAddress string
 	Role       string
-	NUMA       int    // numa_node; -1 where it is not known
+	NUMA       int    // numa_node; -1: unknown
 	CPUs       string // local_cpulist
 	Root       string
 	Path       []string // functions from the root port to the device's
-	Active     bool     // a port of it is ACTIVE
-	IOMMU      string   // type of its IOMMU group; empty where there is none
+	Active     bool     // one of its ports is ACTIVE
+	IOMMU      string   // type of its IOMMU group; empty: none
 	Settings   *PCIeSettings
-	// Redirect says whether Access Control Services send traffic between the device and a GPU of the same root port up to the root. Nil:
-	// there is no such GPU, or configuration space cannot be read.
+	// Redirect: Access Control Services send traffic between the device and a GPU of the same root port up to the root. Nil: there is no
+	// such GPU, or configuration space is not readable.
 	Redirect   *bool
 	RedirectAt []string // the ports that do
-	DMABUF     *bool    // whether it can register DMA-BUFs of the GPUs; nil where it is not known, or there is no GPU
+	DMABUF     *bool    // whether it can register DMA-BUFs of the GPUs; nil: unknown, or no GPU
 }
 
-// PCIeSettings is of Device Control in configuration space.
+// PCIeSettings is Device Control in configuration space.
 type PCIeSettings struct {
 	MaxPayload, MaxReadRequest int // bytes
 	RelaxedOrdering            bool
 }
 
-// GDRPair is what becomes of data between a GPU and a NIC.
+// GDRPair is the data path between a GPU and a NIC.
 type GDRPair struct {
-	GPU, NIC      int    // indices; NIC is -1 where there is none that NCCL could use
-	Topology      string // distance in the words of nvidia-smi topo -m; empty where it is not known
-	Distance      string // in those of NCCL
-	Mechanism     string // that NCCL would use: peermem, dmabuf, none; empty where it is not known
-	Eligible      bool   // NCCL would use the NIC: it is up and of the choice
+	GPU, NIC      int    // indices; NIC is -1 if there is none that NCCL could use
+	Topology      string // distance as in nvidia-smi topo -m; empty: unknown
+	Distance      string // distance as in NCCL
+	Mechanism     string // that NCCL would use: peermem, dmabuf, none; empty: unknown
+	Eligible      bool   // NCCL would use the NIC: it is up and selected
 	Send, Receive string // direct, staging, unknown
-	Reason        string // gdr.Reason, of what is not direct if something is not
-	Words, Remedy string // the reason for people, and what to do
-	Down          string // RDMA device that is nearer and has no ACTIVE port: of a GPU's best pair with that reason
+	Reason        string // gdr.Reason, if not both are direct
+	Words, Remedy string // the reason as text, and the remedy
+	Down          string // of a GPU's best pair with that reason: the nearer RDMA device without an ACTIVE port
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMerge: each section of a node, and each list, is taken over; a section that is absent leaves what is there.
+// TestMerge: each section and each list of a node is taken over; a missing section leaves the existing one.
 func TestMerge(t *testing.T) {
 	for field := range reflect.TypeFor[Node]().Fields() {
 		t.Run(field.Name, func(t *testing.T) {

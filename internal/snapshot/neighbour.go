@@ -6,45 +6,45 @@ type Neighbours struct {
 	Subnets []PortSubnet
 }
 
-// PortSubnet is what was asked for over an InfiniBand port.
+// PortSubnet is the answers to queries through an InfiniBand port.
 type PortSubnet struct {
 	Device   string
 	Port     int
-	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil where nobody tells
-	Manager  *SubnetManager // the master of the subnet; nil where none answers
-	Settings []LinkSetting  // of both ends; nil where nobody tells
+	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil: unknown
+	Manager  *SubnetManager // master subnet manager; nil: none answers
+	Settings []LinkSetting  // of both ends; nil: unknown
 }
 
-// LinkSetting is what one end of a link can, may or does.
+// LinkSetting is what one end of a link supports, has enabled or runs at.
 type LinkSetting struct {
 	End     string  // own or neighbour
 	Setting string  // supported, enabled or active
-	Rate    float64 // bytes per second: the highest
-	Lanes   int     // the most
+	Rate    float64 // bytes per second, highest
+	Lanes   int     // highest
 }
 
-// SubnetManager is what SMInfo tells (IBA 14.2.5.13).
+// SubnetManager is the answer to SMInfo (IBA 14.2.5.13).
 type SubnetManager struct {
 	GUID                      string // of its port
 	State, Priority, Activity *uint64
 }
 
-// PortNeighbour is what is known of the far end of one link: of a port, or of a member of its bond.
+// PortNeighbour is the far end of one link: of a port, or of a member of its bond.
 type PortNeighbour struct {
 	Device string
 	Port   int
 	Netdev string
-	// End is from the best source that knows, Source that source; empty where none does.
+	// End is from the best available source (Source); empty: unknown.
 	End    End
 	Source string
-	// Announced is how many neighbours LLDP tells of; nil where it tells of none.
+	// Announced is the number of neighbours in LLDP; nil: none.
 	Announced *uint64
-	Cabled    *End  // what the cabling of --config.file says; nil: nothing
-	Miscabled *bool // whether LLDP and the cabling differ; nil where one of them does not tell
+	Cabled    *End  // the cabling in --config.file; nil: not configured
+	Miscabled *bool // whether LLDP and the cabling differ; nil: one of them is unknown
 }
 
 // End is a port of a system.
 type End struct {
-	System string // its name, else its chassis ID
-	Port   string // empty: not told
+	System string // name, otherwise chassis ID
+	Port   string // empty: unknown
 }

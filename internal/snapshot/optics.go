@@ -11,39 +11,36 @@ type Optics struct {
 	Cages []Cage
 }
 
-// CageState says what came of reading a module.
+// CageState is the result of reading a module.
 type CageState string
 
 // The states of a cage.
 const (
-	CageUnread      CageState = ""               // not read yet, or not permitted
+	CageUnread      CageState = ""               // not read yet, or permission denied
 	CagePresent     CageState = "present"        // the module answers
-	CageEmpty       CageState = "absent"         // the driver says that there is none
-	CageBusy        CageState = "busy"           // its firmware is being written, or its bus is taken
-	CageUnreadable  CageState = "unreadable"     // there is a module, and reading it fails
-	CageNoAnswer    CageState = "no_answer"      // reading fails, and the driver does not tell whether there is a module
-	CageUnknown     CageState = "unknown_layout" // there is a module, whose memory follows no layout that is known here or to the driver
-	CageUnsupported CageState = "unsupported"    // the driver does not read modules
+	CageEmpty       CageState = "absent"         // no module, according to the driver
+	CageBusy        CageState = "busy"           // its firmware is being written, or its bus is in use
+	CageUnreadable  CageState = "unreadable"     // a module is present, reading it fails
+	CageNoAnswer    CageState = "no_answer"      // reading fails, and the driver does not report whether a module is present
+	CageUnknown     CageState = "unknown_layout" // a module is present; its memory layout is not supported here or by the driver
+	CageUnsupported CageState = "unsupported"    // the driver cannot read modules
 )
 
-// Cage is that of a port, or of a member of its bond.
+// Cage is the cage of a port, or of a member of its bond.
 type Cage struct {
 	Device string
 	Port   int
 	Netdev string
 	State  CageState
-	Err    string // why the last reading failed; empty where it did not
-	// Module is what is known of the module; nil where nothing is. It is shared and never changes. Its readings are left out once they
-	// are too old.
+	Err    string // error of the last reading; empty: none
+	// Module is the decoded module; nil: unknown. It is shared and immutable. Readings that are too old are removed.
 	Module *transceiver.Module
-	Age    *time.Duration // of the readings; nil where the module has none, or none were taken
-	// First is the netdev of the port whose alerts stand for a module that several ports show; empty for that one, and for a module
-	// that one port shows.
+	Age    *time.Duration // of the readings; nil if the module has none, or none were taken
+	// First is the port whose alerts represent a module shared by several ports; empty on that port, and for a module of one port.
 	First string
 }
 
-// States are those that hold: of the cage, and what its module says of itself. Of a cage that is not read, or not by the driver, there
-// is none.
+// States are the states of the cage, and those that its module reports. A cage that is not read, or not supported by the driver, has none.
 func (c *Cage) States() (out []string) {
 	if c.State == CageUnread || c.State == CageUnsupported {
 		return nil

@@ -2,12 +2,11 @@ package snapshot
 
 import "slices"
 
-// Planes is how many ports a device has at most; more are the planes of one link, of which some are in use.
+// Planes is the maximum number of ports of a device; more are the planes of one link, only some of which are in use.
 const Planes = 2
 
-// NotExpected returns the ports that are down with nothing that says they ought to be up: they were never ACTIVE, no peer is, the
-// configuration does not name them. A port in INIT waits for a subnet manager or an address. Parts of other devices, planes and what is
-// ignored are left out.
+// NotExpected returns ports that are down and not expected to be up: they were never ACTIVE, no peer is, and the configuration does not
+// name them. A port in INIT waits for a subnet manager or an address. Parts of other devices, planes and ignored ports are left out.
 func (n *InfiniBand) NotExpected() (out []PortID) {
 	if n == nil {
 		return nil
@@ -32,9 +31,9 @@ func (n *InfiniBand) NotExpected() (out []PortID) {
 // portDown is DOWN of enum ib_port_state.
 const portDown = 1
 
-// Unvouched returns how many ACTIVE ports have a rate that nothing from outside this host vouches for: neither the configuration nor the far
-// end of the link. They are compared with each other, and with their own past. Ports that have the best rate of their NIC are left out. More is
-// the fastest rate in bits per second that one of the others could have; 0 where that is not known.
+// Unvouched returns the number of ACTIVE ports whose rate is not confirmed by the configuration or the far end of the link. They are
+// compared only with each other and with their own past. Ports at the highest rate of their NIC are left out. more is the highest rate in
+// bits per second that one of the others could have; 0: unknown.
 func (n *InfiniBand) Unvouched() (ports int, more float64) {
 	if n == nil {
 		return 0, 0
@@ -58,7 +57,7 @@ func (n *InfiniBand) Unvouched() (ports int, more float64) {
 			if able > *p.Rate {
 				more = max(more, able)
 			} else if able > 0 {
-				continue // it cannot do better
+				continue // already at its maximum
 			}
 			ports++
 		}
@@ -66,7 +65,7 @@ func (n *InfiniBand) Unvouched() (ports int, more float64) {
 	return ports, more
 }
 
-// ownWord are the sources of an expected rate (expect.Source) that are of this host.
+// ownWord are the sources of an expected rate (expect.Source) from this host only.
 var ownWord = map[string]bool{"": true, "siblings": true, "high_water_mark": true}
 
 // portActive is ACTIVE of enum ib_port_state.

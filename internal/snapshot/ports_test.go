@@ -42,7 +42,7 @@ func TestNotExpected(t *testing.T) {
 	}
 }
 
-// TestUnvouched: rates for which neither the configuration nor the far end speaks, of ports that could do better or may.
+// TestUnvouched: rates that are confirmed neither by the configuration nor by the far end, of ports that may support more.
 func TestUnvouched(t *testing.T) {
 	active, down, slow, fast := uint64(4), uint64(1), 200e9, 400e9
 	port := func(source string, capable *float64) Port {
@@ -64,7 +64,7 @@ func TestUnvouched(t *testing.T) {
 		"down":                    {Physical, []Port{{State: &down, Rate: &slow}}, 0, 0},
 		"a bond has its members'": {Physical, []Port{{State: &active, Rate: &slow, Netdev: []Netdev{{Member: true}}}}, 0, 0},
 		"planes are parts of one": {Physical, []Port{port("", nil), port("", nil), port("", nil)}, 0, 0},
-		"the rate is not told":    {Physical, []Port{{State: &active}}, 0, 0},
+		"unknown rate":            {Physical, []Port{{State: &active}}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := &InfiniBand{Devices: []Device{{Name: "d", FunctionType: c.kind, Ports: c.ports}}}

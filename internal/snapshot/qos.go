@@ -1,6 +1,6 @@
 package snapshot
 
-// QoS is how Ethernet ports treat traffic by priority.
+// QoS is the configuration of traffic priorities on Ethernet ports.
 type QoS struct {
 	Netdevs []NetdevQoS
 	Ports   []PortQoS
@@ -18,20 +18,20 @@ type NetdevQoS struct {
 	PFC     *PFC
 	Classes *Classes
 	Buffers *Buffers
-	Trust   string   // dscp, pcp: what gives a received packet its priority; empty: not told
+	Trust   string   // dscp, pcp: source of the priority of a received packet; empty: unknown
 	DCBX    []string // flags DCB_CAP_DCBX_*: host, lld_managed, cee, ieee, static
-	// DSCPs are those that the APP table leads to each priority; nil where there are none.
+	// DSCPs are the DSCPs mapped to each priority by the APP table; nil: none.
 	DSCPs *[Priorities][]uint8
 
-	// Congestion notification by priority, as MLNX_OFED tells it: of the notification point, which sends CNPs, and of the reaction
-	// point, which slows down. CNPs have a DSCP and an 802.1p priority.
+	// Congestion notification by priority, from MLNX_OFED: of the notification point (sends CNPs) and of the reaction point (reduces its
+	// rate). CNPs have a DSCP and an 802.1p priority.
 	Notification, Reaction [Priorities]*uint64
 	CNPDSCP, CNPPriority   *uint64
 }
 
 // PFC is priority flow control: struct ieee_pfc.
 type PFC struct {
-	Capable        uint64 // priorities that may have it at a time
+	Capable        uint64 // number of priorities that may have PFC simultaneously
 	Enabled        [Priorities]bool
 	Sent, Received [Priorities]uint64 // frames
 }
@@ -49,12 +49,12 @@ type Buffers struct {
 	OfPrio [Priorities]uint64 // buffer by priority
 }
 
-// PortQoS is what is set for RoCE on a port.
+// PortQoS is the RoCE settings of a port.
 type PortQoS struct {
 	Device string
 	Port   int
-	// TrafficClass is the one of all RoCE packets of the port, an IP header's byte: MLNX_OFED's tc/N/traffic_class; nil: not set.
+	// TrafficClass of all RoCE packets of the port, the byte in the IP header: MLNX_OFED's tc/N/traffic_class; nil: not set.
 	TrafficClass *uint64
-	// What the operator says: lossless, lossy, auto; dcqcn, zerotouch_rtt, off. Empty: nothing.
+	// Site configuration: lossless, lossy, auto; dcqcn, zerotouch_rtt, off. Empty: none.
 	PinnedRoCE, PinnedCongestionControl string
 }

@@ -27,7 +27,7 @@ func cmisBanks(p *Pages) int {
 	return [4]int{1, 2, 4, 1}[b&3]
 }
 
-// decodeCMIS reads modules of the Common Management Interface Specification, 3.0 to 5.3.
+// decodeCMIS decodes modules of the Common Management Interface Specification, 3.0 to 5.3.
 func decodeCMIS(p *Pages, m *Module) {
 	cmisIdentity(p, m)
 	m.BadChecksums = p.badSums(cmisSums)
@@ -54,7 +54,7 @@ func decodeCMIS(p *Pages, m *Module) {
 	}
 }
 
-// cmisIdentity reads page 00h (CMIS 5.2, table 8-23).
+// cmisIdentity decodes page 00h (CMIS 5.2, table 8-23).
 func cmisIdentity(p *Pages, m *Module) {
 	at := upper(0, 0, 129)
 	m.Vendor, m.OUI = p.text(at.run(16)), oui(p.read(at.at(145).run(3)))
@@ -62,7 +62,7 @@ func cmisIdentity(p *Pages, m *Module) {
 	m.SerialNumber, m.DateCode = p.text(at.at(166).run(16)), p.text(at.at(182).run(8))
 }
 
-// cmisFormFactor tells what the identifier "QSFP+ or later with CMIS" stands for by the fastest host lane.
+// cmisFormFactor is the form factor of the identifier "QSFP+ or later with CMIS", by its fastest host lane.
 func cmisFormFactor(m *Module) string {
 	fastest := 0
 	for _, a := range m.Applications {
@@ -84,8 +84,8 @@ func cmisFormFactor(m *Module) string {
 	return formFactors[m.Identifier]
 }
 
-// cmisMedia reads the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface Technology): 0Ah and
-// 0Bh are copper without a chip, 0Ch to 0Fh with one.
+// cmisMedia decodes the kind of media (00h:85; CMIS 5.2, table 8-18) and the technology (00h:212, Media Interface Technology): 0Ah and 0Bh
+// are passive copper, 0Ch to 0Fh active copper.
 func cmisMedia(p *Pages, mediaType uint8) Media {
 	tech, _ := p.byteAt(upper(0, 0, 212))
 	copper := tech >= 0x0A && tech <= 0x0F
@@ -106,8 +106,8 @@ func cmisMedia(p *Pages, mediaType uint8) Media {
 	return MediaUnknown
 }
 
-// cmisApplications reads the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and where their media lanes
-// may begin in 01h:176–190 (table 8-52). They end at the first whose host interface is FFh.
+// cmisApplications decodes the descriptors in 00h:86–117 and 01h:223–250 (CMIS 5.2, tables 8-20 and 8-53), and their possible first media
+// lanes in 01h:176–190 (table 8-52). The first host interface FFh ends the list.
 func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 	for n := 1; n <= maxApplications; n++ {
 		at := lower(uint8(86 + 4*(n-1)))
@@ -118,7 +118,7 @@ func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 		if !ok || d[0] == 0xFF {
 			break
 		}
-		if d[0] == 0 && d[1] == 0 { // not an end, and nothing
+		if d[0] == 0 && d[1] == 0 { // an empty entry, not the end
 			continue
 		}
 		a := Application{
@@ -131,11 +131,11 @@ func cmisApplications(p *Pages, mediaType uint8) (out []Application) {
 	return out
 }
 
-// tens are the multipliers of lengths, by the two highest bits; of single mode fibre the last is reserved.
+// tens are the multipliers of lengths, by the two highest bits; the last is reserved for single-mode fibre.
 var tens = [4]float64{0.1, 1, 10, 100}
 
-// cmisLength reads the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link (01h:132–136, Supported Fiber
-// Link Length): single mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
+// cmisLength decodes the length of a cable (00h:202, Cable Assembly Link Length) in m, or the longest link (01h:132–136, Supported Fiber
+// Link Length): single-mode in km, OM5, OM4 and OM3 in 2 m, OM2 in m.
 func cmisLength(p *Pages, m *Module) {
 	b, _ := p.byteAt(upper(0, 0, 202))
 	switch m.Media {
@@ -152,7 +152,8 @@ func cmisLength(p *Pages, m *Module) {
 	}
 }
 
-// cmisPower reads 00h:200 and 201 (Module Power Characteristics). What a class stands for differs with the form factor; the watts are told.
+// cmisPower decodes 00h:200 and 201 (Module Power Characteristics). The meaning of a class depends on the form factor, so the watts are
+// used.
 func cmisPower(p *Pages, m *Module) {
 	b, ok := p.read(upper(0, 0, 200).run(2))
 	if !ok {
@@ -162,7 +163,7 @@ func cmisPower(p *Pages, m *Module) {
 	m.MaxPower = positive(float64(b[1]) / 4)
 }
 
-// cmisState reads 00h:3 (Global Status Information) and 00h:41 (CMIS 5.2, table 8-16).
+// cmisState decodes 00h:3 (Global Status Information) and 00h:41 (CMIS 5.2, table 8-16).
 func cmisState(p *Pages, m *Module) {
 	b, ok := p.byteAt(lower(3))
 	if !ok {
@@ -179,8 +180,8 @@ func cmisState(p *Pages, m *Module) {
 	}
 }
 
-// cmisHostLanes reads, of each bank, the states of the data paths (11h:128–131: four bits a lane, the lower for the odd one; CMIS 5.2,
-// table 8-76) and the control set that is in force (11h:206–213: bits 7–4 AppSel, 3–1 data path; table 8-86).
+// cmisHostLanes decodes, for each bank, the states of the data paths (11h:128–131: four bits per lane, the lower for the odd one; CMIS 5.2,
+// table 8-76) and the active control set (11h:206–213: bits 7–4 AppSel, 3–1 data path; table 8-86).
 func cmisHostLanes(p *Pages, m *Module) {
 	for bank := range cmisBanks(p) {
 		states, ok := p.read(upper(uint8(bank), 0x11, 128).run(4))
@@ -199,7 +200,7 @@ func cmisHostLanes(p *Pages, m *Module) {
 	}
 }
 
-// cmisDataPaths groups host lanes by application and data path, whose number is that of its first lane less one.
+// cmisDataPaths groups host lanes by application and data path. The number of a data path is that of its first lane less one.
 func cmisDataPaths(m *Module) (out []DataPath) {
 	for _, l := range m.HostLanes {
 		if l.Application == 0 {
@@ -218,8 +219,8 @@ func cmisDataPaths(m *Module) (out []DataPath) {
 	return out
 }
 
-// mediaLanes are those of a data path: the first begins where the application may begin on the host side for the k-th time, so the
-// media lanes begin at the k-th place of the media side.
+// mediaLanes are the media lanes of a data path: if it begins at the k-th possible host lane of its application, its media lanes begin at
+// the k-th possible media lane.
 func (m *Module) mediaLanes(d DataPath) (out []int) {
 	bank, first := d.path/cmisBankLanes, d.path%cmisBankLanes
 	for _, a := range m.Applications {
@@ -228,7 +229,7 @@ func (m *Module) mediaLanes(d DataPath) (out []int) {
 		}
 		k := bits.OnesCount8(a.HostOptions & (1<<first - 1))
 		start, ok := place(a.MediaOptions, k)
-		if a.MediaOptions == 0 && k == 0 { // not told, as by modules before CMIS 4.0: from the first
+		if a.MediaOptions == 0 && k == 0 { // unknown, as in modules before CMIS 4.0: from the first lane
 			start, ok = 0, true
 		}
 		for i := range a.MediaLanes {
@@ -240,7 +241,7 @@ func (m *Module) mediaLanes(d DataPath) (out []int) {
 	return out
 }
 
-// place is the k-th bit that is set, from 0.
+// place is the k-th set bit, from 0.
 func place(mask uint8, k int) (int, bool) {
 	for i := range 8 {
 		if mask&(1<<i) != 0 {
@@ -253,7 +254,7 @@ func place(mask uint8, k int) (int, bool) {
 	return 0, false
 }
 
-// cmisMonitors reads 00h:14–17, page 11h, and page 02h.
+// cmisMonitors decodes 00h:14–17, page 11h, and page 02h.
 func cmisMonitors(p *Pages, m *Module) {
 	general, ok := p.words(lower(14), 2)
 	if ok && !allSame(general) {
@@ -263,7 +264,7 @@ func cmisMonitors(p *Pages, m *Module) {
 	has, _ := p.byteAt(upper(0, 1, 160))
 	multiplier := float64(int(1) << min(has>>3&3, 2)) // bits 4–3: 1, 2, 4; 3 is reserved
 	cmisThresholds(p, &m.Thresholds, multiplier)
-	if has&cmisLaneMonitors == 0 || m.Media == PassiveCopper { // which some advertise all the same
+	if has&cmisLaneMonitors == 0 || m.Media == PassiveCopper { // some passive copper advertises monitors
 		return
 	}
 	m.DOM, m.RxPowerKind = true, OMA
@@ -275,7 +276,7 @@ func cmisMonitors(p *Pages, m *Module) {
 	}
 }
 
-// cmisBank reads the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received power.
+// cmisBank decodes the lanes of one bank (11h:154–201, Media Lane-Specific Monitors): transmitted power, bias, received power.
 func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes []Lane) {
 	readings, ok := p.words(upper(bank, 0x11, 154), 3*cmisBankLanes)
 	if !ok {
@@ -302,8 +303,8 @@ func cmisBank(p *Pages, m *Module, bank, has uint8, multiplier float64) (lanes [
 	return lanes
 }
 
-// cmisUsable is the media lanes of a bank that the module has: those that some application can use, less those that the module says
-// are not there (00h:210, of the first bank).
+// cmisUsable is the media lanes of a bank that exist: those that an application can use, less those marked as missing (00h:210, first
+// bank).
 func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
 	for _, a := range m.Applications {
 		for start := range cmisBankLanes {
@@ -321,14 +322,14 @@ func cmisUsable(p *Pages, m *Module, bank uint8) (usable uint8) {
 	return usable
 }
 
-// active says whether a media lane belongs to a data path that is activated; nil where the module does not tell.
+// active reports whether a media lane belongs to an activated data path; nil: unknown.
 func (m *Module) active(lane int) *bool {
 	if len(m.HostLanes) == 0 {
 		return nil
 	}
 	active := false
 	for _, d := range m.DataPaths {
-		if d.MediaLanes == nil { // it is not known which are meant
+		if d.MediaLanes == nil { // its media lanes are unknown
 			return nil
 		}
 		for _, n := range d.MediaLanes {
@@ -338,7 +339,7 @@ func (m *Module) active(lane int) *bool {
 	return &active
 }
 
-// cmisThresholds reads page 02h; those of the bias are multiplied as its readings.
+// cmisThresholds decodes page 02h; bias thresholds have the multiplier of the readings.
 func cmisThresholds(p *Pages, t *Thresholds, multiplier float64) {
 	at := upper(0, 2, 128)
 	t.Temperature = p.thresholds(at, thresholdCelsius, false)

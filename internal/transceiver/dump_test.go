@@ -34,7 +34,7 @@ func load(t testing.TB, name string) module {
 	return d
 }
 
-// answer is what the module answers to a request; nothing where it has no such page.
+// answer is the module's answer to a request; empty if it lacks the page.
 func (d module) answer(r Ref) []byte {
 	h := d.halves[r.block()]
 	if h == nil {
@@ -44,13 +44,13 @@ func (d module) answer(r Ref) []byte {
 	return h[from : from+int(r.Length)]
 }
 
-// latched are the bytes that reading clears.
+// latched are the bytes that are cleared by reading.
 var latched = map[Layout][]Ref{
 	SFF8636: {lower(3).run(19)},
 	CMIS:    {lower(8).run(6), upper(0, 0x11, 134).run(20), upper(1, 0x11, 134).run(20)},
 }
 
-// read reads the module as a caller does, and holds the plan to its promises. It also counts the bytes that are read each time.
+// read reads the module as a caller does, and checks the invariants of the plan. It also counts the bytes of each reading.
 func (d module) read(t testing.TB) (p *Pages, each int) {
 	t.Helper()
 	p = &Pages{}
@@ -83,7 +83,7 @@ func (d module) read(t testing.TB) (p *Pages, each int) {
 	return nil, 0
 }
 
-// describe writes what is known of a value, a line each.
+// describe formats a value, one field per line.
 func describe(b *strings.Builder, name string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// changed is a dump with other bytes in one of its halves.
+// changed is a dump with changed bytes in one of its halves.
 func (d module) changed(b block, offset int, bytes ...byte) module {
 	out := module{halves: map[block]*[half]byte{}}
 	for k, h := range d.halves {
@@ -199,7 +199,7 @@ func TestBanks(t *testing.T) {
 	if want := []int{13, 14, 15, 16}; !slices.Equal(m.DataPaths[3].HostLanes, want) || !slices.Equal(m.DataPaths[3].MediaLanes, want) {
 		t.Errorf("%+v", m.DataPaths)
 	}
-	if m := decode(t, wide.without(second)); len(m.Lanes) != 8 { // a driver that does not pass the bank on
+	if m := decode(t, wide.without(second)); len(m.Lanes) != 8 { // a driver that ignores the bank
 		t.Errorf("%d lanes without the second bank", len(m.Lanes))
 	}
 }
@@ -214,7 +214,7 @@ func TestStates(t *testing.T) {
 	}{
 		{"low power", 1 << 1, 0, "low_power", "", true},
 		{"power up", 2 << 1, 0, "power_up", "", false},
-		{"ready, fault cause left over", 3<<1 | 1, 2, "ready", "", false}, // a cause that is left over
+		{"ready, fault cause left over", 3<<1 | 1, 2, "ready", "", false}, // a stale cause
 		{"fault with cause", 5 << 1, 1, "fault", "tec_runaway", false},
 		{"fault with unknown cause", 5 << 1, 9, "fault", "0x09", false},
 		{"fault without cause", 5 << 1, 0, "fault", "", false},
@@ -230,7 +230,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("a state that is reserved: %q, %v", m.State, m.LowPower)
 	}
 	if m := decode(t, load(t, "qsfp28-sr4").changed(a0, 93, 3)); m.LowPower == nil || !*m.LowPower {
-		t.Error("a QSFP that was told to stay in the low power mode")
+		t.Error("a QSFP in software-controlled low power mode")
 	}
 }
 
@@ -251,7 +251,7 @@ func TestMedia(t *testing.T) {
 		{"AOC", osfp.changed(a0, 85, 4).changed(page0, 212, 0), ActiveOptical},
 		{"linear active copper", osfp.changed(a0, 85, 3).changed(page0, 212, 0x0F), ActiveCopper},
 		{"passive copper", osfp.changed(a0, 85, 3).changed(page0, 212, 0x0B), PassiveCopper},
-		{"nothing told", osfp.changed(a0, 85, 0), MediaUnknown},
+		{"unknown media", osfp.changed(a0, 85, 0), MediaUnknown},
 		{"SFP DAC", sfp.changed(a0, 8, 0x04), PassiveCopper},
 		{"SFP ACC", sfp.changed(a0, 8, 0x08), ActiveCopper},
 		{"SFP AOC", sfp.changed(a0, 8, 0x08).changed(a0, 36, 0x01), ActiveOptical},
@@ -267,7 +267,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// What media without light list as its power is none, and passive copper has no readings of lanes at all.
+// Electrical media report no power, and passive copper has no lane readings.
 func TestCopperHasNoLight(t *testing.T) {
 	osfp, sfp, qsfp := load(t, "osfp-2xdr4"), load(t, "sfp28-sr"), load(t, "qsfp28-sr4")
 	for _, c := range []struct {
@@ -294,7 +294,7 @@ func TestCopperHasNoLight(t *testing.T) {
 	}
 }
 
-// All ones are no power, and it is told of which lane.
+// All ones is not a power reading, and the lane is reported.
 func TestGarbledLight(t *testing.T) {
 	osfp, sfp, qsfp := load(t, "osfp-2xdr4"), load(t, "sfp28-sr"), load(t, "qsfp28-sr4")
 	for _, c := range []struct {
@@ -355,7 +355,7 @@ func TestStrings(t *testing.T) {
 func TestPages(t *testing.T) {
 	p := &Pages{}
 	whole := upper(0, 1, 128).run(128)
-	p.Put(whole, make([]byte, 48)) // what a driver gives at once
+	p.Put(whole, make([]byte, 48)) // what a driver returns at once
 	rest, ok := p.open(whole)
 	if want := upper(0, 1, 176).run(80); p.Has(whole) || !p.Has(whole.run(48)) || !ok || rest != want {
 		t.Errorf("a short answer leaves %+v", rest)
@@ -404,7 +404,7 @@ func TestADriverThatGivesLittleAtATime(t *testing.T) {
 	}
 }
 
-// FuzzDecode puts any bytes into all the places that a plan names.
+// FuzzDecode stores arbitrary bytes in all places of a plan.
 func FuzzDecode(f *testing.F) {
 	for _, name := range names(f) {
 		var seed []byte
@@ -441,7 +441,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// check holds what is true of any module.
+// check checks the invariants of any module.
 func check(t *testing.T, m Module) {
 	t.Helper()
 	if m.Temperature != nil && !(*m.Temperature >= coldest && *m.Temperature <= hottest) || m.Voltage != nil && !(*m.Voltage > 0 && *m.Voltage < 6.56) {

@@ -2,7 +2,7 @@ package transceiver
 
 import "fmt"
 
-// formFactors are the identifiers of SFF-8024, table 4-1. Where one stands for several, decoding names the finer one.
+// formFactors are the identifiers of SFF-8024, table 4-1. If one stands for several form factors, decoding determines the exact one.
 var formFactors = map[uint8]string{
 	0x01: "GBIC", 0x02: "soldered", 0x03: "SFP", 0x04: "300-pin XBI", 0x05: "XENPAK", 0x06: "XFP", 0x07: "XFF", 0x08: "XFP-E",
 	0x09: "XPAK", 0x0A: "X2", 0x0B: "DWDM-SFP", 0x0C: "QSFP", 0x0D: "QSFP+", 0x0E: "CXP", 0x0F: "HD 4X", 0x10: "HD 8X",
@@ -11,8 +11,7 @@ var formFactors = map[uint8]string{
 	0x1F: "SFP-DD", 0x20: "SFP", 0x21: "OSFP-XD", 0x22: "ELSFP", 0x23: "CDFP x4", 0x24: "CDFP x8", 0x25: "CDFP x16",
 }
 
-// layouts are the standards that the memory of modules with these identifiers follows. SFP-DD (1Ah) has one of its own, DWDM-SFP
-// (0Bh) does not follow SFF-8472.
+// layouts are the memory layouts of these identifiers. SFP-DD (1Ah) has its own layout, DWDM-SFP (0Bh) does not follow SFF-8472.
 var layouts = map[uint8]Layout{
 	0x03: SFF8472, 0x0C: SFF8636, 0x0D: SFF8636, 0x11: SFF8636,
 	0x18: CMIS, 0x19: CMIS, 0x1B: CMIS, 0x1E: CMIS, 0x1F: CMIS, 0x20: CMIS, 0x21: CMIS, 0x23: CMIS, 0x24: CMIS, 0x25: CMIS,
@@ -35,7 +34,7 @@ type specification struct {
 	media Media
 }
 
-// specifications are what an SFF module says in one byte of what it complies with (00h:192, A0h:36).
+// specifications are the extended compliance codes of SFF modules (00h:192, A0h:36).
 var specifications = map[uint8]specification{
 	0x01: {"100G AOC or 25GAUI C2M AOC", ActiveOptical}, 0x02: {"100GBASE-SR4 or 25GBASE-SR", MultiMode},
 	0x03: {"100GBASE-LR4 or 25GBASE-LR", SingleMode}, 0x04: {"100GBASE-ER4 or 25GBASE-ER", SingleMode},
@@ -61,10 +60,10 @@ var specifications = map[uint8]specification{
 // hostInterface is an electrical interface of a CMIS module.
 type hostInterface struct {
 	name string
-	rate int // Gb/s of a lane
+	rate int // Gb/s per lane
 }
 
-// hostInterfaces are those of SFF-8024, table 4-5, of 10 Gb/s a lane and more, Ethernet and InfiniBand.
+// hostInterfaces are those of SFF-8024, table 4-5, for Ethernet and InfiniBand with 10 Gb/s per lane or more.
 var hostInterfaces = map[uint8]hostInterface{
 	0x03: {"XFI", 10}, 0x04: {"SFI", 10}, 0x05: {"25GAUI C2M", 25}, 0x06: {"XLAUI C2M", 10}, 0x07: {"XLPPI", 10},
 	0x08: {"LAUI-2 C2M", 25}, 0x09: {"50GAUI-2 C2M", 25}, 0x0A: {"50GAUI-1 C2M", 50}, 0x0B: {"CAUI-4 C2M", 25},
@@ -123,7 +122,7 @@ var mediaInterfaces = map[uint8]map[uint8]string{
 	mediaTypeBaseT: {0x01: "1000BASE-T", 0x02: "2.5GBASE-T", 0x03: "5GBASE-T", 0x04: "10GBASE-T"},
 }
 
-// named is a name of a table, or the number.
+// named is a name in a table, or else the number.
 func named(name string, id uint8) string {
 	if name == "" {
 		return fmt.Sprintf("0x%02x", id)

@@ -6,10 +6,10 @@ const (
 	AddressA2 = 0x51
 )
 
-// half is what of an address is seen at once: the lower memory, or a page in the upper half.
+// half is the size of the lower memory, and of a page in the upper half.
 const half = 128
 
-// Ref names bytes of a module that one request reads: at most 128, in the lower memory or in one page.
+// Ref identifies the bytes of one read request: at most 128, in the lower memory or in one page.
 type Ref struct {
 	Address    uint8
 	Page, Bank uint8 // 0 in the lower memory
@@ -17,7 +17,7 @@ type Ref struct {
 	Length     uint8
 }
 
-// Valid says whether the kernel would take such a request (net/ethtool/eeprom.c).
+// Valid reports whether the kernel accepts the request (net/ethtool/eeprom.c).
 func (r Ref) Valid() bool {
 	end := int(r.Offset) + int(r.Length)
 	if r.Address != AddressA0 && r.Address != AddressA2 || r.Length == 0 {
@@ -29,7 +29,7 @@ func (r Ref) Valid() bool {
 	return end <= 2*half
 }
 
-// lower and upper name one byte of A0h.
+// lower and upper identify one byte of A0h.
 func lower(offset uint8) Ref { return Ref{Address: AddressA0, Offset: offset, Length: 1} }
 
 func upper(bank, page, offset uint8) Ref {
@@ -48,12 +48,12 @@ func (r Ref) at(offset uint8) Ref {
 	return r
 }
 
-// Pages is what has been read of a module, and what it refused. The zero value is a module that nothing is known of.
+// Pages is the bytes read from a module, and those it has rejected. The zero value is an unread module.
 type Pages struct {
 	blocks map[block]*content
 }
 
-// block names 128 bytes.
+// block identifies 128 bytes.
 type block struct {
 	address, bank, page uint8
 	upper               bool
@@ -62,7 +62,7 @@ type block struct {
 type content struct {
 	bytes [half]byte
 	known [half]bool
-	never [half]bool // refused: not asked for again
+	never [half]bool // rejected: not requested again
 }
 
 func (r Ref) block() block { return block{r.Address, r.Bank, r.Page, r.Offset >= half} }
@@ -79,8 +79,8 @@ func (p *Pages) content(r Ref) *content {
 	return c
 }
 
-// Put takes the answer to a request. A driver may give less than was asked for: Plan names the rest again. Nothing at all is a
-// refusal.
+// Put stores the answer to a request. If the driver has returned fewer bytes than requested, Plan requests the rest. An empty answer is a
+// rejection.
 func (p *Pages) Put(r Ref, data []byte) {
 	if !r.Valid() {
 		return
@@ -93,16 +93,16 @@ func (p *Pages) Put(r Ref, data []byte) {
 	}
 }
 
-// Refuse notes that a request has no answer and never will, so that Plan does not name it again. What was read before is forgotten.
+// Refuse marks a request as rejected for good, so that Plan does not repeat it. Bytes read before are discarded.
 func (p *Pages) Refuse(r Ref) { p.Put(r, nil) }
 
-// Has says whether all the bytes have been read.
+// Has reports whether all the bytes have been read.
 func (p *Pages) Has(r Ref) bool {
 	_, ok := p.read(r)
 	return ok
 }
 
-// open is the part of a reference from the first byte that has neither been read nor refused.
+// open is the part of a reference from the first byte that has neither been read nor rejected.
 func (p *Pages) open(r Ref) (rest Ref, ok bool) {
 	c := p.blocks[r.block()]
 	for i := range r.Length {
@@ -115,7 +115,7 @@ func (p *Pages) open(r Ref) (rest Ref, ok bool) {
 	return Ref{}, false
 }
 
-// read is the bytes, if all are known. They must not be changed.
+// read returns the bytes if all are known. They must not be modified.
 func (p *Pages) read(r Ref) ([]byte, bool) {
 	c := p.blocks[r.block()]
 	if c == nil || !r.Valid() {
@@ -137,7 +137,7 @@ func (p *Pages) byteAt(r Ref) (byte, bool) {
 	return 0, false
 }
 
-// word is two bytes, the higher first, as all numbers of modules are.
+// word is a big-endian 16-bit number, as all numbers of modules are.
 func (p *Pages) word(r Ref) (uint16, bool) {
 	if b, ok := p.read(r.run(2)); ok {
 		return uint16(b[0])<<8 | uint16(b[1]), true
@@ -145,7 +145,7 @@ func (p *Pages) word(r Ref) (uint16, bool) {
 	return 0, false
 }
 
-// words are n numbers in a row.
+// words are n consecutive numbers.
 func (p *Pages) words(r Ref, n int) ([]uint16, bool) {
 	b, ok := p.read(r.run(uint8(2 * n)))
 	if !ok {
@@ -158,7 +158,7 @@ func (p *Pages) words(r Ref, n int) ([]uint16, bool) {
 	return out, true
 }
 
-// bit is one bit, nil where it is not known.
+// bit is one bit; nil: unknown.
 func (p *Pages) bit(r Ref, mask byte) *bool {
 	b, ok := p.byteAt(r)
 	if !ok {
@@ -168,7 +168,7 @@ func (p *Pages) bit(r Ref, mask byte) *bool {
 	return &set
 }
 
-// sum is a checksum: the low byte of the sum of the bytes from first to last is at the byte at.
+// sum is a checksum: the byte at has the low byte of the sum of first to last.
 type sum struct {
 	first, last, at Ref
 	name            string
@@ -178,7 +178,7 @@ func sumOf(first Ref, last, at uint8, name string) sum {
 	return sum{first, first.at(last), first.at(at), name}
 }
 
-// covers is all bytes that are summed.
+// covers is all summed bytes.
 func (s sum) covers() Ref { return s.first.run(s.last.Offset - s.first.Offset + 1) }
 
 func (p *Pages) sumFits(s sum) bool {
@@ -194,7 +194,7 @@ func (p *Pages) sumFits(s sum) bool {
 	return got == want
 }
 
-// badSums names the checksums that were read and do not fit.
+// badSums are the checksums that were read and do not match.
 func (p *Pages) badSums(sums []sum) (bad []string) {
 	for _, s := range sums {
 		if p.Has(s.covers()) && p.Has(s.at) && !p.sumFits(s) {

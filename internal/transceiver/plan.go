@@ -1,11 +1,10 @@
 package transceiver
 
-// Plan says what to read next of a module of which p is known. What is static is read once: it is called again until there is no
-// more of it, since what a module has is told by what was read before. The monitors are then read each time that they are wanted.
-// None of the bytes is cleared by reading.
+// Plan returns what to read next from a module of which p is known. Static data is read once: Plan is called again until there is no more,
+// since it depends on what was read before. Monitors are read each time. Reading clears none of these bytes.
 //
-// mlx5 does not pass the bank on (drivers/net/ethernet/mellanox/mlx5/core/port.c): there the first bank would be taken for the
-// others, and the caller refuses what is of a bank other than 0.
+// mlx5 ignores the bank (drivers/net/ethernet/mellanox/mlx5/core/port.c) and would return the first bank instead. The caller rejects
+// requests for other banks there.
 func Plan(p *Pages) (static, monitors []Ref) {
 	first := lower(0).run(3) // the identifier, and whether there are pages
 	if rest, ok := p.open(first); ok {
@@ -34,7 +33,7 @@ func Plan(p *Pages) (static, monitors []Ref) {
 	return missing, monitors
 }
 
-// planSFF8472 reads A2h where A0h says that it is there, and that no command is needed to get at it (A0h:92, bits 6 and 2).
+// planSFF8472 reads A2h if according to A0h it exists and is accessible without a command (A0h:92, bits 6 and 2).
 func planSFF8472(p *Pages) (static, monitors []Ref) {
 	static = []Ref{lower(3).run(93)}
 	if sff8472HasDOM(p) {
@@ -44,7 +43,7 @@ func planSFF8472(p *Pages) (static, monitors []Ref) {
 	return static, monitors
 }
 
-// planSFF8636 asks passive copper, and modules without pages, for their identity only.
+// planSFF8636 reads only the identity of passive copper, and of modules without pages.
 func planSFF8636(p *Pages) (static, monitors []Ref) {
 	static = []Ref{upper(0, 0, 128).run(96), lower(107).run(7)}
 	tech, ok := p.byteAt(upper(0, 0, 147))
@@ -57,18 +56,18 @@ func planSFF8636(p *Pages) (static, monitors []Ref) {
 	return static, []Ref{lower(2), lower(22).run(36), lower(86).run(8)}
 }
 
-// planCMIS asks modules without pages for their identity only.
+// planCMIS reads only the identity of modules without pages.
 func planCMIS(p *Pages) (static, monitors []Ref) {
 	static = []Ref{lower(39).run(2), lower(85).run(33), upper(0, 0, 128).run(95)}
 	if flat := p.bit(lower(2), cmisFlat); flat == nil || *flat {
 		return static, nil
 	}
 	static = append(static, upper(0, 1, 128).run(128), upper(0, 2, 128).run(128))
-	monitors = []Ref{lower(3), lower(14).run(28)} // state; temperature, voltage, control and cause of a fault
+	monitors = []Ref{lower(3), lower(14).run(28)} // state; temperature, voltage, control and fault cause
 	for bank := range uint8(cmisBanks(p)) {
 		monitors = append(monitors, upper(bank, 0x11, 128).run(4)) // states of the data paths
 		if has, ok := p.byteAt(upper(0, 1, 160)); ok && has&cmisLaneMonitors != 0 {
-			monitors = append(monitors, upper(bank, 0x11, 154).run(60)) // powers and bias, and what is selected
+			monitors = append(monitors, upper(bank, 0x11, 154).run(60)) // powers and bias, and the selected applications
 		} else {
 			monitors = append(monitors, upper(bank, 0x11, 206).run(8))
 		}

@@ -1,13 +1,13 @@
 package transceiver
 
-// Place is where a module has what is of this one module.
+// Place is where a module has data that identifies it.
 type Place struct {
-	Serial   Ref // its serial number
-	Checksum Ref // of the serial number among others
-	Vendor   Ref // what the vendor writes as it likes: the serial number once more, names of customers
+	Serial   Ref // serial number
+	Checksum Ref // checksum that includes the serial number
+	Vendor   Ref // vendor-specific: may contain the serial number or customer names
 }
 
-// Private says where a module of an identifier has what is of this one module; ok is false where the identifier does not tell.
+// Private returns where modules with an identifier have identifying data; ok is false for an unknown identifier.
 func Private(identifier uint8) (p Place, ok bool) {
 	switch layoutOf(identifier) {
 	case SFF8472:

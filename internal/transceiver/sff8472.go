@@ -2,7 +2,7 @@ package transceiver
 
 import "math"
 
-// a2 names a byte of A2h.
+// a2 identifies a byte of A2h.
 func a2(offset uint8) Ref { return Ref{Address: AddressA2, Offset: offset, Length: 1} }
 
 // Bits of the diagnostic monitoring type (SFF-8472, table 8-5, A0h:92).
@@ -25,13 +25,13 @@ var sff8472Sums = []sum{
 	sumOf(a2(0), 94, 95, "A2h:95"),
 }
 
-// sff8472HasDOM says whether A2h is there and can be read.
+// sff8472HasDOM reports whether A2h exists and is readable.
 func sff8472HasDOM(p *Pages) bool {
 	b, ok := p.byteAt(lower(92))
 	return ok && b&sff8472DOM != 0 && b&sff8472AddressChange == 0
 }
 
-// decodeSFF8472 reads SFP modules (SFF-8472 Rev 12.4).
+// decodeSFF8472 decodes SFP modules (SFF-8472 Rev 12.4).
 func decodeSFF8472(p *Pages, m *Module) {
 	m.Vendor, m.OUI = p.text(lower(20).run(16)), oui(p.read(lower(37).run(3)))
 	m.PartNumber, m.VendorRevision = p.text(lower(40).run(16)), p.text(lower(56).run(4))
@@ -50,7 +50,8 @@ func decodeSFF8472(p *Pages, m *Module) {
 	}
 }
 
-// sff8472FormFactor tells the generations of SFP apart by the nominal rate: A0h:12 in 100 MBd, or where that is full A0h:66 in 250.
+// sff8472FormFactor distinguishes the generations of SFP by nominal rate: A0h:12 in 100 MBd, or if that is at its maximum A0h:66 in 250
+// MBd.
 func sff8472FormFactor(p *Pages) string {
 	rate, _ := p.byteAt(lower(12))
 	mbd := int(rate) * 100
@@ -77,7 +78,7 @@ func sff8472Media(p *Pages, compliance, connector uint8) Media {
 	case cable&sff8472PassiveCable != 0:
 		return PassiveCopper
 	case cable&sff8472ActiveCable != 0:
-		if specifications[compliance].media == ActiveOptical { // A0h:8 says of any active cable that it is one
+		if specifications[compliance].media == ActiveOptical { // A0h:8 marks any active cable
 			return ActiveOptical
 		}
 		return ActiveCopper
@@ -111,7 +112,7 @@ func sff8472Media(p *Pages, compliance, connector uint8) Media {
 	return MediaUnknown
 }
 
-// sff8472Lengths reads A0h:14–19: single mode in km and in 100 m, OM2, OM1, then copper in m or OM4, and OM3, in 10 m.
+// sff8472Lengths decodes A0h:14–19: single-mode in km and in 100 m, OM2, OM1, then copper in m or OM4, and OM3, in 10 m.
 func sff8472Lengths(p *Pages, m *Module) {
 	b, ok := p.read(lower(14).run(6))
 	if !ok {
@@ -127,7 +128,7 @@ func sff8472Lengths(p *Pages, m *Module) {
 	}
 }
 
-// sff8472Power reads the power level (SFF-8472, table 8-3, A0h:64): bits 6, 5 and 1, and A0h:66 in 0.1 W for the highest.
+// sff8472Power decodes the power level (SFF-8472, table 8-3, A0h:64): bits 6, 5 and 1, and A0h:66 in 0.1 W for the highest.
 func sff8472Power(p *Pages, m *Module) {
 	b, ok := p.byteAt(lower(64))
 	if !ok {
@@ -148,11 +149,11 @@ func sff8472Power(p *Pages, m *Module) {
 	}
 }
 
-// sff8472Monitors reads A2h.
+// sff8472Monitors decodes A2h.
 func sff8472Monitors(p *Pages, m *Module) {
 	kind, _ := p.byteAt(lower(92))
 	raw, ok := p.words(a2(96), 5)
-	if ok && allSame(raw) { // nothing answers at A2h, whatever A0h says
+	if ok && allSame(raw) { // A2h does not answer although A0h announces it
 		return
 	}
 	m.DOM, m.ExternalCal = true, kind&sff8472External != 0
@@ -160,7 +161,7 @@ func sff8472Monitors(p *Pages, m *Module) {
 	if m.ExternalCal {
 		var known bool
 		if c, known = externalCalibration(p); !known {
-			return // raw numbers without their constants mean nothing
+			return // raw numbers are meaningless without the calibration constants
 		}
 	}
 	if m.RxPowerKind = OMA; kind&sff8472Average != 0 {
@@ -177,15 +178,15 @@ func sff8472Monitors(p *Pages, m *Module) {
 	}
 }
 
-// sff8472Pin is the state of a pin in A2h:110, where A0h:93 says that it is told (SFF-8472, table 8-6).
-func sff8472Pin(p *Pages, told, pin byte) *bool {
-	if b, ok := p.byteAt(lower(93)); !ok || b&told == 0 {
+// sff8472Pin is the state of a pin in A2h:110, if supported according to A0h:93 (SFF-8472, table 8-6).
+func sff8472Pin(p *Pages, supported, pin byte) *bool {
+	if b, ok := p.byteAt(lower(93)); !ok || b&supported == 0 {
 		return nil
 	}
 	return p.bit(a2(110), pin)
 }
 
-// sff8472Thresholds reads A2h:0–39 (SFF-8472, table 9-5).
+// sff8472Thresholds decodes A2h:0–39 (SFF-8472, table 9-5).
 func sff8472Thresholds(p *Pages, t *Thresholds, c calibration) {
 	t.Temperature = p.thresholds(a2(0), func(raw uint16) *float64 { return ptr(c.celsius(raw)) }, false)
 	t.Voltage = p.thresholds(a2(8), c.volts, false)
@@ -194,7 +195,7 @@ func sff8472Thresholds(p *Pages, t *Thresholds, c calibration) {
 	t.RxPower = p.thresholds(a2(32), c.rxPower, true)
 }
 
-// allSame says whether all are 0, or all ones.
+// allSame reports whether all are 0, or all are all ones.
 func allSame(raw []uint16) bool {
 	for _, r := range raw {
 		if r != raw[0] || r != 0 && r != notThere {
@@ -204,7 +205,7 @@ func allSame(raw []uint16) bool {
 	return true
 }
 
-// calibration turns raw numbers into values.
+// calibration converts raw numbers to values.
 type calibration struct {
 	celsius                          func(uint16) float64
 	volts, amperes, txPower, rxPower scale
@@ -214,8 +215,8 @@ var internalCalibration = calibration{
 	celsius: rawCelsius, volts: rawVolts, amperes: func(raw uint16) *float64 { return rawBias(raw, 1) }, txPower: rawPower, rxPower: rawPower,
 }
 
-// externalCalibration reads A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw number, and for the
-// received power a polynomial. Thresholds are calibrated as readings are, as the kernel does (drivers/net/phy/sfp.c).
+// externalCalibration decodes A2h:56–91 (SFF-8472, table 9-6): value = slope × raw + offset in the units of the raw number, and for the
+// received power a polynomial. Thresholds are calibrated like readings, as in the kernel (drivers/net/phy/sfp.c).
 func externalCalibration(p *Pages) (c calibration, ok bool) {
 	if !p.Has(a2(56).run(36)) {
 		return c, false
@@ -246,8 +247,8 @@ func externalCalibration(p *Pages) (c calibration, ok bool) {
 	}, true
 }
 
-// calibrated leaves out what is not there, and what constants make that the 16 bits of the unit do not hold (SFF-8472, 9.6: 6.55 V,
-// 131 mA, 6.5535 mW): they are garbled.
+// calibrated rejects missing values, and results beyond the 16-bit range of the unit (SFF-8472, 9.6: 6.55 V, 131 mA, 6.5535 mW): these are
+// invalid.
 func calibrated(with func(float64) float64, value func(float64) *float64) scale {
 	return func(raw uint16) *float64 {
 		v := with(float64(raw))

@@ -15,7 +15,7 @@ var sff8636Sums = []sum{
 	sumOf(upper(0, 0, 192), 222, 223, "00h:223"),
 }
 
-// decodeSFF8636 reads QSFP modules (SFF-8636 Rev 2.11; SFF-8436 has the same bytes in the same places).
+// decodeSFF8636 decodes QSFP modules (SFF-8636 Rev 2.11; SFF-8436 has the same layout).
 func decodeSFF8636(p *Pages, m *Module) {
 	sff8636Identity(p, m)
 	m.BadChecksums = p.badSums(sff8636Sums)
@@ -40,8 +40,8 @@ func sff8636Identity(p *Pages, m *Module) {
 	m.SerialNumber, m.DateCode = p.text(at.at(196).run(16)), p.text(at.at(212).run(8))
 }
 
-// sff8636FormFactor tells QSFP56 and QSFP112 from QSFP28, whose identifier they may have, by what they comply with and by the
-// nominal rate of a lane: 00h:140 in 100 MBd, or where that is full 00h:222 in 250.
+// sff8636FormFactor distinguishes QSFP56 and QSFP112 from QSFP28, whose identifier they may have, by compliance code and nominal rate per
+// lane: 00h:140 in 100 MBd, or if that is at its maximum 00h:222 in 250 MBd.
 func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	if m.Identifier != 0x11 {
 		return formFactors[m.Identifier]
@@ -61,7 +61,7 @@ func sff8636FormFactor(p *Pages, m *Module, compliance uint8) string {
 	return "QSFP28"
 }
 
-// sff8636Media reads the Device Technology, 00h:147 bits 7–4.
+// sff8636Media decodes the Device Technology, 00h:147 bits 7–4.
 func sff8636Media(tech uint8) Media {
 	switch tech >> 4 {
 	case 0xA, 0xB:
@@ -99,10 +99,10 @@ func sff8636MediaOf(p *Pages, compliance, connector uint8) Media {
 	case tech>>4 == 0: // 850 nm VCSEL
 		return MultiMode
 	}
-	return SingleMode // the other lasers
+	return SingleMode // other lasers
 }
 
-// sff8636Lengths reads 00h:142–146: single mode in km, OM3 in 2 m, OM2 and OM1 in m, then a cable in m or OM4 in 2 m.
+// sff8636Lengths decodes 00h:142–146: single-mode in km, OM3 in 2 m, OM2 and OM1 in m, then a cable in m or OM4 in 2 m.
 func sff8636Lengths(p *Pages, m *Module) {
 	b, ok := p.read(upper(0, 0, 142).run(5))
 	if !ok {
@@ -138,14 +138,13 @@ func sff8636Power(p *Pages, m *Module) {
 		}
 	}
 	m.PowerClass = &class
-	// 00h:93: the software decides where it overrides the pin, which cannot be read.
+	// 00h:93: with the software override, software decides instead of the pin, which is not readable.
 	if c, ok := p.byteAt(lower(93)); ok && c&1 != 0 {
 		m.LowPower = ptr(c&2 != 0)
 	}
 }
 
-// sff8636Monitors reads the lower memory. No bit says that there are monitors: neither temperature nor voltage is that there are
-// none.
+// sff8636Monitors decodes the lower memory. No bit announces monitors: without temperature and voltage there are none.
 func sff8636Monitors(p *Pages, m *Module) {
 	general, ok := p.words(lower(22), 3) // temperature, reserved, voltage
 	if ok {
@@ -175,11 +174,11 @@ func sff8636LaneReadings(p *Pages, m *Module, kind uint8) (lanes []Lane) {
 	if !ok1 || !ok2 || !ok3 {
 		return nil
 	}
-	missing, _ := p.byteAt(lower(113)) // bits 3–0: lanes that the near end does not have
+	missing, _ := p.byteAt(lower(113)) // bits 3–0: lanes not implemented at the near end
 	if missing &= 0x0F; missing == 0x0F {
 		missing = 0
 	}
-	// A bit for the transmitted power that is not set is taken for forgotten where there are readings.
+	// A cleared bit for the transmitted power is ignored if there are readings: some vendors do not set it.
 	hasTx := kind&sff8636TxPower != 0 || !allSame(tx)
 	canDisable, _ := p.byteAt(upper(0, 0, 195)) // bit 4
 	for i := range sff8636Lanes {
@@ -198,7 +197,7 @@ func sff8636LaneReadings(p *Pages, m *Module, kind uint8) (lanes []Lane) {
 	return lanes
 }
 
-// sff8636Thresholds reads page 03h (Free Side Device and Channel Thresholds).
+// sff8636Thresholds decodes page 03h (Free Side Device and Channel Thresholds).
 func sff8636Thresholds(p *Pages, t *Thresholds) {
 	at := upper(0, 3, 128)
 	t.Temperature = p.thresholds(at, thresholdCelsius, false)

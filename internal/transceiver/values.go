@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Raw numbers in a unit, the same in all three standards.
+// Raw numbers per unit, the same in all three standards.
 const (
 	bitsPerCelsius = 256
 	bitsPerVolt    = 10_000  // 100 µV
@@ -14,18 +14,18 @@ const (
 	bitsPerMW      = 10_000  // 0.1 µW
 )
 
-// A case is never colder or hotter: such a reading is an error of the sensor or of the bus.
+// Plausible case temperatures: others are errors of the sensor or the bus.
 const (
 	coldest = -40.0
 	hottest = 150.0
 )
 
-// dark is the power that stands for none, in dBm: that of the least number, 0.1 µW.
+// dark is the reported value for no optical power, in dBm: that of the smallest number, 0.1 µW.
 const dark = -40.0
 
 func ptr[T any](v T) *T { return &v }
 
-// text cleans a string: what is not printable ASCII is dropped, and blanks at its ends.
+// text cleans a string: printable ASCII without surrounding blanks.
 func text(b []byte, ok bool) string {
 	if !ok {
 		return ""
@@ -40,7 +40,7 @@ func text(b []byte, ok bool) string {
 
 func (p *Pages) text(r Ref) string { return text(p.read(r)) }
 
-// oui writes a vendor's number; none where it is 0 or all ones.
+// oui formats a vendor's OUI; empty for 0 or all ones.
 func oui(b []byte, ok bool) string {
 	if !ok || string(b) == "\x00\x00\x00" || string(b) == "\xff\xff\xff" {
 		return ""
@@ -48,7 +48,7 @@ func oui(b []byte, ok bool) string {
 	return fmt.Sprintf("%02x:%02x:%02x", b[0], b[1], b[2])
 }
 
-// celsius is a reading of temperature, nil out of range.
+// celsius is a temperature; nil if out of range.
 func celsius(v float64) *float64 {
 	if v < coldest || v > hottest || math.IsNaN(v) {
 		return nil
@@ -56,7 +56,7 @@ func celsius(v float64) *float64 {
 	return &v
 }
 
-// positive is a reading that cannot be 0 or less, as a supply that runs the module.
+// positive is a reading that has to be above 0, such as a supply voltage; nil otherwise.
 func positive(v float64) *float64 {
 	if v <= 0 || math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -64,7 +64,7 @@ func positive(v float64) *float64 {
 	return &v
 }
 
-// dBm is a power in mW; less than can be told is dark.
+// dBm converts mW; powers below the smallest number are dark.
 func dBm(mW float64) *float64 {
 	switch {
 	case math.IsNaN(mW) || math.IsInf(mW, 0):
@@ -75,13 +75,13 @@ func dBm(mW float64) *float64 {
 	return ptr(max(dark, 10*math.Log10(mW)))
 }
 
-// Readings as Module.Garbled names them.
+// Readings in Module.Garbled.
 const (
 	rxPower = "rx_power"
 	txPower = "tx_power"
 )
 
-// Raw numbers that no module measures: what is not there reads as all ones.
+// All ones is the reading of a missing value.
 const notThere = math.MaxUint16
 
 func rawVolts(raw uint16) *float64 {
@@ -98,7 +98,7 @@ func rawPower(raw uint16) *float64 {
 	return dBm(float64(raw) / bitsPerMW)
 }
 
-// light is the reading of a lane's power. Media without light has none; all ones, and what calibration makes too large, are no power.
+// light is the optical power of a lane. Electrical media have none. All ones, and values out of range after calibration, are invalid.
 func (m *Module) light(of scale, raw uint16, what string, lane int) *float64 {
 	if m.Media.electrical() {
 		return nil
@@ -119,14 +119,14 @@ func rawBias(raw uint16, multiplier float64) *float64 {
 
 func rawCelsius(raw uint16) float64 { return float64(int16(raw)) / bitsPerCelsius }
 
-// scale turns a raw number into a value in its unit.
+// scale converts a raw number to a value.
 type scale func(raw uint16) *float64
 
 func thresholdCelsius(raw uint16) *float64 { return ptr(rawCelsius(raw)) }
 
-// thresholds reads four in a row: high alarm, low alarm, high warning, low warning. What makes no sense is left out: all
-// of them 0 or all ones, a pair whose high is not above its low, a high of 0 (also 0 °C) or less, a low power of 0, below which nothing
-// is. Low temperatures below any reading do no harm.
+// thresholds decodes four numbers: high alarm, low alarm, high warning, low warning. Invalid ones are left out: all of them 0 or all ones,
+// a high one not above its low one, a high one of 0 (also 0 °C) or less, a low power of 0, which nothing is below. Low temperatures below
+// any reading are harmless.
 func (p *Pages) thresholds(at Ref, of scale, power bool) (l Levels) {
 	raw, ok := p.words(at, 4)
 	if !ok {
@@ -154,10 +154,9 @@ func pair(rawHigh, rawLow uint16, of scale, power bool) (high, low *float64) {
 	return high, low
 }
 
-// Level is a threshold that a reading may pass.
+// Level is a threshold that a reading may exceed.
 type Level string
 
-// The levels.
 const (
 	HighAlarm   Level = "high_alarm"
 	LowAlarm    Level = "low_alarm"
@@ -165,7 +164,7 @@ const (
 	LowWarning  Level = "low_warning"
 )
 
-// Passed is the worst threshold that a reading has passed; empty where it has passed none, or there is no reading.
+// Passed is the most severe threshold that a reading exceeds; empty if none, or without a reading.
 func (l *Levels) Passed(v *float64) Level {
 	switch {
 	case v == nil:

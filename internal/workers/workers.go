@@ -1,5 +1,5 @@
-// Package workers runs tasks that may block for ever. One goroutine does them all, because that is the cheapest way while none
-// blocks; when one keeps the others waiting, another goroutine goes on with them.
+// Package workers runs tasks that may block indefinitely. One goroutine runs them all, which is cheapest as long as none blocks. If one
+// blocks, another goroutine continues with the remaining tasks.
 package workers
 
 import (
@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Patience is how long a task may keep the others waiting. A read takes microseconds; firmware that does not answer takes up
-// to a minute.
+// Patience is how long a task may delay the others. A read takes microseconds; unresponsive firmware takes up to a minute.
 const Patience = 100 * time.Millisecond
 
 type group struct {
@@ -17,25 +16,24 @@ type group struct {
 	n       int
 	task    func(int)
 	finally func()
-	unwatch func() bool // stops the watch on ctx
+	unwatch func() bool // stops watching ctx
 
 	mu    sync.Mutex
-	next  int // task that nobody has begun
+	next  int // next task to start
 	ended int
-	seen  int // ended at the last look
+	seen  int // ended, as of the last check
 	timer *time.Timer
 }
 
-// Go is Do in a goroutine of its own. The channel is closed when all tasks have ended, or ctx has.
+// Go is Do in a separate goroutine. The channel is closed when all tasks have ended or ctx has.
 func Go(ctx context.Context, n int, task func(i int)) <-chan struct{} {
 	done := make(chan struct{})
 	go Do(ctx, n, task, func() { close(done) })
 	return done
 }
 
-// Do runs tasks 0 to n-1 in their order, none after ctx has ended, and then finally: once, when all have ended or when ctx
-// ends, whatever is first. The caller works itself, and returns when there is nothing more for it to do; a task that blocks
-// for ever keeps it, but not finally.
+// Do runs tasks 0 to n-1 in order, none after ctx has ended, and calls finally once: when all have ended or ctx has. The caller is the
+// first worker, and returns when no task is left to start. A task that blocks indefinitely blocks the caller, but not finally.
 func Do(ctx context.Context, n int, task func(i int), finally func()) {
 	if n == 0 {
 		finally()
@@ -44,13 +42,13 @@ func Do(ctx context.Context, n int, task func(i int), finally func()) {
 	c := &group{ctx: ctx, n: n, task: task, finally: sync.OnceFunc(finally)}
 	c.mu.Lock()
 	c.unwatch = context.AfterFunc(ctx, c.finally)
-	c.timer = time.AfterFunc(Patience, c.look)
+	c.timer = time.AfterFunc(Patience, c.check)
 	c.mu.Unlock()
 	c.work()
 }
 
-// look brings help when nothing has ended since the last look.
-func (c *group) look() {
+// check starts another worker if no task has ended since the last check.
+func (c *group) check() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next >= c.n || c.ctx.Err() != nil {

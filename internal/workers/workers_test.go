@@ -30,7 +30,7 @@ func TestOneGoroutineDoesAllWhileNoneBlocks(t *testing.T) {
 	for _, each := range []time.Duration{0, time.Millisecond, Patience / 2, Patience - 1} {
 		t.Run(fmt.Sprintf("tasks of %v", each), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var order []int // without a lock: the race detector sees a second goroutine
+				var order []int // without a lock: the race detector reports a second goroutine
 				inside := 0
 				start := time.Now()
 				done := Go(t.Context(), 50, func(i int) {
@@ -104,7 +104,7 @@ func TestSlowTasksGetHelpAndRunOnce(t *testing.T) {
 		}
 		start := time.Now()
 		<-Go(t.Context(), len(begun), func(i int) {
-			close(begun[i]) // a second time panics
+			close(begun[i]) // panics if called twice
 			time.Sleep(time.Second)
 		})
 		for i, c := range begun {
@@ -157,7 +157,7 @@ func TestAnEndedContextBeginsNothing(t *testing.T) {
 	})
 }
 
-// watched counts how often it is asked whether it has ended.
+// watched counts how often its end is queried.
 type watched struct {
 	context.Context
 	asked atomic.Int64
@@ -190,16 +190,16 @@ func TestWithoutTasksAllHaveEnded(t *testing.T) {
 	<-Go(t.Context(), 0, func(int) { t.Error("a task was begun") })
 }
 
-// Do works in the goroutine that calls it: the cheapest way while nothing blocks.
+// Do runs tasks in the calling goroutine: cheapest as long as nothing blocks.
 func TestDoWorksItself(t *testing.T) {
-	var order []int // -race finds another goroutine
+	var order []int // -race reports another goroutine
 	Do(t.Context(), 3, func(i int) { order = append(order, i) }, func() { order = append(order, -1) })
 	if !slices.Equal(order, []int{0, 1, 2, -1}) {
 		t.Errorf("order %v", order)
 	}
 }
 
-// The caller's own task blocks: finally comes with the end of ctx all the same, once, and the others are done by then.
+// The task of the caller blocks: finally is still called once at the end of ctx, and the other tasks have run by then.
 func TestABlockedCallerDoesNotKeepFinally(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

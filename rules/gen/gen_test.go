@@ -16,7 +16,7 @@ const marked = `      - alert: RDMAX
             State: down.
 `
 
-// TestFilled: what stands between the marks is written again, once, and what stands around them stays.
+// TestFilled: text between the markers is generated once, text around them is unchanged.
 func TestFilled(t *testing.T) {
 	once, err := filled(marked)
 	if err != nil {
@@ -35,9 +35,9 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-func TestFilledRefuses(t *testing.T) {
+func TestFilledRejects(t *testing.T) {
 	for text, want := range map[string]string{
-		strings.Replace(marked, "of device", "of bridge", 1):              "line 4: no object is called bridge",
+		strings.Replace(marked, "of device", "of bridge", 1):              "line 4: unknown object bridge",
 		strings.Replace(marked, "end of identity", "the end", 1):          "line 4: the identity has no end",
 		strings.Replace(marked, "end of identity", "the end", 1) + marked: "line 11: the identity of line 4 has no end",
 	} {
@@ -47,7 +47,7 @@ func TestFilledRefuses(t *testing.T) {
 	}
 }
 
-// TestRun: -check names each stale file and writes none; without it they are written.
+// TestRun: -check reports each stale file and writes none; without it they are written.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "node", "x.rules.yml")
@@ -70,6 +70,6 @@ func TestRun(t *testing.T) {
 		t.Error(err)
 	}
 	if err := run(t.TempDir(), true); err == nil {
-		t.Error("a folder without rules")
+		t.Error("a directory without rules")
 	}
 }

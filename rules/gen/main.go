@@ -1,5 +1,5 @@
-// Command gen writes what identifies the object of each alert (rules/identity) into the rule files, between {{- /* identity of OBJECT */ -}} and
-// {{- /* end of identity */}} in an annotation. The files stay plain rules of Prometheus.
+// Command gen writes what identifies the object of each alert (rules/identity) into the rule files, between {{- /* identity of OBJECT */
+// -}} and {{- /* end of identity */}} in an annotation. The files remain plain Prometheus rules.
 //
 //	go run ./rules/gen
 //	go run ./rules/gen -check
@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "rules", "where the rule files lie")
+	dir := flag.String("dir", "rules", "directory of the rule files")
 	check := flag.Bool("check", false, "write nothing; exit 1 if a file is stale")
 	flag.Parse()
 	if err := run(*dir, *check); err != nil {
@@ -73,10 +73,10 @@ var (
 	beginLine = regexp.MustCompile(`^( *)\{\{- /\* identity of (\w+) \*/ -\}\}$`)
 )
 
-// filled gives a rule file with its marked blocks written again.
+// filled returns a rule file with its marked blocks generated.
 func filled(text string) (string, error) {
 	var out []string
-	alert, open := "", 0 // open: line of the marker whose end is to come
+	alert, open := "", 0 // open: line of a marker without end so far
 	for i, line := range strings.Split(text, "\n") {
 		if m := alertLine.FindStringSubmatch(line); m != nil {
 			alert = m[1]
@@ -88,7 +88,7 @@ func filled(text string) (string, error) {
 		case m != nil:
 			o := slices.IndexFunc(identity.Objects, func(o identity.Object) bool { return o.Name == m[2] })
 			if o < 0 {
-				return "", fmt.Errorf("line %d: no object is called %s", i+1, m[2])
+				return "", fmt.Errorf("line %d: unknown object %s", i+1, m[2])
 			}
 			open, out = i+1, append(out, line)
 			for _, l := range identity.Objects[o].Lines(alert) {

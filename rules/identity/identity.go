@@ -1,5 +1,5 @@
-// Package identity says once what identifies each kind of object that an alert is on: which part to replace, what is at the other end, whose job
-// runs there. rules/gen writes it into the annotation evidence of the rules, and check asks the same questions for its JSON.
+// Package identity defines what identifies each kind of object that an alert is on: the part to replace, the far end, the job on it.
+// rules/gen writes it into the annotation evidence of the rules, and check uses the same queries for its JSON.
 package identity
 
 import (
@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// Object is a kind of thing that alerts are on, by the labels of the alert.
+// Object is a kind of object that alerts are on, determined by the labels of the alert.
 type Object struct {
 	Name   string
 	levels []level
-	fixed  []string // lines of evidence that need no query
+	fixed  []string // lines of evidence without a query
 	facts  []Fact
 }
 
-// level is a set of labels and the template variable that has its matchers.
+// level is a set of labels and the template variable with its matchers.
 type level struct {
 	name   string
 	labels []string
-	key    string // the label without which there is no such object
+	key    string // the label that the object requires
 }
 
-// Fact is what an info metric knows of an object: a line of evidence for each of its series, and a JSON object.
+// Fact is the data of an info metric about an object: one line of evidence per series, and a JSON object.
 type Fact struct {
 	Name   string // key in JSON
-	word   string // at the beginning of the line
+	word   string // first word of the line
 	metric string
-	level  string   // the narrowest level by which its series differ; a wider object has those of all its parts
-	first  string   // label of the object that the series have as first
+	level  string   // the narrowest level at which its series differ; a wider object has the series of all its parts
+	first  string   // label of the object that the series have under the name first
 	where  string   // further matchers
-	hour   bool     // else as it was within the last hour: the fault may have ended it
-	counts bool     // the value is how many there are
-	Fields []string // labels that identify, in order
-	text   string   // of the line, a template over .Labels and .Value
+	hour   bool     // otherwise as of the last hour: the fault may have ended the series
+	counts bool     // the value is a count
+	Fields []string // identifying labels, in order
+	text   string   // template of the line over .Labels and .Value
 }
 
 var (
@@ -50,10 +50,10 @@ var (
 	fleet  = level{"fleet", []string{"cluster", "job"}, "job"}
 )
 
-// or is a label, or that it is not known.
+// or is a label, or a text for unknown.
 func or(label, unknown string) string { return fmt.Sprintf("{{ or .Labels.%s %q }}", label, unknown) }
 
-// with is a label behind a word, where there is one.
+// with is a label with a prefix, if there is one.
 func with(word, label string) string {
 	return fmt.Sprintf("{{ with .Labels.%s }}%s{{ . }}{{ end }}", label, word)
 }
@@ -119,7 +119,7 @@ const (
 	fabricLine = "Fabric: seen from {{ stripPort $labels.instance }}."
 )
 
-// Objects lists them, what has more labels before what has fewer of the same.
+// Objects lists the objects; those with more labels precede those with a subset.
 var Objects = []Object{
 	{"gpu", []level{host, gpu}, []string{hostLine}, pick("gpu", "jobs")},
 	{"netdev", []level{host, device, port, netdev}, []string{hostLine}, pick("port", "same_link", "device", "neighbour", "module", "same_module", "gpus", "jobs")},
@@ -130,7 +130,7 @@ var Objects = []Object{
 	{"fabric_host", []level{host, remote}, []string{fabricLine, "Host: {{ $labels.system }}."}, nil},
 	{"switch", []level{system}, []string{"Switch: {{ $labels.system }}."}, nil},
 	{"host", []level{host}, []string{hostLine}, pick("jobs")},
-	{"fabric", []level{host}, []string{fabricLine}, nil}, // has the labels of host: its rules name it
+	{"fabric", []level{host}, []string{fabricLine}, nil}, // same labels as host: its rules specify it
 	{"fleet", []level{fleet}, []string{"Fleet: {{ $labels.job }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}."}, nil},
 }
 
@@ -141,7 +141,7 @@ func pick(names ...string) (out []Fact) {
 	return out
 }
 
-// Of gives the object of an alert with these labels.
+// Of returns the object of an alert with these labels.
 func Of(labels map[string]string) Object {
 	for _, o := range Objects {
 		if !slices.ContainsFunc(o.levels, func(l level) bool { return labels[l.key] == "" }) {
@@ -160,7 +160,7 @@ type Question struct {
 	Fields      []string
 }
 
-// Questions are what identifies the object of an alert with these labels.
+// Questions are the queries for the object of an alert with these labels.
 func Questions(labels map[string]string) (out []Question) {
 	o := Of(labels)
 	for _, f := range o.facts {
@@ -178,7 +178,7 @@ func Questions(labels map[string]string) (out []Question) {
 	return out
 }
 
-// upTo gives the levels of an object down to the one of a name, or all.
+// upTo returns the levels of an object down to the named one, or all.
 func (o Object) upTo(name string) []level {
 	if i := slices.IndexFunc(o.levels, func(l level) bool { return l.name == name }); i >= 0 {
 		return o.levels[:i+1]
@@ -202,7 +202,7 @@ func (f Fact) query(matchers string) string {
 	return by + "(" + series + ") or on () " + by + "(last_over_time(" + series + "[1h]))"
 }
 
-// Lines are the identity of an object as lines of an annotation of the alert.
+// Lines are the identity of an object as lines of an annotation.
 func (o Object) Lines(alert string) (out []string) {
 	wider := ""
 	for _, l := range o.levels {

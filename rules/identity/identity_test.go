@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// labelsOf are those of an alert on an object.
+// labelsOf are the labels of an alert on an object.
 func labelsOf(o Object) map[string]string {
 	out := map[string]string{"alertname": "RDMAX", "severity": "warning", "first": "no label of an object"}
 	for _, l := range o.levels {
@@ -25,11 +25,11 @@ func labelsOf(o Object) map[string]string {
 	return out
 }
 
-// TestSameQuestions: the lines of evidence ask what check asks, for each object, and that is PromQL with the labels it names.
+// TestSameQuestions: the evidence has the same queries as check, for each object, and they are valid PromQL with the listed labels.
 func TestSameQuestions(t *testing.T) {
 	for _, o := range Objects {
 		labels := labelsOf(o)
-		if got := Of(labels); got.Name != o.Name && o.Name != "fabric" { // what has the labels of a host is one, but for rules that say otherwise
+		if got := Of(labels); got.Name != o.Name && o.Name != "fabric" { // labels of a host mean a host, except in rules that specify otherwise
 			t.Errorf("the labels of %s are those of %s", o.Name, got.Name)
 		}
 		var asked []string
@@ -76,7 +76,7 @@ func TestSameQuestions(t *testing.T) {
 	}
 }
 
-// TestOf: the narrowest object whose labels there are.
+// TestOf: the narrowest object with these labels.
 func TestOf(t *testing.T) {
 	for want, labels := range map[string]map[string]string{
 		"gpu":    {"instance": "h", "gpu": "3", "UUID": ""},

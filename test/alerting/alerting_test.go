@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package alerting takes faults from a recorded machine to a notification, through Debian's Prometheus and Alertmanager, on each of the
-// two ways: a central Prometheus that scrapes the exporter, and the exporter by itself.
+// Package alerting tests the path from a recorded fault to a notification, through Debian's Prometheus and Alertmanager: with a central
+// Prometheus that scrapes the exporter, and with the exporter's own engine.
 package alerting
 
 import (
@@ -19,8 +19,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// faults are recorded machines and the alert that is to come of each. The rules are those of the binary; wait stands for the `for` of that
-// alert where the true one is longer than a test ought to last, and is the same on both ways.
+// faults are recorded machines and their expected alerts. The rules are the embedded ones; wait replaces a `for` that is too long for a
+// test, in both set-ups.
 var faults = []struct{ machine, alert, wait string }{
 	{"downshift-one", "RDMALinkDownshifted", "1m"}, // instead of 5m
 	{"hgx-h200-roce-storm", "RDMAPFCStormSource", ""},
@@ -29,14 +29,14 @@ var faults = []struct{ machine, alert, wait string }{
 
 func fixture(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
 
-// TestOneNotification: each fault is notified once on each way, of the same alert.
+// TestOneNotification: each fault has one notification in each set-up, of the same alert.
 func TestOneNotification(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
 	for _, f := range faults {
 		t.Run(f.machine, func(t *testing.T) {
 			t.Parallel()
-			const instance = "node:10879" // the same on both ways
+			const instance = "node:10879" // the same in both set-ups
 			central, own, files := newPager(t, port.Any), newPager(t, port.Any), ruleFiles(t, f.alert, f.wait)
 			central.start()
 			own.start()
@@ -64,12 +64,12 @@ func TestOneNotification(t *testing.T) {
 	}
 }
 
-// TestAlertmanagerGone: an Alertmanager that is away for a minute when an alert fires still notifies of it.
+// TestAlertmanagerGone: an alert that fires while Alertmanager is down for a minute is still notified.
 func TestAlertmanagerGone(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
-	pager := newPager(t, port.Held(t)) // which refuses connections until the Alertmanager starts
-	// What was recorded of this machine is longer than the `for` of the alert: it fires when the exporter starts.
+	pager := newPager(t, port.Held(t)) // rejects connections until the Alertmanager starts
+	// The recording is longer than the `for` of the alert: it fires when the exporter starts.
 	node := start(t, port.Any, exporter, "--replay="+fixture("downshift-one"), "--alerting.interval=5s",
 		"--alerting.alertmanager-url=http://"+pager.address, "--replay.send-alerts")
 	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDownshifted", "firing") })
@@ -78,12 +78,11 @@ func TestAlertmanagerGone(t *testing.T) {
 	pager.one(t, "RDMALinkDownshifted", 90*time.Second, 10*time.Second)
 }
 
-// TestKilled: an exporter that is killed while an alert waits goes on waiting where it was, and one that is killed while an alert fires
-// neither ends it nor notifies again.
+// TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified again.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	exporter := program.Exporter(t)
-	// The address is held: the exporter that is started again is the same instance.
+	// The address is reserved: the restarted exporter is the same instance.
 	pager, address, state, machine := newPager(t, port.Any), port.Held(t), t.TempDir(), unpack(t, "dgx-h100-ib")
 	pager.start()
 	run := func() *process {
@@ -114,7 +113,7 @@ func TestKilled(t *testing.T) {
 	must(t, has(t, address, alert, "firing"))
 }
 
-// has says whether the exporter tells of an alert in a state.
+// has returns an error unless the exporter has the alert in a state.
 func has(t *testing.T, address, alert, state string) error {
 	t.Helper()
 	b, err := get(t.Context(), "http://"+address+"/api/v1/alerts")
@@ -140,7 +139,7 @@ func has(t *testing.T, address, alert, state string) error {
 	return fmt.Errorf("%s is not %s: %s", alert, state, b)
 }
 
-// unpack makes a machine's files of a capture.
+// unpack unpacks a capture into files.
 func unpack(t *testing.T, name string) string {
 	t.Helper()
 	dir := t.TempDir()

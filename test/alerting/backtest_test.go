@@ -16,8 +16,8 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// TestBacktest: a port of one of three hosts was down for 20 minutes, an hour ago. A Prometheus that has the samples and no rules gives the
-// history, and the backtest says what would have fired.
+// TestBacktest: a port of one of three hosts was down for 20 minutes, one hour ago. The history is in a Prometheus without rules, and the
+// backtest reports what would have fired.
 func TestBacktest(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,7 +86,7 @@ func TestBacktest(t *testing.T) {
 		t.Fatalf("%+v", report)
 	}
 	a := report.Alerts[0]
-	// Down for 20 minutes, fires after 2 and is kept for 5; a step more or less.
+	// Down for 20 minutes, fires after 2 and is kept for 5; tolerance is one step.
 	if a.Severity != "critical" || a.Drain != "evict" || a.Fired != 1 || a.Hosts != 1 || a.Longest < 22*60 || a.Longest > 24*60 || a.Example.Labels["instance"] != "gpu-1:10879" || a.Example.From.Sub(begin.Add(52*time.Minute)).Abs() > time.Minute {
 		t.Errorf("%+v", a)
 	}

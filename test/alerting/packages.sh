@@ -1,4 +1,4 @@
 #!/bin/bash
-# Installs Debian's Prometheus and Alertmanager, where they are missing.
+# Installs Debian's Prometheus and Alertmanager, if they are missing.
 set -eu
 exec "$(dirname "$0")/../install.sh" prometheus prometheus-alertmanager

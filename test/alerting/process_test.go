@@ -27,7 +27,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestMain sees to it that there are a Prometheus and an Alertmanager.
+// TestMain requires a Prometheus and an Alertmanager.
 func TestMain(m *testing.M) {
 	cmd := exec.Command("./packages.sh")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
@@ -38,15 +38,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is a server that has been started.
+// process is a running server.
 type process struct {
 	address string
 	cmd     *exec.Cmd
 	done    chan struct{}
 }
 
-// start starts a server on an address, port.Any or one that is held, and waits until it is ready. It ends with the test, which shows its log
-// if it fails.
+// start starts a server on an address (port.Any or a reserved one), and waits until it is ready. It ends with the test, and its log is
+// shown if the test fails.
 func start(t *testing.T, address, name string, args ...string) *process {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "log")
@@ -56,7 +56,7 @@ func start(t *testing.T, address, name string, args ...string) *process {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, p.cmd.Start())
 	go func() {
-		_ = p.cmd.Wait() // how it ends is the test's doing
+		_ = p.cmd.Wait() // ended by the test
 		close(p.done)
 	}()
 	t.Cleanup(func() {
@@ -101,7 +101,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return b, err
 }
 
-// eventually asks until there is no error, or time is up.
+// eventually retries until there is no error or the limit has passed.
 func eventually(t *testing.T, limit time.Duration, ask func() error) {
 	t.Helper()
 	end := time.Now().Add(limit)

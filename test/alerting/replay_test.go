@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// held is an alert as Alertmanager has it.
+// held is an alert in Alertmanager.
 type held struct {
 	Labels map[string]string
 	Status struct {
@@ -22,7 +22,7 @@ type held struct {
 	}
 }
 
-// alerts asks an Alertmanager for those that it has of a name and an instance.
+// alerts queries an Alertmanager for the alerts with a name and an instance.
 func alerts(t *testing.T, alertmanager, name, instance string) (out []held, err error) {
 	t.Helper()
 	b, err := get(t.Context(), "http://"+alertmanager+"/api/v2/alerts")
@@ -44,8 +44,8 @@ func alerts(t *testing.T, alertmanager, name, instance string) (out []held, err 
 	return out, nil
 }
 
-// TestReplayIsInhibited: with the shipped configuration of Alertmanager all that a central Prometheus sends of an exporter that serves a recording is
-// inhibited, but for RDMAReplay, and nothing of another exporter is.
+// TestReplayIsInhibited: with the shipped Alertmanager configuration, all alerts from a central Prometheus on an exporter in replay are
+// inhibited except RDMAReplay, and none on another exporter.
 func TestReplayIsInhibited(t *testing.T) {
 	t.Parallel()
 	const recorded, live, alert = "replay:10879", "live:10879", "RDMALinkDownshifted"

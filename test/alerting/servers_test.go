@@ -35,17 +35,17 @@ type notification struct {
 	came time.Time
 }
 
-// pager is who is notified, and the Alertmanager that does it.
+// pager is the receiver of notifications, and its Alertmanager.
 type pager struct {
-	address string // of the Alertmanager, from its start on unless it is held
+	address string // of the Alertmanager, known once it is started unless reserved
 	start   func()
 
 	mu    sync.Mutex
 	calls []notification
 }
 
-// newPager makes the configuration of an Alertmanager that listens on an address. Each group of alerts that changes is one more notification,
-// within seconds.
+// newPager writes the configuration of an Alertmanager that listens on an address. Each changed group of alerts is notified again within
+// seconds.
 func newPager(t *testing.T, address string) *pager {
 	t.Helper()
 	p := &pager{address: address}
@@ -91,7 +91,7 @@ func (p *pager) of(alert string) (out []notification) {
 	return out
 }
 
-// one waits for the notification of an alert, and some time longer, in which no other is to come.
+// one waits for the notification of an alert, and then for longer, to check that there is no other.
 func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) notification {
 	t.Helper()
 	eventually(t, limit, func() error {
@@ -108,10 +108,10 @@ func (p *pager) one(t *testing.T, alert string, limit, longer time.Duration) not
 	return calls[0]
 }
 
-// target is an exporter by the name that its series have.
+// target is an exporter and its label instance.
 type target struct{ address, instance string }
 
-// prometheus starts a central one that scrapes exporters.
+// prometheus starts a central Prometheus that scrapes exporters.
 func prometheus(t *testing.T, alertmanager, ruleFiles string, targets ...target) {
 	t.Helper()
 	dir := t.TempDir()
@@ -131,7 +131,7 @@ scrape_configs:
 	start(t, port.Any, program.Installed(t, "prometheus", "test/alerting/packages.sh"), "--config.file="+config, "--storage.tsdb.path="+dir)
 }
 
-// ruleFiles writes the rules of the binary into a folder, one alert's `for` shortened where that is not empty, and returns a glob.
+// ruleFiles writes the embedded rules into a directory, with a shorter `for` of one alert unless wait is empty, and returns a glob.
 func ruleFiles(t *testing.T, alert, wait string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,4 +1,4 @@
-// Package alone gives a test a process of its own.
+// Package alone runs a test in a separate process.
 package alone
 
 import (
@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// variable names the test that this process is for.
+// variable names the test of this process.
 const variable = "RDMA_EXPORTER_TEST_ALONE"
 
-// Test runs the test again in a process of its own and says whether this one is it; in the other nothing is left to do. A limit is of a
-// whole process: one on its files would hold for the log that go test keeps of what a test opens, and fail all tests of the package.
+// Test runs the test again in a separate process, and reports whether this is that process; otherwise the caller returns. Limits apply to a
+// whole process: a file size limit would also apply to the log of go test and fail all tests of the package.
 func Test(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(variable) == t.Name() {

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/test/alone"
 )
 
-// TestLimitIsOfThisTest: what the testing package writes meanwhile, some lines for each file, reaches its log.
+// TestLimitIsOfThisTest: the log of the testing package is not affected.
 func TestLimitIsOfThisTest(t *testing.T) {
 	if !alone.Test(t) {
 		return

@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// budgets are what the program may cost, in the order of the table.
+// budgets are limits of the program's cost, in the order of the table.
 type budgets []budget
 
 type budget struct {
 	what   string
-	most   float64 // what it may be; 0: at least least, and without that it is told only
+	most   float64 // maximum; 0: minimum is least, or without that reported only
 	least  float64
 	figure float64
 	unit   string
-	known  string // why it is missed: it fails nothing, and the table says it
-	where  string // the test that holds it, where that is another one
+	known  string // reason for exceeding it: does not fail, and is in the table
+	where  string // the test that checks it, if it is another one
 }
 
 func (b budget) met() bool {
@@ -27,8 +27,8 @@ func (b budget) met() bool {
 
 func (b *budgets) add(x budget) { *b = append(*b, x) }
 
-// cost is the one beside node_exporter's infiniband collector, with one processor as that has by default. Two cost both more, us the larger part:
-// threads are woken that find little to do.
+// cost is the ratio to node_exporter's infiniband collector with one processor, its default. Two processors cost both more, and this
+// program more than the other: threads are woken for little work.
 func (b *budgets) cost(one, two []figures) {
 	for i, f := range [][]figures{one, two} {
 		procs, least := []string{"one CPU", "two CPUs"}[i], []float64{5, 0}[i]
@@ -40,14 +40,14 @@ func (b *budgets) cost(one, two []figures) {
 	b.add(budget{what: "system calls per file read, whole process", most: 1.5, figure: ours.calls / float64(len(ours.files))})
 }
 
-// growth is linear in ports where 256 cost no more than 32 times what 8 do; memory, branches and files miss the caches of a processor then.
+// growth counts as linear if 256 ports cost at most 32 times as much as 8: memory accesses and branches then miss the processor's caches.
 func (b *budgets) growth(small, large []figures) {
 	for _, i := range []int{oursCounters, oursAll} {
 		b.add(budget{what: "CPU of 256 ports relative to 32 times 8 ports, " + small[i].name, most: 1.3, figure: median(large[i].cpu) / 32 / median(small[i].cpu), unit: " times"})
 	}
 }
 
-// series are those of recorded machines with all that they answer.
+// series are those of recorded machines with all their data.
 func (b *budgets) series(t *testing.T) {
 	for _, m := range []struct {
 		name string
@@ -72,7 +72,7 @@ func (b *budgets) memory(f []figures) {
 	}
 }
 
-// rules are those of 3,000 series for two hours at 15 s, in one go.
+// rules evaluate 3,000 series for two hours at 15 s, in one go.
 func (b *budgets) rules(t *testing.T) {
 	f := benchmarks(t, "bench-alerting.test", "internal/alerting", "TwoHours")
 	b.add(budget{what: "CPU of a round of the rules, 3,000 series", most: 50, figure: f["TwoHours ms-CPU/round"], unit: " ms"})
@@ -88,7 +88,7 @@ func (b *budgets) page(t *testing.T) {
 	b.add(budget{what: "history queries of the page, at most every 2s", figure: f["History ns/op"] / 1e6, unit: " ms"})
 }
 
-// elsewhere are budgets that other tests hold.
+// elsewhere are budgets checked by other tests.
 func (b *budgets) elsewhere() {
 	b.add(budget{what: "a scrape answers by its deadline, with partial data if the kernel hangs", where: "`make test`: internal/app/isolation_test.go"})
 	b.add(budget{what: "no growth over time: memory, descriptors, goroutines, files", where: "`make soak`: [below](#soak-test)"})
@@ -117,7 +117,7 @@ func (b budgets) table() string {
 	return x.String()
 }
 
-// hold fails for each budget that is missed and has no reason.
+// hold fails for each exceeded budget without a known reason.
 func (b budgets) hold(t *testing.T) {
 	t.Helper()
 	for _, x := range b {
@@ -127,7 +127,7 @@ func (b budgets) hold(t *testing.T) {
 	}
 }
 
-// sample is the value of a series without labels; false where there is none.
+// sample is the value of a series without labels, and whether there is one.
 func sample(body []byte, name string) (v float64, ok bool) {
 	_, rest, found := bytes.Cut(body, []byte("\n"+name+" "))
 	text, _, _ := bytes.Cut(rest, []byte("\n"))

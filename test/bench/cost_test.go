@@ -14,12 +14,12 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// sizes are the ports of the trees.
+// sizes are the numbers of ports of the trees.
 var sizes = []int{1, 8, 32, 256}
 
-// The programs that are compared on each tree, by their rows.
+// The programs compared on each tree, by row.
 const (
-	floorCounters = iota // of what ours reads in each scrape; most of the others' files are read each half minute or more rarely
+	floorCounters = iota // the files that ours reads in each scrape; the other programs read most of theirs every half minute or less often
 	oursCounters
 	theirsCounters
 	oursFour
@@ -28,7 +28,8 @@ const (
 	oursRules
 )
 
-// commandsOn are the programs of a tree, in the order of the rows, with as many processors each. What the floor reads is what ours reads.
+// commandsOn are the programs for a tree, in the order of the rows, with the same number of processors. The floor reads the same files as
+// ours.
 func commandsOn(t *testing.T, x *tree, procs string) ([]command, []figures) {
 	t.Helper()
 	p := "--runtime.gomaxprocs=" + procs
@@ -68,7 +69,7 @@ func measured(t *testing.T, hca machine.Model, ports int, procs string) (out []f
 	return out
 }
 
-// TestCost measures everything, writes it into the page, and holds the budgets.
+// TestCost measures everything, writes it into the document, and checks the budgets.
 func TestCost(t *testing.T) {
 	r := report{"machine": machineText(t)}
 	var b budgets
@@ -77,7 +78,7 @@ func TestCost(t *testing.T) {
 	rounds := newTable("ports", "CPU per round, ms", "private memory, MiB", "resident, MiB")
 	bySize := map[int][]figures{}
 	for _, ports := range sizes {
-		t.Run(fmt.Sprintf("%d ports", ports), func(t *testing.T) { // its programs end with it
+		t.Run(fmt.Sprintf("%d ports", ports), func(t *testing.T) { // ends its programs
 			bySize[ports] = measured(t, roce(), ports, "2")
 		})
 		for _, f := range bySize[ports] {
@@ -112,7 +113,7 @@ func TestCost(t *testing.T) {
 	b.hold(t)
 }
 
-// benchmarks runs benchmarks of a package and returns their figures by unit.
+// benchmarks runs benchmarks of a package and returns the results by unit.
 func benchmarks(t *testing.T, binary, dir, pattern string) map[string]float64 {
 	t.Helper()
 	c := exec.Command(program.Built(t, file("bin", binary), "make bench-build builds it"), "-test.run=^$", "-test.bench="+pattern, "-test.benchtime=1x", "-test.count=1")

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floor is the least that an exporter can do in Go: the files of a list are opened once, and each is read with one pread when somebody
-// asks. It answers with their bytes.
+// floor is the lower bound of an exporter in Go: the files of a list are opened once, and each is read with one pread per request. The
+// answer is their content.
 func floor(list, address string) int {
 	names, err := os.ReadFile(list)
 	if err != nil {
@@ -43,7 +43,7 @@ func floor(list, address string) int {
 			}
 			answer = answer[:n+read]
 		}
-		_, _ = w.Write(answer) // the client has gone
+		_, _ = w.Write(answer) // the client has disconnected
 	})
 	fmt.Fprintln(os.Stderr, http.ListenAndServe(address, nil))
 	return 1

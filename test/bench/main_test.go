@@ -1,7 +1,7 @@
 //go:build bench
 
-// Package bench measures what the program costs: beside node_exporter on the same files and in the same run, and beside a program that
-// does nothing but read them. It writes its tables into docs/performance.md.
+// Package bench measures the cost of the program, compared with node_exporter on the same files in the same run, and with a program that
+// only reads the files. It writes its tables into docs/performance.md.
 package bench
 
 import (
@@ -20,7 +20,7 @@ var (
 // file is a path of the checkout.
 func file(elem ...string) string { return filepath.Join(append([]string{*repository}, elem...)...) }
 
-// floorVariable marks the process that only reads files, and names the list of them.
+// floorVariable marks the process that only reads files, and names their list.
 const floorVariable = "RDMA_EXPORTER_BENCH_FLOOR"
 
 func TestMain(m *testing.M) {

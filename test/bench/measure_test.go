@@ -10,12 +10,12 @@ import (
 	"rdma_exporter/test/process"
 )
 
-// figures are those of a program on a tree; of a scrape, where nothing else is said.
+// figures are those of a program on a tree, per scrape unless noted.
 type figures struct {
 	name          string
 	wall, cpu     []float64 // milliseconds, the median of each block
-	calls         float64   // to the system; 0: not counted
-	files         []string  // that are read
+	calls         float64   // system calls; 0: not counted
+	files         []string  // files read
 	allocations   float64
 	bytes, series int
 	memory        process.Memory // of the process, after all scrapes
@@ -26,7 +26,7 @@ func median(d []float64) float64 {
 	return d[len(d)/2]
 }
 
-// ratio is how much more a costs than b: the median over the blocks, which lie beside each other in time.
+// ratio is the cost of a relative to b: the median over adjacent blocks.
 func ratio(a, b []float64) float64 {
 	var r []float64
 	for i := range a {
@@ -35,11 +35,11 @@ func ratio(a, b []float64) float64 {
 	return median(r)
 }
 
-// scrapesOf is how many scrapes make a block: about as long for each size.
+// scrapesOf is the number of scrapes per block, with about the same duration for each size.
 func scrapesOf(ports int) int { return max(2, min(60, 480/ports)) }
 
-// compare starts programs on a tree and scrapes them in blocks that take turns, so that a machine that changes its speed changes it for
-// all. Data flows between the scrapes.
+// compare starts programs on a tree and scrapes them in alternating blocks, so that a change in the machine's speed affects all of them.
+// Traffic continues between scrapes.
 func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 	t.Helper()
 	var programs []*server
@@ -47,7 +47,7 @@ func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 		p := c.start(t)
 		programs = append(programs, p)
 		out = append(out, figures{name: c.name})
-		for range 20 { // what is read once is read, and the heap has its size
+		for range 20 { // initial reads are done, and the heap has reached its size
 			p.get(t, "/metrics")
 		}
 	}
@@ -87,7 +87,7 @@ func compare(t *testing.T, x *tree, commands []command) (out []figures) {
 	return out
 }
 
-// count adds the system calls, which are counted in another process, since that makes them slow.
+// count adds the system calls, counted in another process, since tracing slows it down.
 func (f *figures) count(t *testing.T, c command) {
 	t.Helper()
 	p, stop := c.trace(t)
@@ -101,11 +101,11 @@ func (f *figures) count(t *testing.T, c command) {
 	})
 }
 
-// round is the CPU of a round of the engine, with the collection that it judges, in milliseconds.
+// round is the CPU time of a round of the engine in milliseconds, including collection and evaluation.
 func round(t *testing.T, x *tree) (cpu float64, m process.Memory) {
 	t.Helper()
 	p := exporter("rules", x, "--alerting.interval=1s").start(t)
-	after := func(n float64) (rounds float64, spent time.Duration) { // the CPU until n rounds have been judged
+	after := func(n float64) (rounds float64, spent time.Duration) { // CPU time of n rounds
 		for range 600 {
 			body, _ := p.get(t, "/metrics?collect[]=modules")
 			if rounds, _ = sample(body, "rdma_alerting_rounds_total"); rounds >= n {

@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// server is a program that serves, and one connection to it.
+// server is a running program, and one connection to it.
 type server struct {
 	name    string
 	cmd     *exec.Cmd
@@ -27,15 +27,15 @@ type server struct {
 	client  *http.Client
 }
 
-// command is how a program is started, less its address, which comes last.
+// command is how a program is started, without its address, the last argument.
 type command struct {
 	name string
 	argv []string
 	env  []string
-	slow []string // flags by which it answers whole where each system call takes a hundred times as long
+	slow []string // flags with which it answers completely even if each system call takes a hundred times as long
 }
 
-// exporter is ours on a tree. No result serves twice, so that each scrape reads.
+// exporter is this program on a tree. Results are not reused, so that each scrape reads.
 func exporter(name string, x *tree, flags ...string) command {
 	return command{name: name, argv: append([]string{
 		file("bin/rdma_exporter"), "serve", "--log.level=error", "--path.rootfs=" + x.dir, "--state.dir=" + filepath.Join(x.dir, "state", strings.NewReplacer(" ", "_", ":", "").Replace(name)), "--collect.min-interval=0s",
@@ -43,14 +43,14 @@ func exporter(name string, x *tree, flags ...string) command {
 	}, flags...), slow: []string{"--collect.timeout=10m", "--collect.no-budget"}}
 }
 
-// nodeExporter is the other one. What it says of interfaces that the kernel does not have goes nowhere.
+// nodeExporter is node_exporter. Its messages about interfaces unknown to the kernel are discarded.
 func nodeExporter(name string, x *tree, flags ...string) command {
 	return command{name: name, argv: append([]string{
 		file("bin/node_exporter"), "--log.level=error", "--path.sysfs=" + filepath.Join(x.dir, "sys"), "--collector.disable-defaults", "--web.disable-exporter-metrics",
 	}, flags...)}
 }
 
-// floorOf reads files once each in a scrape.
+// floorOf reads files once per scrape.
 func floorOf(t *testing.T, name string, files []string) command {
 	t.Helper()
 	list := filepath.Join(t.TempDir(), "files")
@@ -58,7 +58,7 @@ func floorOf(t *testing.T, name string, files []string) command {
 	return command{name: name, argv: []string{os.Args[0]}, env: []string{floorVariable + "=" + list}}
 }
 
-// cmd gives a command a port of the kernel's choice.
+// cmd adds a port chosen by the kernel to a command.
 func (c command) cmd(t *testing.T) *exec.Cmd {
 	t.Helper()
 	argv := append([]string{program.Built(t, c.argv[0], "make bench-build builds it")}, c.argv[1:]...)
@@ -72,7 +72,7 @@ func (c command) cmd(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// client asks for plain text: compression costs all programs the same again, and hides what collecting costs.
+// client requests plain text: compression costs all programs the same, and hides the cost of collection.
 func client() *http.Client {
 	return &http.Client{Timeout: 10 * time.Minute, Transport: &http.Transport{DisableCompression: true}}
 }
@@ -91,7 +91,7 @@ func (c command) start(t *testing.T) *server {
 	return p
 }
 
-// get returns a body, and the time that its request took.
+// get returns a body and the duration of its request.
 func (p *server) get(t *testing.T, path string) ([]byte, time.Duration) {
 	t.Helper()
 	start := time.Now()
@@ -116,7 +116,7 @@ func series(body []byte) (n int) {
 	return n
 }
 
-// allocations are the objects that a program has ever made, as net/http/pprof tells them.
+// allocations is the number of objects that a program has allocated, from net/http/pprof.
 func (p *server) allocations(t *testing.T) (n float64) {
 	t.Helper()
 	b, _ := p.get(t, "/debug/pprof/allocs?debug=1")

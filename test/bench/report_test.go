@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is the document that has the tables, each between <!-- bench:NAME --> and <!-- end -->.
+// page is the document with the tables, each between <!-- bench:NAME --> and <!-- end -->.
 const page = "docs/performance.md"
 
-// table is one of Markdown.
+// table is a Markdown table.
 type table struct{ strings.Builder }
 
 func newTable(heads ...string) *table {
@@ -29,10 +29,10 @@ func newTable(heads ...string) *table {
 
 func (x *table) row(cells ...string) { fmt.Fprintln(x, "| "+strings.Join(cells, " | ")+" |") }
 
-// report is what the page gets, by the name of its place.
+// report is the tables by name.
 type report map[string]string
 
-// put writes all parts at their places.
+// put writes all tables into the document.
 func (r report) put(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(file(page))
@@ -52,7 +52,7 @@ func (r report) put(t *testing.T) {
 	}
 }
 
-// machineText says what has been measured on.
+// machineText describes the machine of the measurement.
 func machineText(t *testing.T) string {
 	t.Helper()
 	cpus, err := os.ReadFile("/proc/cpuinfo")
@@ -70,7 +70,7 @@ func machineText(t *testing.T) string {
 		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, unix.ByteSliceToString(u.Release[:]), runtime.Version(), strings.Fields(string(load))[0])
 }
 
-// number has three digits that count.
+// number has three significant digits.
 func number(v float64) string {
 	switch {
 	case v >= 99.95:
@@ -83,7 +83,7 @@ func number(v float64) string {
 
 func mib(bytes int64) string { return fmt.Sprintf("%.1f", float64(bytes)/(1<<20)) }
 
-// orNone leaves a cell empty that has no figure.
+// orNone is an empty cell for 0.
 func orNone(n int) string {
 	if n <= 0 {
 		return ""

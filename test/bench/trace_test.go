@@ -19,13 +19,13 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// calls are the system calls of a program: all of them but nanosleep, and the files that pread64 has read.
+// calls are the system calls of a program except nanosleep, and the files read by pread64.
 type calls struct {
 	all   int
 	files map[string]int
 }
 
-// traced counts the system calls of a process and of all its threads by ptrace(2), as strace does.
+// traced counts the system calls of a process and all its threads by ptrace(2), as strace does.
 type traced struct {
 	*server
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ type syscallInfo struct {
 
 const ptraceGetSyscallInfo = 0x420e
 
-// trace starts a program that is traced until stop is called. One thread has to make all requests, and be the parent.
+// trace starts a traced program. The thread that starts it is its tracer and makes all requests until stop is called.
 func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	t.Helper()
 	c.argv = slices.Concat(c.argv, c.slow)
@@ -54,7 +54,7 @@ func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		err := x.cmd.Start()
 		var s unix.WaitStatus
 		if err == nil {
@@ -82,9 +82,9 @@ func (c command) trace(t *testing.T) (x *traced, stop func()) {
 	}
 }
 
-// follow lets all threads go on from stop to stop until the first one has ended, which is told when all others have.
+// follow resumes all threads at each stop until the first one has ended. The kernel reports that after all others have ended.
 func (x *traced) follow() {
-	const threads = unix.WALL | unix.WNOTHREAD // no child of another test
+	const threads = unix.WALL | unix.WNOTHREAD // no children of other tests
 	for {
 		var s unix.WaitStatus
 		id, err := unix.Wait4(-1, &s, threads, nil)
@@ -101,16 +101,16 @@ func (x *traced) follow() {
 		switch signal := s.StopSignal(); {
 		case signal == unix.SIGTRAP|0x80:
 			x.note(id)
-		case signal == unix.SIGTRAP, signal == unix.SIGSTOP: // an event, or a thread that begins
+		case signal == unix.SIGTRAP, signal == unix.SIGSTOP: // an event, or a new thread
 		default:
 			deliver = int(signal)
 		}
-		_ = unix.PtraceSyscall(id, deliver) // it may have been killed meanwhile
+		_ = unix.PtraceSyscall(id, deliver) // it may have been killed
 	}
 }
 
-// note counts a call that begins. Go's runtime looks after its threads by the clock, with a nanosleep each time: that of a program made a
-// hundred times slower would sleep a hundred times more often in a scrape.
+// note counts the start of a call. Go's runtime monitors its threads by nanosleep calls: a program slowed down a hundred times makes a
+// hundred times more of them per scrape.
 func (x *traced) note(id int) {
 	var info syscallInfo
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, ptraceGetSyscallInfo, uintptr(id), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
@@ -138,7 +138,7 @@ func (x *traced) during(n int, f func()) (all float64, files []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for name, reads := range maps.All(x.calls.files) {
-		if reads >= n && strings.HasPrefix(name, "/") { // others are read now and then
+		if reads >= n && strings.HasPrefix(name, "/") { // others are read occasionally
 			files = append(files, name)
 		}
 	}

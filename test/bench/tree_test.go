@@ -21,7 +21,7 @@ func roce() machine.Model {
 	}
 }
 
-// infiniBand is a ConnectX-7 of a recorded DGX H100. Of its netdev neither program reads anything in each scrape: both read the same files.
+// infiniBand is a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both read the same files.
 func infiniBand() machine.Model {
 	return machine.Model{
 		File: file("fixtures/sysfs/dgx-h100-ib.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",
@@ -31,7 +31,7 @@ func infiniBand() machine.Model {
 	}
 }
 
-// tree is a machine with so many ports, one on each HCA.
+// tree is a machine with a number of HCAs with one port each.
 type tree struct {
 	dir     string
 	ports   int
@@ -42,7 +42,7 @@ func newTree(t *testing.T, hca machine.Model, ports int) *tree {
 	t.Helper()
 	x := &tree{dir: t.TempDir(), ports: ports}
 	must(t, hca.Grow(ports, x.dir))
-	// node_exporter finds sensors by their class, as the kernel has them.
+	// node_exporter finds sensors by class, as in the kernel's tree.
 	sensors, err := filepath.Glob(filepath.Join(x.dir, "sys/class/infiniband/*/device/hwmon/*"))
 	must(t, err)
 	must(t, os.MkdirAll(filepath.Join(x.dir, "sys/class/hwmon"), 0o755))

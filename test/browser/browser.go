@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package browser looks at pages with a headless Chromium, for tests.
+// Package browser opens pages in a headless Chromium, for tests.
 package browser
 
 import (
@@ -18,10 +18,10 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// Patience is how long the browser may take for anything but what the page itself waits for.
+// Patience is the time limit of browser operations, apart from waits of the page.
 const Patience = 30 * time.Second
 
-// Tab is a page of a headless Chromium, driven by the DevTools protocol over a pipe: JSON messages that end with a zero byte.
+// Tab is a page in a headless Chromium, controlled by the DevTools protocol over a pipe: JSON messages terminated by a zero byte.
 type Tab struct {
 	t       *testing.T
 	to      io.Writer
@@ -31,7 +31,7 @@ type Tab struct {
 	next    int
 	answers map[int]chan message
 	asked   []string // URLs
-	wrong   []string // errors and warnings of the console, violations of the policy
+	wrong   []string // console errors and warnings, policy violations
 	loaded  chan struct{}
 }
 
@@ -86,10 +86,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// discard says that an error of what is thrown away anyway is of no interest.
+// discard ignores an error.
 func discard(error) {}
 
-// listen takes answers and events until the browser ends.
+// listen reads answers and events until the browser ends.
 func (b *Tab) listen(from *os.File, ended chan struct{}) {
 	defer close(ended)
 	defer from.Close()
@@ -114,7 +114,7 @@ func (b *Tab) listen(from *os.File, ended chan struct{}) {
 	}
 }
 
-// event notes what the page asks for, and what goes wrong in it. b.mu is held.
+// event records requests and faults of the page. b.mu is held.
 func (b *Tab) event(m message) {
 	switch m.Method {
 	case "Network.requestWillBeSent":
@@ -159,7 +159,7 @@ func (b *Tab) Ask(method string, params, result any) {
 // Open loads a page.
 func (b *Tab) Open(url string) {
 	b.t.Helper()
-	for len(b.loaded) > 0 { // of what was there before
+	for len(b.loaded) > 0 { // of the previous page
 		<-b.loaded
 	}
 	b.Ask("Page.navigate", map[string]any{"url": url}, nil)
@@ -170,7 +170,7 @@ func (b *Tab) Open(url string) {
 	}
 }
 
-// Size makes the window that of a screen.
+// Size sets the size of the window.
 func (b *Tab) Size(width, height int, phone bool) {
 	b.t.Helper()
 	b.Ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
@@ -182,7 +182,7 @@ func (b *Tab) Scheme(name string) {
 	b.Ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": name}}}, nil)
 }
 
-// Eval gives the value of an expression as text.
+// Eval returns the value of an expression as text.
 func (b *Tab) Eval(format string, args ...any) string {
 	b.t.Helper()
 	var r struct {
@@ -207,21 +207,21 @@ func (b *Tab) Await(within time.Duration, expression string) bool {
 	return false
 }
 
-// Requests are the URLs that were asked for so far.
+// Requests are the URLs requested so far.
 func (b *Tab) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.asked...)
 }
 
-// Faults are errors and warnings of the console, and violations of the policy, so far.
+// Faults are console errors and warnings, and policy violations, so far.
 func (b *Tab) Faults() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.wrong...)
 }
 
-// Shot is a picture of a part of the page, PNG.
+// Shot is a PNG screenshot of a part of the page.
 func (b *Tab) Shot(width, height int) []byte {
 	b.t.Helper()
 	var r struct{ Data []byte }

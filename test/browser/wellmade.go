@@ -4,7 +4,7 @@ package browser
 
 import "strings"
 
-// WellMade holds what is so of each page.
+// WellMade checks the invariants of all pages.
 func (b *Tab) WellMade(url string) {
 	b.t.Helper()
 	for name, expression := range map[string]string{

@@ -1,5 +1,5 @@
-// Command compare shows in what two builds of the exporter differ on the recorded machines: the metrics that each serves of them and the
-// report of check. A change that is to leave both as they are is held by it; exit code 1 means that something differs.
+// Command compare compares two builds of the exporter on the recorded machines: the metrics of each machine, and the report of check. It is
+// for changes that must not affect either; exit code 1 means that something differs.
 //
 //	go run ./test/compare -before OLD/rdma_exporter,OLD/fixtures/sysfs -after NEW/rdma_exporter,NEW/fixtures/sysfs
 package main
@@ -26,12 +26,12 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// build is a binary and the folder of the recorded machines that it plays.
+// build is a binary and its directory of recorded machines.
 type build struct{ binary, machines string }
 
 func (b *build) String() string { return b.binary + "," + b.machines }
 
-// Set reads BINARY,FOLDER.
+// Set parses BINARY,DIRECTORY.
 func (b *build) Set(s string) (err error) {
 	binary, machines, ok := strings.Cut(s, ",")
 	if !ok {
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// compare prints a line for each machine, and the lines that differ.
+// compare prints a line for each machine, and the differing lines.
 func compare(ctx context.Context, before, after build, only string) (differ bool, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
@@ -102,7 +102,7 @@ func compare(ctx context.Context, before, after build, only string) (differ bool
 	return equal < len(names), errors.Join(errs...)
 }
 
-// shared lists the machines of both folders, and those of one.
+// shared lists the machines in both directories, and those in one only.
 func shared(before, after build) (both, one []string, err error) {
 	list := func(dir string) []string {
 		files, globErr := filepath.Glob(filepath.Join(dir, "*.txtar"))
@@ -130,7 +130,7 @@ func shared(before, after build) (both, one []string, err error) {
 	return both, one, err
 }
 
-// differences are the lines of the one and the other that the other has not.
+// differences are the lines that only one of the builds has.
 func differences(ctx context.Context, before, after build, name string) (lines []string, err error) {
 	old, err := before.shows(ctx, name)
 	if err != nil {
@@ -157,7 +157,7 @@ func differences(ctx context.Context, before, after build, name string) (lines [
 	return lines, nil
 }
 
-// shows is what a build says of a machine, line by line.
+// shows is the output of a build for a machine, by line.
 func (b build) shows(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -170,10 +170,10 @@ func (b build) shows(ctx context.Context, name string) ([]string, error) {
 	return append(metrics, findings...), err
 }
 
-// ofTheRun are samples that tell of the run, and comments, which docs/metrics.md has.
+// ofTheRun are samples that depend on the run, and comments (covered by docs/metrics.md).
 var ofTheRun = regexp.MustCompile(`^(#|go_|process_|promhttp_|rdma_exporter_build_info|rdma_scrape_(collector_duration|collector_age|source|device)_seconds|rdma_transceiver_age_seconds|rdma_exporter_(cpu|memory|goroutines)|rdma_host_uptime_seconds)`)
 
-// metrics are the samples that an exporter serves of a machine.
+// metrics are the samples of a machine.
 func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	state, err := os.MkdirTemp("", "compare")
 	if err != nil {
@@ -217,7 +217,7 @@ func (b build) metrics(ctx context.Context, file string) ([]string, error) {
 	return lines, nil
 }
 
-// findings are the lines of what check reports, without the times of the run.
+// findings are the lines of the report of check, without times.
 func (b build) findings(ctx context.Context, file string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, b.binary, "check", "--replay="+file, "--json")
 	var out, errs bytes.Buffer
@@ -237,10 +237,10 @@ func (b build) findings(ctx context.Context, file string) ([]string, error) {
 	return lines, nil
 }
 
-// moment is a time of the run, as Go or JSON writes it.
+// moment is a time in the format of Go or JSON.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)`)
 
-// timeless takes moments out of a value of JSON.
+// timeless removes times from a JSON value.
 func timeless(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares metrics and findings of every recorded machine: of revision $1, and of the exporter $2 with the machines of this checkout.
+# Compares metrics and findings of every recorded machine between revision $1 and the exporter $2 with the machines of this checkout.
 set -euo pipefail
 [ -n "$1" ] || { echo 'make compare BEFORE=REVISION' >&2; exit 2; }
 cd "$(dirname "$0")/../.."

@@ -1,14 +1,14 @@
 #!/bin/bash
-# Makes the two images that the Dockerfile builds on of Debian packages: no container registry is asked. Go itself is mounted at /usr/local/go
-# in a build.
+# Builds the two base images of the Dockerfile from Debian packages, without a container registry. Go is mounted at /usr/local/go during
+# a build.
 #   bases.sh WORK GO_IMAGE RUNTIME_IMAGE
-# WORK is an empty directory for the file system; the images go to the storage that BUILDAH, a command, works on.
+# WORK is an empty directory for the file system; the images are stored by the command BUILDAH.
 set -eu
 work=$1 go_image=$2 runtime_image=$3
 read -ra buildah <<<"${BUILDAH:-buildah}"
 
 suite=bookworm
-# The mirror that this machine's apt has for the suite.
+# The mirror of the suite in this machine's apt configuration.
 mirror=$(apt-get indextargets --format '$(SITE) $(CODENAME)' 'Created-By: Packages' | awk -v suite=$suite '$2 == suite {print $1; exit}')
 [ -n "$mirror" ] || { echo "apt has no sources of $suite: this makes images of Debian $suite" >&2; exit 1; }
 

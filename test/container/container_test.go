@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package container builds the image from the Dockerfile, with base images made here of Debian packages and with this machine's Go, runs it
-// as its own user and asks its health check. It needs root, as `make release-test` has it, and buildah and debootstrap (packages.sh).
+// Package container builds the image from the Dockerfile, with base images built from Debian packages and with this machine's Go, runs it
+// as its own user, and runs its health check. It requires root (`make release-test`), buildah and debootstrap (packages.sh).
 package container
 
 import (
@@ -31,7 +31,7 @@ const (
 	packages     = "test/container/packages.sh"
 )
 
-// store is a buildah with a storage of its own. chroot needs nothing of the kernel; overlay is not to be had everywhere, vfs is.
+// store is a buildah with separate storage. chroot isolation needs no kernel features; vfs works where overlay is unavailable.
 type store struct{ global []string }
 
 func newStore(t *testing.T) store {
@@ -42,7 +42,7 @@ func newStore(t *testing.T) store {
 	for _, driver := range []string{"overlay", "vfs"} {
 		s := store{[]string{buildah, "--root", dir + "/" + driver, "--runroot", dir + "/run-" + driver, "--storage-driver", driver}}
 		if s.command(t.Context(), "info").Run() == nil {
-			t.Cleanup(func() { _ = s.command(context.Background(), "rm", "--all").Run() }) // what is mounted
+			t.Cleanup(func() { _ = s.command(context.Background(), "rm", "--all").Run() }) // mounted containers
 			return s
 		}
 	}
@@ -54,7 +54,7 @@ func (s store) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.global[0], slices.Concat(s.global[1:], args)...)
 }
 
-// do runs buildah and returns what it prints.
+// do runs buildah and returns its output.
 func (s store) do(t *testing.T, args ...string) string {
 	t.Helper()
 	return output(t, s.command(t.Context(), args...))
@@ -76,7 +76,7 @@ func goEnv(t *testing.T, name string) string {
 	return output(t, exec.CommandContext(t.Context(), "go", "env", name))
 }
 
-// config is what an image says of itself.
+// config is the configuration of an image.
 type config struct {
 	User         string
 	Entrypoint   []string
@@ -85,7 +85,7 @@ type config struct {
 	Healthcheck  struct{ Test []string }
 }
 
-// TestImage builds the image once and asks it everything.
+// TestImage builds the image once and runs all checks on it.
 func TestImage(t *testing.T) {
 	s := newStore(t)
 	program.Installed(t, "debootstrap", packages) // bases.sh runs it
@@ -95,7 +95,7 @@ func TestImage(t *testing.T) {
 	s.do(t, "build", "--format", "docker", "--pull=never", "-t", image,
 		"--build-arg", "GO_IMAGE="+goImage, "--build-arg", "RUNTIME_IMAGE="+runtimeImage,
 		"--build-arg", "VERSION="+version, "--build-arg", "REVISION="+revision,
-		// This machine's Go, and what is downloaded and compiled here already. The image has none of it.
+		// This machine's Go, downloads and build cache. They are not part of the image.
 		"-v", goEnv(t, "GOROOT")+":/usr/local/go:ro",
 		"-v", goEnv(t, "GOMODCACHE")+":/go/pkg/mod", "-v", goEnv(t, "GOCACHE")+":/root/.cache/go-build",
 		"../..")
@@ -144,8 +144,7 @@ func (c config) verify(t *testing.T) {
 	}
 }
 
-// verifyBinary: NVML is loaded by glibc, so that the program must be linked against it, and NVML's functions must not be looked for at the
-// start.
+// verifyBinary: NVML is loaded by glibc, so the program must be linked against it, and NVML's functions must not be resolved at the start.
 func verifyBinary(t *testing.T, path string) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -160,9 +159,9 @@ func verifyBinary(t *testing.T, path string) {
 	}
 }
 
-// health serves the demo node at an address of the command line's and asks the image's health check, before, meanwhile and afterwards.
+// health serves the demo node at a specified address and runs the image's health check before, during and afterwards.
 func (s store) health(t *testing.T, from string, c config) {
-	address := port.Held(t) // the health check has it from the command line; an exporter at the default one would answer for this one
+	address := port.Held(t) // the health check takes it from the command line; at the default address another exporter could answer
 	args := []string{"--replay=demo", "--no-alerting", "--web.listen-address=" + address}
 	server := s.command(context.Background(), slices.Concat([]string{"run", from, "--"}, c.Entrypoint, args)...)
 	var log bytes.Buffer

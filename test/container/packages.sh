@@ -1,4 +1,4 @@
 #!/bin/bash
-# Installs what builds images without an engine, where it is missing.
+# Installs the tools that build images without a container engine if they are missing.
 set -eu
 exec "$(dirname "$0")/../install.sh" buildah debootstrap util-linux

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// waitFor finds the process of the container whose command line has an address.
+// waitFor finds the container process with an address in its command line.
 func waitFor(t *testing.T, address string) (pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
@@ -40,7 +40,7 @@ func waitFor(t *testing.T, address string) (pid int) {
 
 var ids = regexp.MustCompile(`(?m)^[UG]id:\t(\d+)`)
 
-// userOf is user and group of a process.
+// userOf is the user and group of a process.
 func userOf(t *testing.T, pid int) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -54,7 +54,7 @@ func userOf(t *testing.T, pid int) string {
 	return m[0][1] + ":" + m[1][1]
 }
 
-// inside runs a command in the container of a process, as its user, as engines run health checks.
+// inside runs a command in the container of a process, as its user, as container engines run health checks.
 func inside(t *testing.T, pid int, command ...string) (string, error) {
 	t.Helper()
 	args := []string{"--target", strconv.Itoa(pid), "--mount", "--root", "--wd=/", "--setgid=65532", "--setuid=65532", "--"}

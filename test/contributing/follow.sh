@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Follows CONTRIBUTING.md in a copy of this checkout: adds a variant, a counter, a rule and a collector, counts the files edited by hand
+# Follows CONTRIBUTING.md in a copy of this checkout: adds a variant, a counter, a rule and a collector, counts the manually edited files
 # against the limits in CONTRIBUTING.md, writes the generated files and runs the gates.
 #
 #   test/contributing/follow.sh                    all recipes; exits 1 if a limit is exceeded or a gate fails
-#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail. No gate holds the row in DESIGN.md
-#                                                  and a collector's own test: review does.
+#   test/contributing/follow.sh --without FILE     leaves out the edits of one file: a gate has to fail. The row in DESIGN.md and a
+#                                                  collector's own test are checked by review only.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -40,7 +40,7 @@ add() {
     mkdir -p "$(dirname "$f")" && cp "$here/testdata/$1/$f" "$f"
   done
 }
-# after FILE LINE inserts standard input behind the first line that contains LINE, before FILE LINE in front of it.
+# after FILE LINE inserts standard input after the first line that contains LINE, before FILE LINE before it.
 after() { insert "$1" "$2" 1 "$(cat)"; }
 before() { insert "$1" "$2" 0 "$(cat)"; }
 insert() {
@@ -53,7 +53,7 @@ insert() {
 changelog() { before CHANGELOG.md "- packaging: binaries for amd64" ; }
 
 changed() { git add -A && git diff --cached --name-only; }
-# count RECIPE compares the files changed by hand with the limit, then commits. "+" counts generated files as well.
+# count RECIPE compares the manually changed files with the limit, then commits. "+" counts generated files as well.
 count() {
   local recipe=$1 limit n f section
   git add -A && git diff --cached --name-only --diff-filter=d -- '*.go' | xargs -r gofmt -w # make fmt

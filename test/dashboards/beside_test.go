@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// dcgmHost is the machine whose GPUs' work dcgm tells. Some of them are not direct.
+// dcgmHost is the machine whose GPU utilisation dcgm has. Some of its GPUs have no direct path.
 const dcgmHost = "port-down"
 
-// dcgm is what the DCGM exporter tells of GPUs, which needs some to run.
+// dcgm is the metrics of the DCGM exporter. The real one requires GPUs.
 func dcgm(uuids []string) string {
 	var b strings.Builder
 	b.WriteString("# TYPE DCGM_FI_DEV_GPU_UTIL gauge\n")
@@ -25,7 +25,7 @@ func dcgm(uuids []string) string {
 	return b.String()
 }
 
-// between is what an exporter tells only while it reads between its rounds, as it does of a live host and not in a replay.
+// between is the metrics of samples between rounds. They exist on live hosts, not in a replay.
 func between(since time.Time) string {
 	n := int(time.Since(since).Seconds())
 	port := `device="mlx5_0",port="1",netdev="enp24s0np0"`
@@ -46,7 +46,7 @@ func between(since time.Time) string {
 	return b.String()
 }
 
-// subnet is what an exporter in fabric mode tells of the fabric of its own tests, which has a fault of each kind. Its counters rise.
+// subnet is the metrics of fabric mode's golden test, with a fault of each kind. Its counters increase.
 func subnet(t *testing.T, since time.Time) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "internal/fabric/testdata/fabric.prom"))

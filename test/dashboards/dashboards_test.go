@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package dashboards asks a real Prometheus, which scrapes exporters that play recorded machines, every query of the dashboards.
+// Package dashboards runs every query of the dashboards on a real Prometheus that scrapes exporters replaying recorded machines.
 package dashboards
 
 import (
@@ -24,10 +24,10 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// patience is how long a query may take to have data: as long as some rounds of the slowest machine, and the rules.
+// patience is the time limit for a query to have data: some rounds of the slowest machine, and the rules.
 const patience = 150 * time.Second
 
-// empty are the queries that have no data here, by dashboard, panel and query, with the reason.
+// empty are the queries without data here, by dashboard, panel and query, with the reason.
 var empty = map[string]string{
 	"gpudirect/Alerts":               "its alerts wait for five minutes and more",
 	"node/Errors on the link/B":      quiet,
@@ -50,10 +50,10 @@ var empty = map[string]string{
 	"roce/Discards of ports/B":       quiet,
 }
 
-// quiet is the reason of most: the panels draw what rises, and these counters do not.
+// quiet is the most frequent reason: the panels show increases, and these counters are constant.
 const quiet = "no machine counts it on after its last recorded round"
 
-// question is a query of a panel, of a variable or for marks in graphs.
+// question is a query of a panel, of a variable or of annotations.
 type question struct {
 	name, expr string
 	instant    bool
@@ -76,7 +76,7 @@ func TestQueriesHaveData(t *testing.T) {
 	}
 	left, waiting := questions, questions
 	for len(waiting) > 0 && time.Since(began) < patience {
-		time.Sleep(2 * time.Second) // a real server scrapes meanwhile
+		time.Sleep(2 * time.Second) // a real server scrapes in the meantime
 		left = slices.DeleteFunc(left, func(q question) bool { return p.answers(q, hosts, began) })
 		waiting = slices.DeleteFunc(slices.Clone(left), func(q question) bool { return empty[q.name] != "" })
 		if len(waiting) > 0 {
@@ -97,7 +97,7 @@ func TestQueriesHaveData(t *testing.T) {
 	}
 }
 
-// TestMain sees to it that there is a Prometheus, unless the environment names one.
+// TestMain requires a Prometheus, unless the environment names one.
 func TestMain(m *testing.M) {
 	if os.Getenv("PROMETHEUS") == "" {
 		cmd := exec.Command("../alerting/packages.sh")
@@ -129,7 +129,7 @@ func uuids(t *testing.T) []string {
 	return out
 }
 
-// load gives the queries of all dashboards.
+// load returns the queries of all dashboards.
 func load(t *testing.T) []question {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, "dashboards/*.json"))
@@ -194,7 +194,7 @@ type prometheus struct {
 	url string
 }
 
-// answers tells whether a query has data: of all hosts, or of one where the dashboard shows one.
+// answers reports whether a query has data: of all hosts, or of one if the dashboard is for one.
 func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 	p.t.Helper()
 	if !strings.Contains(q.expr, `instance="$host"`) && !strings.Contains(q.expr, `instance="$fabric"`) {
@@ -213,7 +213,7 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 
 func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// query tells whether the answer has a series. An error ends the test: the query is wrong.
+// query reports whether the result has a series. An error fails the test: the query is invalid.
 func (p prometheus) query(path string, form url.Values) bool {
 	p.t.Helper()
 	r, err := http.PostForm(p.url+path, form)

@@ -20,11 +20,11 @@ import (
 
 const repository = "../.."
 
-// step is the time between two rounds of the machines, which are recorded in minutes: what takes them an hour is over in seconds, at
-// rates that are as much higher.
+// step is the time between two rounds of the machines. They are recorded in minutes: an hour passes in seconds, at accordingly higher
+// rates.
 const step = 4 * time.Second
 
-// fleet are the machines that are played, chosen so that each panel has something to show.
+// fleet are the replayed machines, selected so that each panel has data.
 var fleet = []struct{ fixture, cluster string }{
 	{"hgx-h200-roce-storm", "east"},
 	{"slow-receiver", "east"},
@@ -53,7 +53,7 @@ var fleet = []struct{ fixture, cluster string }{
 	{"gdr-staging-live", ""},
 }
 
-// target is what Prometheus scrapes.
+// target is a Prometheus target.
 type target struct{ address, instance, job, cluster string }
 
 func must(t *testing.T, err error) {
@@ -63,7 +63,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// start runs a program until the test ends, and returns the address that it listens on. Its log is shown where the test fails.
+// start runs a program until the test ends, and returns its address. Its log is shown if the test fails.
 func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	log, err := os.Create(filepath.Join(t.TempDir(), filepath.Base(name)+".log"))
@@ -81,7 +81,7 @@ func start(t *testing.T, name string, args ...string) string {
 	return port.Of(t, cmd.Process.Pid)
 }
 
-// startFleet starts an exporter for each machine.
+// startFleet starts an exporter per machine.
 func startFleet(t *testing.T, exporter string) []target {
 	t.Helper()
 	var targets []target
@@ -100,14 +100,14 @@ func startFleet(t *testing.T, exporter string) []target {
 
 func recorded(name string) string { return filepath.Join(repository, "fixtures/sysfs", name+".txtar") }
 
-// quicker sets the rounds of a capture a step apart.
+// quicker sets the interval of a capture's rounds to step.
 func quicker(a *capture.Archive) {
 	for i := range a.Rounds {
 		a.Rounds[i].At = time.Duration(i) * step
 	}
 }
 
-// startPrometheus starts a server that scrapes the targets and judges the rules.
+// startPrometheus starts a server that scrapes the targets and evaluates the rules.
 func startPrometheus(t *testing.T, prometheus string, targets []target) string {
 	t.Helper()
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
@@ -137,7 +137,7 @@ func serveText(t *testing.T, text func() string) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(text())) // the scraper has gone
+		_, _ = w.Write([]byte(text())) // the scraper has disconnected
 	})}
 	go func() { _ = s.Serve(l) }() // closed below
 	t.Cleanup(func() { must(t, s.Close()) })

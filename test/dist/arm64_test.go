@@ -23,13 +23,13 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// patience is how long an emulated processor may take.
+// patience is the time limit for an emulated processor.
 const patience = 90 * time.Second
 
-// machine is one with GPUs and a finding, and so small that an emulated processor soon has judged it.
+// machine has GPUs and a finding, and is small enough to be evaluated quickly by an emulated processor.
 const machine = "../../fixtures/sysfs/gpus-apart.txtar"
 
-// TestCheckIsTheSame: all flavours find the same on a recorded machine.
+// TestCheckIsTheSame: all flavours have the same findings on a recorded machine.
 func TestCheckIsTheSame(t *testing.T) {
 	want := flavours(t)[0].check(t)
 	if len(want.Findings) == 0 {
@@ -42,7 +42,7 @@ func TestCheckIsTheSame(t *testing.T) {
 	})
 }
 
-// report is what does not depend on when check runs.
+// report is the part that does not depend on the time of the run.
 type report struct {
 	Verdict  string `json:"verdict"`
 	ExitCode int    `json:"exit_code"`
@@ -71,7 +71,7 @@ func (f flavour) check(t *testing.T) (r report) {
 	return r
 }
 
-// TestMetricsAreTheSame: all flavours serve the same series, and the same values of what does not count on. The demo node has most metrics.
+// TestMetricsAreTheSame: all flavours have the same series, with equal values except for elapsed times. The demo node has most metrics.
 func TestMetricsAreTheSame(t *testing.T) {
 	for _, args := range [][]string{{"--replay=" + machine}, {"--replay=demo", "--no-alerting"}} {
 		want := flavours(t)[0].scrape(t, args...)
@@ -100,21 +100,21 @@ func TestMetricsAreTheSame(t *testing.T) {
 	}
 }
 
-// rounding is how far apart the same figure may be: arm64 multiplies and adds in one step.
+// rounding is the tolerance of figures: arm64 has fused multiply-add.
 const rounding = 1e-12
 
-// ofTheRun are families whose values, or series, are those of the process, not of the machine.
+// ofTheRun are families whose values or series depend on the process.
 func ofTheRun(name string) bool {
 	return slices.ContainsFunc([]string{"go_", "process_", "promhttp_", "rdma_exporter_build_info", "rdma_alerting_", "rdma_scrape_"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// countsOn says whether a gauge is a time that passes.
+// countsOn reports whether a gauge is an elapsed time.
 func countsOn(name string) bool {
 	return strings.HasSuffix(name, "_age_seconds") || name == "rdma_host_uptime_seconds"
 }
 
-// scrape serves a recorded machine and returns its series with their values, 0 for those that count on. It returns nil where the
-// exporter says that it asks for less because a request took more than a second, as it may on an emulated processor that has to wait.
+// scrape serves a recorded machine and returns its series with their values, 0 for elapsed times. It returns nil if the exporter is backing
+// off after a request of more than a second, which happens on a slow emulated processor.
 func (f flavour) scrape(t *testing.T, args ...string) map[string]float64 {
 	t.Helper()
 	cmd := f.command(t, append(args, "--collect.timeout=60s", "--web.listen-address="+port.Any, "--state.dir="+t.TempDir())...)

@@ -1,6 +1,7 @@
 //go:build e2e
 
-// Package dist runs what make dist has built, on the processors that it is built for: `make dist-test`, and `make release-test` for some flavours.
+// Package dist tests the output of make dist on all its processor architectures: `make dist-test`, and `make release-test` for some
+// flavours.
 package dist
 
 import (
@@ -23,14 +24,14 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// flavour is a binary of a release, and what runs it here.
+// flavour is a binary of a release, and its emulator.
 type flavour struct {
 	name, arch string
 	cgo        bool
 	run        []string
 }
 
-// known are all flavours. The libraries of arm64 are those of the cross compiler.
+// known are all flavours. The arm64 libraries are those of the cross compiler.
 var known = []flavour{
 	{"linux-amd64", "amd64", true, nil},
 	{"linux-amd64-nogpu", "amd64", false, nil},
@@ -38,7 +39,7 @@ var known = []flavour{
 	{"linux-arm64-nogpu", "arm64", false, []string{"qemu-aarch64-static"}},
 }
 
-// flavours are those that RDMA_FLAVOURS names; the others are compared with the first.
+// flavours are those in RDMA_FLAVOURS; the others are compared with the first.
 func flavours(t *testing.T) (out []flavour) {
 	t.Helper()
 	for _, name := range strings.Fields(os.Getenv("RDMA_FLAVOURS")) {
@@ -72,7 +73,7 @@ func (f flavour) command(t *testing.T, args ...string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), all[0], all[1:]...)
 }
 
-// each runs a test of all flavours.
+// each runs a test for all flavours.
 func each(t *testing.T, test func(*testing.T, flavour)) {
 	for _, f := range flavours(t) {
 		t.Run(f.name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func each(t *testing.T, test func(*testing.T, flavour)) {
 	}
 }
 
-// TestVersion: every flavour says what it is.
+// TestVersion: the version of every flavour.
 func TestVersion(t *testing.T) {
 	each(t, func(t *testing.T, f flavour) {
 		out, err := f.command(t, "--version").CombinedOutput()
@@ -104,7 +105,7 @@ func TestVersion(t *testing.T) {
 	})
 }
 
-// TestThirdParty: each module that the toolchain has written into the binary is listed with its version.
+// TestThirdParty: each module that is built into the binary is listed with its version.
 func TestThirdParty(t *testing.T) {
 	each(t, func(t *testing.T, f flavour) {
 		info, err := buildinfo.ReadFile(f.file(t, "rdma_exporter"))
@@ -122,10 +123,10 @@ func TestThirdParty(t *testing.T) {
 	})
 }
 
-// newestGlibc is what a binary with cgo may ask for: RHEL 9, Ubuntu 22.04 and Debian 12 have it.
+// newestGlibc is the maximum requirement of a binary with cgo: RHEL 9, Ubuntu 22.04 and Debian 12 have it.
 const newestGlibc = "GLIBC_2.34"
 
-// TestLinking: without cgo a binary needs nothing of the host; with it, the C library of the oldest distribution that is supported.
+// TestLinking: a binary without cgo has no dependencies; one with cgo requires the C library of the oldest supported distribution.
 func TestLinking(t *testing.T) {
 	each(t, func(t *testing.T, f flavour) {
 		e, err := elf.Open(f.file(t, "rdma_exporter"))
@@ -157,7 +158,7 @@ func TestLinking(t *testing.T) {
 	})
 }
 
-// newer compares versions such as GLIBC_2.34, of which some have a third number.
+// newer compares versions such as GLIBC_2.34. Some have a third number.
 func newer(a, b string) bool {
 	number := func(s string) (n int) {
 		_, s, _ = strings.Cut(s, ".")

@@ -16,7 +16,7 @@ const (
 	packages  = "test/dist/packages.sh"
 )
 
-// TestManPage renders without a warning. mandoc misses a date, which the page has none of: it is that of a version.
+// TestManPage: no warnings, except mandoc's about the missing date: the page has a version instead.
 func TestManPage(t *testing.T) {
 	page := packaging + "man/rdma_exporter.1"
 	mandoc := program.Installed(t, "mandoc", packages)
@@ -37,7 +37,7 @@ func TestManPage(t *testing.T) {
 	}
 }
 
-// completed is a line, and what a shell offers behind it.
+// completed is a line, and the completions of a shell.
 var completed = []struct {
 	line string
 	has  []string
@@ -51,7 +51,7 @@ var completed = []struct {
 	{"rdma_exporter rules --set=", []string{"central", "node"}, "critical"},
 }
 
-// shells print what they offer behind the line $2, with the script $1.
+// shells print the completions of the line $2, with the script $1.
 var shells = map[string]struct{ script, run string }{
 	"bash": {"bash/rdma_exporter", `
 		source "$1"
@@ -65,7 +65,7 @@ var shells = map[string]struct{ script, run string }{
 		function rdma_exporter; end
 		source $argv[1]
 		complete -C $argv[2]`},
-	// A terminal of its own; ^X lists.
+	// A separate terminal; ^X lists.
 	"zsh": {"zsh/_rdma_exporter", `
 		zmodload zsh/zpty
 		zpty z zsh -f -i
@@ -79,10 +79,10 @@ var shells = map[string]struct{ script, run string }{
 		print -r -- "${out##*READY}"`},
 }
 
-// control is a command to a terminal.
+// control is a terminal control sequence.
 var control = regexp.MustCompile(`\x1b\[[0-9;?]*[A-Za-z]`)
 
-// TestCompletions: each shell reads its script and offers what there is.
+// TestCompletions: each shell reads its script and offers completions.
 func TestCompletions(t *testing.T) {
 	for shell, s := range shells {
 		t.Run(shell, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestCompletions(t *testing.T) {
 			}
 			for _, c := range completed {
 				args := []string{"-c", s.run, shell, script, c.line}
-				if shell == "fish" { // which has no $0
+				if shell == "fish" { // fish has no $0
 					args = append(args[:2:2], args[3:]...)
 				}
 				out, err := exec.CommandContext(t.Context(), shell, args...).CombinedOutput()

@@ -24,7 +24,7 @@ import (
 	"rdma_exporter/test/fabric/ibsim"
 )
 
-// node is a host of the simulated fabric, as its own exporter sees it: files of sysfs, and the simulator in the place of umad.
+// node is a host of the simulated fabric: files of sysfs, and the simulator instead of umad.
 type node struct {
 	*host.Host
 	collectors []*collector.Collector
@@ -42,7 +42,7 @@ func (c counted) Send(d *mad.Datagram, timeout time.Duration) error {
 	return c.Transport.Send(d, timeout)
 }
 
-// node has the files of an HCA whose one port is that of a host of the net file. The kernel has symbol_error in a file of 16 bits.
+// node has the files of an HCA whose only port is that of a host in the net file. symbol_error is a 16-bit file.
 func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	t.Helper()
 	const class = "-- sys/class/infiniband/mlx5_0"
@@ -73,7 +73,7 @@ func (s *subnet) node(t *testing.T, i int, symbolErrors int) *node {
 	return n
 }
 
-// read reads a round, and returns samples and what failed.
+// read reads a round, and returns samples and failures.
 func (n *node) read(t *testing.T) (samples, []string) {
 	t.Helper()
 	out, failed := samples{}, []string(nil)
@@ -107,8 +107,8 @@ func (s *subnet) lidOf(t *testing.T, i int) uint16 {
 	return info.LID
 }
 
-// TestOwnCounters: the counters of the own port come by two datagrams in a round, and one more in the first. A simulated port has 64 bits for
-// data only.
+// TestOwnCounters: the counters of the local port take two datagrams per round, and one more in the first. A simulated port has 64-bit
+// counters for data only.
 func TestOwnCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
 	s.manage(t)
@@ -121,7 +121,7 @@ func TestOwnCounters(t *testing.T) {
 	other, there := s.node(t, 0, 0), &host.Agent{LID: s.lidOf(t, 2), Port: 1}
 	var before samples
 	for i, want := range []int64{3, 2, 2} {
-		_, err := other.Subnet.Counters(t.Context(), "mlx5_0", 1, there) // is traffic of the port
+		_, err := other.Subnet.Counters(t.Context(), "mlx5_0", 1, there) // causes traffic of the port
 		must(t, err)
 		n.asked.Store(0)
 		m, failed := n.read(t)
@@ -147,14 +147,14 @@ func TestOwnCounters(t *testing.T) {
 	}
 	t.Logf("%s a round", (time.Since(start) / rounds).Round(time.Microsecond))
 
-	n = s.node(t, 2, 9) // the file is ahead of the agent: it counts something else
+	n = s.node(t, 2, 9) // the file is higher than the agent's counter: it counts something else
 	n.collectors = n.collectors[:1]
 	if m, failed := n.read(t); m["rdma_port_symbol_errors_total"+port] != 9 || len(failed) != 1 || !strings.Contains(failed[0], "the agent counts otherwise than the driver: 7 by MAD, 9 before it and 9 after it") {
 		t.Errorf("%v %q", m["rdma_port_symbol_errors_total"+port], failed)
 	}
 }
 
-// TestFarCounters: errors that are set on one port of a switch show at the host behind it and at no other, and the subnet manager does at all.
+// TestFarCounters: errors that are set on a switch port appear on the host behind it and on no other; the subnet manager appears on all.
 func TestFarCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
 	s.manage(t)
@@ -193,7 +193,7 @@ func TestFarCounters(t *testing.T) {
 	n := s.node(t, 3, 0)
 	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
 	awaitStopped(t, s.sm.Process.Pid)
-	if m, failed := n.read(t); len(failed) != 1 || !strings.Contains(failed[0], "ask lid 1 for SMInfo: no answer") {
+	if m, failed := n.read(t); len(failed) != 1 || !strings.Contains(failed[0], "query SMInfo of lid 1: no answer") {
 		t.Errorf("a subnet manager that hangs: %q", failed)
 	} else if _, ok := m.find(`rdma_port_subnet_manager_state_id{device="mlx5_0",port="1"}`); ok {
 		t.Error("a subnet manager that hangs has a state")
@@ -201,7 +201,7 @@ func TestFarCounters(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// find looks a sample up whatever the order of its labels.
+// find looks up a sample regardless of the order of labels.
 func (m samples) find(sample string) (float64, bool) {
 	name, want := sample[:strings.IndexByte(sample, '{')], labels(sample)
 	for s, v := range m {
@@ -212,7 +212,7 @@ func (m samples) find(sample string) (float64, bool) {
 	return 0, false
 }
 
-// awaitStopped waits until all threads of a process have stopped: those that run on a busy processor go on for a moment.
+// awaitStopped waits until all threads of a process have stopped: those running on a busy processor continue briefly.
 func awaitStopped(t *testing.T, pid int) {
 	t.Helper()
 	stopped := func() bool {

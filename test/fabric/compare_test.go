@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// lane are the rates of a lane as iblinkinfo writes them, and as the kernel counts them, in Gb/s.
+// lane are the rates of a lane as printed by iblinkinfo, and as the kernel reports them, in Gb/s.
 var lane = map[string]float64{"2.5": 2.5, "5.0": 5, "10.0": 10, "14.0625": 14, "25.78125": 25, "53.125": 50}
 
 func laneName(rate float64) string {
@@ -33,7 +33,7 @@ var (
 	upLine   = regexp.MustCompile(`^0x([0-9a-f]{16}) " *(\S[^"]*)" +\d+ +(\d+)\[ *\] ==\( *(\d+)X +([0-9.]+) Gbps +(\w+)/ *(\w+)\)==> +0x[0-9a-f]{16} +\d+ +(\d+)\[ *\] "([^"]*)" \((.*)\)`)
 )
 
-// linkLines are the lines of iblinkinfo on switches, without LIDs and the GUIDs of far ports, blanks made one.
+// linkLines are the lines of iblinkinfo about switches, without LIDs and far GUIDs, with single blanks.
 func linkLines(out string) (lines []string) {
 	for line := range strings.Lines(out) {
 		if strings.Contains(strings.SplitN(line, "==", 2)[0], " mlx5_") { // an adapter: the same link from its other end
@@ -85,7 +85,7 @@ func (m samples) linkLines() (lines []string) {
 	return lines
 }
 
-// pma are the names that ibqueryerrors gives the counters.
+// pma are the counter names of ibqueryerrors.
 var pma = map[string]string{
 	"SymbolErrorCounter": "symbol_errors", "LinkErrorRecoveryCounter": "link_error_recoveries", "LinkDownedCounter": "link_downed",
 	"PortRcvErrors": "receive_errors", "PortRcvRemotePhysicalErrors": "receive_remote_physical_errors", "PortRcvSwitchRelayErrors": "receive_switch_relay_errors",
@@ -100,7 +100,7 @@ var (
 	oneError   = regexp.MustCompile(`\[(\w+) == (\d+)`)
 )
 
-// errorLines are those of ibqueryerrors, one for each counter.
+// errorLines are those of ibqueryerrors, one per counter.
 func errorLines(out string) (lines []string) {
 	node := ""
 	for line := range strings.Lines(out) {
@@ -137,7 +137,7 @@ func (m samples) errorLines() (lines []string) {
 	return lines
 }
 
-// difference names the lines that only one of the two has.
+// difference returns the lines that only one of the two has.
 func difference(got, want []string) string {
 	var out []string
 	for _, l := range got {
@@ -156,8 +156,8 @@ func difference(got, want []string) string {
 	return strings.Join(out, "\n")
 }
 
-// TestCompare: each line of iblinkinfo on a port of a switch, and each counter of ibqueryerrors, is what the metrics say, and the other way
-// round, on a fabric with faults of all kinds.
+// TestCompare: each line of iblinkinfo about a switch port, and each counter of ibqueryerrors, agrees with the metrics and vice versa, on a
+// fabric with faults of all kinds.
 func TestCompare(t *testing.T) {
 	s := simulate(t, cluster)
 	s.manage(t)
@@ -166,7 +166,7 @@ func TestCompare(t *testing.T) {
 	s.do(t, "Unlink %q[3]", spineName(1))
 	s.do(t, "Unlink %q[5]", leafName(3))
 	s.active(t, 2*cluster.links()-4)
-	eventually(t, "new routes", func() string { // requests that go astray are counted as discards
+	eventually(t, "new routes", func() string { // misrouted requests count as discards
 		if n := e.next(t)[`rdma_fabric_unanswered{request="counters"}`]; n != 0 {
 			return fmt.Sprint(n, " ports are not reached")
 		}
@@ -176,7 +176,7 @@ func TestCompare(t *testing.T) {
 	s.set(t, "leaf005", "9", "espeed", "1")
 	i := 0
 	for field := range pma {
-		if field == "PortRcvSwitchRelayErrors" || field == "PortXmitDiscards" || field == "PortRcvErrors" { // the simulator counts them itself
+		if field == "PortRcvSwitchRelayErrors" || field == "PortXmitDiscards" || field == "PortRcvErrors" { // counted by the simulator itself
 			continue
 		}
 		i++
@@ -186,7 +186,7 @@ func TestCompare(t *testing.T) {
 	eventually(t, "the same as the tools", func() string {
 		links, err := s.tool("iblinkinfo", "-l")
 		must(t, err)
-		errors, _ := s.tool("ibqueryerrors", "--skip-sl") // fails where it has found errors
+		errors, _ := s.tool("ibqueryerrors", "--skip-sl") // fails if it has found errors
 		m := e.next(t)
 		want := linkLines(links)
 		if len(want) != cluster.leaves*(cluster.hosts+2*cluster.spines) {
@@ -208,8 +208,8 @@ func TestCompare(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 200 MiB. At the default rate, 10,000 requests a second, 3.3 s of
-// that are waiting; the test leaves more to a machine that others use too.
+// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 200 MiB. At the default rate, 10,000 requests per second, 3.3
+// s are spent waiting; the test allows more on a shared machine.
 func TestLarge(t *testing.T) {
 	s := simulate(t, tree{spines: 32, leaves: 64, hosts: 32})
 	s.manage(t)

@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// exporter is the program, at work on a simulated fabric.
+// exporter is the program on a simulated fabric.
 type exporter struct {
 	address string
 	pid     int
@@ -48,7 +48,7 @@ func (s *subnet) export(t *testing.T, args ...string) *exporter {
 	return e
 }
 
-// samples are metrics by their text, {labels} included.
+// samples are metrics by text, including {labels}.
 type samples map[string]float64
 
 func (e *exporter) scrape(t *testing.T) samples {
@@ -61,7 +61,7 @@ func (e *exporter) scrape(t *testing.T) samples {
 	return parse(t, string(b), "rdma_fabric_", "process_resident")
 }
 
-// parse takes those samples that begin so.
+// parse returns the samples with one of the prefixes.
 func parse(t *testing.T, text string, prefixes ...string) samples {
 	t.Helper()
 	m := samples{}
@@ -76,7 +76,7 @@ func parse(t *testing.T, text string, prefixes ...string) samples {
 	return m
 }
 
-// next waits until a sweep has begun and ended after the call, and returns its metrics.
+// next waits for a sweep that starts and ends after the call, and returns its metrics.
 func (e *exporter) next(t *testing.T) samples {
 	t.Helper()
 	now := float64(time.Now().UnixMilli()) / 1000
@@ -102,7 +102,7 @@ func labels(sample string) map[string]string {
 	return m
 }
 
-// ends are the ports of the samples of a metric that ok holds for, with the names of both ends: "leaf000/3 node0002 mlx5_0/1".
+// ends are the ports of a metric's samples for which ok is true, with the names of both ends: "leaf000/3 node0002 mlx5_0/1".
 func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 	names := map[string]string{}
 	for sample := range m {
@@ -123,7 +123,7 @@ func (m samples) ends(metric string, ok func(float64) bool) (out []string) {
 
 func positive(v float64) bool { return v > 0 }
 
-// peak is the most memory that the program has had resident, in MiB.
+// peak is the maximum resident memory of the program, in MiB.
 func (e *exporter) peak(t *testing.T) int {
 	t.Helper()
 	_, rest, _ := strings.Cut(read(t, fmt.Sprintf("/proc/%d/status", e.pid)), "VmHWM:")

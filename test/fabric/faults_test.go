@@ -16,10 +16,10 @@ import (
 // cluster has 128 hosts and 12 switches.
 var cluster = tree{spines: 4, leaves: 8, hosts: 16}
 
-// full is what a link of the cluster does: 4X EDR.
+// full is the rate of a link in the cluster: 4X EDR.
 const full = 100e9 / 8
 
-// want compares ends of links, or what else is listed.
+// want compares ends of links, or other lists.
 func want(t *testing.T, what string, got []string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
@@ -28,7 +28,7 @@ func want(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// unreachable are the names of nodes that a sweep has not reached.
+// unreachable are the names of nodes that a sweep did not reach.
 func (m samples) unreachable() (out []string) {
 	for sample, v := range m {
 		if strings.HasPrefix(sample, "rdma_fabric_node_info{") && v == 1 {
@@ -41,7 +41,7 @@ func (m samples) unreachable() (out []string) {
 	return out
 }
 
-// healthy says what is wrong with a fabric without faults.
+// healthy fails unless the fabric has no faults.
 func (m samples) healthy(t *testing.T, f tree) {
 	t.Helper()
 	want(t, "gone", m.ends("rdma_fabric_link_missing", positive))
@@ -76,7 +76,7 @@ func (s *subnet) lid(t *testing.T, name string) string {
 	return ""
 }
 
-// active waits until the tools see so many ends of links ACTIVE.
+// active waits until the tools show a number of ACTIVE link ends.
 func (s *subnet) active(t *testing.T, ends int) {
 	t.Helper()
 	eventually(t, "the subnet manager", func() string {
@@ -88,8 +88,8 @@ func (s *subnet) active(t *testing.T, ends int) {
 	})
 }
 
-// set changes a port by ibportstate. The subnet manager is not at work meanwhile: where it sets ports of this simulator they come up anew, at
-// what they were first. The function that is returned lets it go on.
+// set changes a port by ibportstate. The subnet manager is stopped meanwhile: ports of this simulator that it configures come up with their
+// initial values. The returned function resumes it.
 func (s *subnet) set(t *testing.T, name, port, what, value string) (goOn func()) {
 	t.Helper()
 	must(t, s.sm.Process.Signal(syscall.SIGSTOP))
@@ -98,8 +98,8 @@ func (s *subnet) set(t *testing.T, name, port, what, value string) (goOn func())
 	return func() { must(t, s.sm.Process.Signal(syscall.SIGCONT)) }
 }
 
-// TestFaults makes one fault after the other. The first sweep that begins after it shows it, on its link and no other, and the first one after
-// the repair shows nothing any more.
+// TestFaults injects one fault after the other. The first sweep that starts afterwards shows it on its link and no other, and the first one
+// after the repair shows no fault.
 func TestFaults(t *testing.T) {
 	s := simulate(t, cluster)
 	s.manage(t)
@@ -199,7 +199,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// accept tells the running exporter that a link was taken away on purpose.
+// accept accepts a missing link in the running exporter.
 func (s *subnet) accept(link string) (string, error) {
 	cmd := exec.Command("/proc/self/exe", "accept", "--state.dir="+s.dir+"/state", link)
 	cmd.Env = append(os.Environ(), program+"=1")
@@ -207,8 +207,8 @@ func (s *subnet) accept(link string) (string, error) {
 	return string(out), err
 }
 
-// TestMemory: a link that went while nobody looked is told at once, with its names, and a killed exporter keeps what it knew. What is accepted
-// is forgotten at once.
+// TestMemory: a link that disappeared while the exporter was down is reported at once, with its names, and a killed exporter keeps its
+// memory. What is accepted is removed at once.
 func TestMemory(t *testing.T) {
 	s := simulate(t, tree{2, 2, 4})
 	s.manage(t)
@@ -239,13 +239,13 @@ func TestMemory(t *testing.T) {
 	want(t, "unreachable", m.unreachable())
 }
 
-// TestNoPort: a fabric that cannot be looked at is told as such, and a fabric that comes back is.
+// TestNoPort: a failed sweep is reported, and so is a recovered one.
 func TestNoPort(t *testing.T) {
 	s := simulate(t, tree{1, 2, 2})
 	s.manage(t)
 	e := s.export(t, "--fabric.interval=1s", "--fabric.timeout=50ms")
 	e.next(t).healthy(t, s.tree)
-	s.do(t, "Unlink %q", hostName(3)) // the one that the exporter looks from
+	s.do(t, "Unlink %q", hostName(3)) // the one that the exporter sweeps from
 	eventually(t, "the own link", func() string {
 		if m := e.scrape(t); m["rdma_fabric_sweep_failed"] != 1 {
 			return fmt.Sprint(m["rdma_fabric_links"], " links")
@@ -260,7 +260,7 @@ func TestNoPort(t *testing.T) {
 	e.next(t).healthy(t, s.tree)
 }
 
-// TestFDR10: links that iblinkinfo calls FDR10 are told as such.
+// TestFDR10: links that iblinkinfo shows as FDR10 are reported as FDR10.
 func TestFDR10(t *testing.T) {
 	f := tree{spines: 1, leaves: 2, hosts: 2}
 	file := "devid=0xc738\n" + strings.ReplaceAll(f.netFile(), link, "\tw=3 s=7 e=0 # \"far\" lid 0 4xFDR10\n")

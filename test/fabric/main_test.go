@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package fabric runs fabric mode on fabrics that ibsim simulates and opensm manages, and compares it with the tools of infiniband-diags.
+// Package fabric runs fabric mode on fabrics simulated by ibsim and managed by opensm, and compares it with the tools of infiniband-diags.
 package fabric
 
 import (
@@ -20,7 +20,7 @@ import (
 	"rdma_exporter/test/fabric/ibsim"
 )
 
-// program marks the process that is rdma_exporter, with the simulator in the place of the kernel's port.
+// program marks the process that is rdma_exporter, with the simulator instead of a kernel port.
 const program = "RDMA_EXPORTER_TEST_FABRIC"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// simulated opens the node that is named as the device, in the simulator of the environment.
+// simulated opens the node named as the device, in the simulator of the environment.
 func simulated(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {
 	p, err := ibsim.Dial(os.Getenv("IBSIM_SOCKNAME"), device)
 	if err != nil {
@@ -55,10 +55,10 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// patience is for what takes a second or two on a machine with nothing else to do.
+// patience is for operations that take a second or two on an idle machine.
 const patience = 40 * time.Second
 
-// eventually waits until check returns nothing wrong.
+// eventually waits until check returns no fault.
 func eventually(t *testing.T, what string, check func() string) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

@@ -1,4 +1,4 @@
 #!/bin/bash
-# Installs the simulator of a fabric, a subnet manager and the diagnostic tools, where they are missing.
+# Installs a fabric simulator, a subnet manager and the diagnostic tools if they are missing.
 set -eu
 exec "$(dirname "$0")/../install.sh" ibsim-utils opensm infiniband-diags

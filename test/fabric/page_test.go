@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/test/browser"
 )
 
-// TestPage: what a person sees of a fabric with faults in a browser, with JavaScript and without, on a wide screen and on a phone.
+// TestPage: a fabric with faults in a browser, with and without JavaScript, on a wide screen and on a phone.
 func TestPage(t *testing.T) {
 	install := exec.Command("../page/packages.sh")
 	if out, err := install.CombinedOutput(); err != nil {
@@ -84,7 +84,7 @@ func TestPage(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// get is the text of an answer; empty where it is none.
+// get is the body of a response; empty on an error.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.Get(url)

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// tree is a fabric of two levels: each leaf has a link to each spine.
+// tree is a two-level fabric: each leaf has a link to each spine.
 type tree struct{ spines, leaves, hosts int } // hosts of each leaf
 
-// Names of nodes in the net file, by which the simulator's console knows them.
+// Names of nodes in the net file and on the simulator's console.
 func hostName(i int) string  { return fmt.Sprintf("H-%016x", 0x1000000000000+i*16) }
 func leafName(i int) string  { return fmt.Sprintf("S-%016x", 0x2000000000000+i*16) }
 func spineName(i int) string { return fmt.Sprintf("S-%016x", 0x3000000000000+i*16) }
@@ -24,7 +24,7 @@ func spineName(i int) string { return fmt.Sprintf("S-%016x", 0x3000000000000+i*1
 // link enables 1X and 4X, SDR to EDR: it comes up at 4X EDR.
 const link = "\tw=3\ts=7\te=3\n"
 
-// netFile writes the fabric as ibsim reads it. Ports of a leaf are those of its hosts, then one for each spine.
+// netFile writes the fabric in the format of ibsim. Ports of a leaf are those of its hosts, then one per spine.
 func (f tree) netFile() string {
 	var b strings.Builder
 	for i := range f.leaves * f.hosts {
@@ -55,7 +55,7 @@ func (f tree) links() int { return f.leaves * (f.hosts + f.spines) }
 
 func (f tree) nodes() int { return f.leaves*(f.hosts+1) + f.spines }
 
-// subnet is a simulated fabric and what belongs to it.
+// subnet is a simulated fabric with its processes.
 type subnet struct {
 	tree
 	dir     string
@@ -71,7 +71,7 @@ func simulate(t *testing.T, f tree) *subnet {
 	return simulateFile(t, f, f.netFile())
 }
 
-// simulateFile simulates a fabric whose file was changed.
+// simulateFile simulates a fabric with a modified file.
 func simulateFile(t *testing.T, f tree, file string) *subnet {
 	t.Helper()
 	s := &subnet{tree: f, dir: t.TempDir(), socket: "rdma_exporter-" + strings.ReplaceAll(t.Name(), "/", "-") + fmt.Sprint(os.Getpid())}
@@ -97,18 +97,18 @@ func (s *subnet) environment() []string {
 	return append(os.Environ(), "IBSIM_SOCKNAME="+s.socket, "OSM_CACHE_DIR="+s.dir, "OSM_TMP_DIR="+s.dir)
 }
 
-// run starts a process that ends with the test, which shows its log if it fails.
+// run starts a process that ends with the test. Its log is shown if the test fails.
 func (s *subnet) run(t *testing.T, cmd *exec.Cmd, name string) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(s.dir, name+".log"))
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Dir = s.dir // libumad2sim makes files there
+	cmd.Dir = s.dir // libumad2sim creates files there
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // how it ends is the test's doing
+		_ = cmd.Wait() // ended by the test
 		if t.Failed() {
 			b, err := os.ReadFile(log.Name())
 			t.Logf("%s: %v\n%s", name, err, b[max(0, len(b)-4000):])
@@ -131,7 +131,7 @@ func (s *subnet) manage(t *testing.T) {
 	})
 }
 
-// tool runs a diagnostic tool on the simulated fabric and returns what it prints.
+// tool runs a diagnostic tool on the simulated fabric and returns its output.
 func (s *subnet) tool(args ...string) (string, error) {
 	cmd := exec.Command("ibsim-run", args...)
 	cmd.Env, cmd.Dir = s.environment(), s.dir

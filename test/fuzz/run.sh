@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes every target of the repository for $1 (10m, or 3000x executions), beginning with the corpus that is kept here.
+# Fuzzes every target of the repository for $1 (10m, or 3000x executions), starting with the stored corpus.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."

@@ -1,7 +1,7 @@
 //go:build gpu
 
-// Package gpu compares what the exporter says of GPUs with what nvidia-smi says of them in the same minute, on a machine that has
-// some: make gpu-proof. It needs no Go there: compile it, and carry it to the machine beside the exporter.
+// Package gpu compares the exporter's metrics of GPUs with nvidia-smi in the same minute, on a machine with GPUs: make gpu-proof. That
+// machine needs no Go: compile the test, and copy it there with the exporter.
 package gpu
 
 import (
@@ -25,13 +25,13 @@ import (
 	programs "rdma_exporter/test/program"
 )
 
-// exporter is a running one.
+// exporter is a running exporter.
 type exporter struct {
 	url string
 	pid int
 }
 
-// program is the exporter under test: RDMA_EXPORTER, else beside this test.
+// program is the exporter under test: RDMA_EXPORTER, or else in the directory of this test.
 func program(t *testing.T) string {
 	t.Helper()
 	p := os.Getenv("RDMA_EXPORTER")
@@ -45,7 +45,7 @@ func program(t *testing.T) string {
 	return programs.Built(t, p, "make gpu-proof builds it beside this test, RDMA_EXPORTER names another one")
 }
 
-// out is a file for a person to read: below OUT, if that is set.
+// out is a file for reading, below OUT if that is set.
 func out(t *testing.T, name string, content []byte) string {
 	t.Helper()
 	dir := os.Getenv("OUT")
@@ -123,12 +123,12 @@ func (e *exporter) ask(t *testing.T, method, path string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// metrics are the samples of a scrape, by their names with the labels in order: see series.
+// metrics are the samples of a scrape, named as by series.
 type metrics map[string]float64
 
 var label = regexp.MustCompile(`[A-Za-z_]+="(?:[^"\\]|\\.)*"`)
 
-// series is a name with labels in the order of their names.
+// series is a name with sorted labels.
 func series(name string, labels ...string) string {
 	slices.Sort(labels)
 	if len(labels) == 0 {
@@ -178,7 +178,7 @@ func (m metrics) family(name string) (all []string) {
 	return all
 }
 
-// wait scrapes until a condition holds.
+// wait scrapes until a condition is true.
 func (e *exporter) wait(t *testing.T, what string, holds func(metrics) bool) metrics {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; {
@@ -224,7 +224,7 @@ func (e *exporter) status(t *testing.T, key string) string {
 	return ""
 }
 
-// children is how often the exporter's ended children faulted a page: 0 of a process that never had one. proc_pid_stat(5), cminflt.
+// children is the number of page faults of the exporter's ended children: 0 if there were none. proc_pid_stat(5), cminflt.
 func (e *exporter) children(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", e.pid))
@@ -235,7 +235,7 @@ func (e *exporter) children(t *testing.T) string {
 	return fields[8]
 }
 
-// installed returns the path of a program that this repository does not install: the driver and the image of the machine have them.
+// installed returns the path of a program that is part of the driver or the machine's image.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -14,7 +14,7 @@ import (
 
 var capturedProcesses = regexp.MustCompile(`(?m)^processes: (.*)$`)
 
-// TestProcessesEqualThoseOfNvidiaSMI: NVML names the same process of each GPU to both, in the numbers of the same PID namespace.
+// TestProcessesEqualThoseOfNvidiaSMI: NVML reports the same processes of each GPU to both, with PIDs of the same namespace.
 func TestProcessesEqualThoseOfNvidiaSMI(t *testing.T) {
 	defer compute(t)()
 	gpus, _, _ := smi(t)

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// compared are the metrics with the places of nvidia-smi -q -x that say the same. A figure that moves may differ by share, or by
-// slack, between two readings of the same second.
+// compared are the metrics and the corresponding elements of nvidia-smi -q -x. A changing figure may differ by share or by slack between
+// two readings in the same second.
 var compared = []struct {
 	metric       string
-	label        string // beside gpu and UUID
+	label        string // besides gpu and UUID
 	share, slack float64
 	paths        []string
 }{
@@ -52,10 +52,10 @@ func reason(name string) []string {
 	return []string{"clocks_event_reasons/clocks_event_reason_" + name, "clocks_throttle_reasons/clocks_throttle_reason_" + name}
 }
 
-// linkErrors are the kinds of errors on NVLinks in the words of nvidia-smi.
+// linkErrors are the kinds of NVLink errors as in nvidia-smi.
 var linkErrors = map[string]string{"replay": "Replay Errors", "recovery": "Recovery Errors", "crc": "CRC Errors"}
 
-// table is what was compared, for a person to read.
+// table is the comparison as text.
 type table struct {
 	t *testing.T
 	b bytes.Buffer
@@ -68,7 +68,7 @@ func (c *table) row(figure, ours, theirs, verdict string) {
 	}
 }
 
-// compare judges a value that either side may lack.
+// compare compares a value that may be missing on either side.
 func (c *table) compare(figure string, ours float64, have bool, theirs float64, there bool, share, slack float64) {
 	text := func(v float64, ok bool) string {
 		if !ok {
@@ -91,7 +91,7 @@ func (c *table) compare(figure string, ours float64, have bool, theirs float64, 
 	c.row(figure, text(ours, have), text(theirs, there), verdict)
 }
 
-// TestFiguresEqualThoseOfNvidiaSMI on GPUs that idle, and on GPUs that compute.
+// TestFiguresEqualThoseOfNvidiaSMI on idle and on busy GPUs.
 func TestFiguresEqualThoseOfNvidiaSMI(t *testing.T) {
 	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
@@ -179,7 +179,7 @@ func compareGPU(t *testing.T, c *table, m metrics, index int, g smiGPU) {
 	c.row(fmt.Sprintf("%d rdma_gpu_fabric_state", index), state, g["fabric/state"]+" / "+g["fabric/status"], verdict)
 }
 
-// identity compares a label without showing what names one machine.
+// identity compares a label without printing what identifies the machine.
 func (c *table) identity(series string, index int, label, want string) {
 	verdict := "equal"
 	if !strings.Contains(series, fmt.Sprintf("%s=%q", label, want)) {
@@ -189,7 +189,7 @@ func (c *table) identity(series string, index int, label, want string) {
 	c.row(fmt.Sprintf("%d rdma_gpu_info %s", index, label), "", "", verdict)
 }
 
-// TestReleaseLetsGo: no descriptor of the driver is open while the GPUs are released, and they come back.
+// TestReleaseLetsGo: no descriptor of the driver is open while the GPUs are released, and metrics return afterwards.
 func TestReleaseLetsGo(t *testing.T) {
 	e := serve(t, "--collector.gpu.interval=1s")
 	info := func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 }
@@ -228,7 +228,7 @@ func TestReleaseLetsGo(t *testing.T) {
 	}
 }
 
-// TestXIDErrorsAreListenedFor: an error cannot be made without harm; that its events are registered for can be seen.
+// TestXIDErrorsAreListenedFor: XID errors cannot be injected safely; the test checks that the events are registered.
 func TestXIDErrorsAreListenedFor(t *testing.T) {
 	e := serve(t, "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_xid_events_total of all GPUs", func(m metrics) bool {
@@ -236,7 +236,7 @@ func TestXIDErrorsAreListenedFor(t *testing.T) {
 	})
 }
 
-// TestCaptureIsPlayed: a capture without names and addresses has the same GPUs.
+// TestCaptureIsPlayed: an anonymised capture has the same GPUs.
 func TestCaptureIsPlayed(t *testing.T) {
 	gpus, _, _ := smi(t)
 	archive := filepath.Join(t.TempDir(), "gpu.txtar")

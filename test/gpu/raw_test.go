@@ -11,7 +11,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// profile begins a measurement of the traffic of GPU 0 by the driver's performance monitor (GPM), and tells the result.
+// profile starts measuring the traffic of GPU 0 by the driver's performance monitor (GPM); end returns the result.
 func profile(t *testing.T) (end func() string) {
 	t.Helper()
 	none := func() string { return "  performance monitor: not to be had\n" }
@@ -50,8 +50,8 @@ func profile(t *testing.T) (end func() string) {
 	}
 }
 
-// TestRawFieldValues writes down what the driver answers for every field value that the exporter may ask for: how it is typed, whether
-// it is summed up over links, and what the fabric says. It is for a person who reads the tables in internal/host.
+// TestRawFieldValues records the driver's answer to every field value that the exporter may query: its type, whether it is summed over
+// links, and the state of the fabric. It is for readers of the tables in internal/host.
 func TestRawFieldValues(t *testing.T) {
 	if r := nvml.Init(); r != nvml.SUCCESS {
 		t.Fatal(r)

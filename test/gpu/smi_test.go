@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// smiGPU is what nvidia-smi -q -x says of a GPU: texts by path below <gpu>, and what nvidia-smi nvlink says of its links.
+// smiGPU is the output of nvidia-smi -q -x about a GPU (texts by path below <gpu>), and of nvidia-smi nvlink about its links.
 type smiGPU map[string]string
 
 // smi runs nvidia-smi, and returns its GPUs and the texts above them.
@@ -57,7 +57,7 @@ func smi(t *testing.T) (gpus []smiGPU, host map[string]string, raw []byte) {
 
 var number = regexp.MustCompile(`^-?[0-9]+(?:\.[0-9]+)?`)
 
-// figure is the number that a text begins with, in a base unit; false for N/A and its like.
+// figure is the number at the start of a text, in a base unit; false for N/A and similar.
 func (g smiGPU) figure(path string) (float64, bool) {
 	text, ok := g[path]
 	if !ok {
@@ -86,7 +86,7 @@ func (g smiGPU) figure(path string) (float64, bool) {
 	return v, true
 }
 
-// first is the figure of the first path that there is: names change between versions.
+// first is the figure of the first existing path: names differ between versions.
 func (g smiGPU) first(paths ...string) (float64, string, bool) {
 	for _, p := range paths {
 		if v, ok := g.figure(p); ok {
@@ -96,7 +96,7 @@ func (g smiGPU) first(paths ...string) (float64, string, bool) {
 	return 0, paths[0], false
 }
 
-// nvlinks counts the links of a GPU and those that are up, as nvidia-smi nvlink -s says.
+// nvlinks counts the links of a GPU and those that are up, by nvidia-smi nvlink -s.
 func nvlinks(t *testing.T, uuid string) (links, up int) {
 	t.Helper()
 	for line := range strings.Lines(string(command(t, "nvidia-smi", "nvlink", "-s", "-i", uuid))) {
@@ -112,7 +112,7 @@ func nvlinks(t *testing.T, uuid string) (links, up int) {
 	return links, up
 }
 
-// nvlinkErrors sums up the errors of the links of a GPU by the words of nvidia-smi nvlink -e.
+// nvlinkErrors sums the errors of the links of a GPU by the names of nvidia-smi nvlink -e.
 func nvlinkErrors(t *testing.T, uuid string) map[string]float64 {
 	t.Helper()
 	sums := map[string]float64{}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// copies moves 200 GiB each from the host to GPU 0, back, and to GPU 1, if there is one.
+// copies copies 200 GiB each from the host to GPU 0, back, and to GPU 1, if there is one.
 const copies = `
 import torch, time
 n = 1 << 30
@@ -78,7 +78,7 @@ func compute(t *testing.T) (stop func()) {
 	}
 }
 
-// TestTrafficIsCounted: what a program copies over PCIe and NVLink, the counters show.
+// TestTrafficIsCounted: the counters include data copied over PCIe and NVLink.
 func TestTrafficIsCounted(t *testing.T) {
 	e := serve(t, "--collector.gpu.mode=full", "--collector.gpu.interval=1s")
 	e.wait(t, "rdma_gpu_info", func(m metrics) bool { return len(m.family("rdma_gpu_info")) > 0 })
@@ -132,7 +132,7 @@ func TestTrafficIsCounted(t *testing.T) {
 	fmt.Println(report.String())
 	const want = 200 << 30
 	for what, series := range map[string]string{"in": "rdma_gpu_pcie_receive_bytes_total 0", "out": "rdma_gpu_pcie_transmit_bytes_total 0"} {
-		if v, ok := moved[what+" "+series]; !ok || v < 0.95*want || v > 1.2*want { // packets have heads
+		if v, ok := moved[what+" "+series]; !ok || v < 0.95*want || v > 1.2*want { // including packet headers
 			t.Errorf("%s: %s rose by %.0f for %d", what, series, v, want)
 		}
 	}

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Makes what the virtual machine boots, in the cache, and prints the folder that holds it: vmlinuz, initramfs.
-# KERNEL is the Debian kernel series. Needs no root.
+# Builds vmlinuz and initramfs of the virtual machine in the cache, and prints their directory.
+# KERNEL is the Debian kernel series. Does not require root.
 set -eu
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rdma_exporter/kernel
 series=${KERNEL:-6.12}
 
-# The newest package of the series: by its own metapackage, or by the release's where that is the series.
+# The newest package of the series: by its metapackage, or by the release's if that is the same series.
 image_package() {
   local meta image
   for meta in "linux-image-$series-amd64" linux-image-amd64; do
@@ -22,28 +22,28 @@ update() {
   [ "$(id -u)" = 0 ] && apt-get update
 }
 
-# Sources of the driver and of the guest, and the packages whose programs go into it.
+# Sources of the driver and of the guest, and the packages of the guest's programs.
 inputs_hash() {
   (cd "$here"; sha256sum build.sh initramfs.sh guest/* driver/*; ./packages.sh --list | xargs dpkg-query -W) | sha256sum | cut -c1-16
 }
 
-# Fetches the packages of kernel release $1 into the folder $2.
+# Downloads the packages of kernel release $1 into the directory $2.
 download() {
   local headers=linux-headers-$1 common_and_kbuild
   mapfile -t common_and_kbuild < <(apt-cache depends "$headers" | awk '/Depends: linux-(headers|kbuild)-/ {print $2}')
   mkdir -p "$2"
-  # As a cache below root's home cannot be read by apt's own user.
+  # apt's own user cannot read a cache below root's home.
   (cd "$2" && apt-get -o APT::Sandbox::User=root download "linux-image-$1" "$headers" "${common_and_kbuild[@]}")
 }
 
-# Makes the folder $2 of the packages of kernel release $1 in the folder $3.
+# Builds the directory $2 from the packages of kernel release $1 in the directory $3.
 unpack() {
   local release=$1 dir=$2 debs=$3 deb
   for deb in "$debs"/*.deb; do
     dpkg-deb -x "$deb" "$dir.tmp"
   done
   depmod -b "$dir.tmp" "$release"
-  # The headers are meant for /usr/src.
+  # The headers expect to be in /usr/src.
   sed -i "s#/usr/src/#$dir/usr/src/#" "$dir.tmp/usr/src/linux-headers-$release/Makefile"
   mv "$dir.tmp" "$dir"
 }
@@ -69,7 +69,7 @@ prepare() {
   if [ ! -d "$cache/$image" ]; then
     rm -rf "$cache/linux-image-$series."* "$cache/debs"
     if ! download "${image#linux-image-}" "$cache/debs"; then
-      # The lists are older than the mirror.
+      # The package lists are outdated.
       update
       image=$(image_package)
       rm -rf "$cache/debs"

@@ -8,7 +8,7 @@ import (
 )
 
 // testBridging configures the port by the dcb tool, through the kernel's own code: bandwidths and maps of traffic classes, DSCPs of
-// priorities, and what is trusted, which 6.1 has not: there the DSCP is as soon as one has a priority.
+// priorities, and trust. 6.1 has no trust: the DSCP is trusted once one has a priority.
 func testBridging(t *testing.T, g *guest) {
 	labels := func(more string) string { return `{device="mlx5_1",` + more + `}` }
 	info := func(trust string) string {
@@ -36,21 +36,22 @@ func testBridging(t *testing.T, g *guest) {
 	g.expect(t, samples{info("pcp"): 1, "rdma_port_traffic_class_bandwidth_ratio" + labels(`netdev="ens0f0np0",port="1",traffic_class="3"`): 0.13})
 }
 
-// dcb asks twice: the tool numbers what it asks by the second, so that of what it reads and then writes the answers do not fit where a new
-// second has begun between ("Protocol error").
+// dcb retries once: the tool numbers its requests by the second, and fails ("Protocol error") if a new second begins between its read and
+// its write.
 func (g *guest) dcb(t *testing.T, args string) {
 	t.Helper()
 	g.must(t, "dcb "+args+" || dcb "+args)
 }
 
-// flap takes the carrier away and gives it back: what depends on the link is asked for again.
+// flap sets the carrier down and up, so that everything that depends on the link is read again.
 func (g *guest) flap(t *testing.T) {
 	t.Helper()
 	g.set(t, "mlx5_1", map[string]int{"carrier": 0})
 	g.set(t, "mlx5_1", map[string]int{"carrier": 1})
 }
 
-// testPCIe: QEMU's root ports can 16 lanes at 16 GT/s, its endpoint one at 2.5. That is no fault of the link, and less than the port needs.
+// testPCIe: QEMU's root ports support 16 lanes at 16 GT/s, its endpoint one lane at 2.5 GT/s. That is not a fault of the link, and less
+// than the port requires.
 func testPCIe(t *testing.T, g *guest) {
 	for attribute, want := range map[string]string{"max_link_width": "16", "current_link_width": "1", "max_link_speed": "16.0 GT/s PCIe", "current_link_speed": "2.5 GT/s PCIe"} {
 		if got := g.must(t, "cat /sys/bus/pci/devices/0000:00:03.0/"+attribute); got != want {
@@ -73,7 +74,7 @@ func testPCIe(t *testing.T, g *guest) {
 	g.expect(t, want)
 }
 
-// testDownReason has the driver say why the link is down: bad signal integrity, unsupported rate.
+// testDownReason sets the driver's reason for a missing link: bad signal integrity, unsupported rate.
 func testDownReason(t *testing.T, g *guest) {
 	const reason = `rdma_port_link_down_reason_info{detail="unsupported rate",device="mlx5_1",netdev="ens0f0np0",port="1",reason="bad signal integrity"}`
 	g.set(t, "mlx5_1", map[string]int{"ext_state": 1 + 3, "ext_substate": 2})

@@ -15,23 +15,23 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// faultPatience is for what comes within a minute and a half: PCIe is read each minute, sensors each half. Modules are read the less often the
-// longer it takes: on a busy host each eight minutes.
+// faultPatience is for data that is read within a minute and a half: PCIe every minute, sensors every half minute. Modules are read less
+// often the longer it takes: on a busy host every eight minutes.
 const faultPatience = 15 * time.Minute
 
-// fault is one thing that breaks. Commands run in the folder of the device in the test driver. One without mend is over by itself, and may
-// be over before a busy guest has two rounds in the few seconds that the cut rules look back: it comes anew until its alert fires. Its
-// command has n for how often it has come, and shows is what counts each time.
+// fault is one injected fault. Commands run in the directory of the device in the test driver. A fault without mend ends by itself. It may
+// end before a busy guest has two rounds in the few seconds that the shortened rules look back, so it is repeated until its alert fires. n
+// in its command is the repetition, and shows is the expected increase each time.
 type fault struct {
 	device, inject, mend string
 	alert, severity      string
-	shows                samples // meanwhile
+	shows                samples // while present
 }
 
-// anew is how long the alert of a fault that is over by itself is waited for. All of the windows are over by then.
+// anew is how long to wait for the alert of a fault that ends by itself. All windows have passed by then.
 const anew = 90 * time.Second
 
-// faults are all there at once, so that each alert has to name its own device.
+// faults are all present at the same time, so that each alert has to identify its device.
 var faults = []fault{
 	{"mlx5_0", "echo 1 >state; echo 2 >phys_state", "echo 4 >state; echo 5 >phys_state", "RDMAPortDown", "critical", samples{
 		`rdma_port_state_id{device="mlx5_0",port="1"}`: 1, `rdma_port_physical_state_id{device="mlx5_0",port="1"}`: 2,
@@ -52,7 +52,7 @@ var faults = []fault{
 	{"mlx5_2", "echo $((500 * n)) >counters/symbol_error", "", "RDMALinkErrors", "warning", samples{
 		`rdma_port_symbol_errors_total{device="mlx5_2",port="1"}`: 500,
 	}},
-	// The link may be down, so that the kernel reads no status of the function and counts at the root port alone.
+	// The link may be down: then the kernel cannot read the status of the function, and counts only at the root port.
 	{"mlx5_2", aerOf(3, dataLinkProtocol, 0), "", "RDMAPCIeErrors", "critical", samples{aer("0000:03:00.0", "fatal"): 0, aer("0000:00:05.0", "fatal"): 1}},
 	{"mlx5_3", "echo $((3 * n)) >counters/link_downed", "", "RDMALinkFlapping", "warning", samples{
 		`rdma_port_link_downed_total{device="mlx5_3",port="1"}`: 3,
@@ -66,7 +66,7 @@ var faults = []fault{
 	{"mlx5_5", "echo 1 >/sys/bus/pci/devices/0000:06:00.0/remove", "echo 1 >/sys/bus/pci/rescan", "RDMADeviceMissing", "critical", samples{
 		`rdma_device_present{device="mlx5_5",pci_address="0000:06:00.0"}`: 0,
 	}},
-	// The port pauses its switch all the time and receives nothing.
+	// The port pauses its switch permanently and receives nothing.
 	{
 		"mlx5_6", "(while read up _ </proc/uptime; do echo ${up%.*}${up#*.}0000; usleep 200000; done >ethtool/tx_prio3_pause_duration) & echo $! >/tmp/pauses",
 		"kill $(cat /tmp/pauses)", "RDMAPFCStormSource", "critical", nil,
@@ -84,19 +84,19 @@ var faults = []fault{
 	}},
 }
 
-// linkLayers are those of mlx5_0 and so on, whose functions are behind root ports 0000:00:03.0 and so on on the buses 1 and so on.
+// linkLayers are those of mlx5_0 and so on. Their functions are behind root ports 0000:00:03.0 and so on, on the buses 1 and so on.
 const linkLayers = "iiiiiieee"
 
-// TestFaults breaks devices, all at once, and has the exporter's own engine tell of each by its alert and of nothing else, and end the
-// alerts when all is mended. It has a virtual machine of its own.
+// TestFaults breaks all devices at the same time. The exporter's own engine has to fire exactly the expected alerts, and resolve them when
+// everything is repaired. It has its own virtual machine.
 func TestFaults(t *testing.T) {
 	exporter := program.Exporter(t)
 	g := boot(t, len(linkLayers))
-	// 16 lanes at 32 GT/s are more than a port of 400 Gb/s needs.
+	// 16 lanes at 32 GT/s exceed the requirement of a 400 Gb/s port.
 	g.must(t, "modprobe fakerdma ll="+linkLayers+" link_speed=5 link_width=16 && for n in 0 1 2; do ip link set ens${n}f0np0 mtu 9000 up; done")
 	g.plug(t, "mlx5_7", "osfp-2xdr4")
 	g.plug(t, "mlx5_8", "qsfpdd-dr4")
-	g.must(t, "cd /sys/kernel/debug/fakerdma/mlx5_8 && "+poke(0x11, 188, "2a f8")) // a lane that is dark in the recorded one
+	g.must(t, "cd /sys/kernel/debug/fakerdma/mlx5_8 && "+poke(0x11, 188, "2a f8")) // a dark lane in the recorded module
 	g.startExporter(t, exporter, "--alerting.interval=3s", "--alerting.rule-files="+g.quickRules(t), "--collect.no-budget", "--transceiver.interval=5s")
 
 	steps := []struct {
@@ -117,7 +117,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// testQuiet waits until the rules have the history that they look back at.
+// testQuiet waits until the rules have the history that they need.
 func testQuiet(t *testing.T, g *guest) {
 	within(t, faultPatience, func() error {
 		m, err := scrape(t.Context(), g.url)
@@ -162,7 +162,7 @@ func testFaulty(t *testing.T, g *guest) {
 		inject(f, 1)
 		want = append(want, name(f.alert, f.device, f.severity))
 	}
-	// Those of errors that are over end while others are still to come.
+	// Faults that have ended resolve while others are still expected.
 	seen := map[string]bool{}
 	come, next := 1, time.Now().Add(anew)
 	within(t, faultPatience, func() error {
@@ -197,11 +197,11 @@ func testFaulty(t *testing.T, g *guest) {
 	t.Logf("%d alerts in %s", len(want), time.Since(start).Round(time.Second))
 }
 
-// testFindings asks the running exporter by the command, which looks by itself, for a second, where that does not answer in one.
+// testFindings runs the check command against the running exporter. It collects itself if that does not answer within a second.
 func testFindings(t *testing.T, g *guest) {
 	within(t, faultPatience, func() error {
 		out, err := g.run("/tmp/rdma_exporter check --json --timeout=1s 2>/tmp/check.log")
-		if err == nil || err.Error() != "exit code 2" { // that of the worst finding
+		if err == nil || err.Error() != "exit code 2" { // of the most severe finding
 			return fmt.Errorf("check: %v\n%s", err, out)
 		}
 		var report struct {
@@ -218,7 +218,7 @@ func testFindings(t *testing.T, g *guest) {
 			found[name(f.Alert, f.Labels["device"], f.Severity)] = true
 		}
 		for _, f := range faults {
-			if f.mend != "" && !found[name(f.alert, f.device, f.severity)] { // others may be over
+			if f.mend != "" && !found[name(f.alert, f.device, f.severity)] { // others may have resolved
 				return fmt.Errorf("check does not say %s of %s", f.alert, f.device)
 			}
 		}
@@ -230,7 +230,7 @@ func testMended(t *testing.T, g *guest) {
 	start := time.Now()
 	for _, f := range faults {
 		if f.mend != "" {
-			g.must(t, "cd /sys/kernel/debug/fakerdma && cd ./"+f.device+" 2>/dev/null; "+f.mend) // one that is missing has no folder
+			g.must(t, "cd /sys/kernel/debug/fakerdma && cd ./"+f.device+" 2>/dev/null; "+f.mend) // a missing device has no directory
 		}
 	}
 	within(t, faultPatience, func() error {
@@ -246,7 +246,7 @@ func testMended(t *testing.T, g *guest) {
 	t.Logf("all over in %s", time.Since(start).Round(time.Second))
 }
 
-// firing names the alerts of the exporter's own engine that fire, but for the one that always does.
+// firing returns the firing alerts of the exporter's own engine, except the one that always fires.
 func (g *guest) firing(t *testing.T) (out []string, err error) {
 	t.Helper()
 	body, err := get(t.Context(), g.url+"/api/v1/alerts")
@@ -285,7 +285,7 @@ const (
 	completionTimeout = 1 << 14
 )
 
-// correctable has the function of a bus report correctable errors, one after the other: those that come together are one to the kernel.
+// correctable makes the function of a bus report correctable errors one by one: the kernel counts simultaneous ones once.
 func (g *guest) correctable(t *testing.T, bus byte, n int) {
 	t.Helper()
 	for i := range n {
@@ -296,7 +296,7 @@ func (g *guest) correctable(t *testing.T, bus byte, n int) {
 	}
 }
 
-// aerOf is a command that has the function of a bus report errors: struct aer_error_inj of drivers/pci/pcie/aer_inject.c.
+// aerOf is a command that makes the function of a bus report errors: struct aer_error_inj of drivers/pci/pcie/aer_inject.c.
 func aerOf(bus byte, uncorrectable, correctable uint32) string {
 	b := []byte{bus, 0, 0, 0}
 	for _, word := range []uint32{uncorrectable, correctable, 0, 0, 0, 0, 0} { // the header's four words, the domain

@@ -5,7 +5,7 @@ PATH=$PATH:/usr/sbin:/sbin
 
 kernelroot=$1 release=$2 driver=$3 out=$4
 here=$(cd "$(dirname "$0")" && pwd)
-# What the guest loads at its start. crc32_generic: rxe asks the crypto core for it by name.
+# Modules that the guest loads at its start. crc32_generic: rxe requests it from the crypto core by name.
 modules="virtio_pci virtio_net 9p 9pnet_virtio crc32_generic rdma_rxe ib_uverbs ib_umad rdma_ucm aer_inject veth"
 programs="rdma ip dcb ibv_rc_pingpong kmod"
 provider=rxe
@@ -36,7 +36,7 @@ cp "$driver" "$moddir/m/"
 cp "$kernelroot/lib/modules/$release"/modules.{builtin,builtin.modinfo,order} "$moddir/"
 depmod -b "$root" "$release"
 
-# Programs by where the shell finds them here, libraries by where the loader looks for them there.
+# Programs by their path on this machine, libraries by their path in the guest.
 libdir=$(dirname "$(ldconfig -p | awk '$1 == "libibverbs.so.1" && !n++ {print $NF}')")
 plugin=$(echo "$libdir"/libibverbs/lib$provider-rdmav*.so)
 files=("$plugin")

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package kernel runs the exporter in a virtual machine whose kernel has real RDMA devices: soft-RoCE, and a test driver's
-// that show whatever is written into them.
+// Package kernel runs the exporter in a virtual machine with a real kernel and RDMA devices: soft-RoCE, and a test driver whose values can
+// be written.
 package kernel
 
 import (
@@ -22,7 +22,7 @@ const (
 	guestPort   = "10879"
 	modulesPort = "10880"
 	repository  = "../.."
-	// What the kernel says before the backtrace of a fault.
+	// What the kernel prints before the backtrace of a fault.
 	kernelFaults = `BUG:|WARNING:|Oops|general protection fault|Call Trace|blocked for more than`
 	panics       = `panic:|fatal error:|SIGSEGV|goroutine \d+ \[`
 )
@@ -37,7 +37,7 @@ func TestKernel(t *testing.T) {
 	g := boot(t, 2)
 	t.Logf("kernel %s", g.must(t, "uname -r"))
 	g.loadDriver(t)
-	// With a reading for each scrape, more of them meet a device that goes.
+	// With a reading per scrape, more readings coincide with the removal of a device.
 	g.startExporter(t, exporter, "--no-alerting", "--collect.no-budget", "--collect.min-interval=0s", "--transceiver.interval=0s")
 	g.expect(t, samples{rxeState: 4, ibState: 4})
 	w := watch(t, g.url, rxeState)
@@ -76,7 +76,7 @@ func TestKernel(t *testing.T) {
 			before := w.count()
 			defer g.logOwn(t)
 			step.run(t, g)
-			// So that the watcher's word counts for this step too.
+			// So that the watcher covers this step too.
 			eventually(t, func() error {
 				if n := w.count(); n < before+3 {
 					return fmt.Errorf("%d scrapes since the start of the step", n-before)
@@ -99,7 +99,7 @@ func testLogs(t *testing.T, g *guest) {
 	noMatch(t, "exporter's log", string(log), panics)
 }
 
-// testHolders has RDMA netlink tell of a process that waits for its peer.
+// testHolders: RDMA netlink lists a process that waits for its peer.
 func testHolders(t *testing.T, g *guest) {
 	g.shareHostTest(t)
 	eventually(t, func() error {
@@ -107,12 +107,12 @@ func testHolders(t *testing.T, g *guest) {
 	})
 	g.must(t, "ibv_rc_pingpong -d rxe0 -g 1 >/tmp/holder.log 2>&1 & echo $! >/tmp/holder.pid")
 	defer g.must(t, "kill $(cat /tmp/holder.pid)")
-	eventually(t, func() error { // it takes a moment to make what it needs
+	eventually(t, func() error { // it takes a moment to create its resources
 		return okWith(g.run("RDMA_HOLDER_DEVICE=rxe0 RDMA_HOLDER_PID=$(cat /tmp/holder.pid) " + shareMount + "/host.test -test.run TestHoldersInGuest"))
 	})
 }
 
-// testMAD makes the requests on umad that fabric mode makes, and runs it: the port of the test driver answers, and nobody behind its link.
+// testMAD makes the umad requests of fabric mode, and runs it: the test driver's port answers, and nothing behind its link does.
 func testMAD(t *testing.T, g *guest) {
 	g.shareHostTest(t)
 	g.must(t, "modprobe ib_umad")
@@ -130,7 +130,7 @@ func testMAD(t *testing.T, g *guest) {
 			return fmt.Errorf("%s", d)
 		}
 		log, err := os.ReadFile(filepath.Join(g.share, "fabric.log"))
-		const alone = "the node behind the own port does not answer" // and the own one does
+		const alone = "the node behind the local port does not answer" // although the local one does
 		if err != nil || !strings.Contains(string(log), alone) {
 			return fmt.Errorf("the log does not say that %s: %v\n%s", alone, err, log)
 		}
@@ -143,18 +143,18 @@ func testTraffic(t *testing.T, g *guest) {
 	g.expect(t, samples{rxeState: 4, `rdma_port_physical_state_id{device="rxe0",port="1"}`: 5})
 	sent := g.number(t, counters+"sent_pkts")
 
-	eventually(t, func() error { // the address' GID comes some time after the address
+	eventually(t, func() error { // the GID of an address is added some time after it
 		return okWith(g.run("grep -q ffff /sys/class/infiniband/rxe0/ports/1/gids/1"))
 	})
-	const pingpong = "timeout 5 ibv_rc_pingpong -d rxe0 -g 1 -n 200" // one that lost its peer waits for ever
-	eventually(t, func() error {                                     // a client that comes before its server listens, or whose server gave up
+	const pingpong = "timeout 5 ibv_rc_pingpong -d rxe0 -g 1 -n 200" // a client whose peer is gone waits forever
+	eventually(t, func() error {                                     // the client may start before its server listens, or the server may have given up
 		return okWith(g.run(pingpong + " >/tmp/server.log 2>&1 & for i in 1 2 3 4 5; do usleep 200000; " + pingpong + " 127.0.0.1 && exit; done; kill $!; cat /tmp/server.log; false"))
 	})
 
 	if now := g.number(t, counters+"sent_pkts"); now < sent+400 {
 		t.Errorf("200 messages each way made %v packets", now-sent)
 	}
-	eventually(t, func() error { // the last acknowledgements may come after the programs have ended
+	eventually(t, func() error { // the last acknowledgements may arrive after the programs have ended
 		want := samples{
 			`rdma_port_transmit_packets_total{device="rxe0",port="1"}`:    g.number(t, counters+"sent_pkts"),
 			`rdma_port_receive_packets_total{device="rxe0",port="1"}`:     g.number(t, counters+"rcvd_pkts"),
@@ -179,7 +179,7 @@ func testPorts(t *testing.T, g *guest) {
 		want["rdma_port_out_of_sequence_total"+port] = 0
 	}
 	g.expect(t, want)
-	// An old kernel refuses a request for more than it has; it is made in the old way then.
+	// Old kernels reject the request with a flag; it is repeated without.
 	g.expectGone(t, `rdma_scrape_errors_total{collector="infiniband",device="mlx5_1",reason="invalid"}`)
 }
 
@@ -225,7 +225,7 @@ func testCounters(t *testing.T, g *guest) {
 	})
 }
 
-// testNetdev: what the netdev counts, its pause and its FEC. The driver shows pauses of priorities with PFC only.
+// testNetdev: counters, pause and FEC of the netdev. The driver reports pauses of priorities with PFC only.
 func testNetdev(t *testing.T, g *guest) {
 	const netdev = `device="mlx5_1",%snetdev="ens0f0np0",port="1"`
 	name := func(metric, labels, last string) string {
@@ -260,7 +260,7 @@ func testNetdev(t *testing.T, g *guest) {
 	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 3})
 }
 
-// testRate writes speeds and widths as the kernel's enums have them: EDR 32, NDR 128; 1X 1, 4X 2.
+// testRate writes speeds and widths as in the kernel's enums: EDR 32, NDR 128; 1X 1, 4X 2.
 func testRate(t *testing.T, g *guest) {
 	for _, step := range []struct {
 		speed, width int
@@ -279,7 +279,7 @@ func testRate(t *testing.T, g *guest) {
 	}
 }
 
-// testPFC configures priorities. They are asked for when the carrier changes. The driver has priority 3 in a buffer of its own.
+// testPFC configures priorities. They are read when the carrier changes. The driver has a separate buffer for priority 3.
 func testPFC(t *testing.T, g *guest) {
 	const labels = `device="mlx5_1",netdev="ens0f0np0",port="1"`
 	configure := func(values map[string]int) {
@@ -339,7 +339,7 @@ func testDownAndUp(t *testing.T, g *guest) {
 	})
 }
 
-// testLosses takes the carrier away faster than anybody scrapes, by the driver and by hand.
+// testLosses removes the carrier faster than scrapes follow, by the driver and administratively.
 func testLosses(t *testing.T, g *guest) {
 	const (
 		down  = `rdma_port_link_transitions_total{device="mlx5_1",netdev="ens0f0np0",port="1",to="down"}`
@@ -362,7 +362,7 @@ func testLosses(t *testing.T, g *guest) {
 	g.expect(t, want)
 }
 
-// testStuckReads has the reads of one device hang in the kernel: the other devices are served, and so is what is wrong.
+// testStuckReads blocks the reads of one device in the kernel: the other devices are exposed, and so is the fault.
 func testStuckReads(t *testing.T, g *guest) {
 	const stuck = `rdma_scrape_collector_stuck{collector="infiniband",device="mlx5_0"}`
 	g.set(t, "mlx5_0", map[string]int{"stuck": 1})
@@ -393,8 +393,8 @@ func testRename(t *testing.T, g *guest) {
 func testUnbind(t *testing.T, g *guest) {
 	address := filepath.Base(g.must(t, "readlink /sys/class/infiniband/mlx5_0/device"))
 	const registrations = `rdma_device_registrations_total{device="mlx5_0"}`
-	told := g.kernelSince(t, 6, 12)
-	if told {
+	counts := g.kernelSince(t, 6, 12)
+	if counts {
 		g.expect(t, samples{registrations: 0})
 	}
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/unbind")
@@ -402,14 +402,14 @@ func testUnbind(t *testing.T, g *guest) {
 	g.expect(t, samples{`rdma_port_out_of_sequence_total{device="mlx5_1",port="1"}`: 112})
 	g.must(t, "echo "+address+" >/sys/bus/pci/drivers/mlx5_core/bind")
 	g.expect(t, samples{ibState: 4, `rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 0})
-	if told {
+	if counts {
 		g.expect(t, samples{registrations: 1, `rdma_device_registrations_total{device="mlx5_1"}`: 0})
 	} else {
 		g.expectGone(t, registrations)
 	}
 }
 
-// kernelSince says whether the guest's kernel is of that series or a later one.
+// kernelSince reports whether the guest's kernel is of that series or later.
 func (g *guest) kernelSince(t *testing.T, major, minor int) bool {
 	t.Helper()
 	var m, n int
@@ -429,7 +429,7 @@ func testUnload(t *testing.T, g *guest) {
 	g.expectGone(t, `rdma_port_state_id{device="mlx5_1",port="1"}`)
 
 	g.loadDriver(t)
-	for range 5 { // faster than the scrapes follow
+	for range 5 { // faster than the scrapes
 		g.must(t, "rmmod fakerdma")
 		g.loadDriver(t)
 	}
@@ -442,7 +442,7 @@ func testUnload(t *testing.T, g *guest) {
 	g.expect(t, samples{`rdma_port_symbol_errors_total{device="mlx5_0",port="1"}`: 9})
 }
 
-// loadDriver makes mlx5_0, InfiniBand, and mlx5_1, Ethernet, whose link follows its netdev.
+// loadDriver creates mlx5_0, InfiniBand, and mlx5_1, Ethernet, whose link follows its netdev.
 func (g *guest) loadDriver(t *testing.T) {
 	t.Helper()
 	g.must(t, "modprobe fakerdma ll=ie && ip link set ens0f0np0 up")
@@ -462,12 +462,12 @@ func (g *guest) startExporter(t *testing.T, binary string, flags ...string) {
 			t.Log(content(filepath.Join(g.share, "exporter.log")))
 		}
 	})
-	// A program cannot be run from every 9p mount.
+	// Some 9p mounts do not allow execution.
 	g.must(t, "cp "+shareMount+"/rdma_exporter /tmp/")
 	g.must(t, "/tmp/rdma_exporter "+strings.Join(flags, " ")+" --web.listen-address=:"+guestPort+" >"+shareMount+"/exporter.log 2>&1 &")
 }
 
-// number is what a file of the guest holds.
+// number is the content of a file in the guest.
 func (g *guest) number(t *testing.T, path string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(g.must(t, "cat "+path), 64)

@@ -14,10 +14,10 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// eepromPages are those of the test driver: the upper halves of pages 0 to 11h behind the lower one.
+// eepromPages are those of the test driver: the lower half, then the upper halves of pages 0 to 11h.
 const eepromPages = 0x12
 
-// plug puts a module of internal/transceiver/testdata into the cage of a device.
+// plug inserts a module of internal/transceiver/testdata into the cage of a device.
 func (g *guest) plug(t *testing.T, device, name string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, "internal/transceiver/testdata", name+".txt"))
@@ -46,7 +46,7 @@ func (g *guest) plug(t *testing.T, device, name string) {
 	g.must(t, "cat "+shareMount+"/module >/sys/kernel/debug/fakerdma/"+device+"/eeprom")
 }
 
-// shareHostTest gives the guest the tests of internal/host.
+// shareHostTest copies the tests of internal/host to the guest.
 func (g *guest) shareHostTest(t *testing.T) {
 	t.Helper()
 	test, err := os.ReadFile(program.Built(t, cmp.Or(os.Getenv("RDMA_HOST_TEST"), filepath.Join(repository, "bin/host-e2e")), "make e2e builds it"))
@@ -58,9 +58,9 @@ func (g *guest) shareHostTest(t *testing.T) {
 	}
 }
 
-// testModule has the kernel show modules by MODULE_EEPROM_GET: one of CMIS, one of SFF-8636 after a change of the carrier, and errors.
+// testModule: modules in MODULE_EEPROM_GET: a CMIS module, an SFF-8636 module after a carrier change, and errors.
 func testModule(t *testing.T, g *guest) {
-	// An exporter of its own, which nobody scrapes all the time: in an emulated machine that spends what reads of a device may take.
+	// A separate exporter without permanent scrapes: in an emulated machine these use up the budget of reads.
 	g.must(t, "/tmp/rdma_exporter --no-alerting --transceiver.interval=5s --collector.disable-defaults --collector.transceiver --web.listen-address=:"+modulesPort+
 		" >"+shareMount+"/modules.log 2>&1 & echo $! >/tmp/modules.pid")
 	defer g.must(t, "kill $(cat /tmp/modules.pid)")

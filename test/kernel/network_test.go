@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// hostNetwork are the sources that need the host's network namespace, and the series that are not there in another one.
+// hostNetwork are the sources that require the host's network namespace, and the series that are missing in another one.
 var hostNetwork = map[string][]string{
 	"netdev_stats": {
 		"rdma_port_crc_errors_total{", "rdma_port_discards_total{", "rdma_port_frame_errors_total{", "rdma_port_pfc_pause", "rdma_port_pfc_sampled_", "rdma_port_pfc_stalled_",
@@ -26,11 +26,11 @@ var hostNetwork = map[string][]string{
 	"devlink_health": {"rdma_device_health_"},
 	"module_eeprom":  {"rdma_transceiver_"},
 	"link_state":     {"rdma_port_link_down_events_total{", "rdma_port_link_down_reason_info{"},
-	"link_modes":     nil, // the test driver tells none
+	"link_modes":     nil, // the test driver has none
 }
 
-// testOtherNetwork runs an exporter in a network namespace of its own that has an interface of the same name as a port's: it tells nothing
-// of that one, and says why it knows less.
+// testOtherNetwork runs an exporter in another network namespace that has an interface with the name of a port's netdev: it exposes nothing
+// of that one, and reports why data is missing.
 func testOtherNetwork(t *testing.T, g *guest) {
 	const inside = "nsenter --net=/run/netns/away "
 	g.must(t, "ip netns add away && "+inside+"ip link set lo up && "+inside+"ip link add ens0f0np0 type veth peer name other && "+inside+"ip link set ens0f0np0 up")
@@ -64,7 +64,7 @@ func testOtherNetwork(t *testing.T, g *guest) {
 	}
 }
 
-// fewer says where the exporter away tells what that of the host does not, or lacks what it could have.
+// fewer returns an error if the exporter away exposes what that of the host does not, or lacks what it could have.
 func fewer(host, away samples) error {
 	for key, v := range away {
 		if !isOwn(key) && !moves(key) && host[key] != v {
@@ -98,14 +98,14 @@ func fewer(host, away samples) error {
 	return nil
 }
 
-// isOwn says whether a series is of the exporter, its process or its state directory.
+// isOwn reports whether a series is about the exporter, its process or its state directory.
 func isOwn(key string) bool {
 	return !strings.HasPrefix(key, "rdma_") || slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_host_maintenance", "rdma_detection_"}, func(p string) bool {
 		return strings.HasPrefix(key, p)
 	})
 }
 
-// moves says whether a series goes on by itself, or counts since its exporter began.
+// moves reports whether a series changes by itself, or counts since the start of its exporter.
 func moves(key string) bool {
 	return slices.ContainsFunc([]string{
 		"rdma_host_uptime_seconds{", "rdma_device_data_age_seconds{", "rdma_port_link_transitions_total{", "rdma_transceiver_age_seconds{",

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Installs the Debian packages that the test needs and that are missing. `packages.sh --list` only names them.
+# Installs the missing Debian packages that the test requires. `packages.sh --list` only lists them.
 set -eu
 
 packages=(

@@ -30,16 +30,16 @@ var notReplayed = map[string]string{
 	"rdma_port_pfc_paused_sample_ratio": "sampled since the exporter began",
 }
 
-// testCapture takes a capture in the guest, with a saturated counter and a module, and reads it here: written again it is the same, check finds
-// the counter, and a replay serves what the exporter in the guest does.
+// testCapture takes a capture in the guest, with a saturated counter and a module, and reads it on this machine: formatting it again is
+// lossless, check finds the counter, and a replay exposes the same as the exporter in the guest.
 func testCapture(t *testing.T, g *guest, exporter string) {
 	g.plug(t, "mlx5_1", "qsfp28-sr4")
 	g.flap(t)
-	// One that is as an operator runs it.
+	// An exporter with an operator's settings.
 	g.must(t, "/tmp/rdma_exporter --no-alerting --collect.no-budget --state.dir=/tmp/captured --web.listen-address=:"+modulesPort+" >"+shareMount+"/captured.log 2>&1 & echo $! >/tmp/captured.pid")
 	defer g.must(t, "kill $(cat /tmp/captured.pid)")
 	capture := filepath.Join(g.share, "guest.txtar")
-	within(t, 3*patience, func() error { // what takes too long, on a machine that is busy, is not in it
+	within(t, 3*patience, func() error { // on a busy machine slow reads are not in it
 		g.must(t, "/tmp/rdma_exporter capture -o - >"+shareMount+"/guest.txtar 2>/tmp/capture.log || { cat /tmp/capture.log; false; }")
 		original, err := os.ReadFile(capture)
 		if err != nil {
@@ -94,7 +94,7 @@ func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = cmd.Process.Kill() // it has nothing to put away
+		_ = cmd.Process.Kill() // it has no state to store
 		_ = cmd.Wait()
 	}()
 	url := "http://" + port.Of(t, cmd.Process.Pid)
@@ -108,7 +108,7 @@ func replay(t *testing.T, exporter, capture string) (s samples, err error) {
 	return s, nil
 }
 
-// alike says where two scrapes differ.
+// alike returns an error with the differences of two scrapes.
 func alike(live, replayed samples) error {
 	var differ []string
 	both := maps.Clone(live)

@@ -20,15 +20,16 @@ var (
 	milliseconds = map[string]int{"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 	// uptimes compares the host's uptime with ten minutes, as seconds.
 	uptimes = regexp.MustCompile(`(<|>=) 600\b`)
-	// ages compares the time since the loss of a link with a quarter of an hour, two hours and a day, as seconds.
+	// ages compares the time since the loss of a link with a quarter of an hour, two hours and a day, in seconds.
 	ages = regexp.MustCompile(`(<|-) (900|7200|86400)\b`)
 )
 
-// uncut is how far the rules of pauses look back: those are read each 14 s where they are not sampled, and a shorter time would fall between.
+// uncut is the range of the pause rules: pauses are read every 14 s if they are not sampled, and a shorter range would miss readings.
 const uncut = "90s"
 
-// quickRules gives the guest rules/node with all other times cut alike: `for`, `keep_firing_for`, ranges and offsets stand to each other as
-// they do in production, where an alert of ten minutes would be longer than the test. All else is untouched. It returns what matches them.
+// quickRules gives the guest rules/node with all other times shortened by the same factor: `for`, `keep_firing_for`, ranges and offsets
+// keep their proportions. At production values an alert of ten minutes would exceed the test. Everything else is unchanged. It returns a
+// glob.
 func (g *guest) quickRules(t *testing.T) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(repository, "rules/node/*.yml"))

@@ -27,10 +27,10 @@ const (
 	scrapeTimeout = 10 * time.Second // Prometheus' own default
 )
 
-// samples are the values of one scrape by series, written as the exporter writes them.
+// samples are the values of one scrape by series, in the exporter's notation.
 type samples map[string]float64
 
-// get asks as Prometheus does.
+// get makes a request like Prometheus.
 func get(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, scrapeTimeout)
 	defer cancel()
@@ -83,12 +83,12 @@ func series(name string, labels []*dto.LabelPair) string {
 	return name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// value is that of a counter, gauge or untyped metric: the one that is not nil.
+// value is the value of a counter, gauge or untyped metric: the one that is not nil.
 func value(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
 }
 
-// diff says where s is not as wanted; empty where it is.
+// diff describes the differences between s and want; empty: none.
 func (s samples) diff(want samples) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(want)) {
@@ -127,7 +127,7 @@ func within(t *testing.T, patience time.Duration, try func() error) {
 	}
 }
 
-// expect waits until the exporter serves the wanted samples.
+// expect waits until the exporter exposes the wanted samples.
 func (g *guest) expect(t *testing.T, want samples) {
 	t.Helper()
 	g.expectWithin(t, patience, want)
@@ -138,7 +138,7 @@ func (g *guest) expectWithin(t *testing.T, patience time.Duration, want samples)
 	within(t, patience, func() error { return g.differs(t, want) })
 }
 
-// differs says where one scrape is not as wanted.
+// differs returns an error if one scrape differs from the wanted samples.
 func (g *guest) differs(t *testing.T, want samples) error {
 	t.Helper()
 	s, err := scrape(t.Context(), g.url)
@@ -151,10 +151,10 @@ func (g *guest) differs(t *testing.T, want samples) error {
 	return nil
 }
 
-// own are what the exporter says of its reads that fail and of its engine.
+// own are metrics about failed reads and the engine.
 var own = regexp.MustCompile(`^rdma_(scrape_(collector_(stuck|age)|errors)|alerting)_`)
 
-// logOwn prints what the exporter says of itself, where a step has failed.
+// logOwn logs the metrics about the exporter if a step has failed.
 func (g *guest) logOwn(t *testing.T) {
 	t.Helper()
 	if !t.Failed() {
@@ -172,7 +172,7 @@ func (g *guest) logOwn(t *testing.T) {
 	}
 }
 
-// expectGone waits until the exporter does not serve the series.
+// expectGone waits until the exporter no longer exposes the series.
 func (g *guest) expectGone(t *testing.T, key string) {
 	t.Helper()
 	eventually(t, func() error {
@@ -187,7 +187,7 @@ func (g *guest) expectGone(t *testing.T, key string) {
 	})
 }
 
-// watcher scrapes all the time and keeps what it missed.
+// watcher scrapes continuously and records failures.
 type watcher struct {
 	mu      sync.Mutex
 	scrapes int
@@ -195,7 +195,7 @@ type watcher struct {
 	faults  []string
 }
 
-// watch scrapes until the test ends; every scrape has to answer in time and to hold the series.
+// watch scrapes until the test ends; every scrape has to be answered in time and contain the series.
 func watch(t *testing.T, url, key string) *watcher {
 	w := &watcher{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,7 +240,7 @@ func (w *watcher) count() int {
 	return w.scrapes
 }
 
-// check fails the test for every scrape that missed something so far.
+// check fails the test for every failed scrape so far.
 func (w *watcher) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// needsPrivileges are the series that a user of no rights cannot have, with what they need.
+// needsPrivileges are the series that an unprivileged user cannot have, with the required capability.
 var needsPrivileges = []string{
 	"rdma_device_pcie_settings_info{", // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
 }
 
-// testUnprivileged has nobody run an exporter: what needs no capability is all there, and what needs one is said.
+// testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing permissions are reported.
 func testUnprivileged(t *testing.T, g *guest) {
 	g.must(t, "echo nobody:x:65534:65534::/tmp:/bin/sh >/etc/passwd; su -s /bin/sh nobody -c 'exec /tmp/rdma_exporter --no-alerting --collect.no-budget --web.listen-address=:"+modulesPort+
 		"' >"+shareMount+"/nobody.log 2>&1 & echo $! >/tmp/nobody.pid")
@@ -49,7 +49,7 @@ func testUnprivileged(t *testing.T, g *guest) {
 
 var ofPriority = regexp.MustCompile(`_total\{device="(\w+)".*,netdev="(\w+)",port="(\d+)",priority="(\d)"`)
 
-// isOfPast reports whether a counter is of a priority without PFC: it is exported by an exporter that has seen the priority count, or with PFC, before.
+// isOfPast reports whether a counter is of a priority without PFC: an exporter exposes it if the priority has counted, or had PFC, before.
 func isOfPast(key string, now samples) bool {
 	m := ofPriority.FindStringSubmatch(key)
 	if m == nil {

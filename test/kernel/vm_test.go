@@ -33,14 +33,14 @@ const (
 // guest is the running virtual machine.
 type guest struct {
 	url     string // of the guest's exporter, from here
-	modules string // of the one that reads modules
-	share   string // folder that the guest has as shareMount
+	modules string // of the exporter that reads modules
+	share   string // directory shared with the guest as shareMount
 	conn    net.Conn
 	replies *bufio.Reader
 	lastID  int
 }
 
-// images is the folder with the kernel and initramfs, made once for all tests.
+// images is the directory with the kernel and initramfs, built once for all tests.
 var images = sync.OnceValues(func() (dir string, err error) {
 	for _, script := range []string{"./packages.sh", "./build.sh"} {
 		var stderr bytes.Buffer
@@ -55,9 +55,9 @@ var images = sync.OnceValues(func() (dir string, err error) {
 	return dir, nil
 })
 
-// boot starts a virtual machine with functions for the test driver, and waits until it takes commands. A guest that never does is replaced: while a kernel
-// with two processors patches its own code (jump labels, text_poke_bp), qemu's software emulation now and then runs the breakpoint that another
-// processor has just removed, and the kernel dies of "Oops: int3" before its first program.
+// boot starts a virtual machine with functions for the test driver, and waits until it accepts commands. A guest that fails to boot is
+// replaced: while a kernel with two processors patches its own code (jump labels, text_poke_bp), qemu's software emulation occasionally
+// executes the breakpoint that another processor has just removed, and the kernel dies with "Oops: int3" before its first program.
 func boot(t *testing.T, functions int) *guest {
 	t.Helper()
 	images, err := images()
@@ -76,10 +76,10 @@ func boot(t *testing.T, functions int) *guest {
 	}
 }
 
-// bootOnce is an attempt of boot; its error has what qemu and the console have printed.
+// bootOnce is one attempt of boot; its error has the output of qemu and the console.
 func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket's name
+	dir, err := os.MkdirTemp("", "e2e") // t.TempDir may be too long for a socket name
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
 
 	console := filepath.Join(dir, "console")
 	var qemuOutput bytes.Buffer
-	// timeout: the machine does not outlive a test that is killed.
+	// timeout: the machine must not outlive a killed test.
 	qemu := exec.Command("timeout", append([]string{"1700", "qemu-system-x86_64"}, qemuArgs(images, console, control, share, functions)...)...)
 	qemu.Stdout, qemu.Stderr = &qemuOutput, &qemuOutput
 	if err := qemu.Start(); err != nil {
@@ -126,7 +126,7 @@ func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
 		}
 	})
 	t.Cleanup(func() {
-		_ = g.begin("0", "poweroff -f") // a guest that is off has nothing to say
+		_ = g.begin("0", "poweroff -f") // a guest that is off does not answer
 		select {
 		case <-exited:
 		case <-time.After(offTime):
@@ -136,7 +136,7 @@ func bootOnce(t *testing.T, images string, functions int) (*guest, error) {
 	return g, nil
 }
 
-// connect waits until the guest takes commands.
+// connect waits until the guest accepts commands.
 func connect(t *testing.T, listener net.Listener, qemu int, share string) (*guest, error) {
 	conn, err := listener.Accept()
 	if err != nil {
@@ -151,7 +151,8 @@ func connect(t *testing.T, listener net.Listener, qemu int, share string) (*gues
 	return g, err
 }
 
-// qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules; the kernel chooses both.
+// qemuArgs forwards a port of 127.0.0.1 to the guest's exporter and one of 127.0.0.2 to the one that reads modules. The kernel chooses both
+// ports.
 func qemuArgs(images, console, control, share string, functions int) []string {
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
@@ -164,7 +165,7 @@ func qemuArgs(images, console, control, share string, functions int) []string {
 		"-device", "virtio-net-pci,netdev=net,romfile=",
 		"-virtfs", "local,path=" + share + ",mount_tag=share,security_model=none",
 	}
-	// Each behind a port of its own, for the test driver.
+	// Each behind a separate root port, for the test driver.
 	for i := range functions {
 		n := strconv.Itoa(i + 1)
 		args = append(args,
@@ -174,7 +175,7 @@ func qemuArgs(images, console, control, share string, functions int) []string {
 	return args
 }
 
-// run runs a shell command of one line in the guest and returns its output, trimmed. Its error is an exit code or a lost guest.
+// run runs a shell command of one line in the guest and returns its output, trimmed. The error is an exit code or a lost guest.
 func (g *guest) run(command string) (string, error) {
 	g.lastID++
 	id := strconv.Itoa(g.lastID)
@@ -184,7 +185,8 @@ func (g *guest) run(command string) (string, error) {
 	return g.reply(id, commandTime)
 }
 
-// begin sends a command until the guest has all of it: on a busy host the emulated serial port loses bytes. The guest runs none twice.
+// begin sends a command until the guest has received it completely: on a busy host the emulated serial port loses bytes. The guest runs it
+// only once.
 func (g *guest) begin(id, command string) error {
 	var line string
 	for range 8 {
@@ -245,7 +247,7 @@ func (g *guest) must(t *testing.T, command string) string {
 	return output
 }
 
-// set writes values into the test driver, by file below its folder of the device.
+// set writes values into files of the test driver, in its directory of the device.
 func (g *guest) set(t *testing.T, device string, values map[string]int) {
 	t.Helper()
 	for file, value := range values {
@@ -253,7 +255,7 @@ func (g *guest) set(t *testing.T, device string, values map[string]int) {
 	}
 }
 
-// content is what a file has, below its name; or why it cannot be read.
+// content is the content of a file with its name, or the error.
 func content(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"rdma_exporter/internal/capture"
 )
 
-// Model is a device of a recorded machine that others are made after: all that hangs on its root port.
+// Model is a device of a recorded machine as a template: everything below its root port.
 type Model struct {
 	File   string   // the capture
-	Root   string   // what paths and targets of links have, and nothing else: "pci0000:15/"
-	Except string   // what hangs on the same root port and is left out
-	Names  []string // that are each device's own, with a verb in the place of its number: "mlx5_0=mlx5_%d"
+	Root   string   // part of its paths and link targets only: "pci0000:15/"
+	Except string   // excluded function below the same root port
+	Names  []string // names specific to each device, with a verb for its number: "mlx5_0=mlx5_%d"
 }
 
-// Grow writes a machine with n such devices and no others below dir. Each has a PCI domain of its own.
+// Grow writes a machine with n such devices and no others below dir. Each has a separate PCI domain.
 func (m Model) Grow(n int, dir string) error {
 	a, err := Load(m.File)
 	if err != nil {
@@ -34,7 +34,7 @@ func (m Model) Grow(n int, dir string) error {
 					return err
 				}
 			}
-		case strings.Contains(where, "/pci0000:"), strings.HasPrefix(e.Path, "dev/infiniband/"): // another device's
+		case strings.Contains(where, "/pci0000:"), strings.HasPrefix(e.Path, "dev/infiniband/"): // of another device
 		default:
 			if err := write(e, filepath.Join(dir, e.Path)); err != nil {
 				return err
@@ -44,7 +44,7 @@ func (m Model) Grow(n int, dir string) error {
 	return nil
 }
 
-// names makes the texts of the model those of device i.
+// names replaces the names of the model by those of device i.
 func (m Model) names(i int, more ...string) *strings.Replacer {
 	var pairs []string
 	for _, n := range append(more, m.Names...) {

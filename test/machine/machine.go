@@ -1,4 +1,4 @@
-// Package machine makes a recorded machine a tree of regular files, as the exporter may read a copied one.
+// Package machine unpacks a recorded machine into a tree of regular files, like a copied one.
 package machine
 
 import (
@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/capture"
 )
 
-// Load reads a capture, whole.
+// Load reads a capture; variants are returned whole.
 func Load(file string) (*capture.Archive, error) {
 	a, err := capture.Load(file, fixtures.Builtin)
 	if err != nil {
@@ -28,7 +28,8 @@ func Write(a *capture.Archive, file string) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// Unpack writes the files of the first round of a capture below dir, links and all; sys, proc and dev are there. What could not be read when it was recorded is left out.
+// Unpack writes the files and links of the first round of a capture below dir; sys, proc and dev are created. Files that were unreadable
+// are left out.
 func Unpack(file, dir string) error {
 	a, err := Load(file)
 	if err != nil {
@@ -58,7 +59,7 @@ func write(e capture.Entry, path string) error {
 		return os.MkdirAll(path, 0o755)
 	case capture.File, capture.Unread:
 		return os.WriteFile(path, e.Data, 0o644)
-	case capture.Error: // a tree has none
+	case capture.Error: // not possible in a tree
 	}
 	return nil
 }

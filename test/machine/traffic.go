@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Traffic is what flows through the ports of a tree.
+// Traffic is the traffic of the ports of a tree.
 type Traffic struct {
 	counters []counter
 }
@@ -20,13 +20,14 @@ type Traffic struct {
 type counter struct {
 	file  string
 	value uint64
-	by    uint64 // a step
+	by    uint64 // per step
 }
 
-// moves are counters of a healthy port at work. Those of errors stand still, or the machine would be sick all the time.
+// moves are the counters that increase on a healthy port in use. Error counters stay constant, otherwise the machine would have permanent
+// faults.
 var moves = regexp.MustCompile(`/(counters/.*(data|packets)|hw_counters/rx_(read|write)_requests)$`)
 
-// NewTraffic finds the counters of a tree that move.
+// NewTraffic finds the counters to increase in a tree.
 func NewTraffic(dir string) (*Traffic, error) {
 	x := &Traffic{}
 	return x, filepath.WalkDir(filepath.Join(dir, "sys/devices"), func(file string, _ os.DirEntry, err error) error {
@@ -46,7 +47,7 @@ func NewTraffic(dir string) (*Traffic, error) {
 	})
 }
 
-// Flow moves all counters on. Those of a device that is gone have nowhere to be written to.
+// Flow increases all counters. Those of removed devices are skipped.
 func (x *Traffic) Flow() error {
 	for i := range x.counters {
 		c := &x.counters[i]
@@ -58,7 +59,7 @@ func (x *Traffic) Flow() error {
 	return nil
 }
 
-// Overwrite gives a file another line and leaves what it is, and its directory, as the kernel does.
+// Overwrite replaces the content of a file in place, like the kernel: inode and directory are unchanged.
 func Overwrite(file, line string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

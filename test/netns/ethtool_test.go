@@ -19,7 +19,7 @@ const (
 	readers  = 50
 )
 
-// ethtoolHost asks the kernel of this namespace.
+// ethtoolHost uses the kernel of this namespace.
 func ethtoolHost(t *testing.T) *host.Live {
 	t.Helper()
 	root := tree(t, "lo")
@@ -35,7 +35,7 @@ func ethtoolHost(t *testing.T) *host.Live {
 	return live
 }
 
-// deep calls f from somewhere down the stack of the goroutine.
+// deep calls f further down the stack of the goroutine.
 func deep(n int, f func()) {
 	var frame [128]byte
 	if n > 0 {
@@ -46,7 +46,7 @@ func deep(n int, f func()) {
 	runtime.KeepAlive(&frame)
 }
 
-// eachFresh calls f on new goroutines, each at another depth of its stack.
+// eachFresh calls f on new goroutines, each at a different stack depth.
 func eachFresh(f func()) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, readers)
@@ -57,13 +57,13 @@ func eachFresh(f func()) {
 			<-slots
 		})
 		if i%500 == 0 {
-			runtime.GC() // which makes stacks smaller
+			runtime.GC() // which shrinks stacks
 		}
 	}
 	wg.Wait()
 }
 
-// TestNetdevStats: 10,000 readings from goroutines whose stacks grow all the time are all whole and right.
+// TestNetdevStats: 10,000 readings from goroutines with growing stacks are all complete and correct.
 func TestNetdevStats(t *testing.T) {
 	l := newLink(t, "veth-es")
 	live := ethtoolHost(t)
@@ -100,8 +100,8 @@ func TestNetdevStats(t *testing.T) {
 	}
 }
 
-// TestLibraryAlone shows what the guard is for: the library gives empty answers without an error. It fails nothing, since luck has a
-// part in it.
+// TestLibraryAlone demonstrates why the workaround is required: the library returns empty answers without an error. It never fails, since
+// the effect is random.
 func TestLibraryAlone(t *testing.T) {
 	newLink(t, "veth-la")
 	tool, err := ethtool.NewEthtool()
@@ -122,7 +122,7 @@ func TestLibraryAlone(t *testing.T) {
 	t.Logf("%d of %d readings without the guard are empty", empty, readings)
 }
 
-// TestNetdevStatsOfOthers: netdevs without statistics, and none.
+// TestNetdevStatsOfOthers: netdevs without statistics, and no netdev.
 func TestNetdevStatsOfOthers(t *testing.T) {
 	live := ethtoolHost(t)
 	if got, err := live.Ethtool.NetdevStats(context.Background(), "lo"); host.ReasonOf(err) != host.Unsupported {
@@ -135,7 +135,7 @@ func TestNetdevStatsOfOthers(t *testing.T) {
 	if _, err := live.Ethtool.Pause(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
 		t.Errorf("pause of a veth: %v", err)
 	}
-	// The kernel takes the request, and has nothing to say of a veth; it would answer EINVAL to one that is not well formed.
+	// The kernel accepts the request and has no statistics of a veth; a malformed request would be EINVAL.
 	if got, err := live.Ethtool.StandardStats(context.Background(), "veth-eo"); host.ReasonOf(err) != host.Unsupported {
 		t.Errorf("standard statistics of a veth: %v, %v", got, err)
 	}

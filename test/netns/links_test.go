@@ -22,15 +22,15 @@ import (
 const (
 	flaps    = 200
 	patience = 20 * time.Second
-	interval = 5 * time.Millisecond  // of rounds
-	pace     = 10 * time.Millisecond // of flaps, which last far less
-	// settled is longer than the kernel keeps an event back.
+	interval = 5 * time.Millisecond  // between rounds
+	pace     = 10 * time.Millisecond // between flaps, which are much shorter
+	// settled is longer than the kernel delays an event.
 	settled = 1500 * time.Millisecond
-	// still is how long a result has to stand: longer than the kernel and the exporter hold anything back.
+	// still is how long a result has to be stable: longer than any delay in the kernel and the exporter.
 	still = 5 * time.Second
 )
 
-// link is a veth pair: the carrier of our end is there while both ends are set up.
+// link is a veth pair: our end has a carrier while both ends are up.
 type link struct {
 	t         *testing.T
 	own, peer netlink.Link
@@ -66,19 +66,19 @@ func (l *link) must(err error) {
 	}
 }
 
-// lose takes the carrier away and brings it back from the other side.
+// lose removes and restores the carrier from the other end.
 func (l *link) lose() {
 	l.must(netlink.LinkSetDown(l.peer))
 	l.must(netlink.LinkSetUp(l.peer))
 }
 
-// toggle sets our own end down and up.
+// toggle sets our end down and up.
 func (l *link) toggle() {
 	l.must(netlink.LinkSetDown(l.own))
 	l.must(netlink.LinkSetUp(l.own))
 }
 
-// times does something again and again, in the middle of rounds.
+// times repeats an action, during rounds.
 func (l *link) times(n int, do func()) {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
@@ -88,11 +88,11 @@ func (l *link) times(n int, do func()) {
 	}
 }
 
-// heard tells when the exporter listens, and can keep it from taking events.
+// heard signals when the exporter listens, and can block it from receiving events.
 type heard struct {
 	host.Events
 	listening chan struct{}
-	gate      chan struct{} // events are taken once it is closed
+	gate      chan struct{} // events are received once it is closed
 }
 
 func (h *heard) Links(ctx context.Context, listening func(), each func(host.LinkEvent)) error {
@@ -105,7 +105,7 @@ func (h *heard) Links(ctx context.Context, listening func(), each func(host.Link
 	})
 }
 
-// watch is an exporter that has seen the link, and collects all the time.
+// watch is an exporter that has seen the link, and collects continuously.
 type watch struct {
 	t      *testing.T
 	events *heard
@@ -162,7 +162,7 @@ func newWatch(t *testing.T, netdev string, buffer int, gate chan struct{}) *watc
 	return w
 }
 
-// collect takes a round; counters never fall.
+// collect runs a round; counters must not decrease.
 func (w *watch) collect() {
 	p, err := w.rounds.Collect(context.Background(), nil)
 	w.mu.Lock()
@@ -184,7 +184,7 @@ func (w *watch) collect() {
 	w.downs, w.ups = downs, ups
 }
 
-// sample is the counter of the one port that there is.
+// sample is the counter of the only port.
 func sample(p *rounds.Picture, to string) (v float64, ok bool) {
 	for _, line := range strings.Split(string(exposition.AppendText(nil, p.Families)), "\n") {
 		name, value, _ := strings.Cut(line, " ")
@@ -196,7 +196,7 @@ func sample(p *rounds.Picture, to string) (v float64, ok bool) {
 	return 0, false
 }
 
-// expect waits for the counts, and sees that they stay for a while. Less than 0 is any.
+// expect waits for the counts, and checks that they are stable for a while. Less than 0 is any.
 func (w *watch) expect(ups, downs float64, stay time.Duration) {
 	w.t.Helper()
 	tick := time.NewTicker(interval)
@@ -252,7 +252,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestOverrun: events that are lost cost no loss of the link.
+// TestOverrun: lost events do not lose link losses.
 func TestOverrun(t *testing.T) {
 	t.Parallel()
 	l := newLink(t, "veth-ov")
@@ -266,7 +266,7 @@ func TestOverrun(t *testing.T) {
 	}
 }
 
-// TestMadeAgain: an interface that goes and comes has counts from 0 on, and the exporter goes on where it was.
+// TestMadeAgain: a recreated interface counts from 0, and the exporter continues its counts.
 func TestMadeAgain(t *testing.T) {
 	t.Parallel()
 	l := newLink(t, "veth-ag")

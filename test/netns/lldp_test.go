@@ -21,7 +21,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// ear tells when the exporter hears frames.
+// ear signals when the exporter receives frames.
 type ear struct {
 	host.LLDP
 	listening chan struct{}
@@ -34,7 +34,7 @@ func (e *ear) Hear(ctx context.Context, netdevs []string, under func(int, func()
 	}, each)
 }
 
-// announcer sends frames from the peer of a link, as a switch does.
+// announcer sends frames from the other end of a link, like a switch.
 type announcer struct {
 	t  *testing.T
 	fd int
@@ -51,7 +51,7 @@ func newAnnouncer(t *testing.T, l *link) *announcer {
 	return &announcer{t: t, fd: fd, to: syscall.SockaddrLinklayer{Ifindex: l.peer.Attrs().Index, Halen: 6}}
 }
 
-// say announces a system for some seconds. The groups are those of IEEE 802.1AB; 01:80:c2:00:00:02 is that of LACP.
+// say announces a system with a TTL. The groups are those of IEEE 802.1AB; 01:80:c2:00:00:02 is that of LACP.
 func (a *announcer) say(system string, seconds, group byte) {
 	a.t.Helper()
 	frame := lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
@@ -80,7 +80,7 @@ func groups(t *testing.T, netdev string) (out []string) {
 	return out
 }
 
-// listener is an exporter that hears LLDP on a link.
+// listener is an exporter that receives LLDP on a link.
 type listener struct {
 	t      *testing.T
 	netdev string
@@ -115,7 +115,7 @@ func newListener(t *testing.T, netdev string) *listener {
 	return e
 }
 
-// joins waits until frames are heard. The first round says on which interfaces.
+// joins waits until frames are received. The first round determines the interfaces.
 func (e *listener) joins() {
 	e.t.Helper()
 	e.series()
@@ -141,8 +141,8 @@ func (e *listener) series() (out []string) {
 	return out
 }
 
-// tells waits for a system, and a number of neighbours; 0: none.
-func (e *listener) tells(system string, n int) {
+// expect waits for a system, and a number of neighbours; 0: none.
+func (e *listener) expect(system string, n int) {
 	e.t.Helper()
 	var want, got []string
 	if n > 0 {
@@ -162,7 +162,8 @@ func (e *listener) tells(system string, n int) {
 	e.t.Fatalf("%q, want %q", got, want)
 }
 
-// TestLLDP: real frames on a real interface are heard, counted, and hold for their time; the groups are joined while the exporter listens.
+// TestLLDP: real frames on a real interface are received, counted, and valid for their TTL; the groups are joined while the exporter
+// listens.
 func TestLLDP(t *testing.T) {
 	t.Parallel()
 	l := newLink(t, "veth-ll")
@@ -174,16 +175,16 @@ func TestLLDP(t *testing.T) {
 	if got := groups(t, "veth-ll"); !slices.Equal(got, []string{"0180c2000000", "0180c2000003", "0180c200000e"}) {
 		t.Errorf("groups %q", got)
 	}
-	e.tells("", 0)
+	e.expect("", 0)
 	a.say("leaf-1", 120, 0x02) // not a group of LLDP
-	e.tells("", 0)
+	e.expect("", 0)
 	a.say("leaf-1", 120, 0x0e)
-	e.tells("leaf-1", 1)
+	e.expect("leaf-1", 1)
 	a.say("leaf-2", 2, 0x03)
-	e.tells("leaf-2", 2)
-	e.tells("leaf-1", 1) // leaf-2's time is over
+	e.expect("leaf-2", 2)
+	e.expect("leaf-1", 1) // the TTL of leaf-2 has expired
 	a.say("leaf-1", 0, 0x00)
-	e.tells("", 0)
+	e.expect("", 0)
 
 	e.stop()
 	tick := time.NewTicker(interval)

@@ -1,7 +1,6 @@
 //go:build e2e
 
-// Package netns runs the collector of links in a network namespace of its own, on real interfaces whose carriers come and go
-// faster than anybody scrapes.
+// Package netns runs the link collector in a separate network namespace, on real interfaces whose carriers flap faster than any scrape.
 package netns
 
 import (
@@ -17,7 +16,7 @@ import (
 // inside marks the process that runs in the namespaces.
 const inside = "RDMA_EXPORTER_TEST_NETNS"
 
-// TestMain runs the tests in a new user, network and mount namespace, where anybody may make interfaces.
+// TestMain runs the tests in a new user, network and mount namespace, where unprivileged users may create interfaces.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) != "" {
 		os.Exit(m.Run())
@@ -40,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(cmd.ProcessState.ExitCode())
 }
 
-// tree is a machine whose interfaces are those of this namespace, and whose one RDMA device stands for one of them.
+// tree is a machine with the interfaces of this namespace and one RDMA device, on one of them.
 func tree(t *testing.T, netdev string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -50,7 +49,7 @@ func tree(t *testing.T, netdev string) string {
 			t.Fatal(err)
 		}
 	}
-	mount(t, "sysfs", sysfs, "sysfs", 0) // the namespace of its maker is the one that it shows
+	mount(t, "sysfs", sysfs, "sysfs", 0) // it shows the namespace of the process that mounts it
 	mount(t, filepath.Join(sysfs, "class/net"), filepath.Join(root, "sys/class/net"), "", syscall.MS_BIND)
 	mount(t, filepath.Join(sysfs, "devices"), filepath.Join(root, "sys/devices"), "", syscall.MS_BIND|syscall.MS_REC)
 	for name, text := range map[string]string{

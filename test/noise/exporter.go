@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/test/process"
 )
 
-// unpack writes the files of a recorded machine into a folder, links and all, as the exporter may read a copied tree.
+// unpack writes the files and links of a recorded machine into a directory, like a copied tree.
 func unpack(file string) (root string, remove func(), err error) {
 	if file == "" {
 		return "/", func() {}, nil
@@ -35,16 +35,16 @@ func unpack(file string) (root string, remove func(), err error) {
 	return root, remove, nil
 }
 
-// exporter is one that runs and is scraped; nil where there is none.
+// exporter is a running exporter that is scraped; nil: none.
 type exporter struct {
 	cmd    *exec.Cmd
 	url    string
 	cancel context.CancelFunc
-	began  time.Duration // processor time at the start of the block
+	began  time.Duration // CPU time at the start of the block
 	state  string
 }
 
-// start starts an exporter that judges the rules, and waits until it is ready.
+// start starts an exporter with rule evaluation, and waits until it is ready.
 func start(ctx context.Context, o *options, root string, every time.Duration) (*exporter, error) {
 	if every == 0 {
 		return nil, nil
@@ -101,7 +101,7 @@ func start(ctx context.Context, o *options, root string, every time.Duration) (*
 	return x, nil
 }
 
-// pinAll keeps all threads of a process, and those that they start, on some processors.
+// pinAll pins all threads of a process, and those they start, to some processors.
 func pinAll(pid int, set *unix.CPUSet) error {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	for _, t := range threads {
@@ -127,13 +127,13 @@ func scrape(url string) error {
 	return nil
 }
 
-// spent is the processor time of all threads.
+// spent is the CPU time of all threads.
 func (x *exporter) spent() time.Duration {
-	sum, _ := process.CPU(x.cmd.Process.Pid) // one that has ended spends nothing
+	sum, _ := process.CPU(x.cmd.Process.Pid) // an ended process uses none
 	return sum
 }
 
-// stop ends the exporter and says what processor time it took since it was ready.
+// stop ends the exporter and returns its CPU time since it was ready.
 func (x *exporter) stop() (took time.Duration) {
 	if x == nil {
 		return 0

@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gaps are times in which the thread did not run, or ran something else than its loop: an interrupt, another program, the hypervisor.
+// gaps are times in which the thread did not run its loop: an interrupt, another program, the hypervisor.
 type gaps struct {
 	watched, lost time.Duration
 	longest       time.Duration
-	switched      int64   // times that the thread was displaced by another
-	count         [40]int // by the bits of their length in microseconds
+	switched      int64   // involuntary context switches
+	count         [40]int // by the bit length of their duration in microseconds
 }
 
-// smallest is what counts as a gap: reading the clock takes less than a tenth of it.
+// smallest is the minimum gap: reading the clock takes less than a tenth of it.
 const smallest = time.Microsecond
 
-// note counts the time between two readings of the clock.
+// note records the time between two readings of the clock.
 func (g *gaps) note(d time.Duration) {
 	g.watched += d
 	if d < smallest {
@@ -32,7 +32,7 @@ func (g *gaps) note(d time.Duration) {
 	g.count[min(bits.Len64(uint64(d/time.Microsecond)), len(g.count)-1)]++
 }
 
-// atLeast is how many gaps are of 2^n microseconds or more.
+// atLeast is the number of gaps of 2^n microseconds or more.
 func (g *gaps) atLeast(n int) (sum int) {
 	for _, c := range g.count[n+1:] {
 		sum += c
@@ -50,18 +50,18 @@ func (g *gaps) add(o gaps) {
 	}
 }
 
-// measure watches a processor from a thread of its own.
+// measure measures a processor from a pinned thread.
 func measure(ctx context.Context, cpu int, length time.Duration) (g gaps, err error) {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its affinity
+		runtime.LockOSThread() // never unlocked: the thread ends with its affinity
 		var set unix.CPUSet
 		set.Set(cpu)
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
 			done <- fmt.Errorf("-cpu=%d: %w", cpu, err)
 			return
 		}
-		time.Sleep(100 * time.Millisecond) // what has just been started settles
+		time.Sleep(100 * time.Millisecond) // settling time
 		before := displaced()
 		start := time.Now()
 		for last := time.Duration(0); last < length; {
@@ -75,7 +75,7 @@ func measure(ctx context.Context, cpu int, length time.Duration) (g gaps, err er
 	return g, <-done
 }
 
-// displaced is how often the calling thread had to leave its processor to another (ru_nivcsw).
+// displaced is the number of involuntary context switches of the calling thread (ru_nivcsw).
 func displaced() int64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_THREAD, &u) != nil {

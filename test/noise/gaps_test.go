@@ -23,7 +23,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestMeasure: the thread sees that it is kept from its processor, here by itself.
+// TestMeasure: the thread detects that it was displaced, here by itself.
 func TestMeasure(t *testing.T) {
 	g, err := measure(t.Context(), 0, 200*time.Millisecond)
 	if err != nil || g.watched < 200*time.Millisecond || g.lost > g.watched || g.longest > g.lost {

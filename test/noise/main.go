@@ -1,6 +1,6 @@
-// Command noise measures what a thread that does nothing but compute notices of a running exporter: it is pinned to a processor, reads the
-// clock without a pause, and counts the gaps. Blocks without the exporter, with one that is scraped each 15 s, and with one that is
-// scraped each second take turns, so that what else the machine does falls on all alike.
+// Command noise measures how much a running exporter disturbs a compute-bound thread: the thread is pinned to a processor, reads the clock
+// continuously, and counts the gaps. Blocks without an exporter, with one scraped every 15 s, and with one scraped every second alternate,
+// so that other load on the machine affects all of them.
 //
 //	make jitter
 //	go run ./test/noise -exporter bin/rdma_exporter -for 5m -blocks 4 -cpu 1
@@ -26,7 +26,7 @@ type options struct {
 	pin               int
 }
 
-// undisturbed starts the program again if the runtime would interrupt the loop each 10 ms, which the environment alone can tell it.
+// undisturbed restarts the program if the runtime would interrupt the loop every 10 ms, which only the environment can prevent.
 func undisturbed() error {
 	const setting = "asyncpreemptoff=1"
 	if strings.Contains(os.Getenv("GODEBUG"), setting) {
@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-// kinds are the blocks that take turns.
+// kinds are the alternating blocks.
 var kinds = []struct {
 	name   string
 	scrape time.Duration // 0: no exporter

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// result is what the blocks of a kind came to.
+// result is the result of the blocks of a kind.
 type result struct {
 	name     string
 	gaps     gaps
-	exporter time.Duration // its processor time
+	exporter time.Duration // its CPU time
 }
 
-// report is a table for docs/noise.md, and what is to be known of the machine.
+// report is a table for docs/noise.md, with a description of the machine.
 func report(o *options, results []result, before, after string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d processors, thread on %d, %d blocks of %s each, exporter on %s, machine %s, load %s at the start, %s at the end.\n\n",
@@ -34,7 +34,7 @@ func report(o *options, results []result, before, after string) string {
 	return b.String()
 }
 
-// load is the machine's load average of the last minute, which whoever reads the figures has to know.
+// load is the load average of the last minute, for readers of the figures.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	oldVersion, newVersion = "v1.2.3", "v1.2.3-4-gabcdef0" // as git describe gives them
+	oldVersion, newVersion = "v1.2.3", "v1.2.3-4-gabcdef0" // as in git describe
 	oldPackage, newPackage = "1.2.3-1", "1.2.3+4.gabcdef0-1"
 )
 
@@ -30,7 +30,7 @@ var (
 // built are the packages of one version: ARCHES, or this machine's architecture.
 type built struct{ folder, version string }
 
-// build makes them. A binary that lies in the folder from another version, and is the same, is taken.
+// build builds them. A binary of another version in the directory is reused if it is identical.
 func build(t *testing.T, version, folder string) built {
 	t.Helper()
 	nfpm := os.Getenv("NFPM")
@@ -80,10 +80,10 @@ func testReproducible(t *testing.T, first, second map[string][]byte) {
 	}
 }
 
-// glibc is the oldest that the packages ask for.
+// glibc is the minimum version that the packages require.
 const glibc = "GLIBC_2.34"
 
-// testLibraries holds what the binaries ask of the system's libraries to what the packages say.
+// testLibraries compares the library requirements of the binaries with those of the packages.
 func testLibraries(t *testing.T, b built) {
 	for folder, want := range map[string][]string{"linux-" + runtime.GOARCH: {"libc.so.6"}, "linux-" + runtime.GOARCH + "-nogpu": nil} {
 		f, err := elf.Open(filepath.Join(b.folder, folder, "rdma_exporter"))
@@ -117,7 +117,7 @@ func number(version string) int {
 	return n
 }
 
-// testRPM compares what the packages ask of the system and do to it: the scripts among it.
+// testRPM compares the system requirements and scripts of the packages.
 func testRPM(t *testing.T, b built) {
 	const about = `Name: %{NAME}\nVersion: %{VERSION}-%{RELEASE}\nLicense: %{LICENSE}\nSummary: %{SUMMARY}\n` +
 		`[Requires: %{REQUIRENEVRS}\n][Provides: %{PROVIDENEVRS}\n][Conflicts: %{CONFLICTNEVRS}\n][Obsoletes: %{OBSOLETENEVRS}\n]` +

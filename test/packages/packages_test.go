@@ -42,7 +42,7 @@ func TestPackages(t *testing.T) {
 	t.Run("rpm without systemd", func(t *testing.T) { testRPMScripts(t, r, old, next) })
 }
 
-// testImage installs and purges where no systemd runs: in a chroot, in the build of an image.
+// testImage installs and purges without a running systemd: in a chroot, or an image build.
 func testImage(t *testing.T, r tree, b built) {
 	before := r.files(t)
 	r.run(t, "apt-get", "install", "-y", r.add(t, b.deb("rdma-exporter")))
@@ -66,7 +66,7 @@ func testImage(t *testing.T, r tree, b built) {
 	threshold := strings.Replace(recorded[1], ".", "", 1) // in tenths
 	r.run(t, "systemd-analyze", "security", "--offline=true", "--threshold="+threshold, installedUnit)
 
-	// The other build takes the place of this one, with its user and files, and what is left of the first one can be purged.
+	// The other build replaces this one, takes over its user and files, and the remains of the first one can be purged.
 	r.run(t, "apt-get", "install", "-y", r.add(t, b.deb("rdma-exporter-nogpu")))
 	r.run(t, "dpkg", "--purge", "rdma-exporter")
 	for _, name := range []string{flags, "/etc/rdma_exporter/rdma_exporter.yml", "/usr/bin/rdma_exporter", enabledLink} {
@@ -97,7 +97,7 @@ func testSystem(t *testing.T, s system, old, next built) {
 	if got := s.run(t, "dpkg-query", "-W", "-f", "${Version}", "rdma-exporter"); got != next.version {
 		t.Errorf("version %s is installed, want %s", got, next.version)
 	}
-	expectDemo(t, s) // by the flags that the administrator has changed
+	expectDemo(t, s) // with the flags changed by the administrator
 
 	s.run(t, "systemctl", "stop", "rdma_exporter")
 	s.run(t, "apt-get", "install", "-y", "--reinstall", s.add(t, next.deb("rdma-exporter")))
@@ -118,7 +118,7 @@ func testSystem(t *testing.T, s system, old, next built) {
 	s.expectNoResidue(t, before)
 }
 
-// testSandbox looks at the process as the unit has it run.
+// testSandbox checks the process as the unit runs it.
 func testSandbox(t *testing.T, s system, pid string) {
 	uid := s.run(t, "id", "-u", "rdma_exporter")
 	capabilities := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_PTRACE, unix.CAP_DAC_READ_SEARCH)
@@ -139,7 +139,7 @@ func testSandbox(t *testing.T, s system, pid string) {
 		t.Errorf("the state directory cannot be written: %v\n%s", err, grep(body, "rdma_state"))
 	}
 
-	// What a job has in its home is hidden from the exporter's own sight only.
+	// A job's files in its home are hidden from the exporter's own view only.
 	write(t, s, "/root/.nccl.conf", "NCCL_IB_DISABLE=1\n")
 	as := []string{
 		"nsenter", "-t", s.run(t, "systemctl", "show", "-P", "MainPID", "rdma_exporter"), "-m", "setpriv", "--reuid", "rdma_exporter",
@@ -167,10 +167,10 @@ func testSandbox(t *testing.T, s system, pid string) {
 	s.ready(t)
 }
 
-// testCheck has check ask the service, which says what it cannot evaluate: this host has no RDMA device.
+// testCheck runs check against the service, which reports what is not evaluated: this host has no RDMA device.
 func testCheck(t *testing.T, s system) {
 	var report struct {
-		IntervalSeconds float64 `json:"interval_seconds"` // 0 of a look of check's own
+		IntervalSeconds float64 `json:"interval_seconds"` // 0 for a one-off evaluation by check
 		Verdict         string  `json:"verdict"`
 	}
 	until(t, readyTime, "check has no answer from the service", func() error {
@@ -189,7 +189,7 @@ func testCheck(t *testing.T, s system) {
 	})
 }
 
-// expectDemo says whether the exporter serves the recorded node, and judges it.
+// expectDemo fails unless the exporter serves the recorded node, and evaluates it.
 func expectDemo(t *testing.T, s system) {
 	t.Helper()
 	until(t, readyTime, "check was not answered by the service", func() error {
@@ -205,12 +205,12 @@ func expectDemo(t *testing.T, s system) {
 	}
 }
 
-// testRPMScripts runs the scripts of the rpm where neither systemd nor its rpm macros are.
+// testRPMScripts runs the scripts of the rpm without systemd and its rpm macros.
 func testRPMScripts(t *testing.T, r tree, old, next built) {
-	rpm := []string{"--root", string(r), "--nodeps", "--nosignature"} // rpm does not know Debian's packages
+	rpm := []string{"--root", string(r), "--nodeps", "--nosignature"} // rpm does not know the Debian packages
 	command(t, "rpm", append(rpm, "-i", old.rpm("rdma-exporter"))...)
 	r.run(t, "getent", "passwd", "rdma_exporter")
-	if !r.has(enabledLink) { // no preset names the unit, so that the default counts
+	if !r.has(enabledLink) { // no preset names the unit, so the default applies
 		t.Error("the unit is not preset")
 	}
 	changed := string(r) + "/etc/sysconfig/rdma_exporter"
@@ -234,7 +234,7 @@ func write(t *testing.T, s system, name, text string) {
 	}
 }
 
-// capabilitySet is a set of capabilities as /proc/PID/status shows it.
+// capabilitySet is a set of capabilities as in /proc/PID/status.
 func capabilitySet(numbers ...int) string {
 	var set uint64
 	for _, n := range numbers {

@@ -28,7 +28,7 @@ const (
 	poll      = 200 * time.Millisecond
 )
 
-// system is a tree that systemd runs, in namespaces of its own, the network's among them.
+// system is a tree run by systemd in separate namespaces, including the network.
 type system struct {
 	tree
 	pid string // of its systemd
@@ -37,7 +37,7 @@ type system struct {
 func boot(t *testing.T, r tree) system {
 	t.Helper()
 	var console bytes.Buffer
-	// timeout: the system does not outlive a test that is killed. --register=no: no systemd need run this machine.
+	// timeout: the system must not outlive a killed test. --register=no: this machine may run without systemd.
 	nspawn := exec.Command("timeout", "-s", "KILL", "900", "systemd-nspawn", "--register=no", "--keep-unit", "--private-network", "--link-journal=no",
 		"--console=pipe", "--kill-signal=SIGKILL", "-D", string(r), "--boot")
 	nspawn.Stdout, nspawn.Stderr = &console, &console
@@ -117,7 +117,7 @@ func (s system) run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// get asks the exporter, in the system's network.
+// get makes a request to the exporter in the system's network.
 func (s system) get(path string) (int, string, error) {
 	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.dial}}
 	resp, err := client.Get("http://127.0.0.1:10879" + path)
@@ -153,7 +153,7 @@ func (s system) dial(ctx context.Context, network, address string) (net.Conn, er
 	return r.conn, r.err
 }
 
-// ready waits for the exporter's first collection, and returns its process, seen from here.
+// ready waits for the exporter's first collection, and returns its PID outside the namespaces.
 func (s system) ready(t *testing.T) string {
 	t.Helper()
 	until(t, readyTime, "the exporter is not ready", func() error {

@@ -20,7 +20,7 @@ const release = "bookworm"
 // tree is the file system of a clean Debian system.
 type tree string
 
-// makeTree makes one from the mirror that this machine's apt uses for the release, with what the package depends on.
+// makeTree creates one from this machine's apt mirror for the release, with the dependencies of the package.
 func makeTree(t *testing.T, deb string) tree {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "packages")
@@ -37,7 +37,7 @@ func makeTree(t *testing.T, deb string) tree {
 		command(t, "cp", "-a", *ready, string(r))
 		return r
 	}
-	debs, err := filepath.Abs("../../bin/debs") // test/container downloads the same ones
+	debs, err := filepath.Abs("../../bin/debs") // shared with test/container
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +62,13 @@ func mirror(t *testing.T) string {
 	return ""
 }
 
-// run runs a command in the tree, where no systemd runs.
+// run runs a command in the tree, without systemd.
 func (r tree) run(t *testing.T, args ...string) string {
 	t.Helper()
 	return command(t, "chroot", append([]string{string(r)}, args...)...)
 }
 
-// add puts a package where the tree's own commands find it.
+// add copies a package into the tree.
 func (r tree) add(t *testing.T, file string) string {
 	t.Helper()
 	name := "/var/cache/" + filepath.Base(file)
@@ -83,13 +83,13 @@ func (r tree) has(name string) bool {
 	return err == nil
 }
 
-// Folders that change without the package: dpkg's and apt's books, logs, what the kernel shows, locks and backups of the users' files.
+// Directories that change without the package: data of dpkg and apt, logs, kernel file systems, locks and backups of the user databases.
 var unrelated = []string{
 	"/proc", "/sys", "/dev", "/run", "/tmp", "/var/cache", "/var/log", "/var/lib/dpkg", "/var/lib/apt", "/var/lib/systemd/timers",
 	"/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock", "/etc/subuid-", "/etc/subgid-", "/root/.nccl.conf",
 }
 
-// files are all others, with mode, owner and contents, and whatever dpkg knows of the exporter.
+// files are all others, with mode, owner and content, and dpkg's data about the exporter.
 func (r tree) files(t *testing.T) []string {
 	t.Helper()
 	var out []string

@@ -1,5 +1,5 @@
-// Package packages holds the service to what its documentation says and, as e2e, installs, upgrades and removes the packages on a
-// Debian system that systemd runs.
+// Package packages checks the service against its documentation and, as e2e, installs, upgrades and removes the packages on a Debian system
+// with systemd.
 package packages
 
 import (
@@ -26,7 +26,7 @@ func read(t *testing.T, name string) string {
 	return string(b)
 }
 
-// settings are those of the sections of a unit, in their order.
+// settings are those in the sections of a unit, in order.
 func settings(t *testing.T, name string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -39,14 +39,14 @@ func settings(t *testing.T, name string) map[string][]string {
 	return out
 }
 
-// What each of these would hide stands in the unit.
+// The unit states everything that these settings would hide.
 func TestUnitHidesNothing(t *testing.T) {
 	unit := settings(t, unitFile)
-	blind := []string{
+	hiding := []string{
 		"DynamicUser", "PrivateNetwork", "PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock", "PrivateUsers", "ProtectKernelModules",
 		"ProtectKernelTunables", "ProtectProc", "ProcSubset", "ProtectHostname", "CPUQuota", "RootDirectory", "InaccessiblePaths",
 	}
-	for _, key := range blind {
+	for _, key := range hiding {
 		if v, ok := unit[key]; ok {
 			t.Errorf("%s=%s blinds the exporter, or stalls it", key, v)
 		}
@@ -71,7 +71,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// The capabilities of the unit and of the example beside it are those that the documentation explains, no fewer and no more.
+// The capabilities of the unit and of the example next to it are exactly those explained in the documentation.
 func TestCapabilities(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, packaging+"/README.md"), "\n### Capabilities\n")
 	if !ok {
@@ -93,7 +93,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestOnePath: the binary has one path, and the same user runs it, wherever it is started from.
+// TestOnePath: the binary has one path and one user, however it is started.
 func TestOnePath(t *testing.T) {
 	const program = "/usr/bin/rdma_exporter"
 	for _, c := range []struct{ file, want string }{

@@ -1,4 +1,4 @@
 #!/bin/bash
-# Installs the browser and a font, where they are missing.
+# Installs the browser and a font if they are missing.
 set -eu
 exec "$(dirname "$0")/../install.sh" chromium fonts-dejavu-core

@@ -1,7 +1,7 @@
 //go:build e2e
 
-// Package page looks at the node's page with a browser: `make e2e`, or go test -tags e2e ./test/page where Chromium is installed and
-// RDMA_EXPORTER names the binary.
+// Package page tests the node's page in a browser: `make e2e`, or go test -tags e2e ./test/page with Chromium installed and RDMA_EXPORTER
+// set to the binary.
 package page
 
 import (
@@ -45,7 +45,7 @@ func serve(t *testing.T, replay string, args ...string) string {
 		resp, err := http.Get(url + "api/v1/findings")
 		if err == nil {
 			must(t, resp.Body.Close())
-			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotFound { // not found: nothing is judged
+			if resp.StatusCode == http.StatusOK || resp.StatusCode == http.StatusNotFound { // not found: no rules are evaluated
 				return url
 			}
 		}
@@ -55,8 +55,8 @@ func serve(t *testing.T, replay string, args ...string) string {
 	}
 }
 
-// TestPages: what a person sees of some machines, with JavaScript and without, on a wide screen and on a phone; the page loads nothing
-// from elsewhere, violates no policy and makes no error.
+// TestPages: the pages of some machines, with and without JavaScript, on a wide screen and on a phone; the page loads nothing from other
+// hosts, violates no policy and logs no error.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		machine string
@@ -127,7 +127,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestHostileHost: what the machine calls itself and its parts stays text.
+// TestHostileHost: names from the machine are shown as text.
 func TestHostileHost(t *testing.T) {
 	t.Parallel()
 	a, err := machine.Load("../../fixtures/sysfs/hgx-h200-roce.txtar")
@@ -159,15 +159,15 @@ func TestHostileHost(t *testing.T) {
 	page.WellMade(url)
 }
 
-// TestStormFires: an alert comes up while somebody looks, without a touch of the page.
+// TestStormFires: a new alert appears on the open page without interaction.
 func TestStormFires(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
 	b.Open(serve(t, "hgx-h200-roce-storm"))
 	if !b.Await(browser.Patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
-		t.Errorf("what holds is not told: %s", b.Eval("document.querySelector('#findings').textContent"))
+		t.Errorf("missing finding: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
-	// Recorded each minute and judged each 15 s: as the moments fall, the minute that it has to hold may begin once more.
+	// Recorded every minute and evaluated every 15 s: the pending minute may start twice.
 	if !b.Await(4*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
 		t.Fatal("does not fire")
 	}
@@ -175,11 +175,11 @@ func TestStormFires(t *testing.T) {
 		t.Errorf("port %s", got)
 	}
 	if got := b.Eval("document.title + document.getElementById('news').textContent"); got != "Critical: hgx-h200-07Critical: hgx-h200-07" {
-		t.Errorf("told %q", got)
+		t.Errorf("announced %q", got)
 	}
 }
 
-// TestRefresh: the page keeps what somebody opened, rests while nobody sees it, and says when the exporter is gone.
+// TestRefresh: the page keeps what the user has opened, pauses while hidden, and shows when the exporter is down.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -204,7 +204,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestKeyboard: the first key leads past the head, and all that can be used has a visible focus.
+// TestKeyboard: the first key skips the header, and all controls have a visible focus.
 func TestKeyboard(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)

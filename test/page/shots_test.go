@@ -20,10 +20,10 @@ import (
 
 var shots = flag.String("shots", "", "folder to write the screenshots of the README to")
 
-// maxShot is how large a screenshot in the tree may be.
+// maxShot is the size limit of a screenshot in the repository.
 const maxShot = 150 << 10
 
-// TestScreenshots takes those of the README, and writes them if it is told where.
+// TestScreenshots takes those of the README, and writes them if a directory is set.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -51,7 +51,7 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// small writes a picture with 256 colours: of those that are almost the same the one that there is most of.
+// small encodes a picture with 256 colours: similar ones are replaced by the most frequent one.
 func small(t *testing.T, b []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(b))
@@ -94,7 +94,7 @@ func small(t *testing.T, b []byte) []byte {
 	return w.Bytes()
 }
 
-// distance is that of the squares.
+// distance is the squared distance.
 func distance(a, b color.NRGBA) int {
 	d := func(a, b uint8) int { return (int(a) - int(b)) * (int(a) - int(b)) }
 	return d(a.R, b.R) + d(a.G, b.G) + d(a.B, b.B)

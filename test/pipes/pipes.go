@@ -1,4 +1,4 @@
-// Package pipes is a listener in memory, for servers in a test whose time is its own.
+// Package pipes is an in-memory listener, for servers in tests with a fake clock.
 package pipes
 
 import "net"
@@ -15,8 +15,8 @@ func (l Listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close leaves the channel to whoever sends.
+// Close leaves the channel to the sender.
 func (Listener) Close() error { return nil }
 
-// Addr is none.
+// Addr is empty.
 func (Listener) Addr() net.Addr { return &net.TCPAddr{} }

@@ -1,5 +1,5 @@
-// Package port lets the kernel choose the TCP ports of the programs that a test runs: a port that is free when a test asks for it may be
-// another program's when it is used.
+// Package port lets the kernel choose the TCP ports of programs in tests: a port that is free when a test looks for one may be in use when
+// it is needed.
 package port
 
 import (
@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// Any is the address to listen on for a port of the kernel's choice. Of returns what it became.
+// Any is the address to listen on for a port chosen by the kernel. Of returns it.
 const Any = "127.0.0.1:0"
 
-// patience is for a program that starts on an emulated processor, or is traced.
+// patience covers programs that are traced or run on an emulated processor.
 const patience = 2 * time.Minute
 
-// Await waits until a process and its descendants listen on n TCP ports, and returns the addresses in order. It asks the kernel, not the
-// program's log: that works for every program and at every log level.
+// Await waits until a process and its descendants listen on n TCP ports, and returns the addresses in order. It uses kernel data instead of
+// the program's log: that works for every program and every log level.
 func Await(ctx context.Context, pid, n int) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -44,7 +44,7 @@ func Await(ctx context.Context, pid, n int) ([]string, error) {
 	}
 }
 
-// ended reports whether a process has exited, which its parent may not have noticed (proc_pid_stat(5): state Z).
+// ended reports whether a process has exited, even if its parent has not waited for it (proc_pid_stat(5): state Z).
 func ended(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -93,7 +93,7 @@ func socketsOf(pid int) map[string]bool {
 	files, _ := os.ReadDir(dir) // the process may have ended
 	out := map[string]bool{}
 	for _, f := range files {
-		to, _ := os.Readlink(filepath.Join(dir, f.Name())) // it may be closed by now
+		to, _ := os.Readlink(filepath.Join(dir, f.Name())) // it may have been closed
 		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
 			out[strings.TrimSuffix(inode, "]")] = true
 		}
@@ -123,7 +123,7 @@ func listeners(table string, sockets map[string]bool) ([]string, error) {
 	return out, nil
 }
 
-// address parses 0100007F:1F90. The kernel prints an address as 32-bit words of the machine's byte order, and the port as a number.
+// address parses 0100007F:1F90. The kernel prints an address as 32-bit words in host byte order, and the port as a number.
 func address(text string) (netip.AddrPort, error) {
 	words, number, _ := strings.Cut(text, ":")
 	b, err := hex.DecodeString(words)

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/test/port"
 )
 
-// listens marks the process that listens on the addresses that it names, until its input ends.
+// listens marks the process that listens on the listed addresses until its input ends.
 const listens = "RDMA_EXPORTER_TEST_LISTENS"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start runs this executable until the test ends: by itself, or as the child of a shell.
+// start runs this executable until the test ends: directly, or as the child of a shell.
 func start(t *testing.T, addresses, command string) int {
 	t.Helper()
 	self, err := os.Executable()
@@ -50,7 +50,7 @@ func start(t *testing.T, addresses, command string) int {
 	}
 	t.Cleanup(func() {
 		_ = in.Close()
-		_ = cmd.Wait() // how it ends is of no interest
+		_ = cmd.Wait() // ended by the test
 	})
 	return cmd.Process.Pid
 }
@@ -82,7 +82,7 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestIPv6: the words of an address are in the machine's byte order.
+// TestIPv6: the words of an address are in host byte order.
 func TestIPv6(t *testing.T) {
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
@@ -94,7 +94,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// TestHeld: nobody answers there, nobody gets it by chance, and who names it may listen.
+// TestHeld: connections are refused, no other program gets the port by chance, and a program that specifies it may listen.
 func TestHeld(t *testing.T) {
 	a := port.Held(t)
 	if _, err := net.Dial("tcp", a); !errors.Is(err, syscall.ECONNREFUSED) {
@@ -103,7 +103,7 @@ func TestHeld(t *testing.T) {
 	if b := port.Held(t); a == b {
 		t.Errorf("%s is held twice", a)
 	}
-	for range 2 { // a program that is started again
+	for range 2 { // a restarted program
 		l, err := net.Listen("tcp", a)
 		if err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package process says what the kernel counts of a process that a test watches.
+// Package process reads kernel statistics of a process.
 package process
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// CPU is the time that all threads that live have run, to the nanosecond (proc/PID/task/TID/schedstat: nanoseconds run, waited, slices).
+// CPU is the run time of all live threads, in nanoseconds (proc/PID/task/TID/schedstat: nanoseconds run, waited, slices).
 func CPU(pid int) (sum time.Duration, err error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {
@@ -32,10 +32,10 @@ func CPU(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// Memory is what a process has resident, in bytes (proc/PID/status).
+// Memory is the resident memory of a process in bytes (proc/PID/status).
 type Memory struct {
 	All  int64 // VmRSS
-	Anon int64 // RssAnon: its own, heap and stacks; the rest are pages of files, the program's among them
+	Anon int64 // RssAnon: heap and stacks; the rest are pages of files, including the program
 }
 
 // Resident reads the memory of a process.
@@ -61,7 +61,7 @@ func Resident(pid int) (m Memory, err error) {
 	return m, s.Err()
 }
 
-// Files is how many descriptors a process has open.
+// Files is the number of open descriptors of a process.
 func Files(pid int) (int, error) {
 	d, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(d), err

@@ -1,4 +1,4 @@
-// Package program finds the programs that tests run. One that is missing is named with what builds or installs it.
+// Package program finds the programs that tests run. The error for a missing one names what builds or installs it.
 package program
 
 import (
@@ -8,10 +8,11 @@ import (
 	"testing"
 )
 
-// repository is the root of the checkout, as seen from a package under test/.
+// repository is the root of the checkout, relative to a package under test/.
 const repository = "../.."
 
-// Exporter returns the absolute path of the exporter under test: RDMA_EXPORTER, which may be relative to the checkout, else bin/rdma_exporter.
+// Exporter returns the absolute path of the exporter under test: RDMA_EXPORTER (may be relative to the checkout), or else
+// bin/rdma_exporter.
 func Exporter(t testing.TB) string {
 	t.Helper()
 	name := os.Getenv("RDMA_EXPORTER")
@@ -24,7 +25,7 @@ func Exporter(t testing.TB) string {
 	return Built(t, name, "make build builds bin/rdma_exporter, RDMA_EXPORTER names another one")
 }
 
-// Built returns the absolute path of a program; remedy says what builds it.
+// Built returns the absolute path of a program; remedy is the command that builds it.
 func Built(t testing.TB, name, remedy string) string {
 	t.Helper()
 	path, err := filepath.Abs(name)
@@ -37,7 +38,7 @@ func Built(t testing.TB, name, remedy string) string {
 	return path
 }
 
-// Installed returns the path of a program of this machine; script is what installs it, by its path in the checkout.
+// Installed returns the path of a program of this machine; script installs it, by its path in the checkout.
 func Installed(t testing.TB, name, script string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

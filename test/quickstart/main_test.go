@@ -1,6 +1,6 @@
 //go:build e2e
 
-// Package quickstart follows docs/quickstart.md word for word, from the recorded node to an alert in Debian's Alertmanager.
+// Package quickstart executes docs/quickstart.md literally, from the recorded node to an alert in Debian's Alertmanager.
 package quickstart
 
 import (
@@ -17,7 +17,7 @@ import (
 // inside marks the process that runs in the namespaces.
 const inside = "RDMA_EXPORTER_TEST_QUICKSTART"
 
-// TestMain runs the test in a network namespace of its own, where the ports that the page names are free.
+// TestMain runs the test in a separate network namespace, where the ports in the document are free.
 func TestMain(m *testing.M) {
 	if os.Getenv(inside) != "" {
 		os.Exit(m.Run())
@@ -53,7 +53,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// loopback sets the one interface of the namespace up.
+// loopback sets the only interface of the namespace up.
 func loopback(t *testing.T) {
 	t.Helper()
 	lo, err := netlink.LinkByName("lo")

@@ -21,10 +21,10 @@ import (
 
 const repository = "../.."
 
-// block is what stands between fences in a section of the page.
+// block is a fenced block in a section of the document.
 type block struct{ language, text string }
 
-// blocks are those of a section, in their order.
+// blocks are those of a section, in order.
 func blocks(t *testing.T, heading string) (out []block) {
 	t.Helper()
 	page, err := os.ReadFile(repository + "/docs/quickstart.md")
@@ -40,7 +40,7 @@ func blocks(t *testing.T, heading string) (out []block) {
 	return out
 }
 
-// reader is who follows the page: with a home and a shell in the checkout.
+// reader follows the document, with a home and a shell in the checkout.
 type reader struct {
 	t    *testing.T
 	home string
@@ -50,10 +50,10 @@ type reader struct {
 func newReader(t *testing.T) *reader {
 	t.Helper()
 	r := &reader{t: t, home: t.TempDir()}
-	bin := t.TempDir() // Debian has another name for it
+	bin := t.TempDir() // Debian uses a different name
 	must(t, os.Symlink(program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh"), filepath.Join(bin, "alertmanager")))
 	r.env = append(os.Environ(), "HOME="+r.home, "PATH="+bin+":"+os.Getenv("PATH"))
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // which are in the home of who runs the test
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH"} { // in the home of the user who runs the test
 		out, err := exec.Command("go", "env", name).Output()
 		must(t, err)
 		r.env = append(r.env, name+"="+strings.TrimSpace(string(out)))
@@ -61,7 +61,7 @@ func newReader(t *testing.T) *reader {
 	return r
 }
 
-// start gives lines to a shell. What they leave running ends with the test, which shows what it wrote if it fails.
+// start passes lines to a shell. Remaining processes end with the test, and their output is shown if it fails.
 func (r *reader) start(lines string) *exec.Cmd {
 	r.t.Helper()
 	log, err := os.CreateTemp(r.t.TempDir(), "log")
@@ -87,7 +87,7 @@ func (r *reader) run(lines string) {
 	}
 }
 
-// write puts a file where its first line says.
+// write writes a file to the path in its first line.
 func (r *reader) write(text string) {
 	r.t.Helper()
 	first, _, _ := strings.Cut(text, "\n")
@@ -98,7 +98,7 @@ func (r *reader) write(text string) {
 	must(r.t, os.WriteFile(filepath.Join(r.home, name), []byte(text), 0o644))
 }
 
-// eventually asks until there is no error, or time is up.
+// eventually retries until there is no error or the limit has passed.
 func (r *reader) eventually(limit time.Duration, ask func() error) {
 	r.t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(time.Second) {
@@ -130,7 +130,7 @@ func get(t *testing.T, url string) (string, error) {
 	return string(b), err
 }
 
-// left is what git finds in the checkout that is not of the repository, what was built apart.
+// left is what git reports as untracked or changed in the checkout, build output excluded.
 func left(t *testing.T) string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", repository, "status", "--porcelain", "--ignored").Output()
@@ -138,7 +138,8 @@ func left(t *testing.T) string {
 	return strings.ReplaceAll(string(out), "!! bin/\n", "")
 }
 
-// TestQuickstart: the recorded node, then Prometheus: an alert of it is in Alertmanager, its link leads to its runbook, and the checkout is as before.
+// TestQuickstart: the recorded node, then Prometheus: its alert is in Alertmanager, the link leads to the runbook, and the checkout is
+// unchanged.
 func TestQuickstart(t *testing.T) {
 	loopback(t)
 	before := left(t)

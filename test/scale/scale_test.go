@@ -1,6 +1,6 @@
 //go:build scale
 
-// Package scale asks what a fleet costs the Prometheus that scrapes it and judges its rules.
+// Package scale measures the cost of a fleet for the Prometheus that scrapes it and evaluates its rules.
 package scale
 
 import (
@@ -39,12 +39,12 @@ var (
 	interval = flag.Duration("interval", 30*time.Second, "of scrapes, and of evaluations")
 )
 
-// machines are the recorded ones that the fleet consists of, in turn.
+// machines are the recorded machines of the fleet, in turn.
 var machines = []string{"hgx-h200-roce", "dgx-h100-ib"}
 
 const repository = "../.."
 
-// TestScale has a real Prometheus scrape a fleet and judge all rules, and prints what that cost it.
+// TestScale runs a real Prometheus that scrapes a fleet and evaluates all rules, and prints its cost.
 func TestScale(t *testing.T) {
 	f := newFleet(t)
 	p := startPrometheus(t, f.serve(t))
@@ -55,7 +55,7 @@ func TestScale(t *testing.T) {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	defer func() { t.Log("\n" + out.String()) }()
-	say("%d hosts of %s, scraped and judged every %s for %s on %d processors:\n", *nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
+	say("%d hosts of %s, scraped and evaluated every %s for %s on %d processors:\n", *nodes, strings.Join(machines, " and "), *interval, *duration, runtime.NumCPU())
 	say("| what | figure |\n|---|---|")
 	row := func(what string, format string, args ...any) {
 		say("| %s | %s |", what, fmt.Sprintf(format, args...))
@@ -97,7 +97,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// fleet answers as many hosts from a few exporters.
+// fleet serves any number of hosts from a few exporters.
 type fleet struct {
 	exporters []string
 	mu        sync.Mutex
@@ -121,7 +121,7 @@ func newFleet(t *testing.T) *fleet {
 	return f
 }
 
-// serve answers /N/metrics of host N.
+// serve serves /N/metrics of host N.
 func (f *fleet) serve(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,7 +139,7 @@ func (f *fleet) serve(t *testing.T) string {
 			return
 		}
 		w.Header().Set("Content-Type", string(expfmt.NewFormat(expfmt.TypeTextPlain)))
-		_, _ = w.Write(body) // the scraper has gone
+		_, _ = w.Write(body) // the scraper has disconnected
 	})
 	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: mux}
 	go func() { _ = s.Serve(l) }() // closed below
@@ -147,7 +147,7 @@ func (f *fleet) serve(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// body is what an exporter serves, asked for once in a scrape interval.
+// body is the response of an exporter, requested once per scrape interval.
 func (f *fleet) body(ctx context.Context, exporter string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,13 +164,13 @@ func (f *fleet) body(ctx context.Context, exporter string) ([]byte, error) {
 // prometheus is the URL of a running server.
 type prometheus string
 
-// startPrometheus starts a server with the rules of a central one, on the fleet and on itself.
+// startPrometheus starts a server with central rules, scraping the fleet and itself.
 func startPrometheus(t *testing.T, fleet string) prometheus {
 	t.Helper()
 	rules, err := filepath.Abs(filepath.Join(repository, "rules"))
 	must(t, err)
 	dir := t.TempDir()
-	self := filepath.Join(dir, "self.yml") // written when the port is known: Prometheus notices that it is there
+	self := filepath.Join(dir, "self.yml") // written once the port is known: Prometheus detects the file
 	i := model.Duration(*interval)
 	var c strings.Builder
 	fmt.Fprintf(&c, "global: {scrape_interval: %s, evaluation_interval: %s}\nrule_files: [%q, %q]\nscrape_configs:\n", i, i, rules+"/node/*.yml", rules+"/central/*.yml")
@@ -186,7 +186,7 @@ func startPrometheus(t *testing.T, fleet string) prometheus {
 	return prometheus("http://" + address)
 }
 
-// metrics are those of a server by name and rule group; the group of one without is empty.
+// metrics are those of a server by name and rule group; without a group the key is empty.
 type metrics map[string]map[string]float64
 
 func (m metrics) sum(name string) (sum float64) {
@@ -219,7 +219,7 @@ func (p prometheus) self(t *testing.T) metrics {
 	return out
 }
 
-// vector is the answer to an instant query: labels and value of each series.
+// vector is the result of an instant query: labels and value of each series.
 type vector []struct {
 	Metric map[string]string
 	Value  [2]any
@@ -241,7 +241,7 @@ func value(t *testing.T, v [2]any) float64 {
 	return n
 }
 
-// number is the answer to a query of one series.
+// number is the result of a query with one series.
 func (p prometheus) number(t *testing.T, q string) float64 {
 	t.Helper()
 	a := p.query(t, q)
@@ -260,7 +260,7 @@ func (p prometheus) byGroup(t *testing.T, q string) map[string]float64 {
 	return out
 }
 
-// top yields the recorded metrics of most series.
+// top yields the recorded metrics with most series.
 func (p prometheus) top(t *testing.T) func(func(string, float64) bool) {
 	t.Helper()
 	a := p.query(t, `topk(8, count by (__name__) ({__name__=~".+:.+"}))`)

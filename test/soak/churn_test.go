@@ -10,16 +10,16 @@ import (
 	"rdma_exporter/test/machine"
 )
 
-// cycle is how many steps it takes until a node is whole again.
+// cycle is the number of steps until a node is complete again.
 const cycle = 20
 
-// node is a recorded machine that lives: traffic flows, links go down, devices and netdevs come and go.
+// node is a recorded machine with changes: traffic, links going down, devices and netdevs removed and added.
 type node struct {
 	dir      string
 	step     int
 	traffic  *machine.Traffic
-	device   *place // goes and comes, once with other inodes, once with its own
-	netdev   *place // goes and comes
+	device   *place // removed and added, alternately with new inodes and with its own
+	netdev   *place // removed and added
 	state    string // of the port of a third device
 	physical string
 }
@@ -42,7 +42,7 @@ func newNode(t *testing.T, recording string) *node {
 	return n
 }
 
-// live moves the node on by a step. It is whole at the beginning of a cycle and at its end.
+// live advances the node by a step. It is complete at the start and at the end of a cycle.
 func (n *node) live(t *testing.T) {
 	t.Helper()
 	must(t, n.traffic.Flow())
@@ -68,7 +68,7 @@ func (n *node) live(t *testing.T) {
 // place is a device or a netdev: a directory below that of its PCI function, and the link of its class.
 type place struct {
 	link   string
-	target string // of the link, and the directory: while it is gone
+	target string // target of the link, and the directory, while it is removed
 	dir    string
 	aside  string
 }
@@ -84,7 +84,7 @@ func (p *place) goes(t *testing.T) {
 	must(t, os.Rename(p.dir, p.aside))
 }
 
-// comes brings it back as it was, or as drivers do it: with files of its own.
+// comes adds it unchanged, or with new files as drivers do.
 func (p *place) comes(t *testing.T, again bool) {
 	t.Helper()
 	if again {

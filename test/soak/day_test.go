@@ -25,7 +25,7 @@ import (
 
 const (
 	scrapeInterval = 15 * time.Second
-	// between samples the store writes a block, so that each finds it at the same point.
+	// the store writes a block between samples, so that each sample has the same phase.
 	sampleEach = int(30 * time.Minute / scrapeInterval)
 )
 
@@ -37,11 +37,11 @@ var dayFigures = []figure{
 	{"state directory, MiB", 1 << 20, 1 << 20},
 }
 
-// TestDay: the whole program lives through 24 hours in minutes. Its clock is that of the test; the files, the rules, the store and the
-// answers are real. Clients need no socket, since a clock that is virtual stands still while somebody waits for the network.
+// TestDay: the whole program runs through 24 hours in minutes, with a fake clock; files, rules, store and responses are real. Clients use
+// no sockets, since a fake clock stands still while a goroutine waits for the network.
 func TestDay(t *testing.T) {
 	n := newNode(t, *recording)
-	// A name that no socket can have: its listener would hold the clock up as well.
+	// Too long for a socket name: its listener would block the clock as well.
 	state := filepath.Join(t.TempDir(), strings.Repeat("long/", 25))
 	began := time.Now()
 	var samples []sample
@@ -74,7 +74,7 @@ func TestDay(t *testing.T) {
 			if n.step%cycle != 0 {
 				continue
 			}
-			for _, path := range []string{"/", "/api/v1/alerts", "/api/v1/findings"} { // somebody looks
+			for _, path := range []string{"/", "/api/v1/alerts", "/api/v1/findings"} { // an open page
 				ask(t, h, "GET", path)
 			}
 			if n.step%sampleEach == 0 {
@@ -91,7 +91,7 @@ func TestDay(t *testing.T) {
 			t.Errorf("exit code %d: %s", code, &log)
 		}
 	})
-	table, grown := judge(dayFigures, samples)
+	table, grown := check(dayFigures, samples)
 	t.Logf("%s of rounds, scrapes and rules each %s on %s, in %s:\n%s", *day, scrapeInterval, filepath.Base(*recording), time.Since(began).Round(time.Second), table)
 	for _, g := range grown {
 		t.Error(g)
@@ -102,7 +102,7 @@ func TestDay(t *testing.T) {
 func own(t *testing.T, state string) []float64 {
 	t.Helper()
 	runtime.GC()
-	runtime.GC() // what the first one finalised
+	runtime.GC() // finalised by the first one
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	memory, err := process.Resident(os.Getpid())
@@ -133,7 +133,7 @@ func ask(t *testing.T, h http.Handler, method, path string) []byte {
 	return w.Body.Bytes()
 }
 
-// seriesOf counts the samples of an exposition, less those on the exporter itself.
+// seriesOf counts the samples of an exposition, without those about the exporter.
 func seriesOf(body []byte) (n int) {
 	for line := range bytes.Lines(body) {
 		if bytes.HasPrefix(line, []byte("rdma_port_")) || bytes.HasPrefix(line, []byte("rdma_device_")) {

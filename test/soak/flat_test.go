@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// figure is something of which a process must not have more and more.
+// figure is a resource that must not grow continuously.
 type figure struct {
 	name  string
-	unit  float64 // what it is told in
-	bound float64 // it may grow by that over the second half of a run
+	unit  float64 // unit of output
+	bound float64 // allowed growth over the second half of a run
 }
 
-// sample has the figures of a moment, in their order.
+// sample is the figures at one time, in order.
 type sample struct {
 	at     time.Duration
 	values []float64
 }
 
-// growth is what a figure has grown by over the second half of a run: the median of the slopes between each two samples (Theil and Sen),
-// which a sample that is out of line does not bend, times the length.
+// growth is the growth of a figure over the second half of a run: the median of the slopes between each two samples (Theil-Sen estimator,
+// robust against outliers) times the length.
 func growth(samples []sample, i int) float64 {
 	half := samples[len(samples)/2:]
 	var slopes []float64
@@ -40,8 +40,8 @@ func growth(samples []sample, i int) float64 {
 // fewest samples make a fit.
 const fewest = 8
 
-// judge prints a row for each figure, and returns what has grown.
-func judge(figures []figure, samples []sample) (table string, grown []string) {
+// check prints a row for each figure, and returns those that have grown.
+func check(figures []figure, samples []sample) (table string, grown []string) {
 	if len(samples) < fewest {
 		return "", []string{fmt.Sprintf("%d samples are too few to tell: let it run longer", len(samples))}
 	}
@@ -62,8 +62,8 @@ func judge(figures []figure, samples []sample) (table string, grown []string) {
 	return out.String(), grown
 }
 
-// TestJudge: a leak is seen in what goes up and down, and no leak where there is none.
-func TestJudge(t *testing.T) {
+// TestCheck: a leak is found in fluctuating figures, and none without a leak.
+func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		value func(i int) float64
@@ -82,11 +82,11 @@ func TestJudge(t *testing.T) {
 		for i := range 48 {
 			samples = append(samples, sample{time.Duration(i) * time.Minute, []float64{c.value(i)}})
 		}
-		if _, grown := judge([]figure{{"it", 1, 5}}, samples); (len(grown) > 0) != c.leaks {
+		if _, grown := check([]figure{{"it", 1, 5}}, samples); (len(grown) > 0) != c.leaks {
 			t.Errorf("%s: %q", c.name, grown)
 		}
 	}
-	if _, grown := judge([]figure{{"it", 1, 5}}, make([]sample, fewest-1)); len(grown) == 0 {
+	if _, grown := check([]figure{{"it", 1, 5}}, make([]sample, fewest-1)); len(grown) == 0 {
 		t.Error("a few samples are taken for a proof")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build soak
 
-// Package soak asks whether the program stays as it is for as long as it runs: a day on a virtual clock, and half an hour of the real one.
+// Package soak tests for leaks: a day with a fake clock, and half an hour of real time.
 package soak
 
 import (
@@ -20,7 +20,7 @@ var (
 	config    = flag.String("config", "../../packaging/rdma_exporter.yml", "what the operator says of the site, which is read again now and then")
 )
 
-// TestMain starts what the runtime has for signals: it must not begin within a test whose clock is virtual.
+// TestMain starts the runtime's signal handling: it must not start in a test with a fake clock.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)

@@ -20,24 +20,25 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// child is an exporter that runs.
+// child is a running exporter.
 type child struct {
 	name    string
 	cmd     *exec.Cmd
 	url     string
 	figures []figure
 	samples []sample
-	series  int // in the first answer
+	series  int // in the first response
 }
 
-// childFigures may grow by what the store gets in a quarter of an hour, where rules are judged: blocks are written after 45 minutes only.
+// childFigures may grow by what the store gets in a quarter of an hour, if rules are evaluated: the first block is written after 45
+// minutes.
 func childFigures(store float64) []figure {
 	return []figure{
 		{"heap after GC, MiB", 1 << 20, 1<<18 + store},
 		{"resident memory, MiB", 1 << 20, 2<<20 + store},
 		{"private memory, MiB", 1 << 20, 2<<20 + store},
-		{"descriptors", 1, 8}, // a file that is read once a minute is open again after its first reading; a leak is one in each cycle at least
-		{"goroutines", 1, 4},  // of connections that wait
+		{"descriptors", 1, 8}, // a file that is read once a minute is open again after its first reading; a leak is at least one per cycle
+		{"goroutines", 1, 4},  // of idle connections
 	}
 }
 
@@ -79,7 +80,7 @@ func (c *child) get(path string) ([]byte, error) {
 	return b, err
 }
 
-// sample notes the figures, of which the answer to a scrape has one.
+// sample records the figures; one of them is in the response to a scrape.
 func (c *child) sample(t *testing.T, at time.Duration, body []byte) {
 	t.Helper()
 	pid := c.cmd.Process.Pid
@@ -92,7 +93,7 @@ func (c *child) sample(t *testing.T, at time.Duration, body []byte) {
 	c.samples = append(c.samples, sample{at, []float64{after(t, heap, "\n# HeapAlloc = "), float64(memory.All), float64(memory.Anon), float64(files), after(t, body, "\ngo_goroutines ")}})
 }
 
-// after is the number behind a text.
+// after is the number after a text.
 func after(t *testing.T, body []byte, text string) float64 {
 	t.Helper()
 	_, rest, _ := bytes.Cut(body, []byte(text))
@@ -102,8 +103,8 @@ func after(t *testing.T, body []byte, text string) float64 {
 	return v
 }
 
-// TestProcess: the real program is scraped each second in real time, with rules and without, while devices come and go. Every scrape is
-// answered, and afterwards the series are those of the beginning.
+// TestProcess: the real program is scraped every second in real time, with and without rules, while devices are removed and added. Every
+// scrape succeeds, and at the end the series are those at the start.
 func TestProcess(t *testing.T) {
 	n := newNode(t, *recording)
 	children := []*child{
@@ -144,7 +145,7 @@ func TestProcess(t *testing.T) {
 		if got := seriesOf(body); got != c.series {
 			t.Errorf("%s: %d series at the end, %d at first", c.name, got, c.series)
 		}
-		table, grown := judge(c.figures, c.samples)
+		table, grown := check(c.figures, c.samples)
 		t.Logf("%s: %d scrapes in %s of %s, %d times a device, a netdev and a link went and came:\n%s",
 			c.name, scrapes, *duration, filepath.Base(*recording), n.step/cycle, table)
 		for _, g := range grown {

@@ -1,7 +1,7 @@
-// Package dump reads the memories of modules that are put together by hand from the tables of the standards, for tests.
+// Package dump parses module memories written by hand from the tables of the standards, for tests.
 //
-// A line "[A0 lower]", "[A2 page 11 bank 1]" begins 128 bytes, which are 0 but for lines "OFFSET: bytes": in hex, as "text", or
-// sum(FIRST-LAST) for a checksum. What follows " #" is a comment. After "[want]" comes what decoding makes of it.
+// A line "[A0 lower]", "[A2 page 11 bank 1]" begins 128 bytes. They are 0 except for lines "OFFSET: bytes": in hex, as "text", or
+// sum(FIRST-LAST) for a checksum. Text after " #" is a comment. "[want]" is followed by the expected result of decoding.
 package dump
 
 import (
@@ -12,16 +12,16 @@ import (
 
 const half = 128
 
-// Half names 128 bytes of a module: the lower memory of an I2C address, or a page in its upper half.
+// Half identifies 128 bytes of a module: the lower memory of an I2C address, or a page in its upper half.
 type Half struct {
 	Address, Bank, Page uint8
 	Upper               bool
 }
 
-// Memory is what a module has.
+// Memory is the memory of a module.
 type Memory map[Half]*[half]byte
 
-// Parse reads a dump, and what is wanted of it.
+// Parse parses a dump and its expected result.
 func Parse(text string) (m Memory, want string, err error) {
 	text, want, _ = strings.Cut(text, "[want]\n")
 	m = Memory{}
@@ -99,7 +99,7 @@ func fill(to *[half]byte, at int, bytes string) error {
 	return nil
 }
 
-// Captured is what a capture holds of the memory, by ADDRESS-PAGE-BANK: lines "OFFSET: BYTES".
+// Captured is the memory in the format of captures, by ADDRESS-PAGE-BANK: lines "OFFSET: BYTES".
 func (m Memory) Captured() map[string]string {
 	out := map[string]string{}
 	for _, upper := range []bool{false, true} {

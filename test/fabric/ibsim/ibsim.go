@@ -1,4 +1,4 @@
-// Package ibsim carries management datagrams to ibsim, which simulates a fabric, as its library libumad2sim does for programs in C.
+// Package ibsim sends management datagrams to ibsim, a fabric simulator, like its library libumad2sim for C programs.
 package ibsim
 
 import (
@@ -38,10 +38,10 @@ func address(format string, args ...any) *net.UnixAddr {
 	return &net.UnixAddr{Name: "@" + fmt.Sprintf(format, args...) + "\x00", Net: "unixgram"}
 }
 
-// clients are told apart by a number that ibsim takes for a process.
+// clients are identified by a number that ibsim takes for a PID.
 var clients atomic.Uint32
 
-// Dial attaches to the node of the net file, its first one if empty, in the simulator whose IBSIM_SOCKNAME is name.
+// Dial attaches to a node of the net file (empty: the first one) in the simulator whose IBSIM_SOCKNAME is name.
 func Dial(name, node string) (*Port, error) {
 	id := uint32(os.Getpid())<<8 + clients.Add(1)&0xff
 	p := &Port{}
@@ -89,7 +89,7 @@ func (p *Port) command(kind uint32, data []byte) ([]byte, error) {
 // Send sends a datagram.
 func (p *Port) Send(d *mad.Datagram, _ time.Duration) error {
 	var b [requestHeader + mad.Size]byte
-	binary.BigEndian.PutUint16(b[0:], d.LID) // in network order at the beginning of a word
+	binary.BigEndian.PutUint16(b[0:], d.LID) // in network order at the start of a word
 	if d.Class() == mad.ClassSubnetDirected {
 		binary.BigEndian.PutUint16(b[4:], d.LID)
 	}
@@ -101,7 +101,7 @@ func (p *Port) Send(d *mad.Datagram, _ time.Duration) error {
 	return err
 }
 
-// Receive waits for an answer; what ibsim could not deliver comes back with a status, and is none.
+// Receive waits for an answer. Requests that ibsim could not deliver are returned with a status and skipped.
 func (p *Port) Receive(d *mad.Datagram) error {
 	var b [requestHeader + mad.Size]byte
 	for {

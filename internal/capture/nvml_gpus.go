@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ReadGPUs records all figures, whatever is asked for.
+// ReadGPUs always records all figures.
 func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error, error) {
 	v, errs, err := r.inner.GPUs.ReadGPUs(ctx, true)
 	r.answer(nvmlSystemPath, encodeNVML(nvmlSystemLines(&v)...), err)
@@ -32,7 +32,7 @@ func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error
 	return v, errs, nil
 }
 
-// WatchGPUs records nothing: readings have the counts.
+// WatchGPUs records nothing: the readings contain the counts.
 func (r *Recorder) WatchGPUs(ctx context.Context) error { return r.inner.GPUs.WatchGPUs(ctx) }
 
 // ReleaseGPUs records nothing.
@@ -43,7 +43,7 @@ func (r *Recorder) ReleaseGPUs(ctx context.Context, d time.Duration) error {
 // GPUsReleased records nothing.
 func (r *Recorder) GPUsReleased() time.Duration { return r.inner.GPUs.GPUsReleased() }
 
-// ReadGPUs gives the recorded answers.
+// ReadGPUs returns the recorded answers.
 func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
 	b, err := p.Read(nvmlSystemPath, nil)
 	if err != nil {
@@ -84,13 +84,13 @@ func (p *Player) gpu(name string) (snapshot.GPU, error) {
 	return g, nil
 }
 
-// WatchGPUs has nothing to listen to.
+// WatchGPUs does nothing in a replay.
 func (p *Player) WatchGPUs(context.Context) error { return nil }
 
-// ReleaseGPUs has nothing to let go of.
+// ReleaseGPUs is not supported in a replay.
 func (p *Player) ReleaseGPUs(context.Context, time.Duration) error {
 	return fmt.Errorf("a replay holds no GPU: %w", syscall.EOPNOTSUPP)
 }
 
-// GPUsReleased is never.
+// GPUsReleased is always 0.
 func (p *Player) GPUsReleased() time.Duration { return 0 }

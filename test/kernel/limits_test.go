@@ -16,14 +16,14 @@ const (
 	rxeAge       = `rdma_device_data_age_seconds{device="rxe0"}`
 )
 
-// testEthtoolStall has the driver hold rtnl for half a minute, inside a call that the exporter made. All that takes no rtnl is in
-// every scrape, and no second call is made.
+// testEthtoolStall makes the driver hold rtnl for half a minute during a call of the exporter. Everything that takes no rtnl is in every
+// scrape, and no second call is made.
 func testEthtoolStall(t *testing.T, g *guest) {
 	const calls = "/sys/kernel/debug/fakerdma/mlx5_1/ethtool_calls"
 	before := g.number(t, calls)
 	g.expect(t, samples{backOff: 0})
 	g.set(t, "mlx5_1", map[string]int{"ethtool_stall": stallSeconds})
-	g.set(t, "mlx5_1", map[string]int{"carrier": 0}) // so that the link modes are asked for
+	g.set(t, "mlx5_1", map[string]int{"carrier": 0}) // so that the link modes are read
 	eventually(t, func() error {
 		if n := g.number(t, calls); n != before+1 {
 			return fmt.Errorf("%v calls, want %v", n, before+1)
@@ -31,7 +31,7 @@ func testEthtoolStall(t *testing.T, g *guest) {
 		return nil
 	})
 	start := time.Now()
-	g.set(t, "mlx5_1", map[string]int{"ethtool_stall": 0}) // of the calls after this one
+	g.set(t, "mlx5_1", map[string]int{"ethtool_stall": 0}) // for later calls
 
 	tick := time.NewTicker(3 * pollInterval)
 	defer tick.Stop()
@@ -73,19 +73,19 @@ func testEthtoolStall(t *testing.T, g *guest) {
 	g.set(t, "mlx5_1", map[string]int{"carrier": 1})
 	g.expect(t, samples{
 		`rdma_port_state_id{device="mlx5_1",port="1"}`:              4,
-		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`: 5e10, // from sysfs, which takes no rtnl here
+		`rdma_port_rate_bytes_per_second{device="mlx5_1",port="1"}`: 5e10, // from sysfs, without rtnl here
 	})
 }
 
-// testBackOffEnds waits for the first request after it.
+// testBackOffEnds waits for the first request after the back-off.
 func testBackOffEnds(t *testing.T, g *guest) {
 	g.expect(t, samples{backOff: 0, rxeAge: 0})
 }
 
-// testRefusingDevice has every query of a device fail: it is asked twice, and then not again before it registers anew.
+// testRefusingDevice makes every query of a device fail: it is queried twice, and not again before it registers anew.
 func testRefusingDevice(t *testing.T, g *guest) {
 	const queries = "/sys/kernel/debug/fakerdma/mlx5_0/queries"
-	g.register(t, "mlx5_0")                              // the steps before have spent what its reads may take of the time
+	g.register(t, "mlx5_0")                              // the steps before have used up the budget of its reads
 	g.set(t, "mlx5_0", map[string]int{"query_errno": 5}) // EIO
 	scrapes := func(n int) (asked float64, last samples) {
 		before := g.number(t, queries)
@@ -125,7 +125,7 @@ func testRefusingDevice(t *testing.T, g *guest) {
 	}
 }
 
-// register has a device go and come back.
+// register unregisters and registers a device.
 func (g *guest) register(t *testing.T, device string) {
 	t.Helper()
 	state := fmt.Sprintf(`rdma_port_state_id{device=%q,port="1"}`, device)
@@ -136,7 +136,7 @@ func (g *guest) register(t *testing.T, device string) {
 	g.expect(t, samples{state: 4})
 }
 
-// missing names the devices whose first port lacks a metric.
+// missing returns the devices whose first port lacks a metric.
 func missing(s samples, metric string, devices ...string) (out string) {
 	for _, d := range devices {
 		key := fmt.Sprintf(`%s{device=%q,port="1"}`, metric, d)
@@ -147,7 +147,7 @@ func missing(s samples, metric string, devices ...string) (out string) {
 	return out
 }
 
-// rtnlRequests is how many requests that take rtnl the exporter has made.
+// rtnlRequests is the number of the exporter's requests that take rtnl.
 func rtnlRequests(s samples) (sum float64) {
 	for key, n := range s {
 		if strings.HasPrefix(key, "rdma_scrape_source_requests_total{") && strings.Contains(key, `lock="rtnl"`) {
