@@ -9,7 +9,7 @@ import (
 
 var portDownReason = &Desc{
 	Name: "rdma_port_link_down_reason_info", Type: gauge, Scope: scopePort,
-	Help:   "Why the link of a netdev is down, as the driver says, always 1; absent while the link is up and where the driver does not say.",
+	Help:   "Reason reported by the driver for a netdev's link being down, always 1. Absent while the link is up, and where the driver reports none.",
 	Labels: []string{"device", "port", "netdev", "reason", "detail"},
 	Source: "ethtool netlink LINKSTATE_GET, ext_state and ext_substate",
 }

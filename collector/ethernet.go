@@ -59,7 +59,7 @@ func newEthernet(o Options) *Collector {
 	c.samples = newPFCSampler(o.SampleInterval, c.readPauses)
 	return &Collector{
 		Name:    "ethernet",
-		Help:    "what the netdevs of RDMA ports count: PFC and pause, priorities, discards, FEC, errors of the wire, PCIe stalls",
+		Help:    "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Default: true,
 		Descs:   append(wireDescs(), pfcSampleDescs...),
 		Run:     c.samples.run,

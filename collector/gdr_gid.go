@@ -12,13 +12,13 @@ import (
 var (
 	gdrJobGIDMismatch = &Desc{
 		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the entry of the GID table that a job's NCCL_IB_GID_INDEX names is not RoCE v2, on a RoCE port that the job may use. Only while such a job stands.",
+		Help:   "Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
 		Labels: []string{"device", "port"},
 		Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
 	}
 	gdrJobGIDInfo = &Desc{
 		Name: "rdma_gdr_job_gid_info", Beside: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
-		Help:   "The entry that is not RoCE v2, always 1: its index, its type (roce_v1, empty), and the workload that has chosen it.",
+		Help:   "GID table entry selected by a job that is not RoCE v2, always 1. gid_type: roce_v1, empty. workload: the job.",
 		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"},
 		Source: "as rdma_gdr_job_gid_mismatch",
 	}

@@ -15,19 +15,19 @@ import (
 var (
 	gdrRegistrations = &Desc{
 		Name: "rdma_gdr_live_registrations", Type: gauge, Scope: scopeHost,
-		Help:   "Use of GPU memory by NICs now, as far as the peer memory mechanism tells: references to the module (source is its name), or registered memory regions by client of MLNX_OFED up to 23.10 (memory_peers); dmabuf is attachments to DMA-BUFs of GPUs, with --collector.gdr.bufinfo and only while it is looked at.",
+		Help:   "Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
 		Labels: []string{"source"},
 		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
 	}
 	gdrRegistered = &Desc{
 		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "GPU memory that NICs have registered now, by client of MLNX_OFED up to 23.10.",
+		Help:   "GPU memory currently registered by NICs, by client (MLNX_OFED up to 23.10).",
 		Labels: []string{"client"},
 		Source: "/sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
 		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Lowest limit of locked memory among the processes that hold an RDMA device, on hosts with GPUs. Absent where there is none that has a limit, or processes cannot be seen.",
+		Help:   "Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
 		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
 	}
 )

@@ -15,13 +15,13 @@ import (
 var (
 	gdrTransport = &Desc{
 		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(), Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
-		Help:   "How data of a GPU goes to other hosts now, 1 for the state that is: gdr NICs use the GPU's memory; staging they use host memory, though NCCL had decided for the GPU's; tcp over sockets, between nodes that RDMA joins; host_only its process moves host memory only, or stays on this host; unknown, which is most often so where DMA-BUFs are in use. The other states have no series, and GPUs without a process that has NCCL, or an RDMA device, have none at all.",
+		Help:   "Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
 		Labels: []string{"gpu", "UUID", "state"},
 		Source: "docs/gpudirect.md has the conditions",
 	}
 	gdrTransportInfo = &Desc{
 		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
-		Help:   "Why the state is what it is, always 1, and the process that holds the GPU: its name, its NCCL, and the workload that it is of as its scheduler names it (slurm/JOB, kubernetes/POD).",
+		Help:   "Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
 		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
 		Source: "as rdma_gdr_gpu_transport; /proc/PID",
 	}

@@ -11,13 +11,13 @@ import (
 var (
 	portRoCEv2GIDs = &Desc{
 		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "RoCE v2 entries in the GID table by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local, which the kernel makes for every netdev and no router forwards.",
+		Help:   "RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
 		Labels: []string{"device", "port", "family"},
 		Source: "ports/N/gids, ports/N/gid_attrs/types",
 	}
 	portRoCEv2GIDIndex = &Desc{
 		Name: "rdma_port_roce_v2_gid_index", Type: gauge, Scope: scopePort,
-		Help:   "Lowest index of a RoCE v2 entry of an address family in the GID table: what NCCL_IB_GID_INDEX has to be to use that family on this port. Absent where there is none.",
+		Help:   "Lowest GID table index of the RoCE v2 entries of an address family: the value of NCCL_IB_GID_INDEX for this family on this port. Absent where the family has no entry.",
 		Labels: []string{"device", "port", "family"},
 		Source: "ports/N/gids, ports/N/gid_attrs/types",
 	}

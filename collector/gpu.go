@@ -27,7 +27,7 @@ func newGPU(o Options) *Collector {
 	c := &gpu{Options: o, known: map[string]site.GPU{}}
 	return &Collector{
 		Name:    "gpu",
-		Help:    "NVIDIA GPUs as NVML tells them: NVLinks, fabric, PCIe, XID errors",
+		Help:    "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
 		Default: true,
 		Descs:   gpuDescs(),
 		Run:     o.gpus.run,

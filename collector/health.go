@@ -13,19 +13,19 @@ import (
 var (
 	healthState = &Desc{
 		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a health reporter of the device's driver is in a state: error, from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
+		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
 		Labels: []string{"device", "reporter", "state"},
 		Source: "devlink HEALTH_REPORTER_GET, state",
 	}
 	healthErrors = &Desc{
 		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors reported to a health reporter since the driver was loaded. One of fw or fw_fatal is a fault of the firmware or of the hardware below it.",
+		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, error count",
 	}
 	healthRecoveries = &Desc{
 		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
-		Help:   "Recoveries of a health reporter that succeeded, absent while it has had no errors. Fewer than those: some were not recovered, or need no recovery.",
+		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, recover count",
 	}
@@ -53,7 +53,7 @@ func newHealth(o Options) *Collector {
 	c := &health{Options: o, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:    "health",
-		Help:    "health of firmware and driver as devlink's health reporters tell it",
+		Help:    "firmware and driver health from devlink health reporters",
 		Default: true,
 		Descs:   []*Desc{healthState, healthErrors, healthRecoveries},
 		Read:    c.read,

@@ -14,13 +14,13 @@ import (
 var (
 	portHWStat = &Desc{
 		Name: "rdma_port_hw_stat", Type: untyped, Scope: scopeFunction,
-		Help:   "A driver's port counter or reading that has no name of its own here.",
+		Help:   "Port counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "port", "stat"},
 		Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
 	}
 	deviceHWStat = &Desc{
 		Name: "rdma_device_hw_stat", Type: untyped, Scope: scopeDevice,
-		Help:   "A driver's device counter or reading that has no name of its own here.",
+		Help:   "Device counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "stat"},
 		Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
 	}
@@ -54,7 +54,7 @@ func newHWCounters(o Options) *Collector {
 	c := &hwCounters{Options: o}
 	return &Collector{
 		Name:    "hwcounters",
-		Help:    "counters of the RDMA transport: retransmissions, congestion notification, errors of requests",
+		Help:    "RDMA transport counters: retransmissions, congestion notification, request errors",
 		Default: true,
 		Descs:   slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
 		Read:    c.read,

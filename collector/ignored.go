@@ -12,13 +12,13 @@ import (
 var (
 	deviceIgnored = &Desc{
 		Name: "rdma_device_ignored", Beside: "rdma_device_info", Type: gauge, Scope: scopeDevice,
-		Help:   "An RDMA device whose faults raise no alert, because --config.file says so; always 1, absent for others. All of its ports are ignored with it.",
+		Help:   "RDMA device ignored by --config.file, always 1: no alert fires for it or for its ports. Absent for others.",
 		Labels: []string{"device"},
 		Source: "--config.file",
 	}
 	portIgnored = &Desc{
 		Name: "rdma_port_ignored", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "A port whose faults raise no alert, because --config.file says so; always 1, absent for others.",
+		Help:   "Port ignored by --config.file, always 1: no alert fires for it. Absent for others.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file",
 	}

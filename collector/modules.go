@@ -15,25 +15,25 @@ import (
 var (
 	moduleLoaded = &Desc{
 		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "Whether a kernel module is live or built in. Drivers are told where they are loaded; modules of the RDMA core always, unless the kernel has ib_core built in and its list of built-in modules cannot be read.",
+		Help:   "Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
 		Labels: []string{"module"},
 		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
 	}
 	driverInfo = &Desc{
 		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "Driver of an RDMA device or module of the RDMA core that is not the kernel's own, always 1. flavour is in-tree, ofed or out-of-tree; version is empty for in-tree modules; taint has P for proprietary, O for out-of-tree, E for unsigned.",
+		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
 		Labels: []string{"module", "version", "flavour", "taint"},
 		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
 	}
 	devNodes = &Desc{
 		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
-		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad what subnet tools open.",
+		Help:   "Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
 		Labels: []string{"class"},
 		Source: "/dev/infiniband",
 	}
 	devNodesReadable = &Desc{
 		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
-		Help:   "Those nodes in /dev/infiniband that the exporter's own user could open. They are not opened.",
+		Help:   "Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
 		Labels: []string{"class"},
 		Source: "access(2) on /dev/infiniband/*",
 	}
@@ -62,7 +62,7 @@ func newModules(o Options) *Collector {
 	c := &modules{Options: o}
 	return &Collector{
 		Name:    "modules",
-		Help:    "kernel modules, driver flavour and versions, nodes in /dev/infiniband",
+		Help:    "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Default: true,
 		Descs:   []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
 		Read:    c.read,

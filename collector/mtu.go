@@ -16,7 +16,7 @@ var (
 	}
 	portRoCEMTU = &Desc{
 		Name: "rdma_port_roce_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "Payload of the largest RoCE packet that the netdev's MTU has room for: 256, 512, 1024, 2048 or 4096. Absent where it has not even room for the smallest, and of ports that are not RoCE.",
+		Help:   "Largest RoCE payload that fits into the netdev's MTU: 256, 512, 1024, 2048 or 4096. Absent where 256 does not fit, and on ports without RoCE.",
 		Labels: []string{"device", "port"},
 		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
 	}

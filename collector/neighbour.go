@@ -16,25 +16,25 @@ const ofCabling = "rdma_port_cabling_info"
 var (
 	neighbourInfo = &Desc{
 		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; subnet, what both ends of an InfiniBand link answer, with --collector.neighbour.subnet; cabling, what --config.file says, where nothing else tells. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
+		Help:   "Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
 		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 	}
 	neighboursAnnounced = &Desc{
 		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Neighbours that announce themselves on a port's link by LLDP. More than one is a hub, a virtual switch, or a NIC that announces itself beside the switch: the one that forwards packets and was heard last is told. Absent where none does.",
+		Help:   "LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info",
 	}
 	cablingInfo = &Desc{
 		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
-		Help:   "Where the cable of a port ends, as --config.file says, always 1. Absent where it says nothing.",
+		Help:   "Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id"},
 		Source: "--config.file",
 	}
 	portMiscabled = &Desc{
 		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether a port's cable ends elsewhere than --config.file says, as LLDP or the subnet tells. Absent where one of them says nothing.",
+		Help:   "Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info; --config.file",
 	}
@@ -80,7 +80,7 @@ func newNeighbours(o Options) *Collector {
 	c := &neighbours{Options: o, heard: newHeard()}
 	return &Collector{
 		Name:    "neighbour",
-		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from the subnet with --collector.neighbour.subnet, from --config.file",
+		Help:    "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
 		Default: true,
 		Descs:   slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:     c.run,

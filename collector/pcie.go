@@ -14,55 +14,55 @@ import (
 var (
 	pcieSpeed = &Desc{
 		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root. Links that lead to GPUs only have none: an idle GPU slows its link down.",
+		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
 	pcieMaxSpeed = &Desc{
 		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Most transfers per second and lane that both ends of the link can.",
+		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_speed of both ends",
 	}
 	pcieWidth = &Desc{
 		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
-		Help:   "Lanes that a PCIe link on the way to an RDMA device or a GPU uses.",
+		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
 	pcieMaxWidth = &Desc{
 		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
-		Help:   "Most lanes that both ends of the link can use: a slot with 8 lanes makes it 8.",
+		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_width of both ends",
 	}
 	pcieLinkInfo = &Desc{
 		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "A PCIe link on the way from a root port to an RDMA device, always 1. upstream is the end towards the root.",
+		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
 		Labels: []string{"device", "pci_address", "upstream"},
 		Source: "the path below /sys/devices",
 	}
 	pcieErrors = &Desc{
 		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal. Of a root port with nothing but the device below it, fatal are those of the device too: the kernel does not count them there, since its link may be down.",
+		Help:   "PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
 		Labels: []string{"pci_address", "severity"},
 		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
 	}
 	pcieAvailable = &Desc{
 		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the narrowest link between the device and its root port as they run, overhead of packets included.",
+		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
 		Labels: []string{"device"},
 		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
 	pcieCapable = &Desc{
 		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth that the device could use in a slot of its own kind.",
+		Help:   "Bandwidth of the device at its own maximum speed and width.",
 		Labels: []string{"device"},
 		Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
 	}
 	pciePathInfo = &Desc{
 		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
-		Help:   "The function of an RDMA device and the one that limits its bandwidth (bottleneck), always 1.",
+		Help:   "PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
 		Labels: []string{"device", "pci_address", "bottleneck"},
 		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}

@@ -16,7 +16,7 @@ import (
 
 var gpuLinkInfo = &Desc{
 	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info", Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
-	Help:   "A PCIe link on the way from a root port to a GPU, always 1, without those that an RDMA device goes through as well. upstream is the end towards the root. GPUs that NVLink-C2C couples to their processor have none.",
+	Help:   "PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
 	Labels: gpuLabels("pci_address", "upstream"),
 	Source: "the path below /sys/devices",
 }

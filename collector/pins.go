@@ -11,19 +11,19 @@ import (
 var (
 	portPKeysMissing = &Desc{
 		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "P_Keys that --config.file pins and the port's table lacks. Absent where none is pinned, or a part of the table cannot be read. A pinned key with bit 15 asks for full membership, one without for any.",
+		Help:   "P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
 		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
+		Help:   "Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",
 	}
 	driverPinInfo = &Desc{
 		Name: "rdma_driver_pin_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
-		Help:   "The versions of a driver that --config.file pins, as a glob; always 1.",
+		Help:   "Driver versions pinned in --config.file, as a glob, always 1.",
 		Labels: []string{"module", "pin"},
 		Source: "--config.file",
 	}

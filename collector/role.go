@@ -20,7 +20,7 @@ import (
 
 var portPeersActive = &Desc{
 	Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "1 where the port is not ACTIVE and ought to be because its peers are: more than half of the host's ports of role compute at the same place of their card, at least three. Absent elsewhere.",
+	Help:   "1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
 	Labels: []string{"device", "port"},
 	Source: "the other ports of the host",
 }

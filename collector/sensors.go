@@ -14,13 +14,13 @@ import (
 var (
 	deviceTemperature = &Desc{
 		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the module in its cage where the driver shows that too. Read every 30 s.",
+		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
 		Labels: []string{"device", "sensor"},
 		Source: "hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
 	}
 	deviceTemperatureThreshold = &Desc{
 		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius", Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature from which on the sensor's own limit is reached. level: critical.",
+		Help:   "Temperature limit of the sensor. level: critical.",
 		Labels: []string{"device", "sensor", "level"},
 		Source: "hwmon of the PCI function, tempN_crit",
 	}

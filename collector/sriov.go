@@ -8,7 +8,7 @@ import (
 
 var deviceVFs = &Desc{
 	Name: "rdma_device_virtual_functions", Type: gauge, Scope: scopeDevice,
-	Help:   "Virtual functions that are enabled on the PCI function of the device, wherever they are in use; absent where it can have none.",
+	Help:   "Virtual functions enabled on the PCI function of the device, in use on the host or elsewhere. Absent where SR-IOV is not supported.",
 	Labels: []string{"device"},
 	Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
 }

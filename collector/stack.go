@@ -16,30 +16,30 @@ import (
 var (
 	stackLoaded = &Desc{
 		Name: "rdma_stack_loaded", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is there, and ib_uverbs, by which applications reach it. Absent on a host without a PCI function that can do RDMA, and where nothing says that its Ethernet controllers are meant to.",
+		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
 		Source:  "/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
 		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
 	}
 	stackInfo = &Desc{
 		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "What is missing of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected is why it ought to be: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device, or unknown where Ethernet controllers could do RDMA besides.",
+		Help:   "Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
 		Labels: []string{"state", "expected"},
 		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
 	}
 	stackSettled = &Desc{
 		Name: "rdma_stack_settled_seconds", Beside: "rdma_stack_loaded", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since the host booted, or since a kernel module was loaded or removed if the exporter saw it, of an RDMA stack that is not loaded.",
+		Help:   "Time since the host booted, or since the exporter observed a kernel module being loaded or removed. Only for an RDMA stack that is not loaded.",
 		Source: "/proc/uptime, entries of /sys/module",
 	}
 	stackFunction = &Desc{
 		Name: "rdma_stack_function_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "A PCI function that can do RDMA on a host without an RDMA device, always 1. kind: rdma where it is made for that, ethernet where it can besides. driver is empty where none is bound. Functions that a virtual machine has (vfio-pci) are left out.",
+		Help:   "RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
 		Labels: []string{"pci_address", "kind", "driver"},
 		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
 	}
 	verbsNode = &Desc{
 		Name: "rdma_device_verbs_node_present", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether the node in /dev/infiniband is there by which applications open the device. Absent where /dev is a container's own.",
+		Help:   "Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
 		Labels: []string{"device", "node"},
 		Source: "/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband",
 	}

@@ -47,7 +47,7 @@ func newTransceivers(o Options) *Collector {
 	c := &transceivers{Options: o, cages: map[wireTarget]*cage{}, woken: make(chan struct{}, 1)}
 	return &Collector{
 		Name:    "transceiver",
-		Help:    "modules and cables of Ethernet ports: identity, temperature, optical power, thresholds",
+		Help:    "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
 		Default: true,
 		Descs:   transceiverDescs,
 		Run:     c.run,

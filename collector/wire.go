@@ -17,7 +17,7 @@ import (
 
 var wireInfo = &Desc{
 	Name: "rdma_wire_info", Type: gauge, Scope: scopePort,
-	Help:   "The wire that a port ends at, always 1. Several functions of a card may show one wire (shared is true): what is counted on the wire shows on each of them, and rules aggregate max by (instance, wire). wire is unique within the host. Absent for virtual functions and sub-functions.",
+	Help:   "Physical port behind a port of an RDMA device, always 1. wire: identifier of the physical port, unique within the host. shared: true where several functions of a card report the same physical port; its link counters then appear on each of them, and rules aggregate max by (instance, wire). Absent for virtual functions and sub-functions.",
 	Labels: []string{"device", "port", "netdev", "wire", "shared"},
 	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
 }
@@ -25,7 +25,7 @@ var wireInfo = &Desc{
 // wireDuplicate lets rules name one of the ports that show a wire: PromQL cannot choose by name.
 var wireDuplicate = &Desc{
 	Name: "rdma_wire_duplicate_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "Port that shows the wire of another device as well, always 1; first is the device whose port alerts on the wire name. Absent for that one, and where a wire shows once.",
+	Help:   "Port that reports the same physical port (wire) as another device, always 1. first: device whose port carries the alerts. Absent for that device, and where no other device reports the physical port.",
 	Labels: []string{"device", "port", "netdev", "first"},
 	Source: "as rdma_wire_info",
 }
