@@ -10,7 +10,7 @@ import (
 
 const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
-// wireDesc is a Desc of what a netdev counts; labels are those beside device, port and netdev.
+// wireDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
 func wireDesc(name, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: counter, Scope: scopePort, Help: help,
@@ -20,7 +20,7 @@ func wireDesc(name, help, source string, labels ...string) *Desc {
 
 const absentWhenZero = " Absent while 0."
 
-// whereLossless is for what drivers count, or rules ask for, of priorities with flow control only.
+// whereLossless is for statistics that exist, or are used by rules, only for priorities with flow control.
 func whereLossless(d *Desc) *Desc {
 	d.Of = "rdma_port_pfc_enabled"
 	return d
@@ -77,16 +77,16 @@ var (
 	moduleEvents        = wireDesc("rdma_module_events_total", "Transceiver events in the cage of the port since the driver was loaded. event: unplugged, bus_stuck (management bus does not respond), high_temperature, shorted (bad or shorted cable).", statsSource+", module_* of mlx5", "event")
 )
 
-// wireMetric is the metric of what drivers count.
+// wireMetric is the metric of a statistic.
 type wireMetric struct {
 	desc *Desc
-	// labelled and indexed say which labels beside the netdev there are: WireCount.Label first, then Index.
+	// labelled and indexed: the labels beside the netdev, first WireCount.Label, then Index.
 	labelled, indexed bool
-	// ethernet: InfiniBand has it not, whatever the driver lists, or nobody looks for it there.
+	// ethernet: not on InfiniBand ports, whatever the driver lists.
 	ethernet bool
 }
 
-// What has no metric here, LinkDowns, is told by the port.
+// LinkDowns has no metric here: it is one of the port.
 var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PFCPauseFrames:             {pfcPauseFrames, true, true, true},
 	snapshot.PFCPauseSeconds:            {pfcPauseSeconds, true, true, true},
@@ -124,7 +124,7 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }
 
-// seldomCounts are left out while they are 0, which is for ever on most machines.
+// seldomCounts are left out while 0, which is permanent on most machines.
 var seldomCounts = [snapshot.WireWhats]bool{
 	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true, snapshot.SteeringMisses: true,
 	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
@@ -140,7 +140,7 @@ func wireDescs() []*Desc {
 	return out
 }
 
-// wireName says what a driver's statistic counts. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
+// wireName maps a driver's statistic to a metric. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
 type wireName struct {
 	name  string
 	what  snapshot.WireWhat
@@ -155,11 +155,10 @@ const (
 	percent  = 100
 )
 
-// wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same: ice counts
-// frames that stop (XOFF) and frames that start again (XON) apart, other drivers all of them together. A driver that counts frames of
-// all priorities together has a name without {}.
-//
-// What is not here: durations of hns3, whose unit its source does not tell; discards by lane of ice.
+// wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same metric: ice
+// counts frames that stop (XOFF) and frames that restart (XON) separately, other drivers together. A driver with one count for all
+// priorities has a name without {}.
+// Not included: durations of hns3 (unit not in its source), discards by lane of ice.
 var wireNames = map[string][]wireName{
 	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
 	"mlx5_core": {
@@ -332,7 +331,7 @@ var wireNames = map[string][]wireName{
 		{"hc_tx_pkt_drop_phy", snapshot.Discards, transmit, 0},
 		{"hc_rx_discards_no_wqe", snapshot.OutOfBuffer, "", 0},
 	},
-	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are frames of data
+	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are data frames
 	"ionic": {
 		{"frames_rx_pripause", snapshot.PFCPauseFrames, receive, 0},
 		{"frames_tx_pripause", snapshot.PFCPauseFrames, transmit, 0},
@@ -391,7 +390,7 @@ var wireNames = map[string][]wireName{
 		{"rx_dropped_runt", snapshot.FrameErrors, "", 0},
 		{"jabber_events", snapshot.FrameErrors, "", 0},
 	},
-	// Any other driver that answers ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, named as the kernel does.
+	// Any other driver with ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, by their names in the kernel.
 	standard: {
 		{"FrameCheckSequenceErrors", snapshot.CRCErrors, "", 0},
 		{"SymbolErrorDuringCarrier", snapshot.FrameErrors, "", 0},
@@ -407,22 +406,22 @@ var wireNames = map[string][]wireName{
 	},
 }
 
-// standard stands for the drivers whose own names mean nothing here.
+// standard is the table of drivers without a table of their own.
 const standard = ""
 
-// showsEnabled are drivers that have pause statistics of those priorities only that have PFC.
+// showsEnabled are drivers with pause statistics only for priorities with PFC enabled.
 var showsEnabled = map[string]bool{"mlx5_core": true}
 
-// priorities is how many there are: three bits of the VLAN tag.
+// priorities is the number of priorities: three bits of the VLAN tag.
 const priorities = 8
 
-// wireEntry is what a statistic counts, and for which priority or lane; -1 for none.
+// wireEntry is a statistic with its priority, lane or queue; -1 for none.
 type wireEntry struct {
 	wireName
 	index int
 }
 
-// wireTables are the names of each driver, with the digits put in.
+// wireTables are the names of each driver, with {} expanded.
 func wireTables() map[string]map[string]wireEntry {
 	tables := map[string]map[string]wireEntry{}
 	for driver, names := range wireNames {

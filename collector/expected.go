@@ -78,7 +78,7 @@ var (
 	}
 )
 
-// modes tells what a netdev's link can do.
+// modes returns the link modes of a netdev.
 func modes(m *host.LinkModes) (out snapshot.Modes) {
 	rate := func(speed uint64) *float64 {
 		if speed == 0 {
@@ -100,7 +100,7 @@ func modes(m *host.LinkModes) (out snapshot.Modes) {
 	return out
 }
 
-// withLinks tells what the links of a port's netdevs have, and of a bond's members whether they are up.
+// withLinks sets the links of a port's netdevs, and for bond members whether they are up.
 func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
 	for i := range netdevs {
 		nd := &netdevs[i]
@@ -121,7 +121,7 @@ func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
 	}
 }
 
-// lastingID is by what a link is remembered; empty for those of devices that come and go.
+// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with jobs.
 func lastingID(d *snapshot.Device, port int, netdev string) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
@@ -129,14 +129,14 @@ func lastingID(d *snapshot.Device, port int, netdev string) string {
 	return expect.LinkID(d.NodeGUID, d.PCIAddress, port, netdev)
 }
 
-// isPart says whether a device is a part of another one on this host, whose links are the other's. A virtual function in a guest, which
-// does not see the physical one, is a device like others.
+// isPart reports whether a device is part of another one on this host and has its links. A virtual function in a guest without its
+// physical function is a device like others.
 func isPart(d *snapshot.Device) bool {
 	return d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
 }
 
-// remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has. The result is whether
-// all was as in the round before.
+// remember sets for each port whether it was ACTIVE and what its link is expected to have, and stores the present values. It reports
+// whether all inputs were the same as in the previous round.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
 	c.common.of(devices)
 	for i := range devices {
@@ -145,7 +145,7 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 		}
 	}
 	said := c.Site.Current()
-	version := c.Memory.Version() // what is forgotten from here on is judged anew in the next round
+	version := c.Memory.Version() // anything deleted from here on is evaluated in the next round
 	if !c.roles.waiting(now) && c.judged.again(devices, said, version, c.machine.version) {
 		return true
 	}
@@ -155,7 +155,7 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 	return false
 }
 
-// judge sets what the operator and the evidence say of each port.
+// judge sets roles and expectations of each port from the configuration and the evidence.
 func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
 	perCard := portsPerCard(devices)
 	subjects := make([][]site.Subject, len(devices))
@@ -175,7 +175,7 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 			p.PinnedActive, p.PinnedSM = pin.Active, pin.SubnetManager
 			kind := expect.Kind{Board: boardOf(d), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
 			if isPart(d) || said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j]) {
-				kind.Board = "" // neither is an example to others
+				kind.Board = "" // neither is a reference for others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
@@ -193,7 +193,7 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 	}
 }
 
-// forgetPassing drops the history of devices that come and go, once they are gone.
+// forgetPassing drops the history of devices without a lasting identity, once they are gone.
 func (c *infiniBand) forgetPassing(devices []snapshot.Device) {
 	for key, ports := range c.ports {
 		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return keyOf(&d) == key })
@@ -204,13 +204,13 @@ func (c *infiniBand) forgetPassing(devices []snapshot.Device) {
 	}
 }
 
-// linkOf is a link, and where its expectation goes.
+// linkOf is a link, and the destination of its expectation.
 type linkOf struct {
 	expect.NamedLink
 	expected *snapshot.Expected
 }
 
-// linksOf are the links of a port: its own, and those of a bond's members, which are judged one by one.
+// linksOf are the links of a port: its own, and those of bond members, which are evaluated separately.
 func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
 	named := func(netdev, wire string) linkOf {
 		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
@@ -239,13 +239,13 @@ func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Se
 		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
 		out = append(out, l)
 	}
-	if bonded { // its rate is that of one member or of all, as the mode and the driver like
+	if bonded { // its rate is that of one member or of all, depending on mode and driver
 		own.Link = expect.Link{ID: own.ID, Active: own.Active}
 	}
 	return append(out, own)
 }
 
-// expect sets what each link ought to have.
+// expect sets the expectation of each link.
 func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
 	plain := make([]expect.Link, len(links))
 	for i := range links {
@@ -272,10 +272,10 @@ func portsPerCard(devices []snapshot.Device) map[string]int {
 	return out
 }
 
-// boardOf names the model of a device; empty where nothing does.
+// boardOf returns the model of a device; empty where unknown.
 func boardOf(d *snapshot.Device) string { return cmp.Or(d.BoardID, d.HCAType) }
 
-// cardOf names the card that a device is on: its PCI address without the function.
+// cardOf returns the card of a device: its PCI address without the function.
 func cardOf(d *snapshot.Device) string {
 	if d.PCIAddress == "" {
 		return d.Name

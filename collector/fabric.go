@@ -10,23 +10,23 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fabric is the RDMA devices and the GPUs of the last round, for collectors that judge by them: the one that reads them is infiniband.
+// fabric holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other collectors.
 type fabric struct {
 	mu      sync.Mutex
 	devices []snapshot.Device
 	at      time.Time     // when they were read
-	gpus    []string      // paths of their functions
+	gpus    []string      // paths of the GPUs' PCI functions
 	first   chan struct{} // closed when the first round is over; nil before it has begun
 	told    bool
 
-	job     *gdr.Topology // of a running job's own topology file; nil: none has one
+	job     *gdr.Topology // from the topology file of a running job; nil: none
 	jobText string
 }
 
-// fabricPatience is how long a collector waits for the first round, in which vital product data is read.
+// fabricPatience is how long a collector waits for the first round, which includes reads of vital product data.
 const fabricPatience = vpdPatience + time.Second
 
-// begin notes that a round is under way.
+// begin records that a round has started.
 func (f *fabric) begin() {
 	if f == nil {
 		return
@@ -38,7 +38,7 @@ func (f *fabric) begin() {
 	}
 }
 
-// tell hands out what a round has found.
+// tell publishes the result of a round.
 func (f *fabric) tell(at time.Time, devices []snapshot.Device, gpus []string) {
 	if f == nil {
 		return
@@ -52,7 +52,7 @@ func (f *fabric) tell(at time.Time, devices []snapshot.Device, gpus []string) {
 	}
 }
 
-// last is what the last round has found, and when. It waits for the first one if that is under way.
+// last is the result of the last round, and its time. It waits for the first round if that has started.
 func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
 	f.mu.Lock()
 	first := f.first
@@ -71,7 +71,7 @@ func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []st
 	return f.devices, f.gpus, f.at
 }
 
-// tellJob hands out the topology file of a running job.
+// tellJob publishes the topology file of a running job.
 func (f *fabric) tellJob(processes []snapshot.Process) {
 	if f == nil {
 		return
@@ -87,7 +87,7 @@ func (f *fabric) tellJob(processes []snapshot.Process) {
 	}
 }
 
-// jobTopology is what tellJob has told; nil: nothing.
+// jobTopology is the topology published by tellJob; nil: none.
 func (f *fabric) jobTopology() *gdr.Topology {
 	if f == nil {
 		return nil

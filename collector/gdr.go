@@ -47,10 +47,10 @@ var (
 	}
 )
 
-// treeInterval is how long facts of the PCI tree are kept, which change with the hardware or with a boot.
+// treeInterval is how long data of the PCI tree is kept, which changes with hardware or a boot only.
 const treeInterval = time.Hour
 
-// gpuDirect keeps what was read of the machine, of its GPUs and of each device.
+// gpuDirect keeps the data of the host, of its GPUs and of each device.
 type gpuDirect struct {
 	Options
 	devices kept[gdrState]
@@ -65,7 +65,7 @@ type gpuDirect struct {
 type gdrState struct {
 	at     time.Time
 	nic    gdrNIC
-	gidsAt time.Time // of the look at processes that gids are of
+	gidsAt time.Time // of the process list that gids belong to
 }
 
 func newGDR(o Options) *Collector {
@@ -135,7 +135,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	}, done)
 }
 
-// judgeGDR puts facts together, and returns them with what comes of them.
+// judgeGDR evaluates the facts, and returns them with the result.
 func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
@@ -197,7 +197,7 @@ func pairOf(p gdr.Pair) snapshot.GDRPair {
 	}
 }
 
-// bestOf is pairOf, with the NIC that is down in its place.
+// bestOf is pairOf, with the nearer NIC that is down.
 func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
 	out := pairOf(p)
 	if p.Down >= 0 {
@@ -245,7 +245,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
 	emitTransport(s, g)
 }
 
-// emitSettings says nothing of a device of which nothing is known.
+// emitSettings emits nothing for a device without any setting.
 func emitSettings(s Sink, nic *snapshot.GDRNIC, virtual bool) {
 	if nic.Settings == nil && nic.Redirect == nil && nic.IOMMU == "" {
 		return

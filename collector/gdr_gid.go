@@ -27,7 +27,7 @@ var (
 // gidKey is an entry of the GID table of a port.
 type gidKey struct{ port, index int }
 
-// gidIndex is the index that a process with NCCL has chosen for its RDMA devices. NCCL chooses itself where it is negative
+// gidIndex is the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is negative
 // (ncclParamIbGidIndex, src/transport/net_ib).
 func gidIndex(p *snapshot.Process, conf gdr.Env) (int, bool) {
 	if !p.HasNCCL || len(p.Verbs) == 0 {
@@ -46,8 +46,8 @@ func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
 	return out
 }
 
-// gidTypes reads the types of entries on the RoCE ports of a device. The kernel answers EINVAL for an empty one, and ENOENT beyond the
-// table's end.
+// gidTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one, and ENOENT beyond the
+// end of the table.
 func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []int) map[gidKey]string {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
 	if i < 0 || len(indices) == 0 {
@@ -79,7 +79,7 @@ func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []in
 	return out
 }
 
-// jobGIDs are the entries that jobs have chosen, on the ports that they may use, each once.
+// jobGIDs are the entries selected by jobs, on the ports available to them, each once.
 func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gdrQuestion is what a decision rests on, by value or by the time at which it was read: equal ones have the same answer.
+// gdrQuestion is the input of a decision, by value or by the time of its read: equal inputs have the same answer.
 type gdrQuestion struct {
 	tree, machine, jobs time.Time
 	devices             int
@@ -17,7 +17,7 @@ type gdrQuestion struct {
 	nics                []nicFacts
 }
 
-// gpuFacts is what NVML adds to a GPU of the tree.
+// gpuFacts is the NVML data of a GPU.
 type gpuFacts struct {
 	index, uuid, model string
 	compute            int
@@ -25,10 +25,10 @@ type gpuFacts struct {
 	linked, unlinked   bool
 }
 
-// nicFacts is what each round says of a device.
+// nicFacts is the data of a device in each round.
 type nicFacts struct {
 	device string
-	at     time.Time // when its place was read
+	at     time.Time // when its place in the PCI tree was read
 	role   pci.Role
 	ports  int
 	active uint64 // bit by port
@@ -45,7 +45,7 @@ type gdrAnswer struct {
 	section  *snapshot.GDR
 }
 
-// judge decides again where something has changed. The section is the round's own as far as its GPUs go.
+// judge decides again if an input has changed. The GPUs of the section belong to the round.
 func (c *gpuDirect) judge(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
 	q := gdrQuestion{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
 	for i := range gpus {

@@ -25,7 +25,7 @@ var (
 
 var gidFamilies = []string{"ipv4", "ipv6", "link_local"}
 
-// gidFamily tells the address family of a GID as sysfs prints it; empty for the zero GID and what is none.
+// gidFamily returns the address family of a GID as printed by sysfs; empty for the zero GID and invalid text.
 func gidFamily(gid string) string {
 	a, err := netip.ParseAddr(gid)
 	switch {
@@ -39,8 +39,8 @@ func gidFamily(gid string) string {
 	return "ipv6"
 }
 
-// roceV2GIDs sorts the RoCE v2 entries of a GID table, those of the names given, by address family; nil if one of them has no
-// meaning, since it may be any. The kernel answers from its own table.
+// roceV2GIDs groups the named RoCE v2 entries of a GID table by address family; nil if one of them cannot be parsed (its family is
+// unknown). The kernel answers from its own table.
 func (r *reader) roceV2GIDs(dir string, names []string) map[string]snapshot.GIDFamily {
 	out := map[string]snapshot.GIDFamily{}
 	for _, name := range names {

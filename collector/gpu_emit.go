@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gpuLabels are the names that the DCGM exporter gives the index of NVML and the UUID.
+// gpuLabels are the label names of the DCGM exporter for NVML index and UUID.
 func gpuLabels(more ...string) []string { return append([]string{"gpu", "UUID"}, more...) }
 
 var (
@@ -79,14 +79,14 @@ var (
 	}
 )
 
-// gpuFigure is a metric with one value a GPU; nil is absent.
+// gpuFigure is a metric with one value per GPU; nil is absent.
 type gpuFigure struct {
 	*Desc
 	full  bool // in full mode only
 	value func(*snapshot.GPU) *float64
 }
 
-// gpuFigures are the metrics of single values. Outside full mode are those that tell of the fabric: NVLinks, PCIe, and whether a GPU is
+// gpuFigures are the metrics of single values. Outside full mode only those related to the fabric: NVLinks, PCIe, and whether a GPU is
 // fit to use them.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
@@ -137,7 +137,7 @@ func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float6
 	return gpuFigure{&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}, true, value}
 }
 
-// needed is a figure that a rule asks for and that some drivers do not tell.
+// needed is a value that a rule uses and that some drivers do not report.
 func needed(f gpuFigure) gpuFigure {
 	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", host.SourceNVML.Name()
 	return f
@@ -163,10 +163,10 @@ func gpuDescs() []*Desc {
 	return out
 }
 
-// fabricErrors are the kinds of errors on NVLinks outside full mode: those that stop traffic.
+// fabricErrors are the NVLink errors outside full mode: those that interrupt traffic.
 var fabricErrors = []string{"recovery", "recovery_failed"}
 
-// throttleReasons are the bits nvmlClocksEventReason* that are limits. Idling and a clock that somebody asked for are none.
+// throttleReasons are the bits nvmlClocksEventReason* that are limits. Idle and a clock set by the user are not.
 var throttleReasons = []struct {
 	bit    uint64
 	reason string
@@ -248,8 +248,8 @@ const (
 	fabricPending   = "pending"
 )
 
-// fabricState judges by NVML_GPU_FABRIC_STATE_*, and of a completed registration by its status and health: the summary where the
-// driver has one, else bandwidth (bits 0 and 1), route (4 and 5), 1 each for bad, and configuration (8 to 11, from 2 on).
+// fabricState evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary where the driver has
+// one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration (8 to 11, from 2 on).
 func fabricState(f *snapshot.GPUFabric) string {
 	const completed, unhealthy, limited = 3, 2, 3
 	switch {

@@ -24,13 +24,13 @@ var (
 	}
 )
 
-// said is what the operator says of a device or port of this host.
+// said returns the site configuration of a device or port of this host.
 func (o Options) said(s site.Subject) site.Settings {
 	s.Hostname = o.Hostname
 	return o.Site.Current().Settings(s)
 }
 
-// subjects are a device and then its ports, as the site's configuration is asked of them.
+// subjects are a device and its ports, as arguments of the site configuration.
 func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	device := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
 	out := []site.Subject{device}
@@ -46,8 +46,8 @@ func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	return out
 }
 
-// ignored asks of every device that is listed or missing, and of its ports. What cannot be read at present is asked by the
-// facts of its last reading: that reads are stuck is a fault to be ignored as well.
+// ignored evaluates every device that is listed or missing, and its ports. A device that cannot be read at present is evaluated by its
+// last reading: stuck reads are to be ignored as well.
 func (c *infiniBand) ignored(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice) []snapshot.PortID {
 	conf := c.Site.Current()
 	if conf == nil || len(conf.Ignore) == 0 {

@@ -63,14 +63,14 @@ var (
 	}
 )
 
-// infiniBand keeps what outlives a round: slow facts, and what was seen before.
+// infiniBand is the state that outlives a round: slow facts and history.
 type infiniBand struct {
 	Options
 	devices kept[deviceState]
 	ports   map[deviceKey]map[int]*portHistory
 	judged  judged
 	absent  absent
-	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
+	facts   map[string][]site.Subject // arguments of ignored for devices and their ports, by name of the device
 	last    map[string]*lastDevice    // by name
 	machine machineFacts
 	roles   roles
@@ -141,7 +141,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}, done)
 }
 
-// forget drops the state of devices that are gone; a device that comes back is read afresh.
+// forget drops the state of devices that are gone; a device that returns is read again from scratch.
 func (c *infiniBand) forget(h *host.Host, names []string) {
 	for name := range c.devices.states {
 		if !slices.Contains(names, name) {
@@ -153,7 +153,7 @@ func (c *infiniBand) forget(h *host.Host, names []string) {
 	c.nvlink.forget(names)
 }
 
-// deviceKey outlives a rename and a driver that is loaded again.
+// deviceKey survives a rename and a driver reload.
 type deviceKey struct{ guid, pci, name string }
 
 func keyOf(d *snapshot.Device) deviceKey {
@@ -163,7 +163,7 @@ func keyOf(d *snapshot.Device) deviceKey {
 	return deviceKey{guid: d.NodeGUID, pci: d.PCIAddress}
 }
 
-// readDevice reads one device. A device that is listed and has no directory any more has just gone.
+// readDevice reads one device. A device that is listed but has no directory has just been removed.
 func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapshot.Device, bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine
@@ -195,7 +195,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 	return d, true
 }
 
-// namedPorts are ports that are asked nothing. The core knows the link layer.
+// namedPorts are ports that are not queried. The link layer comes from the RDMA core.
 func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
 	for _, n := range numbers {
 		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})

@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// The modules that matter. Core ones are missed when they are not there; a driver is not.
+// Modules of interest. Core modules are reported when they are missing, drivers are not.
 var (
 	coreModules   = []string{"ib_core", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"}
 	driverModules = []string{
@@ -49,7 +49,7 @@ var (
 	}
 )
 
-// nodeClasses are the kinds of nodes, by the letters in front of their number.
+// nodeClasses are the kinds of device nodes: the name without its number.
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
 type modules struct {
@@ -114,15 +114,15 @@ func (r *reader) modules() []snapshot.Module {
 		if m.Loaded {
 			m.Flavour = flavour(name, m.Taint, ofed)
 		}
-		// Where ib_core is no part of the kernel image, nothing above it is. It has parameters, so that it shows if it is.
+		// If ib_core is not in the kernel image, nothing that depends on it is. ib_core has parameters, so that a built-in one is
+		// visible.
 		m.Known = m.Loaded || listed || len(out) > 0 && !out[0].BuiltIn || name == "ib_core"
 		out = append(out, m)
 	}
 	return out
 }
 
-// builtin lists the modules in the kernel image; ok is false where the list is not to be had, as in a container without
-// /lib/modules.
+// builtin lists the modules in the kernel image; ok is false without the list, as in a container without /lib/modules.
 func (r *reader) builtin() (out map[string]bool, ok bool) {
 	release := r.optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {
@@ -143,7 +143,7 @@ func (r *reader) builtin() (out map[string]bool, ok bool) {
 // inTree is the flavour of the kernel's own modules.
 const inTree = "in-tree"
 
-// flavour judges by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
+// flavour is decided by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
 func flavour(name, taint string, ofed bool) string {
 	if !strings.Contains(taint, "O") {
 		return inTree
@@ -158,7 +158,7 @@ func flavour(name, taint string, ofed bool) string {
 
 func (r *reader) nodes() []snapshot.NodeClass {
 	names, err := r.h.Files.List("dev/infiniband")
-	if err != nil { // a container without /dev, or no driver that makes nodes
+	if err != nil { // a container without /dev, or no driver with nodes
 		if !host.IsAbsent(err) {
 			r.issue(err)
 		}

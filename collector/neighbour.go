@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofCabling are the ports of which the operator says where their cable ends.
+// ofCabling selects the ports with cabling in the configuration.
 const ofCabling = "rdma_port_cabling_info"
 
 var (
@@ -40,14 +40,14 @@ var (
 	}
 )
 
-// The sources of neighbours, as labels have them.
+// The sources of neighbours, values of the label source.
 const (
 	sourceLLDP    = "lldp"
 	sourceSubnet  = "subnet"
 	sourceCabling = "cabling"
 )
 
-// neighbours learns what is at the far end of each link.
+// neighbours finds the far end of each link.
 type neighbours struct {
 	Options
 	devices kept[neighbourDevice]
@@ -62,18 +62,18 @@ type neighbourDevice struct {
 	quarantine quarantine
 }
 
-// neighbourReading is a device and what was read of its links. It does not change.
+// neighbourReading is a device and the data of its links. Immutable.
 type neighbourReading struct {
 	device snapshot.Device
 	links  map[string]etherLink // by netdev, of Ethernet ports
 	ends   map[int]subnetAnswer // by port, of InfiniBand ports
 }
 
-// etherLink is what was read of a netdev.
+// etherLink is the data of a netdev.
 type etherLink struct {
 	index   uint64   // of the interface
 	address string   // of the interface
-	saved   []farEnd // that systemd-networkd has heard
+	saved   []farEnd // received by systemd-networkd
 }
 
 func newNeighbours(o Options) *Collector {
@@ -89,7 +89,7 @@ func newNeighbours(o Options) *Collector {
 	}
 }
 
-// run hears frames until ctx ends, on the netdevs that the readings find.
+// run receives LLDP frames until ctx ends, on the netdevs found by the readings.
 func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 	if !c.ListenLLDP || h.LLDP == nil {
 		return nil
@@ -124,8 +124,8 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	}, done)
 }
 
-// readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of
-// their own, and functions that manage NVLink switches none to the fabric.
+// readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have no link of their
+// own, and functions that manage NVLink switches none to the fabric.
 func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine

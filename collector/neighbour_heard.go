@@ -11,24 +11,23 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// heard is what was heard of neighbours, on the netdevs that the readings have found.
+// heard holds the LLDP neighbours received on the netdevs found by the readings.
 type heard struct {
 	mu      sync.Mutex
 	devices map[string]map[string]uint64 // netdevs by device, with the number of the interface
 	changed chan struct{}                // closed when devices changes
 	ends    map[string]map[speaker]heardEnd
-	err     error     // why nothing is heard
-	since   time.Time // when it was begun to listen; zero: not yet
+	err     error     // why no frames are received
+	since   time.Time // start of listening; zero: not yet
 }
 
-// firstWord is how long a switch may keep silent before it counts as one that does not speak: twice the interval that IEEE 802.1AB 9.2.5.7
-// recommends.
+// firstWord is how long to wait for the first frame of a switch: twice the interval recommended by IEEE 802.1AB 9.2.5.7.
 const firstWord = time.Minute
 
-// speaker is what tells neighbours of one netdev apart: IEEE 802.1AB 9.2.7.7, the MSAP identifier.
+// speaker identifies a neighbour on a netdev: the MSAP identifier, IEEE 802.1AB 9.2.7.7.
 type speaker struct{ chassis, port string }
 
-// heardEnd is the last frame of a speaker.
+// heardEnd is the last frame of a neighbour.
 type heardEnd struct {
 	farEnd
 	until time.Time
@@ -64,7 +63,7 @@ func (t *heard) forget(names []string) {
 	}
 }
 
-// wakeLocked has run join on other netdevs, and drops what was heard on those that are gone.
+// wakeLocked makes run listen on the new set of netdevs, and drops neighbours on removed ones.
 func (t *heard) wakeLocked() {
 	close(t.changed)
 	t.changed = make(chan struct{})
@@ -80,7 +79,7 @@ func (t *heard) wantedLocked() (out []string) {
 	return slices.Compact(out)
 }
 
-// run listens until ctx ends, again whenever there are other netdevs.
+// run listens until ctx ends, and restarts with each change of the netdevs.
 func (t *heard) run(ctx context.Context, h *host.Host) error {
 	for ctx.Err() == nil {
 		t.mu.Lock()
@@ -100,7 +99,7 @@ func (t *heard) run(ctx context.Context, h *host.Host) error {
 	return nil
 }
 
-// listen hears frames until ctx ends or changed is closed.
+// listen receives frames until ctx ends or changed is closed.
 func (t *heard) listen(ctx context.Context, h *host.Host, netdevs []string, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,7 +119,7 @@ func (t *heard) listen(ctx context.Context, h *host.Host, netdevs []string, chan
 	return err
 }
 
-// begin notes that frames arrive. Other netdevs make no new beginning.
+// begin records that frames can be received. A change of netdevs does not restart the time.
 func (t *heard) begin(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +129,7 @@ func (t *heard) begin(now time.Time) {
 	}
 }
 
-// early says whether it is too early to call a switch silent.
+// early reports whether it is too early to consider a switch silent.
 func (t *heard) early(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,14 +142,14 @@ func (t *heard) fail(err error) {
 	t.err = err
 }
 
-// failure is why nothing is heard, nil if it is.
+// failure is why no frames are received; nil if they are.
 func (t *heard) failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
-// note takes a frame. One that cannot be understood says nothing; one without time to live is a farewell.
+// note records a frame. A malformed frame is ignored; a frame with TTL 0 removes its sender.
 func (t *heard) note(netdev string, frame []byte, now time.Time) {
 	n, err := lldp.Parse(frame)
 	if err != nil {
@@ -175,13 +174,13 @@ func (t *heard) note(netdev string, frame []byte, now time.Time) {
 	ends[who] = heardEnd{announcedEnd(&n, now), now.Add(n.TTL)}
 }
 
-// leastRecent is who was heard longest ago. A switch speaks each 30 s, while forged frames may hold for 18 hours, so that by the time to live
-// the switch would have to go.
+// leastRecent is the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a TTL of 18 hours: by TTL
+// the switch would be evicted.
 func leastRecent(ends map[speaker]heardEnd) speaker {
 	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b speaker) int { return ends[a].at.Compare(ends[b].at) })
 }
 
-// of lists those that were heard on a netdev and still hold.
+// of lists the neighbours on a netdev whose TTL has not expired.
 func (t *heard) of(netdev string, now time.Time) (out []farEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofSubnet describes what is asked for over an InfiniBand port.
+// ofSubnet is a Desc of data queried over an InfiniBand port.
 func ofSubnet(name string, kind exposition.Type, source, help string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(), Type: kind, Scope: scopePort,

@@ -68,7 +68,7 @@ var (
 	}
 )
 
-// pcie keeps what was read of each device and of the GPUs: links change when somebody changes hardware, and errors are judged over minutes.
+// pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over minutes.
 type pcie struct {
 	Options
 	devices kept[pciePath]
@@ -102,7 +102,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}
 	states := c.devices.of(h, names, func() *pciePath { return &pciePath{} })
 	gpus := make(chan gpuPaths, 1)
-	go func() { // a GPU that has fallen off its bus holds no device up
+	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
 		if err := host.Guard(func() error { out = c.gpuPaths(ctx, h); return nil }); err != nil {
 			out = unreadGPUPaths(err)
@@ -123,8 +123,8 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}, done)
 }
 
-// pciePath reads the way to a device. Virtual functions have no link of their own: the way is that of their physical one, which this
-// host shows as a device too, or which a guest does not see.
+// pciePath reads the path to a device. Virtual functions have no link of their own: their path is that of the physical function, a device
+// of this host or invisible to a guest.
 func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 	r.begin(host.SourcePCILink)
 	kind, function := r.function(classDir + "/" + device)
@@ -134,8 +134,7 @@ func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 	return snapshot.PCIePath{Device: device, Hops: r.pcieHops(function)}, true
 }
 
-// pcieHops are the functions of a path below /sys/devices, with the errors that each of them has counted: those of a link may stand at
-// either end.
+// pcieHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be at either end.
 func (r *reader) pcieHops(function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
@@ -173,9 +172,9 @@ func (r *reader) aer(file string) *uint64 {
 	return &n
 }
 
-// fatalBelow is how many fatal errors were reported to a root port, its own included; own where it does not tell. Of an endpoint that
-// reports one the kernel reads no status and counts nothing, since its link may be down (aer_get_device_error_info,
-// drivers/pci/pcie/aer.c). It is asked of a root port with nothing but the device at it: below a switch the error may be anybody's.
+// fatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed. For an endpoint that
+// reports a fatal error the kernel reads no status and counts nothing, because its link may be down (aer_get_device_error_info,
+// drivers/pci/pcie/aer.c). Used only for a root port with a single device below it: below a switch the source of the error is unknown.
 func (r *reader) fatalBelow(dir string, own *uint64) *uint64 {
 	file := dir + "/aer_rootport_total_err_fatal"
 	text := r.optional(file)
@@ -221,7 +220,7 @@ type pcieEmitter struct {
 	functions map[string]bool
 }
 
-// hops emits what the functions of a path have counted.
+// hops emits the error counts of the functions of a path.
 func (e *pcieEmitter) hops(path []snapshot.PCIeHop) []pci.Hop {
 	hops := make([]pci.Hop, len(path))
 	for i, h := range path {
@@ -255,7 +254,7 @@ func emitAER(s Sink, h *snapshot.PCIeHop) {
 }
 
 func emitPath(s Sink, device string, hops []pci.Hop) {
-	if len(hops) < 2 { // a flat virtual machine: the hypervisor's bus says nothing of the real one
+	if len(hops) < 2 { // a flat virtual machine: the virtual bus is no evidence of the real one
 		return
 	}
 	own := hops[len(hops)-1]

@@ -23,7 +23,7 @@ var (
 	pfcSampleDescs = []*Desc{besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
 )
 
-// besidePauses is for what is there of ports only that were paused.
+// besidePauses is for metrics that exist only for ports that were paused.
 func besidePauses(d *Desc) *Desc {
 	d.Of, d.Beside = "rdma_port_pfc_enabled", "rdma_port_pfc_pause_seconds_total"
 	return d
@@ -44,7 +44,7 @@ func inSeconds(d *Desc) *Desc {
 	return d
 }
 
-// pausesOf takes the pause times out of a reading. It is as of when the driver was half way through.
+// pausesOf extracts the pause times of a read, as of the middle of the call.
 func pausesOf(w *snapshot.Wire) pauseReading {
 	r := pauseReading{at: w.At.Add(-w.Took / 2), seconds: map[flow]float64{}}
 	for i := range w.Counts {
@@ -55,7 +55,7 @@ func pausesOf(w *snapshot.Wire) pauseReading {
 	return r
 }
 
-// readPauses makes a reading, which the next round takes as well.
+// readPauses makes a read that the next round uses as well.
 func (c *ethernet) readPauses(ctx context.Context, h *host.Host, n wireTarget) (pauseReading, time.Duration, error) {
 	w, err := c.wires.read(ctx, h, n)
 	if err != nil {

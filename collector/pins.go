@@ -32,7 +32,7 @@ var (
 // fullMember is the membership bit of a P_Key, IBA 10.9.2.
 const fullMember = 1 << 15
 
-// missingPKeys counts the pinned P_Keys that a table lacks.
+// missingPKeys counts the pinned P_Keys that are missing from a table.
 func missingPKeys(pinned, table []uint16) (n uint64) {
 	for _, pin := range pinned {
 		if !slices.ContainsFunc(table, func(key uint16) bool {
@@ -44,7 +44,7 @@ func missingPKeys(pinned, table []uint16) (n uint64) {
 	return n
 }
 
-// comparePKeys holds the tables of all ports against what the site says now.
+// comparePKeys compares the tables of all ports with the present configuration.
 func (o Options) comparePKeys(devices []snapshot.Device) {
 	conf := o.Site.Current()
 	if conf == nil || len(conf.Pins) == 0 {
@@ -61,10 +61,10 @@ func (o Options) comparePKeys(devices []snapshot.Device) {
 	}
 }
 
-// pinnedModule is the one that tells the version of the out-of-tree stack.
+// pinnedModule is the module with the version of the out-of-tree stack.
 const pinnedModule = "mlx5_core"
 
-// driverPin holds the loaded driver against what the site says now; nil where it says nothing or the driver is not loaded.
+// driverPin compares the loaded driver with the present configuration; nil where nothing is pinned or the driver is not loaded.
 func (o Options) driverPin(modules []snapshot.Module) *snapshot.DriverPin {
 	glob := o.Site.Current().OFED(o.Hostname)
 	i := slices.IndexFunc(modules, func(m snapshot.Module) bool { return m.Name == pinnedModule && m.Loaded })

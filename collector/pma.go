@@ -14,7 +14,7 @@ type pmaCounter struct {
 	file  string
 	desc  *Desc
 	scale float64 // to the unit of the metric
-	bits  uint    // width in the MAD; the counter stops at all ones
+	bits  uint    // width in the MAD; the counter saturates at all ones
 }
 
 // wordBytes: PortXmitData and PortRcvData count in units of 4 octets.
@@ -27,13 +27,13 @@ func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	}
 }
 
-// ofInfiniBand is for what rules ask of InfiniBand ports only. Some drivers have it on Ethernet as well.
+// ofInfiniBand is for counters that rules use on InfiniBand ports only. Some drivers have them on Ethernet as well.
 func ofInfiniBand(c pmaCounter) pmaCounter {
 	c.desc.Of = infinibandPorts
 	return c
 }
 
-// stopsUnseen is for what rules ask the rate of: at the counter's end that is 0 whatever happens, and not known.
+// stopsUnseen is for counters whose rate is used by rules: the rate of a saturated counter is 0, but unknown.
 func stopsUnseen(c pmaCounter) pmaCounter {
 	c.desc.Unknown = map[string][]string{"": {fmt.Sprintf("rdma_port_counter_saturated{counter=%q}", c.file)}}
 	return c
@@ -63,7 +63,7 @@ var pmaCounters = []pmaCounter{
 	stopsUnseen(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks with data to send but no credits. The length of a tick is device-specific. The counter has 32 bits and saturates.", 1, 32))),
 }
 
-// idleOnInfiniBand say nothing there: packets are those of unicast and of multicast (IBA 16.1.4.5), and only switches relay.
+// idleOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only switches relay.
 var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
@@ -112,10 +112,10 @@ func (r *reader) pma(portDir string) []snapshot.Stat {
 	})
 }
 
-// allOnes is what a device that has gone answers: no counter of 64 bits reaches its end within the life of a machine.
+// allOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a machine.
 const allOnes = 1<<64 - 1
 
-// wraps says whether a driver fills the small counters modulo their width, so that all ones is a value like another.
+// wraps reports whether a driver wraps the narrow counters, so that all ones is a normal value.
 func wraps(driver string) bool { return driver == "bnxt_en" }
 
 func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
@@ -131,5 +131,5 @@ func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	}
 }
 
-// hasTraffic says whether counters/ tells the port's traffic, so that hw_counters need not.
+// hasTraffic reports whether counters/ has the port's traffic and hw_counters is not needed for it.
 func hasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }

@@ -185,7 +185,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitRoCEv2GIDs(s, d, p, port)
 }
 
-// emitIPoIB tells the state of an IPoIB interface, unless it is down and nothing says whether somebody set it down.
+// emitIPoIB emits the state of an IPoIB interface, unless it is down and it is unknown whether administratively.
 func emitIPoIB(s Sink, nd *snapshot.Netdev, device, port string) {
 	switch {
 	case nd.Joined == nil:

@@ -130,12 +130,12 @@ func emitQoS(n *snapshot.Node, s Sink) {
 	}
 }
 
-// qosEmitter emits what is known of one netdev.
+// qosEmitter emits the data of one netdev.
 type qosEmitter struct {
 	s      Sink
 	q      *snapshot.NetdevQoS
 	labels []string
-	marked [snapshot.Priorities]bool // with flow control, or with DSCPs that do not lead there by default
+	marked [snapshot.Priorities]bool // with flow control, or with a non-default DSCP mapping
 }
 
 func (e *qosEmitter) put(d *Desc, v float64, more ...string) {
@@ -154,7 +154,7 @@ func (e *qosEmitter) emit() {
 	e.notification()
 }
 
-// lossless says whether a priority has flow control.
+// lossless reports whether a priority has flow control.
 func (e *qosEmitter) lossless(p int) bool { return e.q.PFC != nil && e.q.PFC.Enabled[p] }
 
 func (e *qosEmitter) pfc() {
@@ -178,7 +178,7 @@ func (e *qosEmitter) pfc() {
 	e.put(pfcCapablePriorities, float64(pfc.Capable))
 }
 
-// allDSCPs is how many there are.
+// allDSCPs is the number of DSCPs.
 const allDSCPs = maxDSCP + 1
 
 func (e *qosEmitter) priorities() {
@@ -235,8 +235,8 @@ func algorithmName(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// defaultClasses are maps from priority to traffic class that drivers begin with: identity, all in one, and mlx5's, by
-// which priority 1 is the lowest (mlx5e_ets_init).
+// defaultClasses are the default maps from priority to traffic class of drivers: identity, all in one, and that of mlx5, where priority 1
+// is the lowest (mlx5e_ets_init).
 var defaultClasses = [][snapshot.Priorities]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {}, {1, 0, 2, 3, 4, 5, 6, 7}}
 
 func (e *qosEmitter) classes() {
@@ -269,7 +269,7 @@ func (e *qosEmitter) classes() {
 	}
 }
 
-// sharing says whether some class has a part of the bandwidth.
+// sharing reports whether a class has a part of the bandwidth.
 func sharing(c *snapshot.Classes) bool {
 	for i, algorithm := range c.Algorithm {
 		if b := c.Bandwidth[i]; algorithm == host.DCBEnhanced && b > 0 && b < 100 {

@@ -13,9 +13,8 @@ var deviceVFs = &Desc{
 	Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
 }
 
-// virtualFunctions counts the virtual functions of a PCI function. The number is in sriov_numvfs as well, but the kernel takes the
-// device's lock to read that one, which the enabling of functions and the recovery of a device hold for minutes
-// (drivers/pci/iov.c).
+// virtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the kernel takes the device
+// lock to read it, which enabling of functions and recovery of a device hold for minutes (drivers/pci/iov.c).
 func (r *reader) virtualFunctions(function string) *uint64 {
 	total, err := strconv.ParseUint(r.optional(function+"/sriov_totalvfs"), 10, 16)
 	if err != nil {

@@ -50,24 +50,24 @@ var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, ve
 
 const verbsDir = "sys/class/infiniband_verbs"
 
-// lent are the drivers of functions that this kernel does not use: a virtual machine has them, or a process.
+// lent are drivers of functions that this kernel does not use: passed through to a virtual machine or a process.
 var lent = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
 
-// stack is what is known of the RDMA stack. It is looked at each minute, and where devices come or go.
+// stack is the state of the RDMA stack, read each minute and when devices are added or removed.
 type stack struct {
 	at      time.Time
 	devices []string
 	nodes   []snapshot.VerbsNode
-	state   snapshot.StackState // empty: nothing here can do RDMA, or it cannot be told
+	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
 	modules uint64    // hash of the names of those that are loaded
-	changed time.Time // when they did; zero: it was not seen
+	changed time.Time // of the last change; zero: none observed
 }
 
-// readStack looks whether the RDMA stack is loaded.
+// readStack reads whether the RDMA stack is loaded.
 func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 	now := h.Now()
-	names, err := h.Devices() // those that are not watched too
+	names, err := h.Devices() // including excluded ones
 	if err != nil && !host.IsAbsent(err) {
 		c.stack.state = ""
 		return
@@ -106,7 +106,7 @@ func (s *stack) read(r *reader, names []string) {
 	}
 }
 
-// verbs reports whether ib_uverbs is there, and true where it cannot be told: it makes its class when it is loaded (ib_uverbs_init,
+// verbs reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded (ib_uverbs_init,
 // drivers/infiniband/core/uverbs_main.c).
 func (r *reader) verbs() bool {
 	for _, dir := range []string{verbsDir, "sys/module/ib_uverbs"} {
@@ -114,11 +114,11 @@ func (r *reader) verbs() bool {
 			return true
 		}
 	}
-	_, err := r.h.Files.List("sys/module/ib_core") // a tree without modules says nothing about this one
+	_, err := r.h.Files.List("sys/module/ib_core") // a tree without modules is no evidence
 	return err != nil
 }
 
-// exclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not seen.
+// exclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not visible.
 func (r *reader) exclusive() bool {
 	s, err := r.h.RDMA.System(r.ctx)
 	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
@@ -137,8 +137,7 @@ func (r *reader) loadedModules() (uint64, bool) {
 	return sum.Sum64(), true
 }
 
-// functionsForRDMA are the PCI functions that can do RDMA and that this kernel has for itself, without virtual functions beside their
-// physical one.
+// functionsForRDMA are the RDMA-capable PCI functions in use by this kernel, without virtual functions beside their physical one.
 func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 	names, err := r.h.Files.List("sys/bus/pci/devices")
 	if err != nil {
@@ -159,8 +158,8 @@ func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 	return out
 }
 
-// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. udev links each character device in
-// /dev/char, what makes a container's /dev does not.
+// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links each character
+// device in /dev/char, a container runtime does not.
 func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
 	if links, err := r.h.Files.List("dev/char"); err != nil || len(links) == 0 {
 		return nil
@@ -181,7 +180,7 @@ func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
 	return out
 }
 
-// stackOf says what is expected of the stack, and why.
+// stackOf returns the expectation of the stack, and its reason.
 func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapshot.Device) *snapshot.Stack {
 	s := &c.stack
 	if s.state == "" {

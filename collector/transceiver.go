@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// ownModuleInterval spaces the readings of modules where Read makes them: 30 s, less what rounds may be early.
+	// ownModuleInterval is the interval of transceiver readings made by Read: 30 s, less the jitter of rounds.
 	ownModuleInterval = 29 * time.Second
-	// moduleShare bounds the wall time of the readings in the background: the next one of a module comes after that many times what the
-	// last one took. Each byte comes over a slow bus while rtnl is held.
+	// moduleShare bounds the wall time of readings in the background: the next reading of a transceiver follows after this multiple of
+	// the duration of the last one. Each byte is read over a slow bus under rtnl.
 	moduleShare = 400
-	// moduleLeast is the same of a device whose budget is spent: a tenth of it is taken whether there is any left.
+	// moduleLeast is the same for a device whose budget is spent: a tenth of it is used regardless.
 	moduleLeast = 1000
-	// keptReadings is for how many intervals the readings of a module are served that cannot be read any more.
+	// keptReadings is the number of intervals for which the readings of a transceiver that can no longer be read are served.
 	keptReadings = 3
 )
 
-// transceivers reads modules: Run does in a program that stays, so that no round waits for one, else Read.
+// transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	Options
 	devices kept[opticsState]
@@ -56,7 +56,7 @@ func newTransceivers(o Options) *Collector {
 	}
 }
 
-// background says whether Run reads the modules.
+// background reports whether Run reads the transceivers.
 func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
@@ -95,7 +95,7 @@ func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []sna
 	return out
 }
 
-// learn finds the cages of a device. Those of InfiniBand ports are not among them: no driver reads a module for a netdev of IPoIB.
+// learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB netdev.
 func (c *transceivers) learn(r *reader, name string, st *opticsState) {
 	found, whole := c.wireNetdevs(r, name)
 	st.at, st.cages = r.now(), nil
@@ -134,7 +134,7 @@ func (c *transceivers) forget(names []string) {
 	maps.DeleteFunc(c.cages, func(t wireTarget, _ *cage) bool { return !slices.Contains(names, t.device) })
 }
 
-// look reads a module now, and says when to do so again.
+// look reads a transceiver now, and sets the time of the next read.
 func (c *transceivers) look(r *reader, g *cage) {
 	seen := g.visit(r)
 	wait := ownModuleInterval
@@ -154,7 +154,7 @@ func (c *transceivers) look(r *reader, g *cage) {
 	g.seen = seen
 }
 
-// view is what is known of a cage at present. What failed is told in each round for as long as it lasts.
+// view is the present state of a cage. A failure is reported in each round as long as it lasts.
 func (c *transceivers) view(r *reader, g *cage) snapshot.Cage {
 	c.mu.Lock()
 	seen := g.seen
@@ -166,7 +166,7 @@ func (c *transceivers) view(r *reader, g *cage) snapshot.Cage {
 	return seen.at(r.now())
 }
 
-// run reads the modules one after the other, each when its time has come, until ctx ends.
+// run reads the transceivers one after the other, each when it is due, until ctx ends.
 func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 	if !c.background() {
 		return nil
@@ -195,10 +195,10 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// idle is how long run sleeps while there is no module to read.
+// idle is how long run sleeps while there is no cage.
 const idle = time.Hour
 
-// due is the cage whose turn is the next, and how long to wait for that.
+// due is the next cage to read, and the time until then.
 func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,13 +213,13 @@ func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 	return next, max(0, next.next.Sub(now))
 }
 
-// compareTurns puts cages whose time comes together in the order of their names.
+// compareTurns sorts cages by the time of their next read, then by name.
 func compareTurns(a, b *cage) int {
 	return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.device, b.device), cmp.Compare(a.port, b.port), cmp.Compare(a.netdev, b.netdev))
 }
 
-// markShared finds modules that several ports show: a module with two ports, or a port with two functions. A serial number is
-// unique for a vendor's part. The first in order stands for the others.
+// markShared finds transceivers reported by several ports: a transceiver with two ports, or a port with two functions. A serial number is
+// unique for a vendor's part number. The first port in order represents the others.
 func markShared(cages []snapshot.Cage) {
 	type identity struct{ vendor, part, serial string }
 	first := map[identity]string{}

@@ -11,7 +11,7 @@ import (
 
 const eepromSource = "ethtool netlink MODULE_EEPROM_GET: "
 
-// opticsDesc is a Desc of the module in the cage of a port; labels are those beside device, port and netdev.
+// opticsDesc is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
 func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: gauge, Unit: unit, Scope: scopePort, Help: help,
@@ -23,7 +23,7 @@ func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
 var (
 	transceiverInfo  = opticsDesc("rdma_transceiver_info", "", "Transceiver or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (cable with transceivers at both ends), multi_mode, single_mode, twisted_pair; empty where not reported.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media")
 	transceiverState = opticsDesc("rdma_transceiver_state", "", "State of a port's cage and of the transceiver in it, 1 for each state that applies. present: the transceiver responds. absent: the driver reports an empty cage. busy: firmware is being written. unreadable: the cage is occupied and reading fails. no_answer: reading fails and the driver does not report whether the cage is occupied, as while the interface is administratively down. unknown_layout: the memory map is not supported. In addition to present: low_power, power_up, ready, power_down, fault (CMIS), or low_power, not_ready (SFF, no readings yet). Absent where the driver does not read transceivers.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
-	// transceiverDuplicate lets rules name one of the ports that show a module: PromQL cannot choose by name.
+	// transceiverDuplicate lets rules select one of the ports that report a transceiver: PromQL cannot select by name.
 	transceiverDuplicate = opticsDesc("rdma_transceiver_duplicate_info", "", "Port that reports the transceiver of another port (same vendor, part and serial number), always 1: a transceiver with two ports, or a port with two functions. first: netdev of the port that carries the alerts. Absent for that port, and for transceivers reported once.", "as rdma_transceiver_info", "first")
 	transceiverAge       = opticsDesc("rdma_transceiver_age_seconds", "seconds", "Age of the readings of the transceiver, taken every --transceiver.interval and never by a scrape. Readings older than three intervals are not served. Absent for transceivers without readings.", "the exporter")
 
@@ -57,7 +57,7 @@ func of(what string, d *Desc) *Desc {
 	return d
 }
 
-// besideInfo is for what some modules have: passive cables have no readings.
+// besideInfo is for metrics of some transceivers only: passive cables have no readings.
 func besideInfo(d *Desc) *Desc {
 	d.Beside = "rdma_transceiver_info"
 	return of(`rdma_transceiver_state{state="present"}`, d)
@@ -68,7 +68,7 @@ func besideAge(d *Desc) *Desc {
 	return of("rdma_transceiver_age_seconds", d)
 }
 
-// readingDescs are of modules that have readings.
+// readingDescs are Descs of transceivers with readings.
 func readingDescs(descs ...*Desc) []*Desc {
 	for _, d := range descs {
 		d.Of = "rdma_transceiver_age_seconds"
@@ -76,7 +76,7 @@ func readingDescs(descs ...*Desc) []*Desc {
 	return descs
 }
 
-// laneDescs are of the lanes of such modules, which passive copper has not whatever else it reads.
+// laneDescs are Descs of the lanes of such transceivers. Passive copper has none, whatever else it reports.
 func laneDescs(descs ...*Desc) []*Desc {
 	for _, d := range descs {
 		d.Beside = `rdma_transceiver_info{media="passive_copper"}`

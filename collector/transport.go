@@ -11,7 +11,7 @@ func transport(name, unit, help string) *Desc {
 	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters", Asks: host.SourceHWCounters.Name()}
 }
 
-// bondWide is for what the RoCE ports of a bond count together.
+// bondWide is for counters shared by the RoCE ports of a bond.
 func bondWide(d *Desc) *Desc {
 	d.Scope, d.Of = scopeBond, ethernetPorts
 	return d
@@ -19,14 +19,14 @@ func bondWide(d *Desc) *Desc {
 
 const absentWhileZero = " Absent on InfiniBand while 0."
 
-// seldom is a counter that is left out on InfiniBand while it is 0. Those of RoCE mlx5 names there as well, by what its firmware can
-// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); of the others few programs make the requests.
+// seldom is a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware capability
+// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); the others count requests that few programs make.
 func seldom(d *Desc) *Desc {
 	d.Help += absentWhileZero
 	return d
 }
 
-// The transport counters that several drivers have, under one name.
+// Transport counters that several drivers have, under one name.
 var (
 	ecnMarked          = seldom(bondWide(transport("rdma_port_ecn_marked_packets_total", "", "RoCE packets received with the ECN congestion experienced mark (notification point).")))
 	cnpSent            = seldom(bondWide(transport("rdma_port_cnp_sent_total", "", "Congestion notification packets (CNP) sent (notification point).")))
@@ -75,13 +75,13 @@ var (
 	}
 )
 
-// seldomDescs are the counters that are left out on InfiniBand while they are 0.
+// seldomDescs are the counters that are left out on InfiniBand while 0.
 var seldomDescs = slices.DeleteFunc(slices.Clone(transportDescs), func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
 
-// isTraffic tells the counters that counters/ has as well, with more of the truth.
+// isTraffic reports whether a counter is also in counters/, which is more accurate.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }
 
-// family is the driver whose names a device uses. The PCI driver's name is not always the RDMA driver's.
+// family is the driver whose counter names a device uses. The PCI driver's name is not always that of the RDMA driver.
 func family(driver string) string {
 	switch driver {
 	case "mlx5_core":
@@ -98,7 +98,7 @@ func family(driver string) string {
 	return driver
 }
 
-// common are the names of mlx5, which later drivers took over: of each driver those that its own table has not.
+// common are the names of mlx5, adopted by later drivers: used for names that are not in the driver's own table.
 var common = map[string]*Desc{
 	"local_ack_timeout_err":          ackTimeouts,
 	"packet_seq_err":                 packetSequence,
