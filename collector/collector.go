@@ -80,16 +80,16 @@ type Options struct {
 	// Memory outlives the collectors; nil: an empty one.
 	Memory *expect.Memory
 
-	nvlink *nvlink      // NVLink management devices: only their identity is read
-	wires  *wires       // netdev statistics
-	fabric *fabric      // devices and GPUs of the last round
-	common *commonLinks // rates and widths enabled at both ends of InfiniBand links
-	gpus   *gpuReadings
+	nvlink    *nvlink      // NVLink management devices: only their identity is read
+	wires     *wires       // netdev statistics
+	lastRound *lastRound   // devices and GPUs of the last round
+	common    *commonLinks // rates and widths enabled at both ends of InfiniBand links
+	gpus      *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
+	o.nvlink, o.wires, o.lastRound = newNVLink(o.siteSettings), newWires(), &lastRound{}
 	o.common = newCommonLinks()
 	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
@@ -140,9 +140,9 @@ func (o Options) wanted(device string) bool {
 	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
-// kept is the state that a collector keeps for devices between rounds, by device name. It is discarded with the device and when the names
+// perDevice is the state that a collector keeps for devices between rounds, by device name. It is discarded with the device and when the names
 // of its netdevs change: names are reused.
-type kept[T any] struct {
+type perDevice[T any] struct {
 	states        map[string]*T
 	registrations map[string]uint64
 	netdevs       map[string]uint64
@@ -150,7 +150,7 @@ type kept[T any] struct {
 
 // of discards the state of devices that are gone, have registered again or have other netdevs, and returns the state of the present ones,
 // new ones included. The result belongs to a round, which may outlast the next one.
-func (k *kept[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
+func (k *perDevice[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
 	states, registrations, netdevs := make(map[string]*T, len(names)), make(map[string]uint64, len(names)), make(map[string]uint64, len(names))
 	for _, name := range names {
 		registration := h.Registration(name)

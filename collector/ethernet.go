@@ -12,19 +12,19 @@ import (
 const (
 	// wireInterval is the interval of netdev statistics in rounds: 15 s, less the jitter of scrapes.
 	wireInterval = 14 * time.Second
-	// cheap is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth of its budget. A
+	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth of its budget. A
 	// device that was stuck for long has spent the budget of half an hour.
-	cheap = wireInterval / 1000
-	// wireKept is how long statistics are served without a new read. Older counters would stop and then jump.
-	wireKept = time.Minute
-	// settingsKept is the same for pause and FEC, read each slowInterval.
-	settingsKept = 3 * slowInterval
+	cheapRead = wireInterval / 1000
+	// wireRetention is how long statistics are served without a new read. Older counters would stop and then jump.
+	wireRetention = time.Minute
+	// settingsRetention is the same for pause and FEC, read each slowInterval.
+	settingsRetention = 3 * slowInterval
 )
 
 // ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
 	Options
-	devices kept[ethState]
+	devices perDevice[ethState]
 	samples *pfcSampler
 }
 
@@ -79,7 +79,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
-		c.samples.forget(h.Now())
+		c.samples.drop(h.Now())
 		c.wires.keep(names)
 	}, done)
 }
@@ -151,7 +151,7 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if c.samples.sampling(nd.name) {
 		kept = c.samples.interval
 	}
-	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheap && !r.deferrable()) {
+	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheapRead && !r.deferrable()) {
 		return
 	}
 	var err error
@@ -181,7 +181,7 @@ func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
 // readSettings reads pause and FEC, which InfiniBand does not have.
 func (nd *ethNetdev) readSettings(r *reader) {
 	now := r.now()
-	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
+	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheapRead && !r.deferrable()) {
 		return
 	}
 	begun := time.Now()
@@ -225,16 +225,16 @@ func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask
 func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.port, LinkLayer: nd.layer, Netdev: nd.name}
 	now, target := r.now(), nd.target(device)
-	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireKept {
+	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireRetention {
 		out.Wire = wire
 		if nd.layer == "Ethernet" {
 			out.PFC = c.samples.note(target, wire, now)
 		}
 	}
-	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {
+	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsRetention {
 		out.Pause = withoutPause(*nd.pause, out.Wire)
 	}
-	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsKept {
+	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsRetention {
 		out.FEC = withoutFEC(*nd.fec, out.Wire)
 	}
 	return out

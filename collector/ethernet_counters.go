@@ -124,8 +124,8 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }
 
-// seldomCounts are left out while 0, which is permanent on most machines.
-var seldomCounts = [snapshot.WireWhats]bool{
+// sparseCounts are left out while 0, which is permanent on most machines.
+var sparseCounts = [snapshot.WireWhats]bool{
 	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true, snapshot.SteeringMisses: true,
 	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
 }
@@ -409,8 +409,8 @@ var wireNames = map[string][]wireName{
 // standard is the table of drivers without a table of their own.
 const standard = ""
 
-// showsEnabled are drivers with pause statistics only for priorities with PFC enabled.
-var showsEnabled = map[string]bool{"mlx5_core": true}
+// listsEnabledOnly are drivers with pause statistics only for priorities with PFC enabled.
+var listsEnabledOnly = map[string]bool{"mlx5_core": true}
 
 // priorities is the number of priorities: three bits of the VLAN tag.
 const priorities = 8

@@ -37,7 +37,7 @@ func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for i := range nd.Wire.Counts {
 		c := &nd.Wire.Counts[i]
 		m := &wireMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || seldomCounts[c.What] && c.Value == 0 {
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || sparseCounts[c.What] && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)

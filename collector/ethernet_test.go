@@ -189,7 +189,7 @@ func TestLinkDowns(t *testing.T) {
 	}{
 		{"the driver lists them", "Ethernet", nil, 2, 0, "2"},
 		{"both", "Ethernet", n64(3), 2, 0, "3"},
-		{"an old reading", "Ethernet", nil, 2, 2 * wireKept, "<nil>"},
+		{"an old reading", "Ethernet", nil, 2, 2 * wireRetention, "<nil>"},
 		{"InfiniBand", "InfiniBand", nil, 254, 0, "<nil>"},
 		{"InfiniBand, full", "InfiniBand", nil, 256, 0, "256"},
 	} {
@@ -360,7 +360,7 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			n := r.round()
 			issues += len(n.Issues)
-			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireKept) {
+			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireRetention) {
 				t.Errorf("%v after %v", w, time.Since(r.o.wires.last(eth0).At))
 			}
 		}

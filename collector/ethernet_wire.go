@@ -57,7 +57,7 @@ func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapsho
 	}
 	if err != nil {
 		if host.ReasonOf(err) == host.Gone {
-			w.forget(of.netdev)
+			w.drop(of.netdev)
 		}
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (w *wires) linkDowns(device string, port int, netdev string, now time.Time)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := w.netdevs[netdev]
-	if st == nil || st.device != device || st.port != port || now.Sub(st.newest.At) > wireKept {
+	if st == nil || st.device != device || st.port != port || now.Sub(st.newest.At) > wireRetention {
 		return nil
 	}
 	for i := range st.newest.Counts {
@@ -130,8 +130,8 @@ func (w *wires) keepOf(device string, netdevs []portNetdev) {
 	})
 }
 
-// forget drops a netdev that is gone.
-func (w *wires) forget(netdev string) {
+// drop removes a netdev that is gone.
+func (w *wires) drop(netdev string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.netdevs, netdev)
@@ -172,7 +172,7 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 // show records the priorities with a count above 0, and those with PFC enabled where the driver lists no others.
 func (st *wireState) show(counts []snapshot.WireCount) {
 	for i := range counts {
-		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && showsEnabled[st.driver]) {
+		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && listsEnabledOnly[st.driver]) {
 			st.shown |= 1 << c.Index
 		}
 	}

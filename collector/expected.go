@@ -144,26 +144,26 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 			c.history(&devices[i], &devices[i].Ports[j])
 		}
 	}
-	said := c.Site.Current()
+	conf := c.Site.Current()
 	version := c.Memory.Version() // anything deleted from here on is evaluated in the next round
-	if !c.roles.waiting(now) && c.judged.again(devices, said, version, c.machine.version) {
+	if !c.roles.waiting(now) && c.evaluated.reuse(devices, conf, version, c.machine.version) {
 		return true
 	}
-	c.judge(now, said, devices)
-	c.forgetPassing(devices)
-	c.judged.keep(devices, said, version, c.machine.version)
+	c.evaluate(now, conf, devices)
+	c.dropTransient(devices)
+	c.evaluated.store(devices, conf, version, c.machine.version)
 	return false
 }
 
-// judge sets roles and expectations of each port from the configuration and the evidence.
-func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
+// evaluate sets roles and expectations of each port from the configuration and the evidence.
+func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapshot.Device) {
 	perCard := portsPerCard(devices)
 	subjects := make([][]site.Subject, len(devices))
 	for i := range devices {
 		subjects[i] = c.subjects(&devices[i])
 	}
 	c.assignRoles(now, devices, func(i, j int) (string, bool) {
-		return said.Settings(subjects[i][1+j]).Role, said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j])
+		return conf.Settings(subjects[i][1+j]).Role, conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j])
 	})
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
@@ -171,10 +171,10 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 		d := &devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			pin := said.Settings(subjects[i][1+j])
+			pin := conf.Settings(subjects[i][1+j])
 			p.PinnedActive, p.PinnedSM = pin.Active, pin.SubnetManager
 			kind := expect.Kind{Board: boardOf(d), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
-			if isPart(d) || said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j]) {
+			if isPart(d) || conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j]) {
 				kind.Board = "" // neither is a reference for others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
@@ -193,11 +193,11 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 	}
 }
 
-// forgetPassing drops the history of devices without a lasting identity, once they are gone.
-func (c *infiniBand) forgetPassing(devices []snapshot.Device) {
+// dropTransient drops the history of devices without a lasting identity, once they are gone.
+func (c *infiniBand) dropTransient(devices []snapshot.Device) {
 	for key, ports := range c.ports {
 		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return keyOf(&d) == key })
-		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.passing })
+		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.transient })
 		if len(ports) == 0 {
 			delete(c.ports, key)
 		}

@@ -25,6 +25,6 @@ func BenchmarkRemember(b *testing.B) {
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		ib.notThere(now, "boot", devices, ib.remember(now, devices))
+		ib.absentFunctions(now, "boot", devices, ib.remember(now, devices))
 	}
 }

@@ -22,7 +22,7 @@ var (
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": because("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
+		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
 		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
 		Labels:  []string{"gpu", "UUID", "direction"},
 		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
@@ -53,12 +53,12 @@ const treeInterval = time.Hour
 // gpuDirect keeps the data of the host, of its GPUs and of each device.
 type gpuDirect struct {
 	Options
-	devices kept[gdrState]
+	devices perDevice[gdrState]
 	machine gdrHost
 	tree    gdrGPUs
 	jobs    gdrJobs
 	use     gdrUse
-	answer  *gdrAnswer // the last one; nil: there is none yet
+	answer  *gdrResult // the last one; nil: there is none yet
 }
 
 // gdrState belongs to the lane of its device.
@@ -86,7 +86,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(err)
 		return
 	}
-	devices, paths, at := c.fabric.last(ctx)
+	devices, paths, at := c.lastRound.last(ctx)
 	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "gdr", func() {
 		r.begin(host.SourceModules)
@@ -105,12 +105,12 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	machine.facts.Devices = len(names)
 	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
 		for i := range gpus {
-			gpus[i].know(reading.nvml.GPUs)
+			gpus[i].applyNVML(reading.nvml.GPUs)
 		}
 	}
 	if len(gpus) > 0 {
 		c.jobs.read(ctx, h, n, names, gpus)
-		c.fabric.tellJob(c.jobs.found)
+		c.lastRound.publishJob(c.jobs.found)
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
 	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
@@ -129,14 +129,14 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {
-		n.GDR = c.judge(&machine, gpus, nics, devices)
-		c.use.judge(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
+		n.GDR = c.evaluate(&machine, gpus, nics, devices)
+		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 	}, done)
 }
 
-// judgeGDR evaluates the facts, and returns them with the result.
-func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
+// evaluateGDR evaluates the facts, and returns them with the result.
+func evaluateGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
 	out := &snapshot.GDR{
@@ -168,7 +168,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapsh
 		out.GPUs[i].Best = bestOf(b, out.NICs)
 	}
 	if !asked {
-		judgeJobs(out, &m, gpus, machine.conf, processes)
+		evaluateJobs(out, &m, gpus, machine.conf, processes)
 	}
 	for i := range out.NICs {
 		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {

@@ -31,7 +31,7 @@ func BenchmarkJudgeGDR(b *testing.B) {
 	machine, gpus, nics := eightPlanes()
 	b.ReportAllocs()
 	for b.Loop() {
-		judgeGDR(machine, gpus, nics, nil, gdr.Job{})
+		evaluateGDR(machine, gpus, nics, nil, gdr.Job{})
 	}
 }
 
@@ -41,6 +41,6 @@ func BenchmarkJudgeGDRAgain(b *testing.B) {
 	c := &gpuDirect{}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.judge(machine, gpus, nics, nil)
+		c.evaluate(machine, gpus, nics, nil)
 	}
 }

@@ -27,8 +27,8 @@ type bufinfo struct {
 	failed   []snapshot.Issue  // of the last read
 }
 
-// look reads the list if it is due. The result, or the failure, is used until the next read.
-func (b *bufinfo) look(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
+// refresh reads the list if it is due. The result, or the failure, is used until the next read.
+func (b *bufinfo) refresh(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
 	if !b.on || !suspected {
 		return
 	}

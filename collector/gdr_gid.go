@@ -92,9 +92,9 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJo
 				continue
 			}
 			for _, port := range nics[i].Ports {
-				kind, told := nics[i].gids[gidKey{port.Number, index}]
+				kind, known := nics[i].gids[gidKey{port.Number, index}]
 				one := snapshot.GDRJobGID{Device: nics[i].Device, Port: port.Number, Index: index, Type: kind, Process: p}
-				if told && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
+				if known && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
 					return o.Device == one.Device && o.Port == one.Port && o.Index == one.Index && o.Process.Job == p.Job
 				}) {
 					out = append(out, one)

@@ -33,11 +33,11 @@ var (
 )
 
 const (
-	// processPatience is how long a round waits for the process list, with the data of RDMA netlink: a process stuck in the kernel may
+	// processTimeout is how long a round waits for the process list, with the data of RDMA netlink: a process stuck in the kernel may
 	// delay it.
-	processPatience = time.Second
-	// processLife is how long processes are kept that cannot be read again.
-	processLife = 10 * time.Minute
+	processTimeout = time.Second
+	// processRetention is how long processes are kept that cannot be read again.
+	processRetention = 10 * time.Minute
 )
 
 // gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, at the last successful read.
@@ -53,7 +53,7 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		return
 	}
 	j.at = h.Now()
-	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	holders := readHolders(ctx, h, n, devices)
 	named, only := holders.pids(), holders.named
@@ -73,13 +73,13 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
 	})
 	if err == nil {
-		holders.tell(found)
+		holders.addMemory(found)
 		j.found, j.seen, err = found, j.at, failed
 		if err == nil && refused {
 			err = host.Denied("proc/PID/fd")
 		}
 	}
-	if j.at.Sub(j.seen) > processLife {
+	if j.at.Sub(j.seen) > processRetention {
 		j.found = nil
 	}
 	if err != nil {
@@ -94,10 +94,10 @@ type holders struct {
 	named   bool                    // all devices answered, each context with its process
 }
 
-// readHolders queries all devices, for at most half of processPatience. A kernel without the command, or without netlink, is no issue.
+// readHolders queries all devices, for at most half of processTimeout. A kernel without the command, or without netlink, is no issue.
 func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
 	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
-	ctx, cancel := context.WithTimeout(ctx, processPatience/2)
+	ctx, cancel := context.WithTimeout(ctx, processTimeout/2)
 	defer cancel()
 	for _, device := range devices {
 		var found []host.RDMAHolder
@@ -133,8 +133,8 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []
 
 func (h holders) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
 
-// tell adds the registered memory to processes: none at all only if all devices answered.
-func (h holders) tell(found []snapshot.Process) {
+// addMemory adds the registered memory to processes: none at all only if all devices answered.
+func (h holders) addMemory(found []snapshot.Process) {
 	for i := range found {
 		if one, ok := h.regions[found[i].PID]; h.whole || ok && one.Regions > 0 {
 			found[i].Regions, found[i].RegionBytes = &one.Regions, &one.RegionBytes
@@ -179,8 +179,8 @@ func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
 	}
 }
 
-// judgeJobs evaluates GPUs held by a process with NCCL again, with its version, settings and topology.
-func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
+// evaluateJobs evaluates GPUs held by a process with NCCL again, with its version, settings and topology.
+func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
 	results := map[jobKey]gdr.Result{}
 	for i := range out.GPUs {
 		p := holderOf(&gpus[i], processes)

@@ -96,7 +96,7 @@ func TestHolders(t *testing.T) {
 			var n snapshot.Node
 			got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
 			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
-			got.tell(found)
+			got.addMemory(found)
 			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
 				t.Errorf("%v %+v", got.pids(), n.Issues)
 			}
@@ -180,9 +180,9 @@ func TestHoldersThatAreStuck(t *testing.T) {
 				var j gdrJobs
 				start := time.Now()
 				j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
-				most := processPatience / 2
+				most := processTimeout / 2
 				if both {
-					most = processPatience
+					most = processTimeout
 				}
 				if took := time.Since(start); took > most || (len(j.found) == 0) != both {
 					t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
@@ -210,11 +210,11 @@ func TestProcessThatIsStuck(t *testing.T) {
 			start := time.Now()
 			n = snapshot.Node{}
 			j.read(t.Context(), h, &n, nil, nil)
-			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
+			if took := time.Since(start); len(j.found) != 1 || took > processTimeout || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}
-		for time.Since(j.seen) <= processLife-slowInterval {
+		for time.Since(j.seen) <= processRetention-slowInterval {
 			time.Sleep(slowInterval)
 			j.read(t.Context(), h, &snapshot.Node{}, nil, nil)
 		}
@@ -223,7 +223,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		}
 		time.Sleep(slowInterval)
 		if j.read(t.Context(), h, &snapshot.Node{}, nil, nil); len(j.found) != 0 {
-			t.Errorf("after %s: %+v", processLife, j.found)
+			t.Errorf("after %s: %+v", processRetention, j.found)
 		}
 		close(d.hang)
 		synctest.Wait()

@@ -96,8 +96,8 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 	return g
 }
 
-// know applies the NVML data of the GPU.
-func (g *gdrGPU) know(gpus []snapshot.GPU) {
+// applyNVML applies the NVML data of the GPU.
+func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
 	if i < 0 {
 		return
@@ -203,8 +203,8 @@ func hexValue(text string) uint64 {
 	return n
 }
 
-// see applies the device's state of the last round.
-func (n *gdrNIC) see(devices []snapshot.Device) {
+// applyPorts applies the device's state of the last round.
+func (n *gdrNIC) applyPorts(devices []snapshot.Device) {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == n.Device })
 	n.Ports = nil
 	if i < 0 {

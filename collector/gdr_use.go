@@ -69,7 +69,7 @@ func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs 
 	} else {
 		clear(u.others)
 	}
-	u.bufinfo.look(ctx, h, n, u.suspected)
+	u.bufinfo.refresh(ctx, h, n, u.suspected)
 }
 
 // overSockets reports whether a process may belong to a job over sockets.
@@ -149,8 +149,8 @@ func has(d *snapshot.Device, address, netdev string) bool {
 	return false
 }
 
-// judge sets the transport state of each GPU in use.
-func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
+// evaluate sets the transport state of each GPU in use.
+func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
 	u.suspected = false
 	attached := u.bufinfo.of(now, gpus)
 	if attached != nil {
@@ -207,12 +207,12 @@ func emitTransport(s Sink, g *snapshot.GDRGPU) {
 
 // transportUnknown are the reasons for which a state of a GPU is unknown, because something could not be read.
 var transportUnknown = map[string][]string{
-	string(gdr.OverStaging): because("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
-	string(gdr.OverTCP):     because("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
+	string(gdr.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
+	string(gdr.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
 }
 
-// because are selectors of an info metric by its reason.
-func because(metric string, reasons ...gdr.Reason) (out []string) {
+// reasonSelectors are selectors of an info metric by its reason.
+func reasonSelectors(metric string, reasons ...gdr.Reason) (out []string) {
 	for _, r := range reasons {
 		out = append(out, metric+`{reason="`+string(r)+`"}`)
 	}

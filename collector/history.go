@@ -10,7 +10,7 @@ import (
 type portHistory struct {
 	active    bool // at the last reading of its state
 	wasActive bool // at any
-	passing   bool // its device has no lasting identity: not kept
+	transient bool // its device has no lasting identity: not kept
 	snapshot.Transitions
 }
 
@@ -25,7 +25,7 @@ func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
 		if p.State == nil {
 			return
 		}
-		history = &portHistory{active: isActive(p), passing: d.FunctionType != snapshot.Physical}
+		history = &portHistory{active: isActive(p), transient: d.FunctionType != snapshot.Physical}
 		c.ports[id][p.Number] = history
 	}
 	history.note(p)
@@ -82,5 +82,5 @@ func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 		}
 		devices[i].Registrations = c.registered.registrations(&devices[i])
 	}
-	c.links.forget(now)
+	c.links.drop(now)
 }

@@ -29,7 +29,7 @@ var (
 // hwCounters keeps the driver of each device: the meaning of names depends on it.
 type hwCounters struct {
 	Options
-	devices kept[hwState]
+	devices perDevice[hwState]
 }
 
 // hwState belongs to the lane of its device.
@@ -172,7 +172,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	if n.HWCounters == nil {
 		return
 	}
-	var told []*Desc // of a port
+	var emitted []*Desc // of a port
 	for i := range n.HWCounters.Devices {
 		d := &n.HWCounters.Devices[i]
 		names := transportNames[family(d.Driver)]
@@ -180,18 +180,18 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
-			told = told[:0]
+			emitted = emitted[:0]
 			for _, st := range p.Stats {
 				desc := transportDesc(names, st.Name)
-				if slices.Contains(told, desc) { // a driver with an old name and a new one
+				if slices.Contains(emitted, desc) { // a driver with an old name and a new one
 					desc = nil
 				}
-				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(seldomDescs, desc) {
+				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(sparseDescs, desc) {
 					continue
 				}
 				if desc != nil && !(p.Traffic && isTraffic(desc)) {
 					s.Emit(desc, float64(st.Value), d.Name, port)
-					told = append(told, desc)
+					emitted = append(emitted, desc)
 				} else if wanted(d.Driver, st.Name) {
 					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
 				}

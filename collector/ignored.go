@@ -24,8 +24,8 @@ var (
 	}
 )
 
-// said returns the site configuration of a device or port of this host.
-func (o Options) said(s site.Subject) site.Settings {
+// siteSettings returns the site configuration of a device or port of this host.
+func (o Options) siteSettings(s site.Subject) site.Settings {
 	s.Hostname = o.Hostname
 	return o.Site.Current().Settings(s)
 }

@@ -66,16 +66,16 @@ var (
 // infiniBand is the state that outlives a round: slow facts and history.
 type infiniBand struct {
 	Options
-	devices kept[deviceState]
-	ports   map[deviceKey]map[int]*portHistory
-	judged  judged
-	absent  absent
-	facts   map[string][]site.Subject // arguments of ignored for devices and their ports, by name of the device
-	last    map[string]*lastDevice    // by name
-	machine machineFacts
-	roles   roles
-	boot    bootClock
-	stack   stack
+	devices   perDevice[deviceState]
+	ports     map[deviceKey]map[int]*portHistory
+	evaluated evaluated
+	absent    absent
+	facts     map[string][]site.Subject // arguments of ignored for devices and their ports, by name of the device
+	last      map[string]*lastDevice    // by name
+	machine   machineFacts
+	roles     roles
+	boot      bootClock
+	stack     stack
 
 	links      *linkWatch
 	registered *deviceWatch
@@ -113,8 +113,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.fabric.begin()
-	c.forget(h, names)
+	c.lastRound.begin()
+	c.drop(h, names)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
@@ -136,13 +136,13 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
-		c.fabric.tell(now, devices, c.machine.gpus)
+		c.lastRound.publish(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
 	}, done)
 }
 
-// forget drops the state of devices that are gone; a device that returns is read again from scratch.
-func (c *infiniBand) forget(h *host.Host, names []string) {
+// drop removes the state of devices that are gone; a device that returns is read again from scratch.
+func (c *infiniBand) drop(h *host.Host, names []string) {
 	for name := range c.devices.states {
 		if !slices.Contains(names, name) {
 			delete(c.last, name)
@@ -150,7 +150,7 @@ func (c *infiniBand) forget(h *host.Host, names []string) {
 			c.machine.at = time.Time{}
 		}
 	}
-	c.nvlink.forget(names)
+	c.nvlink.drop(names)
 }
 
 // deviceKey survives a rename and a driver reload.
@@ -187,7 +187,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
-			p = &portState{agent: ownAgent{by: c.MADCounters}}
+			p = &portState{agent: ownAgent{mode: c.MADCounters}}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))

@@ -22,8 +22,8 @@ type absent struct {
 	renamed   []expect.Renaming // of the present ones
 }
 
-// notThere records the present functions, and returns the remembered ones that are missing. The result is cached while nothing changes.
-func (c *infiniBand) notThere(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
+// absentFunctions records the present functions, and returns the remembered ones that are missing. The result is cached while nothing changes.
+func (c *infiniBand) absentFunctions(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
 	a := &c.absent
 	if hour := now.Truncate(time.Hour); !same || hour != a.hour || boot != a.boot || c.Memory.Version() != a.version {
 		version := c.Memory.Version() // anything deleted from here on is recorded again in the next round
@@ -44,7 +44,7 @@ func renamedDevices(renamed []expect.Renaming) (out []snapshot.RenamedDevice) {
 // missing compares the devices with the inventory. A device that is listed but could not be read is present.
 func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device, same bool) (out []snapshot.MissingDevice) {
 	r := &reader{ctx: ctx, h: h}
-	for _, f := range c.notThere(h.Now(), boot, devices, same) {
+	for _, f := range c.absentFunctions(h.Now(), boot, devices, same) {
 		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
 		}
@@ -77,10 +77,10 @@ func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []st
 		there := slices.ContainsFunc(devices, func(d snapshot.Device) bool {
 			return (s.Device == "" || d.Name == s.Device) && (s.PCIAddress == "" || d.PCIAddress == s.PCIAddress)
 		})
-		told := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
+		listed := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
 			return m.PCIAddress == s.PCIAddress || m.Name == s.Device
 		})
-		if there || told || s.Device != "" && slices.Contains(names, s.Device) {
+		if there || listed || s.Device != "" && slices.Contains(names, s.Device) {
 			continue
 		}
 		m := snapshot.MissingDevice{Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}

@@ -54,8 +54,8 @@ const (
 	// settle is longer than the kernel delays an event (1 s, net/core/link_watch.c). A read of the counts may coincide with an
 	// administrative change, which the following event reports. After this time no event is expected.
 	settle = 3 * time.Second
-	// forgetLinks is how long a netdev is kept that is no longer read: a driver reload is shorter.
-	forgetLinks = time.Hour
+	// linkRetention is how long a netdev is kept that is no longer read: a driver reload is shorter.
+	linkRetention = time.Hour
 )
 
 func newLinkWatch() *linkWatch { return &linkWatch{links: map[string]*link{}} }
@@ -160,11 +160,11 @@ func (l *link) advance(now carrier) {
 	l.downs += downs - byHand
 }
 
-// forget drops netdevs that have long not been read.
-func (w *linkWatch) forget(now time.Time) {
+// drop removes netdevs that have long not been read.
+func (w *linkWatch) drop(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.links, func(_ string, l *link) bool { return now.Sub(l.readAt) >= forgetLinks })
+	maps.DeleteFunc(w.links, func(_ string, l *link) bool { return now.Sub(l.readAt) >= linkRetention })
 }
 
 // deviceWatch counts registrations of RDMA devices.
@@ -172,12 +172,12 @@ type deviceWatch struct {
 	mu        sync.Mutex
 	listening bool
 	names     map[uint64]string    // of registrations received, by index
-	heard     map[string]uint64    // registrations since the last reading, by the name that the device has or had last
+	received  map[string]uint64    // registrations since the last reading, by the name that the device has or had last
 	count     map[deviceKey]uint64 // those of devices that have been read
 }
 
 func newDeviceWatch() *deviceWatch {
-	return &deviceWatch{names: map[uint64]string{}, heard: map[string]uint64{}, count: map[deviceKey]uint64{}}
+	return &deviceWatch{names: map[uint64]string{}, received: map[string]uint64{}, count: map[deviceKey]uint64{}}
 }
 
 // run listens until ctx ends. A kernel without device notifications, or without permission to receive them, is no error.
@@ -201,7 +201,7 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 	switch e.Type {
 	case host.DeviceRegistered:
 		w.names[e.Index] = e.Device
-		w.heard[e.Device]++
+		w.received[e.Device]++
 	case host.DeviceUnregistered:
 		delete(w.names, e.Index)
 	case host.DeviceRenamed:
@@ -210,9 +210,9 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 			return
 		}
 		w.names[e.Index] = e.Device
-		if n := w.heard[old]; n > 0 {
-			w.heard[e.Device] += n
-			delete(w.heard, old)
+		if n := w.received[old]; n > 0 {
+			w.received[e.Device] += n
+			delete(w.received, old)
 		}
 	}
 }
@@ -225,8 +225,8 @@ func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 		return nil
 	}
 	key := keyOf(d)
-	w.count[key] += w.heard[d.Name]
-	delete(w.heard, d.Name)
+	w.count[key] += w.received[d.Name]
+	delete(w.received, d.Name)
 	n := w.count[key]
 	return &n
 }

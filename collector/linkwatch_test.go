@@ -165,7 +165,7 @@ func TestEventsThatSayNothing(t *testing.T) {
 	if got := w.play(read(true, 1, 1)); got != "0 0" {
 		t.Error(got)
 	}
-	w.forget(time.Unix(0, 0).Add(15*time.Second + forgetLinks))
+	w.drop(time.Unix(0, 0).Add(15*time.Second + linkRetention))
 	if len(w.links) != 0 {
 		t.Error("a netdev that is read no more is kept")
 	}

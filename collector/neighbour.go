@@ -50,8 +50,8 @@ const (
 // neighbours finds the far end of each link.
 type neighbours struct {
 	Options
-	devices kept[neighbourDevice]
-	heard   *heard
+	devices perDevice[neighbourDevice]
+	lldp    *lldpNeighbours
 }
 
 // neighbourDevice belongs to the lane of its device.
@@ -77,7 +77,7 @@ type etherLink struct {
 }
 
 func newNeighbours(o Options) *Collector {
-	c := &neighbours{Options: o, heard: newHeard()}
+	c := &neighbours{Options: o, lldp: newLLDPNeighbours()}
 	return &Collector{
 		Name:    "neighbour",
 		Help:    "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
@@ -94,7 +94,7 @@ func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 	if !c.ListenLLDP || h.LLDP == nil {
 		return nil
 	}
-	return c.heard.run(ctx, h)
+	return c.lldp.run(ctx, h)
 }
 
 func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
@@ -103,21 +103,21 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.heard.forget(names)
-	c.common.forget(names)
+	c.lldp.drop(names)
+	c.common.drop(names)
 	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
 	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(readings []neighbourReading) {
 		for _, r := range readings {
 			if c.ListenLLDP {
-				c.heard.want(r)
+				c.lldp.watch(r)
 			}
 		}
-		if err := c.heard.failure(); err != nil {
+		if err := c.lldp.failure(); err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 		}
-		if c.ListenLLDP && h.LLDP != nil && c.heard.early(h.Now()) {
+		if c.ListenLLDP && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())

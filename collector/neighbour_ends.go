@@ -38,7 +38,7 @@ type neighbourSource struct {
 // expected state.
 func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 	return []neighbourSource{
-		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.heard.of(l.netdev, now)) }},
+		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.lldp.of(l.netdev, now)) }},
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(l.saved) }},
 		{sourceSubnet, func(l portLink) []farEnd { return l.asked }},
 		{sourceCabling, func(l portLink) []farEnd { return cabled(c.Site.Current().Cable(l.subject)) }},

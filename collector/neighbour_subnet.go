@@ -61,13 +61,13 @@ func isLID(v uint64) bool { return v >= firstLID && v <= lastLID }
 func (r *reader) askFar(port int, a *host.Agent) []snapshot.Stat {
 	r.asked += a.Requests()
 	agent := *a
-	told, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
+	answer, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
 		return askAgent(ctx, s, device, port, agent)
 	})
 	if err == nil {
-		*a = told.agent
+		*a = answer.agent
 	}
-	return told.Stats
+	return answer.Stats
 }
 
 func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
@@ -81,13 +81,13 @@ func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
 	return &snapshot.SubnetManager{GUID: m.GUID, State: m.State, Priority: m.Priority, Activity: m.Activity}
 }
 
-// subnetPatience bounds all answers to a query: those of both ends of a link, 200 ms each, with one retry.
-const subnetPatience = time.Second
+// subnetTimeout bounds all answers to a query: those of both ends of a link, 200 ms each, with one retry.
+const subnetTimeout = time.Second
 
 // overSubnet queries over a port, and records failures, except that no node is there.
 func overSubnet[T any](r *reader, port int, ask func(context.Context, host.Subnet, string) (T, error)) (T, error) {
 	subnet, device := r.h.Subnet, r.device
-	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetPatience, func(ctx context.Context) (T, error) {
+	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetTimeout, func(ctx context.Context) (T, error) {
 		return ask(ctx, subnet, device)
 	})
 	if err != nil && !host.IsAbsent(err) {
@@ -166,8 +166,8 @@ func (c *commonLinks) set(device string, port int, l commonLink) {
 	c.links[id] = l
 }
 
-// forget drops the links of devices that are gone.
-func (c *commonLinks) forget(names []string) {
+// drop removes the links of devices that are gone.
+func (c *commonLinks) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.links {

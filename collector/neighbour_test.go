@@ -238,7 +238,7 @@ func TestHeard(t *testing.T) {
 				fmt.Sprintf(`rdma_port_neighbour_info%s1`, at(`,port_id="swp1",source="lldp",system="`+system+`"`)),
 				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, at(""), n),
 			}
-			if time.Since(begun) < firstWord {
+			if time.Since(begun) < firstFrameTimeout {
 				want = append(want, "lldp pending")
 			}
 			if got := far(t, c, &h); !slices.Equal(got, want) {
@@ -281,7 +281,7 @@ func TestFloodDoesNotSilence(t *testing.T) {
 		return lldp.Frame([6]byte{2}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x07p")},
 			lldp.TLV{Type: lldp.TypeTTL, Value: binary.BigEndian.AppendUint16(nil, seconds)})
 	}
-	h, now := newHeard(), time.Unix(1e9, 0)
+	h, now := newLLDPNeighbours(), time.Unix(1e9, 0)
 	flood := func(from, n int) {
 		for i := range n {
 			h.note("eth0", frame(fmt.Sprint("forged-", from+i), 65535), now)

@@ -35,8 +35,8 @@ const (
 
 // netdevs finds the netdev of a port, or the members of its bond: from netlink, else the PCI function's netdev with the port's dev_port,
 // else the netdev of the first GID.
-func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []snapshot.Netdev {
-	name := told
+func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, fromNetlink string) []snapshot.Netdev {
+	name := fromNetlink
 	if name == "" {
 		name = r.netdevOfFunction(d, n, linkLayer)
 	}
@@ -61,15 +61,15 @@ type portNetdev struct {
 	name, driver string
 }
 
-// tellsOfWires are drivers whose virtual functions expose the physical port behind them: mana has no other functions.
-var tellsOfWires = map[string]bool{"mana": true}
+// exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other functions.
+var exposesPhysicalPort = map[string]bool{"mana": true}
 
 // wireNetdevs finds the netdevs of a device that belong to a physical port. Those of virtual functions and sub-functions show at most the
 // port of their physical function and are left out, as are those of functions that manage NVLink switches. Ports appear a moment after
 // the device: whole is false without any, and the next round reads again.
 func (o *Options) wireNetdevs(r *reader, device string) (out []portNetdev, whole bool) {
 	kind, function := r.function(classDir + "/" + device)
-	if kind != snapshot.Physical && !(kind == snapshot.Virtual && tellsOfWires[r.driver(function)]) || o.nvlink.manages(r, device) {
+	if kind != snapshot.Physical && !(kind == snapshot.Virtual && exposesPhysicalPort[r.driver(function)]) || o.nvlink.manages(r, device) {
 		return nil, true
 	}
 	numbers := r.ports(device)
@@ -210,13 +210,13 @@ func (r *reader) withLink(netdevs []snapshot.Netdev) []snapshot.Netdev {
 	return out
 }
 
-// joined are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl for it.
-var joined = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
+// operational are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl for it.
+var operational = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
 
 // withIPoIB reads whether the IPoIB interfaces of an InfiniBand port are operationally up.
 func (r *reader) withIPoIB(netdevs []snapshot.Netdev) {
 	for i := range netdevs {
-		if up, told := joined[r.optional(netDir+netdevs[i].Name+"/operstate")]; told {
+		if up, known := operational[r.optional(netDir+netdevs[i].Name+"/operstate")]; known {
 			netdevs[i].Joined = &up
 		}
 	}

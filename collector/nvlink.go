@@ -18,7 +18,7 @@ import (
 // data (VPD), unless the configuration pins a role. Reading VPD takes 100 ms and more: once for each registration of a device. VPD also
 // limits the rate of other cards.
 type nvlink struct {
-	said func(site.Subject) site.Settings
+	siteSettings func(site.Subject) site.Settings
 
 	mu      sync.Mutex
 	devices map[string]*vpdRead
@@ -35,8 +35,8 @@ type vpdRead struct {
 	err   error
 }
 
-// vpdPatience is how long a device waits for its vital product data before it is read as a NIC.
-const vpdPatience = 2 * time.Second
+// vpdTimeout is how long a device waits for its vital product data before it is read as a NIC.
+const vpdTimeout = 2 * time.Second
 
 // Vendor and class of functions that may manage NVLink switches.
 const (
@@ -45,7 +45,7 @@ const (
 )
 
 func newNVLink(said func(site.Subject) site.Settings) *nvlink {
-	return &nvlink{said: said, devices: map[string]*vpdRead{}}
+	return &nvlink{siteSettings: said, devices: map[string]*vpdRead{}}
 }
 
 // manages reports whether a device manages NVLink switches; false where unknown.
@@ -61,7 +61,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	if err != nil {
 		return false
 	}
-	pinned := v.said(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
+	pinned := v.siteSettings(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
 	if pinned != "" {
 		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
 	}
@@ -79,7 +79,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	r.end() // the wait is not charged to this reader
 	r.source = host.SourceVPD
 	defer r.begin(host.SourceIdentity)
-	patience := time.NewTimer(vpdPatience - time.Since(d.began))
+	patience := time.NewTimer(vpdTimeout - time.Since(d.began))
 	defer patience.Stop()
 	select {
 	case <-d.done:
@@ -142,20 +142,20 @@ func (d *vpdRead) result(r *reader, first bool) bool {
 
 // known is the result of manages, without a read.
 func (v *nvlink) known(name string) bool {
-	d := v.told(name)
+	d := v.finished(name)
 	return d != nil && d.found
 }
 
 // limit is the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is none.
 func (v *nvlink) limit(name string) float64 {
-	if d := v.told(name); d != nil {
+	if d := v.finished(name); d != nil {
 		return d.limit
 	}
 	return 0
 }
 
-// told returns the read of a device; nil until it has ended.
-func (v *nvlink) told(name string) *vpdRead {
+// finished returns the read of a device; nil until it has ended.
+func (v *nvlink) finished(name string) *vpdRead {
 	if v == nil {
 		return nil
 	}
@@ -173,8 +173,8 @@ func (v *nvlink) told(name string) *vpdRead {
 	}
 }
 
-// forget drops devices that are gone.
-func (v *nvlink) forget(names []string) {
+// drop removes devices that are gone.
+func (v *nvlink) drop(names []string) {
 	if v == nil {
 		return
 	}

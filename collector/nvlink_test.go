@@ -103,7 +103,7 @@ func TestVPDOfARegistration(t *testing.T) {
 			t.Errorf("call %d: read %d times, want %d", i, files.vpd, want)
 		}
 	}
-	v.forget(nil)
+	v.drop(nil)
 	if v.manages(r, "mlx5_0"); files.vpd != 3 {
 		t.Errorf("after it was gone: read %d times", files.vpd)
 	}

@@ -71,7 +71,7 @@ var (
 // pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over minutes.
 type pcie struct {
 	Options
-	devices kept[pciePath]
+	devices perDevice[pciePath]
 	ways    gpuWays
 }
 

@@ -36,7 +36,7 @@ type gpuPaths struct {
 
 // gpuPaths reads the paths to GPUs each minute. Index and UUID come from NVML.
 func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
-	_, functions, _ := c.fabric.last(ctx)
+	_, functions, _ := c.lastRound.last(ctx)
 	if len(functions) == 0 {
 		return out
 	}

@@ -93,8 +93,8 @@ func (f *flowPauses) add(ratio, length float64) {
 	f.sum += ratio
 }
 
-// rest interrupts the sampling: the time until the next reading is no sample.
-func (p *pauses) rest() { p.last = pauseReading{} }
+// interrupt interrupts the sampling: the time until the next reading is no sample.
+func (p *pauses) interrupt() { p.last = pauseReading{} }
 
 // wanted reports whether pause time has increased recently enough to sample the netdev.
 func (p *pauses) wanted(now time.Time) bool {

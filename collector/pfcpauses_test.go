@@ -56,7 +56,7 @@ func TestRestIsNoSample(t *testing.T) {
 	p := newPauses()
 	p.noteSample(us(1, 0))
 	p.noteSample(us(2, 1))
-	p.rest()
+	p.interrupt()
 	p.noteSample(us(300, 200))
 	p.noteSample(us(301, 200))
 	if f := p.flows[flow{"transmit", "3"}]; p.sampled != 2 || f.stalled != 1 {

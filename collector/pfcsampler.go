@@ -22,8 +22,8 @@ const (
 	slowRest   = 5 * time.Minute
 	// maxStretch is the longest interval after refusals.
 	maxStretch = 30 * time.Second
-	// forgetSamples is how long a netdev is kept that no round reads: a driver reload is shorter.
-	forgetSamples = time.Hour
+	// sampleRetention is how long a netdev is kept that no round reads: a driver reload is shorter.
+	sampleRetention = time.Hour
 )
 
 // Reasons for which a sample was not taken.
@@ -109,11 +109,11 @@ func (n *sampledNetdev) samples(w *snapshot.Wire) *snapshot.PFCSamples {
 	return out
 }
 
-// forget drops netdevs that no round has read for forgetSamples.
-func (s *pfcSampler) forget(now time.Time) {
+// drop removes netdevs that no round has read for sampleRetention.
+func (s *pfcSampler) drop(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.netdevs, func(_ string, n *sampledNetdev) bool { return now.Sub(n.noted) >= forgetSamples })
+	maps.DeleteFunc(s.netdevs, func(_ string, n *sampledNetdev) bool { return now.Sub(n.noted) >= sampleRetention })
 }
 
 // run samples until ctx ends.
@@ -152,7 +152,7 @@ func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 		switch {
 		case now.Before(n.next):
 		case !n.pauses.wanted(now):
-			n.rest(time.Time{})
+			n.suspend(time.Time{})
 		default:
 			if n.interval == 0 {
 				n.interval = s.interval
@@ -163,15 +163,15 @@ func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 	return out
 }
 
-// end stops the sampling of a netdev until it is paused again.
-func (n *sampledNetdev) end() {
+// stop stops the sampling of a netdev until it is paused again.
+func (n *sampledNetdev) stop() {
 	n.pauses.moved, n.failed = time.Time{}, false
-	n.rest(time.Time{})
+	n.suspend(time.Time{})
 }
 
-// rest stops the sampling of a netdev until a given time.
-func (n *sampledNetdev) rest(until time.Time) {
-	n.pauses.rest()
+// suspend stops the sampling of a netdev until a given time.
+func (n *sampledNetdev) suspend(until time.Time) {
+	n.pauses.interrupt()
 	n.interval, n.next = 0, until
 }
 
@@ -193,19 +193,19 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 	switch {
 	case errors.Is(err, host.ErrStuck):
 		n.refuse(refusedRTNL)
-		n.rest(now.Add(slowRest))
+		n.suspend(now.Add(slowRest))
 	case errors.Is(err, host.ErrBackOff):
 		n.stretch(refusedRTNL, now)
 	case err != nil && host.Refused(err) && n.failed:
 		n.refuse(refusedError)
-		n.end() // until a round reads it successfully, and it is paused
+		n.stop() // until a round reads it successfully, and it is paused
 	case err != nil:
 		n.failed = host.Refused(err)
 		n.stretch(refusedError, now)
 	case took > slowSample:
 		n.pauses.noteSample(r)
 		n.refuse(refusedSlow)
-		n.rest(now.Add(slowRest))
+		n.suspend(now.Add(slowRest))
 	default:
 		n.pauses.noteSample(r)
 		n.failed = false

@@ -260,10 +260,10 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	if got := note(us(45, 0)); got.Sampled != 0 || got.Flows[0].Stalled != 0 {
 		t.Errorf("the netdev of another device goes on with %v", got)
 	}
-	if s.forget(us(3644, 0).at); len(s.netdevs) != 1 {
+	if s.drop(us(3644, 0).at); len(s.netdevs) != 1 {
 		t.Error("it is forgotten before its time")
 	}
-	if s.forget(us(3645, 0).at); len(s.netdevs) != 0 {
+	if s.drop(us(3645, 0).at); len(s.netdevs) != 0 {
 		t.Error("it is kept")
 	}
 }

@@ -33,8 +33,8 @@ func ofInfiniBand(c pmaCounter) pmaCounter {
 	return c
 }
 
-// stopsUnseen is for counters whose rate is used by rules: the rate of a saturated counter is 0, but unknown.
-func stopsUnseen(c pmaCounter) pmaCounter {
+// unknownWhenSaturated is for counters whose rate is used by rules: the rate of a saturated counter is 0, but unknown.
+func unknownWhenSaturated(c pmaCounter) pmaCounter {
 	c.desc.Unknown = map[string][]string{"": {fmt.Sprintf("rdma_port_counter_saturated{counter=%q}", c.file)}}
 	return c
 }
@@ -60,11 +60,11 @@ var pmaCounters = []pmaCounter{
 	ofInfiniBand(pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4)),
 	ofInfiniBand(pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control update periods.", 1, 4)),
 	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets (VL15) dropped for lack of buffers.", 1, 16),
-	stopsUnseen(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks with data to send but no credits. The length of a tick is device-specific. The counter has 32 bits and saturates.", 1, 32))),
+	unknownWhenSaturated(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks with data to send but no credits. The length of a tick is device-specific. The counter has 32 bits and saturates.", 1, 32))),
 }
 
-// idleOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only switches relay.
-var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
+// unusedOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only switches relay.
+var unusedOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
@@ -121,7 +121,7 @@ func wraps(driver string) bool { return driver == "bnxt_en" }
 func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, st := range p.Counters {
 		c := pmaIndex[st.Name]
-		if c == nil || p.LinkLayer == "InfiniBand" && slices.Contains(idleOnInfiniBand, c.file) {
+		if c == nil || p.LinkLayer == "InfiniBand" && slices.Contains(unusedOnInfiniBand, c.file) {
 			continue
 		}
 		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)

@@ -22,10 +22,10 @@ const (
 )
 
 const (
-	// agentPatience bounds all answers of an agent. An agent of the host's own ports answers within 1 ms.
-	agentPatience = 300 * time.Millisecond
-	// agentRest is how long the files are used after a failure of the agent, unless the link changes.
-	agentRest = 5 * time.Minute
+	// agentTimeout bounds all answers of an agent. An agent of the host's own ports answers within 1 ms.
+	agentTimeout = 300 * time.Millisecond
+	// agentRetryAfter is how long the files are used after a failure of the agent, unless the link changes.
+	agentRetryAfter = 5 * time.Minute
 
 	// LIDs of ports (IBA 4.1.3); those above are multicast.
 	firstLID, lastLID = 1, 0xbfff
@@ -34,7 +34,7 @@ const (
 // ownAgent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one or two datagrams
 // instead of one per file. The driver answers both alike. Requests use the port's own link layer and need a link.
 type ownAgent struct {
-	by       MADCounters
+	mode     MADCounters
 	agent    host.Agent
 	verified bool  // its counts match the files
 	wide     bool  // 64 bits where the files have fewer
@@ -46,7 +46,7 @@ type ownAgent struct {
 func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
 	var files []snapshot.Stat
 	if a.mayAsk(r, d, p) {
-		if !a.verified && a.by != CountersRecorded {
+		if !a.verified && a.mode != CountersRecorded {
 			files = r.pma(portDir)
 		}
 		got, err := a.ask(r, d.Name, p.Number)
@@ -73,7 +73,7 @@ func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, por
 // mayAsk reports whether the agent is queried in this round. A failure is reported until the next query. A virtual function has the LID
 // of its physical function, whose agent would answer.
 func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool {
-	if a.by == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
+	if a.mode == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
 		return false
 	}
 	if p.Unread || !isActive(p) || p.LID == nil || !isLID(*p.LID) {
@@ -81,44 +81,44 @@ func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool 
 		return false
 	}
 	if lid := uint16(*p.LID); lid != a.agent.LID {
-		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: countsWaiting(d.Driver)}
+		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: fillsTransmitWait(d.Driver)}
 		a.err, a.verified = nil, false
 	}
-	if a.err != nil && r.now().Sub(a.failed) < agentRest {
-		a.tell(r)
+	if a.err != nil && r.now().Sub(a.failed) < agentRetryAfter {
+		a.report(r)
 		return false
 	}
 	return true
 }
 
-// countsWaiting reports whether a driver fills PortXmitWait without announcing it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
+// fillsTransmitWait reports whether a driver fills PortXmitWait without announcing it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
 // pma_cnt_assign).
-func countsWaiting(driver string) bool { return driver == "mlx5_core" }
+func fillsTransmitWait(driver string) bool { return driver == "mlx5_core" }
 
 // note stores the outcome of a query. A missing recording is no failure.
 func (a *ownAgent) note(r *reader, err error) {
 	a.err = err
-	if err == nil || a.by == CountersRecorded && host.IsAbsent(err) {
+	if err == nil || a.mode == CountersRecorded && host.IsAbsent(err) {
 		a.err = nil
 		return
 	}
 	a.failed = r.now()
-	a.tell(r)
+	a.report(r)
 }
 
 func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
 	r.begin(host.SourceSubnet)
-	if a.by == CountersByMAD {
+	if a.mode == CountersByMAD {
 		r.asked += a.agent.Requests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
-	told, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentPatience, func(ctx context.Context) (agentAnswer, error) {
+	answer, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (agentAnswer, error) {
 		return askAgent(ctx, subnet, device, port, agent)
 	})
 	if err == nil {
-		a.agent = told.agent
+		a.agent = answer.agent
 	}
-	return told.IBCounters, err
+	return answer.IBCounters, err
 }
 
 // agentAnswer is the answer of an agent, and its capabilities.
@@ -146,7 +146,7 @@ func bounded[T any](r *reader, lane string, patience time.Duration, ask func(con
 	return got, err
 }
 
-func (a *ownAgent) tell(r *reader) {
+func (a *ownAgent) report(r *reader) {
 	r.begin(host.SourceSubnet)
 	r.issue(a.err)
 }
@@ -175,13 +175,13 @@ func differ(portDir string, got, before, after []snapshot.Stat) error {
 		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
 			continue
 		}
-		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountsOtherwise, s.Value, low, high)}
+		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)}
 	}
 	return nil
 }
 
-// errCountsOtherwise: a firmware agent may count the whole port, the driver only its function.
-var errCountsOtherwise = errors.New("counters of the agent differ from those of the driver")
+// errCountersDiffer: a firmware agent may count the whole port, the driver only its function.
+var errCountersDiffer = errors.New("counters of the agent differ from those of the driver")
 
 func namesOf(stats []snapshot.Stat) (names []string) {
 	for _, s := range stats {

@@ -72,7 +72,7 @@ const agentDir = classDir + "/mlx5_0/ports/1"
 func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	n := func(v uint64) *uint64 { return &v }
 	a := &agentPort{
-		ownAgent: &ownAgent{by: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
+		ownAgent: &ownAgent{mode: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
 		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
 	}
@@ -193,7 +193,7 @@ func TestOwnAgentFails(t *testing.T) {
 	a.answers.answer(fails(syscall.ETIMEDOUT))
 	a.is(t, "no answer", failed+"1")
 	a.answers.answer(good)
-	now = now.Add(agentRest - time.Second)
+	now = now.Add(agentRetryAfter - time.Second)
 	a.is(t, "rests", failed+"0")
 	now = now.Add(time.Second)
 	a.is(t, "after its rest", anew)
@@ -219,17 +219,17 @@ func TestOwnAgentHangs(t *testing.T) {
 			return good(device, agent)
 		})
 		const byFiles = "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet stuck; "
-		if got := a.read(t); got != byFiles+"3 files, asked 1" || a.took > agentPatience {
+		if got := a.read(t); got != byFiles+"3 files, asked 1" || a.took > agentTimeout {
 			t.Errorf("%s: %s", a.took, got)
 		}
 		for range 3 {
-			time.Sleep(agentRest)
+			time.Sleep(agentRetryAfter)
 			if a.is(t, "still in there", byFiles+"3 files, asked 0"); a.took > 0 {
 				t.Errorf("waits %s", a.took)
 			}
 		}
 		close(free)
-		time.Sleep(agentRest)
+		time.Sleep(agentRetryAfter)
 		a.answers.answer(good)
 		a.is(t, "it is back", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
 	})
@@ -239,7 +239,7 @@ func TestOwnAgentHangs(t *testing.T) {
 func TestNotAsked(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	for name, change := range map[string]func(*agentPort){
-		"not permitted":    func(a *agentPort) { a.by = CountersOfFiles },
+		"not permitted":    func(a *agentPort) { a.mode = CountersOfFiles },
 		"a tree of files":  func(a *agentPort) { a.h.Subnet = nil },
 		"Ethernet":         func(a *agentPort) { a.p.LinkLayer = "Ethernet" },
 		"virtual function": func(a *agentPort) { a.d.FunctionType = snapshot.Virtual },
@@ -271,7 +271,7 @@ func TestNotAsked(t *testing.T) {
 func TestRecordedAgent(t *testing.T) {
 	a := newAgentPort(t, 5)
 	a.h.Subnet = machine(t, "-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
-	a.by = CountersRecorded
+	a.mode = CountersRecorded
 	a.is(t, "recorded", "symbol_errors_total 4, transmit_bytes_total 3600, transmit_wait_ticks_total 6; 0 files, asked 0")
 	*a.p.LID = 18
 	a.is(t, "not recorded", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")

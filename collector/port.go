@@ -70,17 +70,17 @@ func (st *portState) takesRTNL(d *snapshot.Device) bool {
 
 // fresh queries the state and related values. ok is false if rtnl is unavailable.
 func (st *portState) fresh(r *reader, d *snapshot.Device, n int) (snapshot.Port, bool) {
-	p, told, netdev, ok := st.query(r, d, n)
+	p, complete, netdev, ok := st.query(r, d, n)
 	if !ok {
 		return p, false
 	}
 	up := isActive(&p)
 	st.linkEvent(r, d, &p)
 	if st.changed && r.deferrable() || r.due(st.at) {
-		st.readSlow(r, d, &p, told, netdev)
+		st.readSlow(r, d, &p, complete, netdev)
 		st.at, st.changed = r.now(), false
 	}
-	if !told {
+	if !complete {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer = st.slow.LinkLayer
@@ -154,7 +154,7 @@ func (st *portState) kept(r *reader, d *snapshot.Device, n int) snapshot.Port {
 }
 
 // readSlow reads data that changes only with the link or the configuration.
-func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, told bool, netdev string) {
+func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, complete bool, netdev string) {
 	dir := portDir(d.Name, p.Number)
 	r.begin(host.SourceIdentity)
 	layer := st.slow.LinkLayer
@@ -162,7 +162,7 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 		layer = r.text(dir, "link_layer")
 	}
 	st.slow = snapshot.Port{LinkLayer: layer}
-	if !told && p.State != nil && !st.takesRTNL(d) { // each is another query like the state's, and generic ports have none
+	if !complete && p.State != nil && !st.takesRTNL(d) { // each is another query like the state's, and generic ports have none
 		r.begin(host.SourcePortFiles)
 		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")

@@ -9,16 +9,16 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// query reads the port with a single netlink query; in sysfs each file is a query to the driver. told is true if netlink returned
+// query reads the port with a single netlink query; in sysfs each file is a query to the driver. complete is true if netlink returned
 // everything; otherwise only the states are read, because each further file is another query. ok is false if rtnl is unavailable.
-func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string, ok bool) {
+func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, complete bool, netdev string, ok bool) {
 	p.Number = n
-	a, told, ok := r.portGet(d.Name, n, st.takesRTNL(d))
+	a, complete, ok := r.portGet(d.Name, n, st.takesRTNL(d))
 	if !ok {
 		return p, false, "", false
 	}
 	dir := portDir(d.Name, n)
-	if told && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
+	if complete && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
 		r.inRange(dir, &p)
 		return p, true, a.Netdev, true
@@ -38,7 +38,7 @@ func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Por
 }
 
 // portGet queries the port by netlink. ok is false if rtnl is unavailable.
-func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, ok bool) {
+func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, complete, ok bool) {
 	dir, now := netlinkDir(name, n), r.now()
 	if r.quarantine.held(dir, "port", now) {
 		return a, false, true

@@ -13,7 +13,7 @@ import (
 // qos keeps data that changes only with the configuration.
 type qos struct {
 	Options
-	devices kept[qosDevice]
+	devices perDevice[qosDevice]
 }
 
 // qosDevice belongs to the lane of its device.
@@ -80,8 +80,8 @@ func (c *qos) section(readings []qosReading) *snapshot.QoS {
 		out.Netdevs = append(out.Netdevs, r.netdevs...)
 		for j, s := range c.subjects(&r.device)[1:] { // the first is the device
 			p := r.ports[j]
-			said := c.said(s)
-			p.PinnedRoCE, p.PinnedCongestionControl = said.RoCE, said.CongestionControl
+			pins := c.siteSettings(s)
+			p.PinnedRoCE, p.PinnedCongestionControl = pins.RoCE, pins.CongestionControl
 			out.Ports = append(out.Ports, p)
 		}
 	}

@@ -183,8 +183,8 @@ const allDSCPs = maxDSCP + 1
 
 func (e *qosEmitter) priorities() {
 	var to [snapshot.Priorities][]uint8
-	told := e.q.DSCPs != nil && e.q.Trust == byDSCP
-	if told {
+	known := e.q.DSCPs != nil && e.q.Trust == byDSCP
+	if known {
 		to = *e.q.DSCPs
 	}
 	n := 0
@@ -198,7 +198,7 @@ func (e *qosEmitter) priorities() {
 			}
 			return p != 0
 		})
-		if e.marked[p] && told {
+		if e.marked[p] && known {
 			e.put(priorityInfo, 1, strconv.Itoa(p), ranges(list))
 		}
 	}

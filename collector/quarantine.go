@@ -44,8 +44,8 @@ func (q *quarantine) held(dir, name string, now time.Time) bool {
 	return g != nil && (g.failed[name].held(now) || g.held(now))
 }
 
-// rest returns the items of a directory that are not held.
-func (q *quarantine) rest(dir string, names []string, now time.Time) []string {
+// allowed returns the items of a directory that are not held.
+func (q *quarantine) allowed(dir string, names []string, now time.Time) []string {
 	if q == nil || q.groups[dir] == nil {
 		return names
 	}

@@ -13,7 +13,7 @@ func TestQuarantine(t *testing.T) {
 	const dir = "sys/class/infiniband/mlx5_0/ports/1/counters"
 	var q quarantine
 	fail := func(name string, at time.Time, err error) { q.note(dir, name, at, err) }
-	rest := func(at time.Time) []string { return q.rest(dir, []string{"a", "b", "c"}, at) }
+	rest := func(at time.Time) []string { return q.allowed(dir, []string{"a", "b", "c"}, at) }
 
 	fail("a", start, syscall.EIO)
 	if !slices.Equal(rest(start), []string{"a", "b", "c"}) {
@@ -47,7 +47,7 @@ func TestQuarantineOfAGroup(t *testing.T) {
 		q.note("d", "a", now, syscall.EIO)
 		q.note("d", "b", now, syscall.EIO)
 	}
-	if got := q.rest("d", []string{"a", "b", "c"}, now); len(got) != 0 {
+	if got := q.allowed("d", []string{"a", "b", "c"}, now); len(got) != 0 {
 		t.Errorf("asked on: %q", got)
 	}
 	if q.held("e", "a", now) {

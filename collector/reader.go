@@ -294,7 +294,7 @@ func (r *reader) number(dir, name string) *uint64 {
 func (r *reader) numbersUnderRTNL(s host.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
 	now, files := r.now(), r.h.Files
 	numbers = make([]*uint64, len(names))
-	rest := r.quarantine.rest(dir, names, now)
+	rest := r.quarantine.allowed(dir, names, now)
 	if len(rest) == 0 {
 		return numbers, true
 	}
@@ -329,7 +329,7 @@ const noPMA = "N/A (no PMA)"
 // stats reads the counters in a directory by name, in the order of names.
 func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	now := r.now()
-	names = r.quarantine.rest(dir, names, now)
+	names = r.quarantine.allowed(dir, names, now)
 	out := make([]snapshot.Stat, 0, len(names))
 	r.asked += len(names)
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {

@@ -153,9 +153,9 @@ type roleState struct {
 	learned role.Verdict
 }
 
-// assignRoles sets the roles of all ports. said returns the configured role of a port, empty where none is pinned.
-func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) {
-	nics := c.nics(devices, said)
+// assignRoles sets the roles of all ports. configured returns the configured role of a port, empty where none is pinned.
+func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) {
+	nics := c.nics(devices, configured)
 	verdicts := role.Of(&c.machine.tree, nics)
 	c.roles.due = time.Time{}
 	for i := range devices {
@@ -166,7 +166,7 @@ func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said 
 			if d.ManagesNVLink {
 				v = role.Verdict{Role: pci.NVLinkManagement, Source: role.VPD}
 			}
-			if pinned, _ := said(i, j); pinned != "" {
+			if pinned, _ := configured(i, j); pinned != "" {
 				v = role.Verdict{Role: pci.Role(pinned), Source: role.Site}
 			}
 			p.Role, p.RoleSource = string(v.Role), string(v.Source)
@@ -175,7 +175,7 @@ func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said 
 	peers := role.Peers(nics, func(i, j int) bool { return devices[i].Ports[j].Role == string(pci.Compute) })
 	for i := range devices {
 		for j := range devices[i].Ports {
-			_, ignored := said(i, j)
+			_, ignored := configured(i, j)
 			p := &devices[i].Ports[j]
 			p.PeersActive = peers[i][j] && !ignored && !isActive(p)
 		}
@@ -219,7 +219,7 @@ func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.V
 func (r *roles) waiting(now time.Time) bool { return !r.due.IsZero() && !now.Before(r.due) }
 
 // nics are the devices as inputs of roles.
-func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) []role.NIC {
+func (c *infiniBand) nics(devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) []role.NIC {
 	out := make([]role.NIC, len(devices))
 	perCard := portsPerCard(devices)
 	routed := map[string]bool{} // cards
@@ -239,7 +239,7 @@ func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned
 		}
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			if _, ignored := said(i, j); ignored {
+			if _, ignored := configured(i, j); ignored {
 				n.Apart = true
 			}
 			n.LinkLayer = p.LinkLayer
@@ -282,7 +282,7 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 			c.machine = facts
 		}
 	}
-	c.machine.tree.Topology = cmp.Or(c.machine.own, c.fabric.jobTopology())
+	c.machine.tree.Topology = cmp.Or(c.machine.own, c.lastRound.jobTopology())
 	if !reflect.DeepEqual(c.machine.tree, before.tree) || !slices.Equal(c.machine.routed, before.routed) {
 		c.machine.version++
 	}

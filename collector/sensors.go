@@ -32,7 +32,7 @@ const sensorInterval = 30 * time.Second
 // sensors keeps the readings of each device.
 type sensors struct {
 	Options
-	devices kept[sensorState]
+	devices perDevice[sensorState]
 }
 
 // sensorState belongs to the lane of its device.

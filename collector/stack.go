@@ -50,8 +50,8 @@ var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, ve
 
 const verbsDir = "sys/class/infiniband_verbs"
 
-// lent are drivers of functions that this kernel does not use: passed through to a virtual machine or a process.
-var lent = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
+// passthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a process.
+var passthroughDrivers = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
 
 // stack is the state of the RDMA stack, read each minute and when devices are added or removed.
 type stack struct {
@@ -150,7 +150,7 @@ func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 			continue
 		}
 		driver := r.driver(dir)
-		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil || slices.Contains(lent, driver) {
+		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil || slices.Contains(passthroughDrivers, driver) {
 			continue
 		}
 		out = append(out, snapshot.StackFunction{PCIAddress: address, Kind: string(kind), Driver: driver})

@@ -43,7 +43,7 @@ func TestStack(t *testing.T) {
 			h := machine(t, c.machine)
 			col := &infiniBand{Options: Options{Memory: expect.NewMemory(c.memory)}}
 			col.readStack(t.Context(), h)
-			col.notThere(time.Unix(1e9, 0), "boot", nil, false)
+			col.absentFunctions(time.Unix(1e9, 0), "boot", nil, false)
 			var devices []snapshot.Device
 			for _, n := range col.stack.devices {
 				devices = append(devices, snapshot.Device{Name: n})

@@ -21,14 +21,14 @@ const (
 	moduleShare = 400
 	// moduleLeast is the same for a device whose budget is spent: a tenth of it is used regardless.
 	moduleLeast = 1000
-	// keptReadings is the number of intervals for which the readings of a transceiver that can no longer be read are served.
-	keptReadings = 3
+	// servedIntervals is the number of intervals for which the readings of a transceiver that can no longer be read are served.
+	servedIntervals = 3
 )
 
 // transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	Options
-	devices kept[opticsState]
+	devices perDevice[opticsState]
 
 	mu    sync.Mutex
 	cages map[wireTarget]*cage
@@ -65,7 +65,7 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 		done(err)
 		return
 	}
-	c.forget(names)
+	c.drop(names)
 	states := c.devices.of(h, names, func() *opticsState { return &opticsState{} })
 	eachDevice(ctx, h, n, "transceiver", names, func(r *reader, name string) ([]snapshot.Cage, bool) {
 		return c.readDevice(r, name, states[name]), true
@@ -87,7 +87,7 @@ func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []sna
 	out := make([]snapshot.Cage, 0, len(st.cages))
 	for _, g := range st.cages {
 		if !c.background() && !r.now().Before(g.next) {
-			c.look(r, g)
+			c.readCage(r, g)
 			r.issues = append(r.issues, g.seen.issues...)
 		}
 		out = append(out, c.view(r, g))
@@ -127,25 +127,25 @@ func (n portNetdev) target(device string) wireTarget {
 	return wireTarget{device, n.port, n.name, n.driver}
 }
 
-// forget drops the cages of devices that are gone.
-func (c *transceivers) forget(names []string) {
+// drop removes the cages of devices that are gone.
+func (c *transceivers) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.cages, func(t wireTarget, _ *cage) bool { return !slices.Contains(names, t.device) })
 }
 
-// look reads a transceiver now, and sets the time of the next read.
-func (c *transceivers) look(r *reader, g *cage) {
-	seen := g.visit(r)
+// readCage reads a transceiver now, and sets the time of the next read.
+func (c *transceivers) readCage(r *reader, g *cage) {
+	seen := g.update(r)
 	wait := ownModuleInterval
 	if c.background() {
 		wait = max(c.ModuleInterval, min(moduleShare*g.took, freshInterval))
 	}
 	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
-		seen.kept = keptReadings * wait
+		seen.kept = servedIntervals * wait
 	}
-	g.looked = r.h.Now()
-	g.next = g.looked.Add(wait)
+	g.lastRead = r.h.Now()
+	g.next = g.lastRead.Add(wait)
 	if c.background() { // not in step with those of other hosts
 		g.next = g.next.Add(rand.N(wait/10 + 1))
 	}
@@ -183,8 +183,8 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 			continue
 		}
 		r := &reader{ctx: ctx, h: h, device: g.device, since: time.Now()}
-		if left := g.looked.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
-			c.look(r, g)
+		if left := g.lastRead.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
+			c.readCage(r, g)
 		} else {
 			g.next = r.now().Add(min(left, c.ModuleInterval))
 		}
@@ -195,8 +195,8 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// idle is how long run sleeps while there is no cage.
-const idle = time.Hour
+// idleWait is how long run sleeps while there is no cage.
+const idleWait = time.Hour
 
 // due is the next cage to read, and the time until then.
 func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
@@ -208,7 +208,7 @@ func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 		}
 	}
 	if next == nil {
-		return nil, idle
+		return nil, idleWait
 	}
 	return next, max(0, next.next.Sub(now))
 }

@@ -20,11 +20,11 @@ type cage struct {
 	link       cageLink
 	pages      transceiver.Pages
 	began      time.Time     // when pages was begun
-	looked     time.Time     // the last time
+	lastRead   time.Time     // the last time
 	next       time.Time     // of the next read
 	took       time.Duration // kernel time of the last read's requests
 	quarantine quarantine
-	silence    snapshot.CageState // why the module did not respond, as far as the driver reports
+	noResponse snapshot.CageState // why the module did not respond, as far as the driver reports
 	seen       cageSeen
 }
 
@@ -44,7 +44,7 @@ type cageSeen struct {
 }
 
 func newCage(t wireTarget) *cage {
-	return &cage{wireTarget: t, silence: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
+	return &cage{wireTarget: t, noResponse: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
 }
 
 // at is the part that may be served at a given time.
@@ -73,25 +73,25 @@ func item(ref transceiver.Ref) string {
 	return fmt.Sprintf("%02x-%02x-%d:%d", ref.Address, ref.Page, ref.Bank, ref.Offset)
 }
 
-// visit reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its link changes, or the
+// update reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its link changes, or the
 // driver reports another state.
-func (g *cage) visit(r *reader) cageSeen {
-	told, devices := len(r.issues), r.quarantine
+func (g *cage) update(r *reader) cageSeen {
+	before, devices := len(r.issues), r.quarantine
 	r.quarantine, g.took = &g.quarantine, 0
 	seen := g.seen
-	if g.notice(r) {
+	if g.detectChange(r) {
 		seen.Module, seen.State = nil, snapshot.CageUnread
 	}
 	if g.mayAnswer(r) {
 		g.outcome(r, &seen, g.read(r))
 	}
-	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[told:])
-	r.quarantine, r.issues = devices, r.issues[:told]
+	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[before:])
+	r.quarantine, r.issues = devices, r.issues[:before]
 	return seen
 }
 
-// notice discards static data if the transceiver may be another one, and from time to time for the same one.
-func (g *cage) notice(r *reader) (another bool) {
+// detectChange discards static data if the transceiver may be another one, and from time to time for the same one.
+func (g *cage) detectChange(r *reader) (another bool) {
 	now := r.now()
 	r.begin(host.SourceNetdev)
 	link := cageLink{carrier: r.carrierChanges(g.netdev)}
@@ -108,11 +108,11 @@ func (g *cage) notice(r *reader) (another bool) {
 
 // mayAnswer reports whether to query the module.
 func (g *cage) mayAnswer(r *reader) bool {
-	dir, before := eepromDir(g.netdev), g.silence
+	dir, before := eepromDir(g.netdev), g.noResponse
 	if !g.quarantine.held(dir, item(identifier), r.now()) {
 		return true
 	}
-	if g.askDriver(r); g.silence == before {
+	if g.askDriver(r); g.noResponse == before {
 		return false
 	}
 	g.quarantine.release(dir)
@@ -248,16 +248,16 @@ func (g *cage) failed(r *reader, err error) snapshot.CageState {
 	}
 	g.askDriver(r)
 	switch {
-	case g.silence == snapshot.CageEmpty:
+	case g.noResponse == snapshot.CageEmpty:
 		return snapshot.CageEmpty
 	case reason == host.Unsupported:
 		return snapshot.CageUnsupported
 	case reason == host.Invalid && g.driver == "mlx5_core":
 		return snapshot.CageUnknown
-	case reason == host.Gone && g.silence == snapshot.CageNoAnswer:
+	case reason == host.Gone && g.noResponse == snapshot.CageNoAnswer:
 		return snapshot.CageEmpty
 	}
-	return g.silence
+	return g.noResponse
 }
 
 // noCable is ETHTOOL_LINK_EXT_STATE_NO_CABLE of enum ethtool_link_ext_state.
@@ -270,10 +270,10 @@ func (g *cage) askDriver(r *reader) {
 	switch {
 	case !made:
 	case s.ExtState != nil && *s.ExtState == noCable:
-		g.silence = snapshot.CageEmpty
+		g.noResponse = snapshot.CageEmpty
 	case s.ExtState != nil, s.Link != nil && *s.Link == 1:
-		g.silence = snapshot.CageUnreadable
+		g.noResponse = snapshot.CageUnreadable
 	default:
-		g.silence = snapshot.CageNoAnswer
+		g.noResponse = snapshot.CageNoAnswer
 	}
 }

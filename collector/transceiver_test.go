@@ -529,7 +529,7 @@ func TestBanksOfMlx5(t *testing.T) {
 			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
 			r := newOpticsRig(t, 0, entries)
 			g := newCage(wireTarget{"mlx5_0", 1, "eth0", driver})
-			seen := g.visit(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
+			seen := g.update(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
 			banked := slices.ContainsFunc(r.bus.asked, func(ref transceiver.Ref) bool { return ref.Bank > 0 })
 			if seen.Module == nil || len(seen.Module.Lanes) != lanes || banked != (lanes > 8) || len(seen.issues) != 0 {
 				t.Errorf("%+v, %v", seen, r.bus.asked)

@@ -10,24 +10,24 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fabric holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other collectors.
-type fabric struct {
-	mu      sync.Mutex
-	devices []snapshot.Device
-	at      time.Time     // when they were read
-	gpus    []string      // paths of the GPUs' PCI functions
-	first   chan struct{} // closed when the first round is over; nil before it has begun
-	told    bool
+// lastRound holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other collectors.
+type lastRound struct {
+	mu        sync.Mutex
+	devices   []snapshot.Device
+	at        time.Time     // when they were read
+	gpus      []string      // paths of the GPUs' PCI functions
+	first     chan struct{} // closed when the first round is over; nil before it has begun
+	published bool
 
 	job     *gdr.Topology // from the topology file of a running job; nil: none
 	jobText string
 }
 
-// fabricPatience is how long a collector waits for the first round, which includes reads of vital product data.
-const fabricPatience = vpdPatience + time.Second
+// firstRoundTimeout is how long a collector waits for the first round, which includes reads of vital product data.
+const firstRoundTimeout = vpdTimeout + time.Second
 
 // begin records that a round has started.
-func (f *fabric) begin() {
+func (f *lastRound) begin() {
 	if f == nil {
 		return
 	}
@@ -38,27 +38,27 @@ func (f *fabric) begin() {
 	}
 }
 
-// tell publishes the result of a round.
-func (f *fabric) tell(at time.Time, devices []snapshot.Device, gpus []string) {
+// publish publishes the result of a round.
+func (f *lastRound) publish(at time.Time, devices []snapshot.Device, gpus []string) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.devices, f.at, f.gpus = slices.Clone(devices), at, gpus
-	if !f.told {
-		f.told = true
+	if !f.published {
+		f.published = true
 		close(f.first)
 	}
 }
 
 // last is the result of the last round, and its time. It waits for the first round if that has started.
-func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
+func (f *lastRound) last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
 	f.mu.Lock()
 	first := f.first
 	f.mu.Unlock()
 	if first != nil {
-		patience := time.NewTimer(fabricPatience)
+		patience := time.NewTimer(firstRoundTimeout)
 		defer patience.Stop()
 		select {
 		case <-first:
@@ -71,8 +71,8 @@ func (f *fabric) last(ctx context.Context) (devices []snapshot.Device, gpus []st
 	return f.devices, f.gpus, f.at
 }
 
-// tellJob publishes the topology file of a running job.
-func (f *fabric) tellJob(processes []snapshot.Process) {
+// publishJob publishes the topology file of a running job.
+func (f *lastRound) publishJob(processes []snapshot.Process) {
 	if f == nil {
 		return
 	}
@@ -87,8 +87,8 @@ func (f *fabric) tellJob(processes []snapshot.Process) {
 	}
 }
 
-// jobTopology is the topology published by tellJob; nil: none.
-func (f *fabric) jobTopology() *gdr.Topology {
+// jobTopology is the topology published by publishJob; nil: none.
+func (f *lastRound) jobTopology() *gdr.Topology {
 	if f == nil {
 		return nil
 	}

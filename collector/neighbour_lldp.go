@@ -11,34 +11,34 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// heard holds the LLDP neighbours received on the netdevs found by the readings.
-type heard struct {
+// lldpNeighbours holds the LLDP neighbours received on the netdevs found by the readings.
+type lldpNeighbours struct {
 	mu      sync.Mutex
 	devices map[string]map[string]uint64 // netdevs by device, with the number of the interface
 	changed chan struct{}                // closed when devices changes
-	ends    map[string]map[speaker]heardEnd
+	ends    map[string]map[msapID]lldpEntry
 	err     error     // why no frames are received
 	since   time.Time // start of listening; zero: not yet
 }
 
-// firstWord is how long to wait for the first frame of a switch: twice the interval recommended by IEEE 802.1AB 9.2.5.7.
-const firstWord = time.Minute
+// firstFrameTimeout is how long to wait for the first frame of a switch: twice the interval recommended by IEEE 802.1AB 9.2.5.7.
+const firstFrameTimeout = time.Minute
 
-// speaker identifies a neighbour on a netdev: the MSAP identifier, IEEE 802.1AB 9.2.7.7.
-type speaker struct{ chassis, port string }
+// msapID identifies a neighbour on a netdev: the MSAP identifier, IEEE 802.1AB 9.2.7.7.
+type msapID struct{ chassis, port string }
 
-// heardEnd is the last frame of a neighbour.
-type heardEnd struct {
+// lldpEntry is the last frame of a neighbour.
+type lldpEntry struct {
 	farEnd
 	until time.Time
 }
 
-func newHeard() *heard {
-	return &heard{devices: map[string]map[string]uint64{}, changed: make(chan struct{}), ends: map[string]map[speaker]heardEnd{}}
+func newLLDPNeighbours() *lldpNeighbours {
+	return &lldpNeighbours{devices: map[string]map[string]uint64{}, changed: make(chan struct{}), ends: map[string]map[msapID]lldpEntry{}}
 }
 
-// want sets the netdevs of a device.
-func (t *heard) want(r neighbourReading) {
+// watch sets the netdevs of a device.
+func (t *lldpNeighbours) watch(r neighbourReading) {
 	netdevs := map[string]uint64{}
 	for name, l := range r.links {
 		netdevs[name] = l.index
@@ -51,8 +51,8 @@ func (t *heard) want(r neighbourReading) {
 	}
 }
 
-// forget drops the netdevs of devices that are gone.
-func (t *heard) forget(names []string) {
+// drop removes the netdevs of devices that are gone.
+func (t *lldpNeighbours) drop(names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for device := range t.devices {
@@ -64,14 +64,14 @@ func (t *heard) forget(names []string) {
 }
 
 // wakeLocked makes run listen on the new set of netdevs, and drops neighbours on removed ones.
-func (t *heard) wakeLocked() {
+func (t *lldpNeighbours) wakeLocked() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 	wanted := t.wantedLocked()
-	maps.DeleteFunc(t.ends, func(name string, _ map[speaker]heardEnd) bool { return !slices.Contains(wanted, name) })
+	maps.DeleteFunc(t.ends, func(name string, _ map[msapID]lldpEntry) bool { return !slices.Contains(wanted, name) })
 }
 
-func (t *heard) wantedLocked() (out []string) {
+func (t *lldpNeighbours) wantedLocked() (out []string) {
 	for _, netdevs := range t.devices {
 		out = slices.AppendSeq(out, maps.Keys(netdevs))
 	}
@@ -80,7 +80,7 @@ func (t *heard) wantedLocked() (out []string) {
 }
 
 // run listens until ctx ends, and restarts with each change of the netdevs.
-func (t *heard) run(ctx context.Context, h *host.Host) error {
+func (t *lldpNeighbours) run(ctx context.Context, h *host.Host) error {
 	for ctx.Err() == nil {
 		t.mu.Lock()
 		netdevs, changed := t.wantedLocked(), t.changed
@@ -100,7 +100,7 @@ func (t *heard) run(ctx context.Context, h *host.Host) error {
 }
 
 // listen receives frames until ctx ends or changed is closed.
-func (t *heard) listen(ctx context.Context, h *host.Host, netdevs []string, changed <-chan struct{}) error {
+func (t *lldpNeighbours) listen(ctx context.Context, h *host.Host, netdevs []string, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -120,7 +120,7 @@ func (t *heard) listen(ctx context.Context, h *host.Host, netdevs []string, chan
 }
 
 // begin records that frames can be received. A change of netdevs does not restart the time.
-func (t *heard) begin(now time.Time) {
+func (t *lldpNeighbours) begin(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = nil
@@ -129,28 +129,28 @@ func (t *heard) begin(now time.Time) {
 	}
 }
 
-// early reports whether it is too early to consider a switch silent.
-func (t *heard) early(now time.Time) bool {
+// tooEarly reports whether it is too early to consider a switch silent.
+func (t *lldpNeighbours) tooEarly(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.err == nil && len(t.wantedLocked()) > 0 && (t.since.IsZero() || now.Sub(t.since) < firstWord)
+	return t.err == nil && len(t.wantedLocked()) > 0 && (t.since.IsZero() || now.Sub(t.since) < firstFrameTimeout)
 }
 
-func (t *heard) fail(err error) {
+func (t *lldpNeighbours) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.err = err
 }
 
 // failure is why no frames are received; nil if they are.
-func (t *heard) failure() error {
+func (t *lldpNeighbours) failure() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.err
 }
 
 // note records a frame. A malformed frame is ignored; a frame with TTL 0 removes its sender.
-func (t *heard) note(netdev string, frame []byte, now time.Time) {
+func (t *lldpNeighbours) note(netdev string, frame []byte, now time.Time) {
 	n, err := lldp.Parse(frame)
 	if err != nil {
 		return
@@ -159,11 +159,11 @@ func (t *heard) note(netdev string, frame []byte, now time.Time) {
 	defer t.mu.Unlock()
 	ends := t.ends[netdev]
 	if ends == nil {
-		ends = map[speaker]heardEnd{}
+		ends = map[msapID]lldpEntry{}
 		t.ends[netdev] = ends
 	}
-	maps.DeleteFunc(ends, func(_ speaker, e heardEnd) bool { return !now.Before(e.until) })
-	who := speaker{n.ChassisID, n.PortID}
+	maps.DeleteFunc(ends, func(_ msapID, e lldpEntry) bool { return !now.Before(e.until) })
+	who := msapID{n.ChassisID, n.PortID}
 	delete(ends, who)
 	if n.TTL == 0 {
 		return
@@ -171,17 +171,17 @@ func (t *heard) note(netdev string, frame []byte, now time.Time) {
 	if len(ends) >= mostNeighbours {
 		delete(ends, leastRecent(ends))
 	}
-	ends[who] = heardEnd{announcedEnd(&n, now), now.Add(n.TTL)}
+	ends[who] = lldpEntry{announcedEnd(&n, now), now.Add(n.TTL)}
 }
 
 // leastRecent is the neighbour with the oldest frame. A switch sends every 30 s, while forged frames may have a TTL of 18 hours: by TTL
 // the switch would be evicted.
-func leastRecent(ends map[speaker]heardEnd) speaker {
-	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b speaker) int { return ends[a].at.Compare(ends[b].at) })
+func leastRecent(ends map[msapID]lldpEntry) msapID {
+	return slices.MinFunc(slices.Collect(maps.Keys(ends)), func(a, b msapID) int { return ends[a].at.Compare(ends[b].at) })
 }
 
 // of lists the neighbours on a netdev whose TTL has not expired.
-func (t *heard) of(netdev string, now time.Time) (out []farEnd) {
+func (t *lldpNeighbours) of(netdev string, now time.Time) (out []farEnd) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range t.ends[netdev] {
