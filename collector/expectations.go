@@ -83,7 +83,7 @@ func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version,
 	return true
 }
 
-// store stores the results of this round, after a call of reuse.
+// store keeps the results of this round, after a call of reuse.
 func (j *evaluated) store(devices []snapshot.Device, conf *site.Config, version, machine uint64) {
 	j.site, j.version, j.machine = conf, version, machine
 	j.facts, j.spare = j.spare, j.facts

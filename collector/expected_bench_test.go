@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// BenchmarkRemember is what expectations, history and the inventory cost a round of 8 devices in which nothing changes.
+// BenchmarkRemember: cost of expectations, history and inventory in a round of 8 devices without changes.
 func BenchmarkRemember(b *testing.B) {
 	num := func(n uint64) *uint64 { return &n }
 	rate := 400e9

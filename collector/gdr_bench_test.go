@@ -26,8 +26,8 @@ func eightPlanes() (*gdrHost, []gdrGPU, []gdrNIC) {
 	return machine, gpus, nics
 }
 
-// BenchmarkJudgeGDR decides, as it is done where something has changed.
-func BenchmarkJudgeGDR(b *testing.B) {
+// BenchmarkEvaluateGDR decides, as after a change.
+func BenchmarkEvaluateGDR(b *testing.B) {
 	machine, gpus, nics := eightPlanes()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -35,8 +35,8 @@ func BenchmarkJudgeGDR(b *testing.B) {
 	}
 }
 
-// BenchmarkJudgeGDRAgain finds that nothing has, as each round does.
-func BenchmarkJudgeGDRAgain(b *testing.B) {
+// BenchmarkEvaluateGDRAgain finds no change, as in most rounds.
+func BenchmarkEvaluateGDRAgain(b *testing.B) {
 	machine, gpus, nics := eightPlanes()
 	c := &gpuDirect{}
 	b.ReportAllocs()

@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// buffers is bufinfo as Linux 6.12 has it: a buffer of the GPU driver with a NIC and a GPU attached, one that nobody has, and one of
-// another driver.
+// buffers is bufinfo of Linux 6.12: a buffer of the GPU driver with a NIC and a GPU attached, one without attachments, and one of another
+// driver.
 const buffers = `
 Dma-buf Objects:
 size    	flags   	mode    	count   	exp_name	ino     	name
@@ -67,7 +67,7 @@ func FuzzParseBufinfo(f *testing.F) {
 	})
 }
 
-// TestBufinfoIsAskedSeldom: only where the operator permits it, while a job is suspected, and once in ten minutes.
+// TestBufinfoIsAskedSeldom: only if permitted, while a job is suspected, and at most every 10m.
 func TestBufinfoIsAskedSeldom(t *testing.T) {
 	h := machine(t, "-- "+bufinfoPath+" --\n"+buffers)
 	now := time.Unix(5000, 0)

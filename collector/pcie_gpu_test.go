@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// pcieFunction is a function of the PCI tree, at a width of its own, that has counted one correctable error.
+// pcieFunction is a function of the PCI tree with a given width and one correctable error.
 func pcieFunction(dir string, width int) string {
 	address := dir[strings.LastIndexByte(dir, '/')+1:]
 	return fmt.Sprintf("-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n", address, strings.TrimPrefix(dir, "sys/devices/")) +
@@ -20,7 +20,7 @@ func pcieFunction(dir string, width int) string {
 		fmt.Sprintf("-- %s/aer_dev_correctable --\nTOTAL_ERR_COR 1\n", dir)
 }
 
-// TestLinksOfGPUs: a GPU beside a device behind one switch, one alone, and one that NVLink-C2C couples to its processor.
+// TestLinksOfGPUs: a GPU and a device behind one switch, a single GPU, and one coupled to its CPU by NVLink-C2C.
 func TestLinksOfGPUs(t *testing.T) {
 	const (
 		beside  = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"
@@ -74,7 +74,7 @@ func TestLinksOfGPUs(t *testing.T) {
 	}
 }
 
-// TestStuckGPU: NVML that does not return costs no device its links.
+// TestStuckGPU: a hung NVML costs no device its links.
 func TestStuckGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := machine(t, pcieTree(""))

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// agents answers for all agents and subnet managers what a test says.
+// agents is a subnet with the agents and subnet managers of a test.
 type agents struct {
 	host.Subnet
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent
 	return answer(device, a)
 }
 
-// answer takes the place of what was answered.
+// answer replaces an answer.
 func (s *agents) answer(counters func(device string, a *host.Agent) (host.IBCounters, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ type agentPort struct {
 	answers *agents
 	d       snapshot.Device
 	p       snapshot.Port
-	took    time.Duration // of the last reading
+	took    time.Duration // of the last read
 }
 
 const agentDir = classDir + "/mlx5_0/ports/1"
@@ -80,7 +80,7 @@ func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	return a
 }
 
-// read reads a round: what is emitted, what failed, and how often files and agents were asked.
+// read reads a round: samples, failures, and numbers of file reads and agent queries.
 func (a *agentPort) read(t *testing.T) string {
 	t.Helper()
 	requests := func(s host.Source) (n uint64) {
@@ -118,7 +118,7 @@ func (a *agentPort) is(t *testing.T, when, want string) {
 
 func stat(name string, v uint64) snapshot.Stat { return snapshot.Stat{Name: name, Value: v} }
 
-// TestOwnAgent: an agent that counts as the files do takes their place, and what it does not have is read from them.
+// TestOwnAgent: an agent whose counts match the files replaces them, and counters that it lacks are read from files.
 func TestOwnAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name, first, then string
@@ -175,8 +175,8 @@ func TestOwnAgent(t *testing.T) {
 	}
 }
 
-// TestOwnAgentFails: files take the place of an agent in the round in which it fails, without a step of a counter, and it is asked again
-// after its rest, or when the link was away.
+// TestOwnAgentFails: files replace the agent in the round in which it fails, without a step of a counter, and it is queried again after
+// agentRetryAfter, or after a link loss.
 func TestOwnAgentFails(t *testing.T) {
 	a := newAgentPort(t, 65535)
 	now := time.Now()
@@ -207,7 +207,7 @@ func TestOwnAgentFails(t *testing.T) {
 	a.is(t, "then", byMAD)
 }
 
-// TestOwnAgentHangs: a call that does not return costs the round its patience, once, and the counters come from the files.
+// TestOwnAgentHangs: a hung call delays the round by agentTimeout, once, and the counters come from the files.
 func TestOwnAgentHangs(t *testing.T) {
 	a := newAgentPort(t, 5)
 	synctest.Test(t, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestOwnAgentHangs(t *testing.T) {
 	})
 }
 
-// TestNotAsked: ports without a way to their own agent, and all where it is not permitted.
+// TestNotAsked: ports that cannot reach their own agent, and all where it is not permitted.
 func TestNotAsked(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	for name, change := range map[string]func(*agentPort){
@@ -267,7 +267,7 @@ func TestNotAsked(t *testing.T) {
 	}
 }
 
-// TestRecordedAgent: a replay has what was recorded, and files where nobody has asked.
+// TestRecordedAgent: a replay has the recorded counters, and files where none were recorded.
 func TestRecordedAgent(t *testing.T) {
 	a := newAgentPort(t, 5)
 	a.h.Subnet = machine(t, "-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet

@@ -39,7 +39,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// A group of which nothing answers is left alone as a whole.
+// A group without any successful read is held as a whole.
 func TestQuarantineOfAGroup(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var q quarantine
@@ -55,7 +55,7 @@ func TestQuarantineOfAGroup(t *testing.T) {
 	}
 }
 
-// What costs a driver nothing is no reason to stop asking.
+// Errors without a cost for the driver do not count.
 func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, err := range []error{syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed")} {
