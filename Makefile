@@ -20,7 +20,7 @@ CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
 SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsBlind|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsBlind)
-PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(blind|check|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
+PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879
 

@@ -1,9 +1,15 @@
 package dashboards
 
 import (
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"rdma_exporter/internal/tune"
 )
 
 // TestDrawn holds the panels to what Grafana's own frontend makes of them: it draws merged states by thresholds as one bar without words, a value that
@@ -17,7 +23,7 @@ func TestDrawn(t *testing.T) {
 		}
 		for _, p := range d.Panels {
 			where := name + ", " + p.Title
-			if (p.Type == "stat" || p.Type == "table") && p.FieldConfig.Defaults.NoValue == "" {
+			if p.Type != "row" && p.FieldConfig.Defaults.NoValue == "" {
 				t.Errorf("%s: does not say what no value means", where)
 			}
 			switch p.Type {
@@ -30,11 +36,101 @@ func TestDrawn(t *testing.T) {
 					t.Errorf("%s: what is unknown has the colour of a value: %v", where, s)
 				}
 			case "timeseries":
-				if low := strings.HasPrefix(p.Targets[0].Expr, "bottomk("); low != (p.Options.Legend.SortBy == "Min") || low == p.Options.Legend.SortDesc {
+				if low := strings.Contains(p.Targets[0].Expr, "bottomk("); low != (p.Options.Legend.SortBy == "Min") || low == p.Options.Legend.SortDesc {
 					t.Errorf("%s: the legend does not begin with the worst", where)
 				}
 			case "table":
 				p.checkColumns(t, where)
+			}
+		}
+	}
+}
+
+// TestTop: a graph draws the series that are highest over its range. topk at each point gathers those that were so at any, which is most of a fleet.
+func TestTop(t *testing.T) {
+	for name, d := range load(t) {
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				for _, n := range nodes(t, windows.Replace(q.Expr)) {
+					a, ok := n.(*parser.AggregateExpr)
+					if !ok || q.Instant || a.Op != parser.TOPK && a.Op != parser.BOTTOMK {
+						continue
+					}
+					parser.Inspect(a.Expr, func(n parser.Node, _ []parser.Node) error {
+						if s, ok := n.(*parser.VectorSelector); ok && s.StartOrEnd != parser.END {
+							t.Errorf("%s, %s: %s is ranked at each point: %s", name, p.Title, a.Op, s)
+						}
+						return nil
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestShares: what is drawn up to 100 % is limited to that: rates are extrapolated.
+func TestShares(t *testing.T) {
+	for name, d := range load(t) {
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				if u := p.FieldConfig.Defaults.Unit; u == "percentunit" && p.Type != "table" && !strings.Contains(q.Expr, "clamp_max(") && !strings.Contains(q.Expr, "_bucket") {
+					t.Errorf("%s, %s: may exceed 100 %%: %s", name, p.Title, q.Expr)
+				}
+			}
+		}
+	}
+}
+
+// TestCounts: a count has no decimals and no unit but whole numbers.
+func TestCounts(t *testing.T) {
+	for name, d := range load(t) {
+		for _, p := range d.Panels {
+			if d := p.FieldConfig.Defaults.Decimals; p.Type == "stat" && (d == nil || *d != 0) {
+				t.Errorf("%s, %s: a count with decimals", name, p.Title)
+			}
+		}
+	}
+}
+
+// lines are the limits of rules that panels draw, by dashboard and panel, as thresholds of the rules and what they are multiplied by.
+var lines = map[string]map[string][]line{
+	"fabric.json": {"Congestion notifications": {{"congestion-ratio", 1e6}}, "Retransmissions": {{"retransmission-ratio", 1e6}}},
+	"node.json":   {"Time paused": {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}}},
+	"roce.json": {
+		"Ports that send pause frames": {{"slow-receiver-ratio", 1}, {"storm-source-ratio", 1}}, "Ports that receive pause frames": {{"paused-ratio", 1}},
+		"Time in stalls of seconds": {{"short-storms-ratio", 1}}, "CNPs handled": {{"congestion-ratio", 1e6}},
+	},
+	"optics.json": {
+		"Spread of received power": {{"lane-imbalance-db", 1}}, "Spread of transmitted power": {{"lane-imbalance-db", 1}}, "Lowest received power": {{"lane-dark-dbm", 1}},
+	},
+}
+
+type line struct {
+	threshold string
+	times     float64
+}
+
+// TestLines: a line that is drawn as the limit of a rule is its default.
+func TestLines(t *testing.T) {
+	all := load(t)
+	for name, panels := range lines {
+		for title, want := range panels {
+			i := slices.IndexFunc(all[name].Panels, func(p panel) bool { return p.Title == title })
+			if i < 0 {
+				t.Errorf("%s has no panel %s", name, title)
+				continue
+			}
+			steps := all[name].Panels[i].FieldConfig.Defaults.Thresholds.Steps
+			if len(steps) != 1+len(want) {
+				t.Errorf("%s, %s: %d lines, want %v", name, title, len(steps)-1, want)
+				continue
+			}
+			for j, w := range want {
+				k := slices.IndexFunc(tune.Thresholds(), func(x tune.Threshold) bool { return x.Name == w.threshold })
+				limit, err := strconv.ParseFloat(tune.Thresholds()[k].Default, 64)
+				if err != nil || steps[1+j].Value == nil || math.Abs(*steps[1+j].Value/(limit*w.times)-1) > 1e-9 {
+					t.Errorf("%s, %s: line at %v, want %s times %v", name, title, steps[1+j].Value, w.threshold, w.times)
+				}
 			}
 		}
 	}

@@ -30,7 +30,7 @@ type metric struct {
 // ofScrape are the labels that Prometheus gives to every series, and the external one that dashboards choose by.
 var ofScrape = []string{"job", "instance", "cluster"}
 
-var ofAlert = []string{"alertname", "alertstate", "severity", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "node_guid"}
+var ofAlert = []string{"alertname", "alertstate", "severity", "drain", "device", "port", "netdev", "gpu", "UUID", "lane", "priority", "direction", "node_guid"}
 
 // foreign are metrics that are not the exporter's own.
 var foreign = map[string]metric{
@@ -128,6 +128,8 @@ func (d dashboard) queries() map[string]string {
 	for _, v := range d.Templating.List {
 		if m := labelValues.FindStringSubmatch(v.Definition); m != nil {
 			out["variable "+v.Name] = m[1]
+		} else if expr, ok := strings.CutPrefix(v.Definition, "query_result("); ok {
+			out["variable "+v.Name] = strings.TrimSuffix(expr, ")")
 		}
 	}
 	for _, a := range d.Annotations.List {
@@ -167,7 +169,7 @@ func faults(expr string, known map[string]metric) (out []string) {
 				break
 			}
 			if m.counter != isRate(path) {
-				out = append(out, n.Name+": counters, and nothing else, go under rate or increase over $__rate_interval, or increase over $__range")
+				out = append(out, n.Name+": counters, and nothing else, go under rate or increase, over $__rate_interval or $__range")
 			}
 			for _, l := range n.LabelMatchers {
 				if l.Name != model.MetricNameLabel && !slices.Contains(labels(n, known), l.Name) {
@@ -209,9 +211,12 @@ func labels(n parser.Node, known map[string]metric) (out []string) {
 		if n.Op == parser.TOPK || n.Op == parser.BOTTOMK {
 			return labels(n.Expr, known)
 		}
+		if n.Op == parser.COUNT_VALUES {
+			return append(slices.Clone(n.Grouping), n.Param.(*parser.StringLiteral).Val)
+		}
 		return n.Grouping
 	case *parser.Call:
-		if n.Func.Name == "label_replace" {
+		if n.Func.Name == "label_replace" || n.Func.Name == "label_join" {
 			out = append(out, n.Args[1].(*parser.StringLiteral).Val)
 		}
 	}
@@ -221,7 +226,7 @@ func labels(n parser.Node, known map[string]metric) (out []string) {
 	return out
 }
 
-// isRate tells the path to a selector that stands directly below rate or increase over $__rate_interval, or below increase over $__range.
+// isRate reports whether a selector stands directly below rate or increase over $__rate_interval or $__range.
 func isRate(path []parser.Node) bool {
 	if len(path) < 2 {
 		return false
@@ -231,7 +236,7 @@ func isRate(path []parser.Node) bool {
 		return false
 	}
 	c, ok := path[len(path)-2].(*parser.Call)
-	return ok && (m.Range.Seconds() == 4242 && (c.Func.Name == "rate" || c.Func.Name == "increase") || m.Range.Seconds() == 2424 && c.Func.Name == "increase")
+	return ok && (m.Range.Seconds() == 4242 || m.Range.Seconds() == 2424) && (c.Func.Name == "rate" || c.Func.Name == "increase")
 }
 
 func TestFaults(t *testing.T) {
@@ -242,7 +247,7 @@ func TestFaults(t *testing.T) {
 		`c_total`:                                1,
 		`rate(c_total[5m])`:                      1,
 		`increase(c_total[2424s])`:               0,
-		`rate(c_total[2424s])`:                   1,
+		`rate(c_total[2424s])`:                   0,
 		`max_over_time(c_total[4242s])`:          1,
 		`rate(g[4242s])`:                         1,
 		`increase(c_total[4242s]) + other - h`:   2,

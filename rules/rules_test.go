@@ -32,7 +32,7 @@ const nodeExporter = `
 	rp_cnp_ignored_packets_received_total rx_atomic_requests_total rx_dct_connect_requests_total rx_read_requests_total
 	rx_write_requests_total rx_icrc_encapsulated_errors_total`
 
-// TestNodeExporterNames: each name of node_exporter is recorded, or docs/migration.md says that it cannot be had.
+// TestNodeExporterNames: each name of node_exporter is recorded, or docs/migration.md lists it as unavailable.
 func TestNodeExporterNames(t *testing.T) {
 	fsys, names, err := Compat()
 	if err != nil || len(names) != 1 {
@@ -56,10 +56,10 @@ func TestNodeExporterNames(t *testing.T) {
 			t.Errorf("%s: node_exporter has no such metric", name)
 		}
 	}
-	_, absent, _ := strings.Cut(string(migration), "\n### Not to be had\n")
+	_, absent, _ := strings.Cut(string(migration), "\n### Unavailable\n")
 	for _, name := range theirs {
 		if listed := strings.Contains(absent, "`node_infiniband_"+name+"`"); slices.Contains(recorded, name) == listed {
-			t.Errorf("%s: recorded: %t, listed as not to be had: %t", name, !listed, listed)
+			t.Errorf("%s: recorded: %t, listed as unavailable: %t", name, !listed, listed)
 		}
 	}
 }

@@ -2,84 +2,88 @@ package main
 
 import "github.com/grafana/grafana-foundation-sdk/go/cog"
 
-// fabric shows the whole fleet, up to a thousand hosts: counts, what is worst, and what is not as it ought to be. No panel has a line
-// for each port.
+// fabric is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation. No panel has a line for each
+// port.
 func fabric() board {
 	return board{
 		name: "fabric", title: "RDMA / Fabric overview", from: "now-6h", refresh: "1m", events: hosts.began("critical"),
-		text:      "What is wrong with the RDMA fabric now, on all hosts.",
-		variables: variables(clusters, jobs, allHosts),
+		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
+		choices: []choice{clusters, jobs, allHosts, anyFabricJobs},
 		rows: []row{
-			{"What is wrong now", append(fabricCounts(), fabricAlerts)},
-			{"Links", fabricLinks()},
-			{"Congestion", fabricCongestion()},
-			{"Optics and GPUs", fabricHardware()},
-			{"Versions", fabricVersions()},
+			{"What is wrong now, and do jobs move data", append(append(fabricCounts(), fabricTraffic()...), fabricAlerts()...), false},
+			{"Links", fabricLinks(), false},
+			{"Congestion", fabricCongestion(), false},
+			{"Optics and GPUs", fabricHardware(), false},
+			{"Exporters, drivers, firmware", fabricVersions(), false},
 		},
 	}
 }
 
-// few is how many points a line has that is picked from those of all ports, at each of which Prometheus has to sort them. Rates are
-// taken over the time between two points: none of it is missed.
+// fleet selects alerts of hosts, and those of the whole fleet, which have neither a job nor a host.
+const fleet scope = `cluster=~"$cluster",job=~"$job|",instance=~"$hosts"`
+
+// few is how many points a line has that is picked from those of all ports. Rates are taken over the time between two points: none of it is missed.
 const few = 150
 
-// shortRates are the links that run below the rate that they ought to have, by both.
+// shortRates are the links that run below the rate that is expected of them, by both.
 var shortRates = maxBy(perPort, hosts.of("rdma_port_rate_bytes_per_second")) +
 	" < 0.99 * " + maxBy(perPort, hosts.of("rdma_port_expected_rate_bytes_per_second")) +
 	" and " + maxBy(perPort, hosts.of("rdma_port_state_id")) + " == 4"
 
-// lostPorts were ACTIVE once and are not.
+// lostPorts were ACTIVE once and are not now.
 var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 and " + maxBy(perPort, hosts.of("rdma_port_was_active")) + " == 1)"
 
 func fabricCounts() []panel {
 	alerts := func(severity string) string {
-		return orZero(hosts.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
+		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
+	targets := "(" + hosts.of("up") + " or " + fabrics.of("up") + ")"
 	count := countOf(3)
 	return []panel{
 		count("Hosts not fit", "Hosts that an alert drains, or whose maintenance is announced (instance:rdma_host_fit:state is 0). Hosts whose state is unknown do not count.",
 			orZero(hosts.of("instance:rdma_host_fit:state")+" == 0", hosts.of("instance:rdma_host_fit:state")), warning),
 		count("Hosts to drain", "Hosts that firing alerts cordon or evict (instance:rdma_host_drain:state). `rdma_exporter check --drain` on the host lists the alerts.",
 			orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad),
-		count("Critical alerts", "Critical alerts of the product that are firing. Not known where the rules are not loaded: RDMAWatchdog, which always fires, is not there either.",
+		count("Critical alerts", "Firing alerts of severity critical, of hosts and of fabrics. Unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.",
 			alerts("critical"), bad),
-		count("Warnings", "Alerts of severity warning that are firing. Not known where the rules are not loaded.", alerts("warning"), warning),
-		count("Exporters down", "Targets of the chosen jobs whose exporter does not answer. Nothing is known of them.",
-			orZero(hosts.of("up")+" == 0", hosts.of("up")), bad),
-		count("Ports lost", "Ports that the exporter has seen ACTIVE and that are not now. Ports that were never used do not count.",
+		count("Warnings", "Firing alerts of severity warning, of hosts and of fabrics. Unknown where the rules are not loaded.", alerts("warning"), warning),
+		count("Exporters down", "Targets of the chosen jobs, hosts and fabrics, whose exporter does not answer.", orZero(targets+" == 0", targets), bad),
+		count("Ports lost", "Ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
 			orZero(lostPorts, hosts.of("rdma_port_state_id")), bad),
-		count("Links degraded", "ACTIVE links that run slower than they ought to, whatever the evidence. Not known where nothing is expected of any link.",
+		count("Links degraded", "ACTIVE links below their expected rate, whatever the evidence. Unknown where no link has an expected rate.",
 			orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning),
-		count("No GPUDirect", "GPUs whose data goes through host memory, sending, receiving or both. GPUs of which nobody can tell do not count.",
+		count("No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
 			orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning),
 	}
 }
 
-var fabricAlerts = alertTable(hosts, 10, instance)
-
-// alertTable lists alerts, the gravest first, with a way to the dashboard of the host unless it is that.
-func alertTable(s scope, height uint32, where column) panel {
-	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " + s.alerts(`severity="info"`)
-	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
-	return panel{
-		title: "Alerts", unit: "none", width: 24, height: height, view: table, sort: "Severity", noValue: "–",
-		text: "Alerts of the product that are firing or pending, the gravest first, from the series ALERTS of the Prometheus that judges the rules. " +
-			"`rdma_exporter runbook NAME` prints the runbook of an alert. Empty where the rules are not loaded, too: look at the numbers of alerts on the fabric overview.",
-		queries: []query{{expr: maxBy(perAlert, rank)}, {expr: maxBy(perAlert, since)}},
-		columns: []column{
-			{from: "A", title: "Severity", words: severities, width: 90},
-			{from: "alertname", title: "Alert", width: 240},
-			where, hca, portOf, netdev,
-			{from: "priority", title: "Priority", width: 70},
-			{from: "direction", title: "Direction"},
-			gpu,
-			{from: "lane", title: "Lane", width: 60},
-			hidden("UUID"),
-			{from: "alertstate", title: "State", words: alertStates},
-			{from: "B", title: "Since", unit: "dateTimeFromNow"},
-			cluster, job,
-		},
+func fabricTraffic() []panel {
+	bits := func(direction string) string {
+		return "8 * sum(" + hosts.rate("rdma_port_"+direction+"_bytes_total") + ")"
 	}
+	sent := sumBy(perHost, hosts.rate("rdma_port_transmit_bytes_total"))
+	moving := sent + " > 0.01 * " + sumBy(perHost, hosts.of("rdma_port_rate_bytes_per_second"))
+	busy := countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_transport")))
+	traffic := graph("RDMA throughput of all hosts", "RDMA traffic of all ports of the chosen hosts. A step down at one moment is a job that ended or hangs.", "bps", 12,
+		query{bits("transmit"), "transmit"}, query{bits("receive"), "receive"})
+	jobs := graph("Hosts that move data", "Hosts that transmit more than 1% of the rate of their ports by RDMA, beside all hosts with RDMA ports and those whose GPUs a process with an RDMA device holds. "+
+		"Hosts with a job that move nothing for minutes: the job computes, waits or hangs.", "none", 12,
+		query{"count(" + moving + ") or 0 * count(" + sent + ")", "move data"},
+		query{"count(" + busy + ")", "GPUs in use"},
+		query{"count(" + countBy(perHost, hosts.of("rdma_port_rate_bytes_per_second")) + ")", "all with a link"})
+	for _, p := range []*panel{&traffic, &jobs} {
+		p.height, p.points = 7, few
+	}
+	return []panel{traffic, jobs}
+}
+
+func fabricAlerts() []panel {
+	ofHosts := alertTable(fleet, hostCell, instance, hca)
+	ofFabrics := alertTable(fabrics, fabricCell, fabricAt, aGUID, hidden("device"))
+	ofFabrics.title, ofFabrics.height = "Alerts of fabrics", 6
+	ofFabrics.noValue = "none firing or pending, no exporter in fabric mode, or its rules are not loaded"
+	ofFabrics.text = "Alerts of exporters in fabric mode, which sweep an InfiniBand subnet. The fabric links to its dashboard, which has the names of switches."
+	return []panel{ofHosts, ofFabrics}
 }
 
 func fabricLinks() []panel {
@@ -88,15 +92,15 @@ func fabricLinks() []panel {
 	info := func(metric string) string { return of(maxBy(perPort+", source", hosts.of(metric))) }
 	return []panel{
 		{
-			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, link: true, noValue: "none",
-			text: "State over time of the ports that were in another state than ACTIVE at some time that is shown, and that the exporter has seen ACTIVE; 50 of them at most. " +
-				"A gap is a time of which nothing is known: the exporter did not answer, or could not read the port.",
+			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, link: true, noValue: "none, or unknown",
+			text: "State over time of the ports that the exporter has seen ACTIVE and that were in another state at some time of the range; at most 50. " +
+				"A gap is unknown: the exporter did not answer, or could not read the port.",
 			queries: []query{{maxBy(perPort, hosts.of("rdma_port_state_id")+" and on ("+perPort+") bottomk(50, "+maxBy(perPort, lost)+")"), portName}},
 		},
 		{
-			title: "Slow links and the evidence", unit: "bps", width: 16, height: 9, view: table, sort: "-Rate", noValue: "–",
-			text: "ACTIVE links that are slower than they ought to be, with the evidence for what is expected of them. What a device is capable of is evidence " +
-				"only where there is no other, and raises no alert. Fewer lanes than expected point at a cable or a module, all lanes at a lower speed at the other end.",
+			title: "Links below their expected rate", unit: "bps", width: 24, height: 8, view: table, sort: "-Rate", noValue: "none, or no link has an expected rate",
+			text: "ACTIVE links below their expected rate, with the evidence for it. The capability of the device is evidence " +
+				"only where there is no other, and raises no alert. Fewer lanes than expected point at the cable or transceiver, all lanes at a lower speed at the configuration of the other end.",
 			queries: []query{
 				{expr: "8 * (" + shortRates + ")"},
 				{expr: "8 * (" + of(maxBy(perPort, hosts.of("rdma_port_expected_rate_bytes_per_second"))) + ")"},
@@ -114,42 +118,34 @@ func fabricLinks() []panel {
 				hidden("C"), cluster, job,
 			},
 		},
-		{
-			title: "Targets that do not answer", unit: "none", width: 8, height: 9, view: table, sort: "Host", noValue: "–",
-			text:    "Targets of the chosen jobs whose exporter does not answer now. What other panels show of them is from before.",
-			queries: []query{{expr: maxBy(perHost, hosts.of("up")+" == 0")}},
-			columns: []column{instance, cluster, job, {from: "A", title: ""}},
-		},
 	}
 }
 
 func fabricCongestion() []panel {
 	paused := func(direction string) []query {
-		return []query{{top(30, maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))) + " > 0.01", hostName}}
+		share := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
+		return []query{{highest(30, perHost, atMostAll(share)) + " > 0.01", hostName}}
+	}
+	ppm := func(title, text string, limit float64, expr string) panel {
+		p := graph(title, text, "ppm", 12, query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
+		p.link, p.points, p.colours = true, few, thresholds("transparent", step{limit, warning})
+		return p
 	}
 	return []panel{
 		{
-			title: "Hosts that pause their switch", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("transmit"), noValue: "none above 1 %",
-			text: "Share of the time in which the worst port and priority of a host paused its switch (PFC sent), of the 30 worst hosts at each moment, from 1 % on. " +
-				"A host that stands out here is a source: it does not take what it is sent, and its pauses spread.",
+			title: "Hosts that send pause frames", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("transmit"), noValue: "none above 1%",
+			text: "Share of the time in which the worst port and priority of a host paused its switch (PFC transmitted), of the 30 worst hosts, from 1% on. " +
+				"A host that stands out is the source: it does not drain what it receives, and its pauses spread.",
 		},
 		{
-			title: "Hosts that their switch pauses", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("receive"), noValue: "none above 1 %",
-			text: "Share of the time in which the worst port and priority of a host was paused by its switch (PFC received), of the 30 worst hosts at each moment, from 1 % on. " +
-				"Many at once are victims of something elsewhere.",
+			title: "Hosts that receive pause frames", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("receive"), noValue: "none above 1%",
+			text: "Share of the time in which the switch paused the worst port and priority of a host (PFC received), of the 30 worst hosts, from 1% on. " +
+				"Many hosts at the same time are victims of a source elsewhere.",
 		},
-		{
-			title: "Congestion notifications", unit: "ppm", width: 12, height: 9, view: lines, link: true, points: few,
-			text: "CNPs that a host's RDMA ports were told to slow down by, for each million packets that they sent; the ten most. RDMACongestion looks at a port from 1 %, 10000 per million, on. " +
-				"Hosts that send fewer than 1000 packets a second are left out.",
-			queries: []query{{top(10, perMillion(perHost, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total")), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},
-		},
-		{
-			title: "Retransmissions", unit: "ppm", width: 12, height: 9, view: lines, link: true, points: few,
-			text: "Events that made a host's RDMA ports send again (sequence and implied NAKs, time-outs, adaptive retransmissions), for each million packets sent; the ten most. " +
-				"RDMARetransmissions looks at a port from 100 per million on.",
-			queries: []query{{top(10, perMillion(perHost, hosts.sumOf(perHost, retransmissions...), hosts.rate("rdma_port_transmit_packets_total"))), hostName}},
-		},
+		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is the limit of RDMACongestion for a port. "+
+			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
+		ppm("Retransmissions", "Events that made a host's RDMA ports retransmit (sequence and implied NAKs, ACK timeouts, adaptive retransmissions), for each million packets sent; the ten highest. "+
+			"The line is the limit of RDMARetransmissions for a port.", limitRetransmissions, hosts.sumOf(perHost, retransmissions...)),
 	}
 }
 
@@ -157,11 +153,11 @@ func fabricHardware() []panel {
 	indirect := top(200, countBy(perHost+", reason", maxBy(perGPU+", reason", hosts.of("rdma_gdr_gpu_info", `reason!~"direct.*"`))))
 	all := indirect + " * 0 + on (" + perHost + ") group_left () " + countBy(perHost, maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")))
 	return []panel{
-		nearestAlarm(hosts, 12, 10, instance),
+		nearestAlarm(hosts, 12, 10, instance, hca),
 		{
-			title: "Hosts with GPUs that are not direct", unit: "none", width: 12, height: 10, view: table, sort: "GPUs", noValue: "–",
-			text: "Hosts with GPUs whose data does not go to a NIC directly, or of which that cannot be told, by reason; docs/gpudirect.md has the reasons in words and what to do. " +
-				"Hosts that are direct throughout are not listed.",
+			title: "Hosts without GPUDirect RDMA", unit: "none", width: 12, height: 10, view: table, sort: "GPUs", noValue: "none, or no GPUs are collected",
+			text: "Hosts with GPUs whose data does not go to a NIC directly, or whose path is unknown, by reason; docs/gpudirect.md explains the reasons and remedies. " +
+				"Hosts all of whose GPUs are direct are left out.",
 			queries: []query{{expr: indirect}, {expr: all}},
 			columns: []column{instance, {from: "reason", title: "Reason", width: 240}, {from: "A", title: "GPUs"}, {from: "B", title: "of"}, cluster, job},
 		},
@@ -175,14 +171,27 @@ func fabricVersions() []panel {
 			columns: append(columns, column{from: "A", title: "Number", width: 80}),
 		}
 	}
+	down := "(" + hosts.of("up") + " or " + fabrics.of("up") + ") == 0"
 	return []panel{
+		{
+			title: "Targets that do not answer", unit: "none", width: 12, height: 7, view: table, sort: "Host", noValue: "none",
+			text:    "Targets of the chosen jobs, hosts and fabrics, whose exporter does not answer now. What other panels show of them is from before.",
+			queries: []query{{expr: maxBy(perHost, down)}},
+			columns: []column{instance, cluster, job, {from: "A", title: ""}},
+		},
+		{
+			title: "Announced maintenance", unit: "none", width: 12, height: 7, view: table, sort: "-Ends", noValue: "none",
+			text:    "Hosts whose maintenance is announced (`rdma_exporter maintenance start`) and its end. Alertmanager inhibits their alerts if it has the shipped configuration.",
+			queries: []query{{expr: "1000 * (" + maxBy(perHost, hosts.of("rdma_host_maintenance_end_timestamp_seconds")) + " and on (" + perHost + ") " + hosts.of("rdma_host_maintenance") + " == 1)"}},
+			columns: []column{instance, {from: "A", title: "Ends", unit: "dateTimeFromNow"}, cluster, job},
+		},
 		versions("Exporters", "Exporters by version.", "version, revision",
 			maxBy(perHost+", version, revision", hosts.of("rdma_exporter_build_info")),
 			column{from: "version", title: "Version"}, column{from: "revision", title: "Revision"}),
-		versions("Drivers", "Hosts by drivers and modules that are not the kernel's own, and by the drivers of their RDMA devices.", "module, flavour, version",
+		versions("Drivers", "Hosts by the drivers of their RDMA devices and by modules that are not part of the kernel.", "module, flavour, version",
 			maxBy(perHost+", module, flavour, version", hosts.of("rdma_driver_info")),
 			column{from: "module", title: "Module"}, column{from: "flavour", title: "Flavour"}, column{from: "version", title: "Version"}),
-		versions("Firmware", "RDMA devices, functions of the hardware and not virtual ones, by board and firmware. The rarest come first: a board with more than one firmware is a drift.",
+		versions("Firmware", "RDMA devices, physical functions only, by board and firmware. The rarest come first: a board with several firmware versions has drifted.",
 			"hca_type, board_id, firmware_version",
 			maxBy(perDevice+", hca_type, board_id, firmware_version", hosts.of("rdma_device_info", `function_type="physical"`)),
 			column{from: "hca_type", title: "Type"}, column{from: "board_id", title: "Board"}, column{from: "firmware_version", title: "Firmware"}),

@@ -1,36 +1,36 @@
 package main
 
-// gpudirect shows for each GPU whether NICs reach its memory, and what the jobs on it use.
+// gpudirect has for each GPU whether NICs reach its memory, and what the jobs on it use.
 func gpudirect() board {
 	return board{
 		name: "gpudirect", title: "RDMA / GPUDirect", from: "now-3h", refresh: "1m", events: hosts.began("critical|warning", `alertname=~"RDMAGPU.+|RDMANUMAMisplaced|RDMANICMisplaced|RDMATransportFallback|RDMAACSRedirect|RDMAIOMMUTranslating"`),
-		text:      "Whether data of each GPU goes to its NIC directly, why not, and what jobs use.",
-		variables: variables(clusters, jobs, allHosts),
+		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
+		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"Verdicts", []panel{verdicts(hosts, 24, 12, instance), gpuReasons(), gpuMechanisms()}},
-			{"Use", append(gpuUse(), gpuJobs())},
-			{"Beside DCGM", gpuDCGM()},
-			{"Settings of the PCI tree", []panel{gpuSettings()}},
+			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
+			{"Use", gpuUse(), false},
+			{"With the DCGM exporter", gpuDCGM(), false},
+			{"Settings of the PCI tree", []panel{gpuSettings()}, false},
 		},
 	}
 }
 
-// verdicts lists GPUs with their best NIC: first those that nobody can tell of, then those that are not direct.
-func verdicts(s scope, width, height uint32, where column) panel {
-	judged, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
-	worst := bottom(400, judged+" or -1 * "+known)
+// verdicts lists GPUs with their best NIC: first those whose path is unknown, then those that are not direct.
+func verdicts(s scope, width, height uint32, where, nic column) panel {
+	decided, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
+	worst := bottom(400, decided+" or -1 * "+known)
 	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" + perGPU + ") " + worst
 	goes := func(direction string) string {
 		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
-		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends",
-		text: "GPUs with their best eligible NIC, the 400 that are worst off: how far it is in NCCL's words (PIX and PXB share a PCIe switch), by which mechanism NCCL would use it, whether data goes directly " +
-			"or through host memory, and the reason; docs/gpudirect.md has the reasons in words and what to do. An empty verdict is one that cannot be told.",
+		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", noValue: "no GPUs, or they are not collected",
+		text: "GPUs with their best eligible NIC, at most 400, the worst first: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
+			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
 			where, gpu, uuid,
-			{from: "device", title: "Best NIC"},
+			nic,
 			{from: "distance", title: "Distance"},
 			{from: "mechanism", title: "Mechanism"},
 			{from: "A", title: "Sends", words: direct},
@@ -44,7 +44,7 @@ func verdicts(s scope, width, height uint32, where column) panel {
 func gpuReasons() panel {
 	return panel{
 		title: "GPUs by reason", unit: "none", width: 12, height: 9, view: table, sort: "GPUs",
-		text:    "GPUs of all chosen hosts by reason and distance. One reason on a whole fleet is a setting; one on a few hosts is a host that is set up otherwise.",
+		text: "GPUs of all chosen hosts by reason and distance. A reason on a whole fleet is a setting; one on a few hosts is a host with other settings.", noValue: "no GPUs, or they are not collected",
 		queries: []query{{expr: countBy("reason, distance, mechanism", maxBy(perGPU+", reason, distance, mechanism", hosts.of("rdma_gdr_gpu_info")))}},
 		columns: []column{{from: "reason", title: "Reason"}, {from: "distance", title: "Distance"}, {from: "mechanism", title: "Mechanism"}, {from: "A", title: "GPUs"}},
 	}
@@ -56,23 +56,46 @@ func gpuMechanisms() panel {
 	}
 	return panel{
 		title: "Mechanisms", unit: "none", width: 12, height: 9, view: table, sort: "Mechanism",
-		text:    "By which way NICs get at the memory of GPUs: peermem counts hosts with the module loaded, dmabuf RDMA devices whose driver, kernel and GPU driver can.",
+		text:    "How NICs reach GPU memory: peermem counts hosts with the module loaded, dmabuf RDMA devices whose driver, kernel and GPU driver support it.",
 		queries: []query{counted("1"), counted("0")},
-		columns: []column{{from: "mechanism", title: "Mechanism"}, {from: "A", title: "There"}, {from: "B", title: "Not there"}},
+		columns: []column{{from: "mechanism", title: "Mechanism"}, {from: "A", title: "Available"}, {from: "B", title: "Missing"}},
+	}
+}
+
+func gpuGIDs() panel {
+	return panel{
+		title: "Jobs with a wrong GID", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none",
+		text:    "Jobs whose NCCL_IB_GID_INDEX names an entry of the GID table that is not RoCE v2 on this port: connections fail, or leave without PFC and ECN.",
+		queries: []query{{expr: maxBy(perPort+", gid_index, gid_type, workload", hosts.of("rdma_gdr_job_gid_info"))}},
+		columns: []column{
+			instance, hca, portOf, {from: "gid_index", title: "GID index"}, {from: "gid_type", title: "GID type"}, {from: "workload", title: "Workload"}, hidden("A"), cluster, job,
+		},
+	}
+}
+
+func gpuHidden() panel {
+	return panel{
+		title: "GPUs without NVML, and nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none, or no GPUs are collected",
+		text: "GPUs of the PCI tree that NVML does not list (fallen off the bus, or of another driver), and GPUs whose nearest NIC has no ACTIVE port.",
+		queries: []query{{expr: `label_replace(` + maxBy(perHost+", pci_bus_id", hosts.of("rdma_gpu_hidden")) + ` == 1, "fault", "not in NVML", "", "") or label_replace(` +
+			maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_nearest_down_info")) + `, "fault", "nearest NIC down", "", "")`}},
+		columns: []column{
+			instance, gpu, hidden("UUID"), {from: "pci_bus_id", title: "PCI bus ID"}, hca, {from: "fault", title: "Fault"}, hidden("A"), cluster, job,
+		},
 	}
 }
 
 func gpuUse() []panel {
 	return []panel{
-		graph("GPUs by what their jobs use", "GPUs that processes with RDMA devices hold, by the transport that their data takes: gdr goes to the NIC directly, staging through host memory, "+
-			"tcp does not use RDMA at all, host_only stays within the host.", "none", 12,
+		graph("GPUs by transport of their jobs", "GPUs that processes with RDMA devices hold, by transport: gdr goes to the NIC directly, staging through host memory, "+
+			"tcp uses no RDMA, host_only stays within the host.", "none", 12,
 			query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"}),
-		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism tells. DMA-BUFs do not show here: 0 does not mean that nothing is direct.", "none", 12,
-			query{top(10, maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{instance}} {{source}}"}),
-		graph("Memory registered", "GPU memory that NICs have registered, by client of MLNX_OFED up to 23.10; others do not tell.", "bytes", 12,
-			query{top(10, maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{instance}} {{client}}"}),
-		graph("Least locked memory that processes may have", "Lowest limit of locked memory among the processes that hold an RDMA device, the ten lowest. Registration fails beyond it.", "bytes", 12,
-			query{bottom(10, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
+		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism exposes them. DMA-BUFs are not counted: 0 does not mean that nothing is direct.", "none", 12,
+			query{highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{instance}} {{source}}"}),
+		graph("Registered GPU memory", "GPU memory that NICs have registered, by client of MLNX_OFED up to 23.10; no other driver exposes it.", "bytes", 12,
+			query{highest(10, perHost+", client", maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{instance}} {{client}}"}),
+		graph("Lowest locked memory limit", "Lowest limit of locked memory (RLIMIT_MEMLOCK) among the processes that hold an RDMA device, the ten lowest hosts. Registration fails beyond it.", "bytes", 12,
+			query{lowest(10, perHost, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
 	}
 }
 
@@ -84,13 +107,13 @@ func gpuJobs() panel {
 	}
 	rank := top(400, staging("3", "staging|tcp")+" or "+staging("2", "unknown")+" or "+staging("1", "gdr|host_only"))
 	return panel{
-		title: "Jobs and what they use", unit: "none", width: 24, height: 10, view: table, sort: "Judgement", noValue: "–",
-		text: "GPUs that jobs hold, 400 at most: how their data goes to other hosts now and why, with the workload as its scheduler names it. docs/gpudirect.md has the conditions. " +
-			"Through host memory and over TCP a job is slower than its GPUs can; unknown is not fine, most often DMA-BUFs are in use, of which the kernel tells little.",
+		title: "Transport of jobs", unit: "none", width: 24, height: 10, view: table, sort: "Transport", noValue: "no process holds a GPU and an RDMA device",
+		text: "GPUs that jobs hold, at most 400: the transport of their data to other hosts now and why, with the workload as its scheduler names it. docs/gpudirect.md has the conditions. " +
+			"Staging and TCP slow the job down; unknown is not well: most often DMA-BUFs are in use, whose attachments the kernel does not expose cheaply.",
 		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))}},
 		columns: []column{
-			{from: "A", title: "Judgement", words: []word{{"3", "slow way", warning}, {"2", "not known", neutral}, {"1", "well", good}}, width: 100},
-			{from: "state", title: "Transport"},
+			{from: "A", title: "Transport", words: []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}, width: 100},
+			{from: "state", title: "State"},
 			instance, gpu, hidden("UUID"),
 			{from: "workload", title: "Workload"},
 			{from: "command", title: "Command"},
@@ -101,19 +124,19 @@ func gpuJobs() panel {
 	}
 }
 
-// gpuDCGM joins the DCGM exporter's series by UUID. Without that exporter the panels are empty.
+// gpuDCGM joins the DCGM exporter's series by UUID.
 func gpuDCGM() []panel {
-	busy := maxBy("UUID", "DCGM_FI_DEV_GPU_UTIL")
+	busy := maxBy("UUID", `DCGM_FI_DEV_GPU_UTIL{UUID!=""}`)
 	named := func(expr string) string {
 		return maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")) + " * on (UUID) group_left () " + expr
 	}
 	indirect := "(" + named(busy) + ") and on (UUID) (" + minBy("UUID", hosts.of("rdma_gdr_gpu_direct")) + " == 0)"
-	optional := " From the DCGM exporter; empty without it."
-	work := graph("Work of GPUs that are not direct", "Share of the time in which a GPU worked whose data goes through host memory, the ten busiest: somebody waits for it."+optional, "percent", 12,
-		query{top(10, indirect), gpuName})
-	all := graph("Work of GPUs", "Share of the time in which a GPU worked, of all chosen hosts: median and most."+optional, "percent", 12,
-		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "most"})
+	work := graph("Utilisation of GPUs without GPUDirect RDMA", "Utilisation of GPUs whose data is staged through host memory, the ten busiest.", "percent", 12,
+		query{highest(10, perGPU, indirect), gpuName})
+	all := graph("Utilisation of GPUs", "Utilisation of the GPUs of all chosen hosts: median and highest.", "percent", 12,
+		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "highest"})
 	work.link, work.points, all.points = true, few, few
+	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
 	return []panel{work, all}
 }
 
@@ -121,14 +144,14 @@ func gpuSettings() panel {
 	labels := "max_payload, max_read_request, relaxed_ordering, acs_redirect, iommu, virtual"
 	return panel{
 		title: "PCIe settings of RDMA devices", unit: "none", width: 24, height: 9, view: table, sort: "Devices",
-		text: "RDMA devices by their settings in the PCI tree. ACS that redirects sends what GPU and NIC exchange up to the processor, and an IOMMU that translates slows it down. " +
-			"All NICs of a fleet ought to be in one row; what is empty cannot be read.",
+		text: "RDMA devices by their settings in the PCI tree. ACS redirection routes traffic between GPU and NIC through the root complex, and a translating IOMMU slows it down. " +
+			"All NICs of a fleet are in one row; an empty cell is unknown.",
 		queries: []query{{expr: countBy(labels, maxBy(perDevice+", "+labels, hosts.of("rdma_device_pcie_settings_info")))}},
 		columns: []column{
 			{from: "max_payload", title: "Payload", unit: "none"},
 			{from: "max_read_request", title: "Read request"},
 			{from: "relaxed_ordering", title: "Relaxed ordering"},
-			{from: "acs_redirect", title: "ACS redirects"},
+			{from: "acs_redirect", title: "ACS redirect"},
 			{from: "iommu", title: "IOMMU"},
 			{from: "virtual", title: "Virtual machine"},
 			{from: "A", title: "Devices"},

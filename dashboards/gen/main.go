@@ -38,9 +38,9 @@ func boards() []board { return []board{fabric(), node(), roce(), optics(), gpudi
 
 // build makes every dashboard, by file name.
 func build() (map[string][]byte, error) {
-	files := map[string][]byte{}
-	for _, b := range boards() {
-		d, err := b.build()
+	files, all := map[string][]byte{}, boards()
+	for _, b := range all {
+		d, err := b.build(all)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", b.name, err)
 		}

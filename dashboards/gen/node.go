@@ -1,48 +1,42 @@
 package main
 
-// node shows one host: its ports, what they carry and lose, and what is behind them.
+import "strings"
+
+// node is one host. Its first row answers what is wrong, since when, and what else changed; the others are collapsed but traffic.
 func node() board {
 	return board{
 		name: "node", title: "RDMA / Node", from: "now-3h", refresh: "1m", events: host.began("critical|warning"),
-		text:      "The RDMA ports of one host, from the link to the GPU.",
-		variables: variables(clusters, jobs, oneHost, hcas(host)),
+		text:    "What is wrong with this host, since when, and what else changed at that time?",
+		choices: []choice{clusters, jobs, oneHost, hcas(host)},
 		rows: []row{
-			{"State", nodeState()},
-			{"Traffic", nodeTraffic()},
-			{"Errors", nodeErrors()},
-			{"Pause", nodePause()},
-			{"Congestion", nodeCongestion()},
-			{"PCIe", nodePCIe()},
-			{"Optics", nodeOptics()},
-			{"GPUs", nodeGPUs()},
-			{"The exporter", nodeExporter()},
+			{"What is wrong, since when, what else changed", nodeState(), false},
+			{"Traffic", nodeTraffic(), false},
+			{"Errors", nodeErrors(), true},
+			{"PFC and pause", nodePause(), true},
+			{"Congestion and retransmission", nodeCongestion(), true},
+			{"PCIe and temperature", nodePCIe(), true},
+			{"Optics", nodeOptics(), true},
+			{"GPUs", nodeGPUs(), true},
+			{"Subnet and neighbours", nodeSubnet(), true},
+			{"Devices and settings", nodeDevices(), true},
+			{"Exporter", nodeExporter(), true},
 		},
 	}
 }
 
-// short names a port of a host that is chosen.
+// short names a port of the chosen host.
 const short = "{{device}}/{{port}}"
 
-// graph is a panel of lines, one third or half of the width.
+// notHere is the reason for an empty graph of what a host may not have.
+const notHere = "none, or not exposed by these drivers"
+
+// graph is a panel of lines.
 func graph(title, text, unit string, width uint32, queries ...query) panel {
-	return panel{title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries}
+	return panel{title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries, noValue: notHere}
 }
 
-// increases are counters that stand still on a healthy port: only what rose is drawn.
-func increases(s scope, labels, legend string, counters ...[2]string) (out []query) {
-	for _, c := range counters {
-		out = append(out, query{sumBy(labels, s.increase(c[0])) + " > 0", c[1] + " " + legend})
-	}
-	return out
-}
-
-// rates are counters that run.
-func rates(s scope, labels, legend string, counters ...[2]string) (out []query) {
-	for _, c := range counters {
-		out = append(out, query{sumBy(labels, s.rate(c[0])) + " > 0", c[1] + " " + legend})
-	}
-	return out
-}
+// ownHost leaves out what the choice of a host makes the same in all rows of a table.
+var ownHost = []column{hidden("cluster"), hidden("job"), hidden("instance")}
 
 func nodeState() []panel {
 	state := device.of("rdma_port_state_id")
@@ -51,26 +45,35 @@ func nodeState() []panel {
 	}
 	verdict := func(title, text, series string, words ...word) panel {
 		return panel{
-			title: title, text: text, unit: "none", width: 4, height: 7, view: number, queries: []query{{expr: maxBy(perHost, host.of(series))}},
+			title: title, text: text, unit: "none", width: 3, height: 8, view: number, queries: []query{{expr: maxBy(perHost, host.of(series))}},
 			words: words, colours: thresholds(neutral), noValue: "unknown",
 		}
 	}
-	alerts := alertTable(host, 7, hidden("instance"))
-	alerts.width = 16
+	alerts := alertTable(host, "${host}", ownHCA, hidden("instance"))
+	alerts.width, alerts.height = 18, 8
 	return []panel{
-		verdict("Fit for jobs", "Whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where nothing on it can be evaluated, or the rules are not loaded.",
+		verdict("Fit for jobs", "Whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 			"instance:rdma_host_fit:state", word{"1", "fit", good}, word{"0", "not fit", warning}),
 		verdict("Drain", "What the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
 			"instance:rdma_host_drain:state", word{"0", "no", good}, word{"1", "cordon", warning}, word{"2", "evict", bad}),
 		alerts,
 		{
-			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates,
-			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is a time of which nothing is known.",
+			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port, or unknown",
+			text:    "Logical state of each port. Only ACTIVE carries traffic; INIT on InfiniBand waits for a subnet manager. A gap is unknown.",
 			queries: []query{{maxBy(perPort, state), short}},
 		},
 		{
-			title: "Ports", unit: "none", width: 12, height: 9, view: table, sort: "-Device",
-			text: "The ports now: state, rate against what is expected of it, and by which evidence; the switch port at the far end, where LLDP or the configuration tells it.",
+			title: "Counters that rose", unit: "none", width: 12, height: 9, view: table, sort: "Increase", noValue: "none in this time range",
+			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
+			queries: []query{{expr: rose(device, perPort, linkCounters, wireCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
+			columns: append([]column{
+				{from: "counter", title: "Counter"}, ownHCA, portOf, gpu, hidden("UUID"),
+				{from: "A", title: "Increase", unit: "short", width: 100},
+			}, ownHost...),
+		},
+		{
+			title: "Ports", unit: "none", width: 24, height: 9, view: table, sort: "-Device", noValue: "no RDMA port",
+			text: "The ports now: role, state, rate against the expected rate and the evidence for it; why a link is down, where the driver reports it; the switch port at the other end, from LLDP, the subnet or the site configuration.",
 			queries: []query{
 				{expr: maxBy(perPort, state)},
 				{expr: about(perPort, "rdma_port_physical_state_id")},
@@ -78,18 +81,22 @@ func nodeState() []panel {
 				{expr: "8 * (" + about(perPort, "rdma_port_expected_rate_bytes_per_second") + ")"},
 				{expr: about(perPort+", source", "rdma_port_expected_rate_info")},
 				{expr: about(perPort+", system, port_id", "rdma_port_neighbour_info")},
+				{expr: about(perPort+", reason", "rdma_port_link_down_reason_info")},
+				{expr: about(perPort+", role", "rdma_port_info")},
 			},
-			columns: []column{
-				hca, portOf,
-				{from: "A", title: "State", words: portStates},
-				{from: "B", title: "Physical", words: physicalStates},
-				{from: "C", title: "Rate", unit: "bps"},
-				{from: "D", title: "Expected", unit: "bps"},
-				{from: "source", title: "Evidence", words: sources},
-				{from: "system", title: "Neighbour"},
-				{from: "port_id", title: "Its port"},
-				hidden("E"), hidden("F"), hidden("cluster"), hidden("job"), hidden("instance"),
-			},
+			columns: append([]column{
+				ownHCA, portOf,
+				{from: "role", title: "Role", width: 90, missing: "unknown"},
+				{from: "A", title: "State", words: portStates, width: 90},
+				{from: "B", title: "Physical state", words: physicalStates, width: 110},
+				{from: "reason", title: "Down because"},
+				{from: "C", title: "Rate", unit: "bps", width: 90, missing: "no link"},
+				{from: "D", title: "Expected", unit: "bps", width: 90},
+				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
+				{from: "system", title: "Neighbour", missing: "unknown"},
+				{from: "port_id", title: "Neighbour port", missing: "unknown"},
+				hidden("E"), hidden("F"), hidden("G"), hidden("H"),
+			}, ownHost...),
 		},
 	}
 }
@@ -99,56 +106,51 @@ func nodeTraffic() []panel {
 		return "8 * " + sumBy(perPort, device.rate("rdma_port_"+direction+"_bytes_total"))
 	}
 	rate := "8 * " + maxBy(perPort, device.of("rdma_port_rate_bytes_per_second"))
-	shares := graph("Throughput against link rate", "Throughput as a share of the link's present rate, which may be lower than what is expected of it.", "percentunit", 12,
-		query{bits("transmit") + " / (" + rate + ")", "transmit " + short},
-		query{bits("receive") + " / (" + rate + ")", "receive " + short})
+	shares := graph("Throughput against link rate", "Throughput as a share of the present link rate, which may be below the expected rate.", "percentunit", 12,
+		query{atMostAll(bits("transmit") + " / (" + rate + ")"), "transmit " + short},
+		query{atMostAll(bits("receive") + " / (" + rate + ")"), "receive " + short})
 	shares.max = share
 	return []panel{
-		graph("Throughput", "RDMA traffic of each port. Other traffic of the same wire, and that of other functions on it, is not in it.", "bps", 12,
+		graph("Throughput", "RDMA traffic of each port. Other traffic of the link, and that of other functions on it, is not included.", "bps", 12,
 			query{bits("transmit"), "transmit " + short}, query{bits("receive"), "receive " + short}),
 		shares,
 	}
 }
 
 func nodeErrors() []panel {
+	corrected := counter{"rdma_port_fec_corrected_bit_errors_total", "bits"}
+	blocks := counter{"rdma_port_fec_corrected_blocks_total", "blocks"}
 	return []panel{
-		graph("Errors on the link", "Errors that a port counted between two points of the graph; none is drawn while nothing rises. Symbol errors and recoveries come from the cable, the module or the far end; "+
-			"remote physical errors were damaged before the last switch.", "short", 12,
-			increases(device, perPort, short,
-				[2]string{"rdma_port_symbol_errors_total", "symbol errors"}, [2]string{"rdma_port_link_error_recoveries_total", "recoveries"},
-				[2]string{"rdma_port_link_downed_total", "link downed"}, [2]string{"rdma_port_receive_errors_total", "receive errors"},
-				[2]string{"rdma_port_receive_remote_physical_errors_total", "remote physical"},
-				[2]string{"rdma_port_local_link_integrity_errors_total", "link integrity"},
-				[2]string{"rdma_port_link_transitions_total", "links lost or won"})...),
-		graph("Errors of the wire", "What an Ethernet port's receiver counted: bits that forward error correction put right, which every fast link has, blocks that it could not, and frames with a wrong checksum.", "short", 12,
-			increases(device, perWire, short,
-				[2]string{"rdma_port_fec_corrected_bit_errors_total", "bits corrected"}, [2]string{"rdma_port_fec_uncorrectable_blocks_total", "blocks lost"},
-				[2]string{"rdma_port_crc_errors_total", "CRC"}, [2]string{"rdma_port_pcs_symbol_errors_total", "PCS symbols"})...),
-		graph("Packets dropped", "Packets that a port dropped: for want of buffer as they came, or because they could not be sent for too long. On a lossless priority there ought to be none.", "short", 12,
-			increases(device, perPort, short,
-				[2]string{"rdma_port_discards_total", "discards"}, [2]string{"rdma_port_transmit_discards_total", "transmit discards"},
-				[2]string{"rdma_port_excessive_buffer_overrun_errors_total", "buffer overruns"}, [2]string{"rdma_port_vl15_dropped_total", "VL15"})...),
-		graph("Requests given up", "Requests of which a queue pair gave up: retries were used up, or the receiver was not ready for too long. Each one breaks a connection, and most often the job.", "short", 12,
-			increases(device, perPort, short,
-				[2]string{"rdma_port_transport_retries_exceeded_total", "transport retries"}, [2]string{"rdma_port_rnr_retries_exceeded_total", "receiver not ready"},
-				[2]string{"rdma_port_requester_cqe_errors_total", "requests in error"})...),
+		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+
+			"remote physical errors were damaged before the last switch.", "short", 12, increases(device, perPort, short, linkCounters...)...),
+		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", "short", 12,
+			increases(device, perWire, short, wireCounters...)...),
+		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", "short", 12,
+			increases(device, perPort, short, dropCounters...)...),
+		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", "short", 12,
+			increases(device, perPort, short, requestCounters...)...),
+		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
+			rates(device, perWire, short, corrected, blocks)...),
+		graph("Raw errors by lane", "Raw bit errors of each lane before correction, per second. One lane far above the others is a dirty or damaged fibre, or a failing laser.", "cps", 12,
+			query{sumBy(perLane, device.rate("rdma_port_lane_raw_errors_total")) + " > 0", short + " lane {{lane}}"}),
 	}
 }
 
 func nodePause() []panel {
 	seconds := func(direction string) string {
-		return maxBy(perWire+", priority", device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
+		return atMostAll(maxBy(perWire+", priority", device.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 	}
 	frames := func(direction string) string {
 		return sumBy(perWire+", priority", device.rate("rdma_port_pfc_pause_frames_total", `direction="`+direction+`"`))
 	}
-	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). The port pauses its switch: the host is slow to take what it is sent. The switch pauses the port: something behind the switch is.", "percentunit", 12,
-		query{seconds("transmit"), "pauses its switch {{device}}/{{port}} priority {{priority}}"},
-		query{seconds("receive"), "is paused {{device}}/{{port}} priority {{priority}}"})
-	paused.max = share
+	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
+		query{seconds("transmit"), "sending pause {{device}}/{{port}} priority {{priority}}"},
+		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"})
+	paused.max, paused.colours = share, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return []panel{
 		paused,
-		graph("Pause frames", "PFC frames a second. Drivers that count no time have these alone; how long a frame holds traffic up they do not say.", "pps", 12,
+		graph("Pause frames", "PFC frames per second. Drivers without pause durations have these alone, which do not show for how long traffic was paused.", "pps", 12,
 			query{frames("transmit"), "sent {{device}}/{{port}} priority {{priority}}"},
 			query{frames("receive"), "received {{device}}/{{port}} priority {{priority}}"},
 			query{sumBy(perWire+", direction", device.rate("rdma_port_global_pause_frames_total")) + " > 0", "global pause, {{direction}} {{device}}/{{port}}"}),
@@ -157,18 +159,18 @@ func nodePause() []panel {
 
 func nodeCongestion() []panel {
 	return []panel{
-		graph("Congestion notification", "Packets a second: marked by a switch on their way here, notifications (CNPs) that this host answered with, and those that told it to slow down.", "pps", 8,
+		graph("Congestion notification", "Packets per second: ECN-marked on receive, CNPs sent in answer, CNPs received that slowed this host down.", "pps", 8,
 			rates(device, perPort, short,
-				[2]string{"rdma_port_ecn_marked_packets_total", "ECN marked"}, [2]string{"rdma_port_cnp_sent_total", "CNP sent"},
-				[2]string{"rdma_port_cnp_handled_total", "CNP handled"}, [2]string{"rdma_port_cnp_ignored_total", "CNP ignored"})...),
-		graph("Retransmissions", "Events a second that made this host send again, or showed it that another has to.", "cps", 8,
+				counter{"rdma_port_ecn_marked_packets_total", "ECN marked"}, counter{"rdma_port_cnp_sent_total", "CNP sent"},
+				counter{"rdma_port_cnp_handled_total", "CNP handled"}, counter{"rdma_port_cnp_ignored_total", "CNP ignored"})...),
+		graph("Retransmission events", "Events per second that made this host retransmit, or showed it that its peer has to.", "cps", 8,
 			rates(device, perPort, short,
-				[2]string{"rdma_port_packet_sequence_errors_total", "sequence NAKs"}, [2]string{"rdma_port_implied_nak_errors_total", "implied NAKs"},
-				[2]string{"rdma_port_ack_timeouts_total", "ACK time-outs"}, [2]string{"rdma_port_adaptive_retransmissions_total", "adaptive"},
-				[2]string{"rdma_port_retransmitted_packets_total", "packets sent again"}, [2]string{"rdma_port_out_of_sequence_total", "out of sequence"},
-				[2]string{"rdma_port_rnr_naks_received_total", "receiver not ready"})...),
-		graph("Waiting for credits", "Ticks a second in which an InfiniBand port had data to send and no credit. The length of a tick is up to the device: compare a port with its own past.", "short", 8,
-			rates(device, perPort, short, [2]string{"rdma_port_transmit_wait_ticks_total", "waits"})...),
+				counter{"rdma_port_packet_sequence_errors_total", "sequence NAKs"}, counter{"rdma_port_implied_nak_errors_total", "implied NAKs"},
+				counter{"rdma_port_ack_timeouts_total", "ACK timeouts"}, counter{"rdma_port_adaptive_retransmissions_total", "adaptive"},
+				counter{"rdma_port_retransmitted_packets_total", "retransmitted packets"}, counter{"rdma_port_out_of_sequence_total", "out of sequence"},
+				counter{"rdma_port_rnr_naks_received_total", "receiver not ready"})...),
+		graph("Transmit wait", "Ticks per second in which an InfiniBand port had data to send and no credit, at this end and at the other end of the link. The length of a tick depends on the device: compare a port with its own past.", "short", 8,
+			rates(device, perPort, short, counter{"rdma_port_transmit_wait_ticks_total", "this end"}, counter{"rdma_port_neighbour_transmit_wait_ticks_total", "other end"})...),
 	}
 }
 
@@ -176,68 +178,253 @@ func nodePCIe() []panel {
 	bandwidth := func(which string) string {
 		return maxBy(perDevice, device.of("rdma_device_pcie_"+which+"_bytes_per_second"))
 	}
-	stalls := graph("PCIe stalls", "Share of the last second in which a NIC waited for PCIe: transmit, to fetch what it sends; receive, to write what it received. From 30 % on a slow receiver is explained by it.", "percentunit", 8,
-		query{maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`)), "transmit " + short},
-		query{maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`)), "receive " + short})
+	stalls := graph("PCIe stalls", "Share of the last second in which a NIC waited for PCIe: transmit, to fetch what it sends; receive, to write what it received.", "percentunit", 8,
+		query{atMostAll(maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="transmit"`))), "transmit " + short},
+		query{atMostAll(maxBy(perWire, device.of("rdma_port_pcie_stall_ratio", `direction="receive"`))), "receive " + short})
 	stalls.max = share
 	return []panel{
 		{
-			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device",
-			text: "What the PCIe links between a device and its root port let through now, and what both ends of each could. Less than that is a link that came up short.",
+			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device", noValue: "unknown, or no PCIe device",
+			text: "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
 			queries: []query{
 				{expr: bandwidth("available")}, {expr: bandwidth("capable")}, {expr: bandwidth("available") + " / " + bandwidth("capable")},
+				{expr: maxBy(perDevice+", bottleneck", device.of("rdma_device_pcie_path_info"))},
 			},
-			columns: []column{
-				hca,
+			columns: append([]column{
+				ownHCA,
 				{from: "A", title: "Now", unit: "Bps"},
-				{from: "B", title: "Could be", unit: "Bps"},
+				{from: "B", title: "Supported", unit: "Bps"},
 				{from: "C", title: "Share", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}},
-				hidden("cluster"), hidden("job"), hidden("instance"),
-			},
+				{from: "bottleneck", title: "Bottleneck"},
+				hidden("D"),
+			}, ownHost...),
 		},
 		stalls,
-		graph("PCIe errors", "Errors that the PCIe functions on the way of the RDMA devices and GPUs reported (AER). Correctable ones cost a repetition; fatal ones take the link down.", "short", 8,
+		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", "short", 8,
 			query{sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0", "{{severity}} {{pci_address}}"}),
+		graph("Temperature of devices", "Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
+			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
+			query{maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")), "{{level}} {{device}} {{sensor}}"}),
+		{
+			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address", noValue: "unknown, or no PCIe device",
+			text: "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
+			queries: []query{
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_speed_transfers_per_second"))},
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_speed_transfers_per_second"))},
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_width_lanes"))},
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_width_lanes"))},
+			},
+			columns: append([]column{
+				{from: "pci_address", title: "Address"},
+				{from: "A", title: "Speed", unit: "suffix:T/s"},
+				{from: "B", title: "Supported", unit: "suffix:T/s"},
+				{from: "C", title: "Lanes"},
+				{from: "D", title: "Supported lanes"},
+			}, ownHost...),
+		},
 	}
 }
 
 func nodeOptics() []panel {
 	lane := func(metric string) string { return maxBy(perLane, device.of(metric)) }
+	// alarms are the transceivers' own thresholds; those that are the same for all ports are one line.
+	alarms := func(metric, level string) query {
+		return query{"max by (level) (" + device.of(metric, `level="`+level+`"`) + ")", "{{level}}, highest of the ports"}
+	}
+	lanes := func(title, text, unit, metric, threshold string) panel {
+		return graph(title, text, unit, 12, query{lane(metric), short + " lane {{lane}}"}, alarms(threshold, "low_alarm"), alarms(threshold, "high_alarm"))
+	}
 	temperature := maxBy(perWire, device.of("rdma_transceiver_temperature_celsius"))
-	alarm := maxBy(perWire, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`))
 	return []panel{
-		graph("Temperature of modules", "Temperature of each module, and its own alarm threshold.", "celsius", 8,
-			query{temperature, short}, query{alarm, "alarm " + short}),
-		graph("Power received", "Optical power that each lane receives. −40 dBm is no light.", "suffix:dBm", 8,
-			query{lane("rdma_transceiver_receive_power_dbm"), short + " lane {{lane}}"}),
-		graph("Laser bias", "Current through the laser of each lane. It rises as a laser ages.", "amp", 8,
-			query{lane("rdma_transceiver_bias_amperes"), short + " lane {{lane}}"}),
+		graph("Transceiver temperature", "Temperature of each transceiver, and its own alarm threshold.", "celsius", 12,
+			query{temperature, short}, query{maxBy(perWire, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}),
+		lanes("Received power", "Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.", "suffix:dBm",
+			"rdma_transceiver_receive_power_dbm", "rdma_transceiver_receive_power_threshold_dbm"),
+		lanes("Transmitted power", "Optical power that each lane transmits, and the transceiver's own alarm thresholds.", "suffix:dBm",
+			"rdma_transceiver_transmit_power_dbm", "rdma_transceiver_transmit_power_threshold_dbm"),
+		lanes("Laser bias", "Bias current of the laser of each lane, and the transceiver's own alarm thresholds. It rises as a laser ages.", "amp",
+			"rdma_transceiver_bias_amperes", "rdma_transceiver_bias_threshold_amperes"),
+		graph("Supply voltage", "Supply voltage of each transceiver, and its own alarm thresholds. All ports low together: the supply of the NIC.", "volt", 12,
+			query{maxBy(perWire, device.of("rdma_transceiver_voltage_volts")), short},
+			alarms("rdma_transceiver_voltage_threshold_volts", "low_alarm"), alarms("rdma_transceiver_voltage_threshold_volts", "high_alarm")),
+		{
+			title: "Age of transceiver data", unit: "s", width: 12, height: 9, view: lines, noValue: notHere,
+			text:    "Time since a transceiver was read. A reading is kept for some time, since each read occupies the management bus of the transceiver.",
+			queries: []query{{maxBy(perWire, device.of("rdma_transceiver_age_seconds")), short}},
+		},
 	}
 }
 
 func nodeGPUs() []panel {
+	states := func(title, text, labels, expr string, columns ...column) panel {
+		return panel{
+			title: title, text: text, unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
+			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
+		}
+	}
 	return []panel{
-		verdicts(host, 24, 9, hidden("instance")),
-		graph("PCIe traffic of GPUs", "What each GPU sends and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 12,
+		verdicts(host, 24, 9, hidden("instance"), ownHCA),
+		graph("PCIe traffic of GPUs", "What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
 			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_transmit_bytes_total")), "transmit GPU {{gpu}}"},
 			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}),
-		graph("NVLinks", "NVLinks of each GPU that are up. GPUs of one model ought to have the same number.", "none", 12,
+		graph("NVLinks", "NVLinks of each GPU that are up. GPUs of one model have the same number.", "none", 8,
 			query{maxBy(perGPU, host.of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}"}),
+		graph("NVLink traffic", "What each GPU transmits and receives over NVLink.", "Bps", 8,
+			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_transmit_bytes_total")), "transmit GPU {{gpu}}"},
+			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}),
+		states("NVLink fabric", "State of each GPU on its NVLink fabric (NVSwitch systems).", perGPU+", state", host.of("rdma_gpu_fabric_state")+" == 1", gpu, column{from: "state", title: "State"}),
+		states("Throttling", "Why the clocks of a GPU are reduced now.", perGPU+", reason", host.of("rdma_gpu_throttle")+" == 1", gpu, column{from: "reason", title: "Reason"}),
+		{
+			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
+			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for (0: none).",
+			queries: []query{{expr: maxBy(perGPU, host.of("rdma_gpu_last_xid"))}, {expr: maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))}},
+			columns: append([]column{gpu, {from: "A", title: "Last XID"}, {from: "B", title: "Recovery action"}, hidden("UUID")}, ownHost...),
+		},
 	}
 }
 
-func nodeExporter() []panel {
+func nodeSubnet() []panel {
 	return []panel{
 		{
-			title: "Collectors", unit: "none", width: 8, height: 9, view: timeline,
+			title: "Subnet manager of each port", unit: "none", width: 12, height: 9, view: table, sort: "-Device", noValue: "no InfiniBand port, or not collected",
+			text: "The port's LID, the LID of its subnet manager, the manager's state and priority, and how many expected P_Keys the port is missing.",
+			queries: []query{
+				{expr: maxBy(perPort, device.of("rdma_port_lid"))},
+				{expr: maxBy(perPort, device.of("rdma_port_sm_lid"))},
+				{expr: maxBy(perPort, device.of("rdma_port_subnet_manager_state_id"))},
+				{expr: maxBy(perPort, device.of("rdma_port_subnet_manager_priority"))},
+				{expr: maxBy(perPort, device.of("rdma_port_pkeys_missing"))},
+			},
+			columns: append([]column{
+				ownHCA, portOf,
+				{from: "A", title: "LID"},
+				{from: "B", title: "SM LID"},
+				{from: "C", title: "SM state", words: smStates},
+				{from: "D", title: "SM priority"},
+				{from: "E", title: "P_Keys missing", colours: []step{{1, warning}}},
+			}, ownHost...),
+		},
+		graph("Activity of the subnet manager", "ActCount of the subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 6,
+			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...),
+		{
+			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
+			text:    "Ports whose cable ends elsewhere than the site configuration says.",
+			queries: []query{{expr: maxBy(perWire, device.of("rdma_port_miscabled"))}},
+			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", neutral}}}}, ownHost...),
+		},
+	}
+}
+
+func nodeDevices() []panel {
+	labels := perDevice + ", hca_type, board_id, firmware_version, pci_address, numa_node, driver, function_type"
+	bond := perWire
+	return []panel{
+		{
+			title: "RDMA devices", unit: "none", width: 24, height: 8, view: table, sort: "-Device", noValue: "no RDMA device",
+			text:    "Identity of the RDMA devices. One board has one firmware version across a fleet.",
+			queries: []query{{expr: maxBy(labels, device.of("rdma_device_info"))}},
+			columns: append([]column{
+				ownHCA, {from: "hca_type", title: "Type"}, {from: "board_id", title: "Board"}, {from: "firmware_version", title: "Firmware"},
+				{from: "driver", title: "Driver"}, {from: "pci_address", title: "PCI address"}, {from: "numa_node", title: "NUMA node"},
+				{from: "function_type", title: "Function"}, {from: "A"},
+			}, ownHost...),
+		},
+		{
+			title: "Missing and renamed devices", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
+			text:    "RDMA devices that the inventory or the site configuration names and that are missing, with the reason.",
+			queries: []query{{expr: maxBy(perDevice+", pci_address, reason", host.of("rdma_device_missing_info"))}},
+			columns: append([]column{ownHCA, {from: "pci_address", title: "PCI address"}, {from: "reason", title: "Reason"}, {from: "A"}}, ownHost...),
+		},
+		{
+			title: "MTU and GIDs", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
+			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
+			queries: []query{
+				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))}, {expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
+				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
+			},
+			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev"}, {from: "B", title: "RoCE"}, {from: "C", title: "GID index"}}, ownHost...),
+		},
+		{
+			title: "Saturated counters", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
+			text:    "Counters of 32 bits or fewer at their maximum, which no longer count until they are cleared: their alerts are not evaluated.",
+			queries: []query{{expr: maxBy(perPort+", counter", device.of("rdma_port_counter_saturated")) + " == 1"}},
+			columns: append([]column{ownHCA, portOf, {from: "counter", title: "Counter"}, hidden("A")}, ownHost...),
+		},
+		{
+			title: "Ignored and pinned", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none in the site configuration",
+			text: "Devices and ports whose faults raise no alert, and ports that are expected to be ACTIVE, by the site configuration.",
+			queries: []query{{expr: `label_replace(` + maxBy(perPort, device.of("rdma_port_ignored")) + `, "by", "ignored", "", "") or label_replace(` +
+				maxBy(perDevice, device.of("rdma_device_ignored")) + `, "by", "ignored", "", "") or label_replace(` + maxBy(perPort, device.of("rdma_port_pinned_active")) + `, "by", "expected ACTIVE", "", "")`}},
+			columns: append([]column{ownHCA, portOf, {from: "by", title: "Setting"}, hidden("A")}, ownHost...),
+		},
+		{
+			title: "Members of bonds", unit: "none", width: 8, height: 8, view: table, sort: "-Netdev", noValue: "no RoCE LAG",
+			text: "Links of the members of a RoCE LAG: up, rate and expected rate.",
+			queries: []query{
+				{expr: maxBy(bond, device.of("rdma_bond_member_up"))},
+				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_rate_bytes_per_second"))},
+				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_expected_rate_bytes_per_second"))},
+			},
+			columns: append([]column{
+				ownHCA, portOf, netdev,
+				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}},
+				{from: "B", title: "Rate", unit: "bps"}, {from: "C", title: "Expected", unit: "bps"},
+			}, ownHost...),
+		},
+	}
+}
+
+// exporterChecks are what an exporter reports of itself, as 1 where it is well.
+var exporterChecks = []struct{ text, expr string }{
+	{"configuration reloaded", host.of("rdma_config_last_reload_successful")},
+	{"state written", host.of("rdma_state_last_write_successful")},
+	{"alert store on disk", "1 - " + host.of("rdma_alerting_store_degraded")},
+	{"incident captured", host.of("rdma_incident_last_capture_successful")},
+	{"network configuration readable (rtnl)", "1 - " + host.of("rdma_scrape_rtnl_back_off")},
+	{"reads within budget", "1 - " + maxBy(perHost, host.of("rdma_scrape_over_budget"))},
+	{"serves this host", "0 * " + maxBy(perHost, host.of("rdma_exporter_replay_info")) + " or " + maxBy(perHost, host.of("rdma_exporter_build_info"))},
+}
+
+func nodeExporter() []panel {
+	var checks []string
+	for _, c := range exporterChecks {
+		checks = append(checks, `label_replace(`+maxBy(perHost, c.expr)+`, "check", "`+c.text+`", "", "")`)
+	}
+	listed := func(title, text, noValue, labels, expr string, columns ...column) panel {
+		return panel{
+			title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "-" + columns[0].title, noValue: noValue,
+			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A")), ownHost...),
+		}
+	}
+	return []panel{
+		listed("Not evaluated", "Alerts that cannot be evaluated on this host, and why: what no alert says of them is unknown and not well.", "none: all alerts that apply are evaluated",
+			perHost+", alert, reason", host.of("rdma_detection_unavailable"), column{from: "alert", title: "Alert", ways: []way{toRunbook("${host}")}}, column{from: "reason", title: "Reason"}),
+		listed("Permission denied", "Sources that the exporter may not open. docs/permissions.md has the capability that each needs.", "none",
+			perHost+", source", host.of("rdma_scrape_permission_denied")+" == 1", column{from: "source", title: "Source"}),
+		{
+			title: "Collectors", unit: "none", width: 8, height: 9, view: timeline, noValue: "unknown",
 			words:   []word{{"1", "ok", good}, {"0", "failed", bad}},
 			text:    "Whether each collector finished in time and without an error of its own.",
 			queries: []query{{minBy(perHost+", collector", host.of("rdma_scrape_collector_success")), "{{collector}}"}},
 		},
-		graph("What could not be read", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", "short", 8,
+		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", "short", 8,
 			query{sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0", "{{collector}} {{device}} {{reason}}"},
-			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"}),
-		graph("Time of a collection", "Wall time of each collector's last collection.", "s", 8,
+			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"},
+			query{maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0", "{{collector}} {{device}} quarantined"}),
+		graph("Collection time", "Wall time of each collector's last collection.", "s", 8,
 			query{maxBy(perHost+", collector", host.of("rdma_scrape_collector_duration_seconds")), "{{collector}}"}),
+		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", "short", 8,
+			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"}, counter{"rdma_alerting_notification_errors_total", "failed"},
+				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...),
+		{
+			title: "State of the exporter", unit: "none", width: 12, height: 9, view: table, sort: "-OK", noValue: "unknown",
+			text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
+			queries: []query{{expr: strings.Join(checks, " or ")}},
+			columns: append([]column{{from: "check", title: "Check"}, {from: "A", title: "OK", words: []word{{"1", "ok", good}, {"0", "failed", bad}}}}, ownHost...),
+		},
+		graph("Rounds and store of the alerts", "Rounds of rule evaluations per second, the duration of the last one in seconds, and thousands of series in the store. Only of an exporter that evaluates the rules itself.", "short", 12,
+			query{maxBy(perHost, host.rate("rdma_alerting_rounds_total")), "rounds/s"},
+			query{maxBy(perHost, host.of("rdma_alerting_last_round_duration_seconds")), "duration (s)"},
+			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}),
 	}
 }

@@ -1,16 +1,22 @@
 package main
 
-// optics shows modules near their limits, and those that age.
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// optics is about transceivers near their limits, and those that age.
 func optics() board {
 	return board{
 		name: "optics", title: "RDMA / Optics", from: "now-24h", refresh: "5m", events: devices.began("critical|warning", `alertname=~"RDMATransceiver.+"`),
-		text:      "Modules and cables: how far from their limits, how even their lanes, how they age.",
-		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
+		text:    "Which transceiver or cable fails next?",
+		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
-			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance), opticsMargins()}},
-			{"Lanes", opticsLanes()},
-			{"Ageing", opticsAgeing()},
-			{"Parts", opticsParts()},
+			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance, hca), opticsMargins()}, false},
+			{"Lanes", opticsLanes(), false},
+			{"Ageing", opticsAgeing(), false},
+			{"Parts", opticsParts(), false},
 		},
 	}
 }
@@ -18,102 +24,115 @@ func optics() board {
 // weeks is how many points a line over weeks has, one for half a day of a month: a fleet has tens of thousands of lanes.
 const weeks = 60
 
-// margin is how far a module is from its own alarm.
+// margin is the distance of a transceiver from its own temperature alarm.
 func margin(s scope) string {
 	return maxBy(perWire, s.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)) + " - " +
 		maxBy(perWire, s.of("rdma_transceiver_temperature_celsius"))
 }
 
-// nearness colours a margin: below 0 the module alarms.
+// nearness colours a margin: below 0 the transceiver alarms.
 var nearness = []step{{-273, bad}, {0, warning}, {5, notice}, {10, "transparent"}}
 
-// nearestAlarm lists the modules with the least margin, which are not always the hottest.
-func nearestAlarm(s scope, width, height uint32, where column) panel {
+// nearestAlarm lists the transceivers with the least margin, which are not always the hottest.
+func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 	least := bottom(20, margin(s))
 	of := func(labels, expr string) string { return maxBy(labels, expr) + " and on (" + perWire + ") " + least }
 	return panel{
-		title: "Modules nearest to their alarm", unit: "celsius", width: width, height: height, view: table, sort: "-Margin", noValue: "–",
-		text: "Margin: the module's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Modules without thresholds are not here.",
+		title: "Transceivers nearest to their alarm", unit: "celsius", width: width, height: height, view: table, sort: "-Margin",
+		noValue: "no transceiver reports temperature and threshold",
+		text:    "Margin: the transceiver's own alarm threshold less its temperature; the 20 smallest. Below 5 °C a warm afternoon suffices. Transceivers without thresholds are left out.",
 		queries: []query{
 			{expr: least},
 			{expr: of(perWire, s.of("rdma_transceiver_temperature_celsius"))},
 			{expr: of(perWire+", vendor, part_number", s.of("rdma_transceiver_info"))},
 		},
-		columns: []column{
+		columns: slices.Concat([]column{
 			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
 			{from: "B", title: "Temperature", unit: "celsius", width: 110},
-			where, hca, portOf, netdev,
+		}, where, []column{
+			portOf, netdev,
 			{from: "vendor", title: "Vendor"},
 			{from: "part_number", title: "Part"},
 			hidden("C"), cluster, job,
-		},
+		}),
 	}
 }
 
 // opticsMargins draws them over time.
 func opticsMargins() panel {
-	p := graph("Least temperature margin", "The module's own alarm threshold less its temperature, of the ten modules that are nearest to it at each moment. At 0 it alarms.", "celsius", 12,
-		query{bottom(10, margin(devices)), portName})
+	p := graph("Lowest temperature margin", "The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.", "celsius", 12,
+		query{lowest(10, perWire, margin(devices)), portName})
 	p.height, p.link, p.points, p.colours = 10, true, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
 }
 
-// spread is the difference between the best and the worst lane of a module.
+// spread is the difference between the highest and the lowest lane of a transceiver.
 func spread(metric string) string {
 	return maxBy(perWire, devices.of(metric)) + " - " + minBy(perWire, devices.of(metric))
 }
 
 func opticsLanes() []panel {
-	lanes := func(title, text, expr string) panel {
-		p := graph(title, text, "suffix:dBm", 8, query{expr, portName})
-		p.link, p.points = true, weeks
+	lanes := func(title, text, unit string, limit float64, expr string) panel {
+		p := graph(title, text, unit, 8, query{expr, portName})
+		p.link, p.points, p.colours = true, weeks, thresholds("transparent", step{limit, warning})
 		return p
 	}
-	received := lanes("Spread of power received", "Difference in dB between the strongest and the weakest lane that a module receives, the ten widest. "+
-		"A lane that falls behind its neighbours has a dirty end face, a broken fibre or a bad laser at the far end.", top(10, spread("rdma_transceiver_receive_power_dbm")))
-	sent := lanes("Spread of power sent", "Difference in dB between the strongest and the weakest laser of a module, the ten widest. A weak one is the module's own fault.",
-		top(10, spread("rdma_transceiver_transmit_power_dbm")))
-	received.unit, sent.unit = "dB", "dB"
+	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without any light, -40 dBm, are left out: there may be nothing to receive. "+
+		"The line is the limit of RDMATransceiverLaneDark.", "suffix:dBm", limitLaneDark, lowest(10, perWire, minBy(perWire, devices.of("rdma_transceiver_receive_power_dbm")+" > -40")))
 	return []panel{
-		received, sent,
-		lanes("Weakest power received", "Power that the weakest lane of a module receives, the ten weakest modules. Lanes without any light, −40 dBm, are left out: there may be nothing to receive.",
-			bottom(10, minBy(perWire, devices.of("rdma_transceiver_receive_power_dbm")+" > -40"))),
+		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverLaneImbalance. "+
+			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", limitLaneImbalance, highest(10, perWire, spread("rdma_transceiver_receive_power_dbm"))),
+		lanes("Spread of transmitted power", "Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
+			"dB", limitLaneImbalance, highest(10, perWire, spread("rdma_transceiver_transmit_power_dbm"))),
+		weakest,
 	}
 }
 
-// since is by how much a reading differs from what it was where the graphs begin.
-func since(metric string) string {
-	return maxBy(perLane, devices.of(metric)) + " - " + maxBy(perLane, devices.of(metric)+" offset $__range")
+// ages are how far back a reading is compared, the time range first: the first of which there is history.
+var ages = []string{"$__range", "7d", "1d", "6h", "1h", "10m"}
+
+// since is the change of a reading to now, by how far back there is history: change puts the expressions of now and then together.
+func since(metric string, change func(now, then string) string) string {
+	now := maxBy(perLane, devices.of(metric))
+	var parts []string
+	for _, age := range ages {
+		text := strings.Replace(age, "$__range", "time range", 1)
+		parts = append(parts, fmt.Sprintf(`label_replace(%s, "compared", "%s", "", "")`, change(now, maxBy(perLane, devices.of(metric)+" offset "+age)), text))
+	}
+	return strings.Join(parts, " or on ("+perLane+") ")
 }
 
-// byPart are readings of modules, one of each, with their part numbers.
+// byPart are readings of transceivers, one of each, with their part numbers.
 func byPart(reading string) string {
 	return reading + " * on (" + perWire + ") group_left (part_number) " + maxBy(perWire+", part_number", devices.of("rdma_transceiver_info"))
 }
 
 func opticsAgeing() []panel {
-	bias := maxBy(perLane, devices.of("rdma_transceiver_bias_amperes")) + " / (" + maxBy(perLane, devices.of("rdma_transceiver_bias_amperes")+" offset $__range") + " > 0) - 1"
 	aged := func(title, text, unit, expr string, sort string) panel {
 		return panel{
-			title: title, text: text, unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "–", queries: []query{{expr: expr}},
-			columns: []column{{from: "A", title: "Change", unit: unit, width: 100}, instance, hca, portOf, netdev, {from: "lane", title: "Lane"}, cluster, job},
+			title: title, text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
+			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings", queries: []query{{expr: expr}},
+			columns: []column{
+				{from: "A", title: "Change", unit: unit, width: 100}, {from: "compared", title: "Over", width: 100},
+				instance, hca, portOf, netdev, {from: "lane", title: "Lane"}, cluster, job,
+			},
 		}
 	}
 	half := func(title, text, unit, metric string) panel {
 		p := graph(title, text, unit, 12,
 			query{"quantile by (part_number) (0.5, " + byPart("avg by ("+perWire+") ("+devices.of(metric)+")") + ")", "median {{part_number}}"},
-			query{"max by (part_number) (" + byPart(maxBy(perWire, devices.of(metric))) + ")", "most {{part_number}}"},
-			query{"min by (part_number) (" + byPart(minBy(perWire, devices.of(metric))) + ")", "least {{part_number}}"})
+			query{"max by (part_number) (" + byPart(maxBy(perWire, devices.of(metric))) + ")", "highest {{part_number}}"},
+			query{"min by (part_number) (" + byPart(minBy(perWire, devices.of(metric))) + ")", "lowest {{part_number}}"})
 		p.points = weeks
 		return p
 	}
+	grown := since("rdma_transceiver_bias_amperes", func(now, then string) string { return now + " / (" + then + " > 0) - 1" })
+	fallen := since("rdma_transceiver_receive_power_dbm", func(now, then string) string { return now + " - " + then })
 	return []panel{
-		aged("Bias that rose most", "Change of a laser's bias current from the beginning of what is shown to now, the 20 largest. A laser that needs a third more for the same light nears its end. "+
-			"Choose weeks at the top; empty where Prometheus keeps less.", "percentunit", top(20, bias), "Change"),
-		aged("Received power that fell most", "Change of the power received, in dB, from the beginning of what is shown to now, the 20 largest losses. 3 dB is half of the light. "+
-			"Choose weeks at the top; empty where Prometheus keeps less.", "dB", bottom(20, since("rdma_transceiver_receive_power_dbm")), "-Change"),
-		half("Bias by part", "Bias current of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. A median that climbs over weeks is ageing, a most that leaves it behind a single module.", "amp", "rdma_transceiver_bias_amperes"),
-		half("Power sent by part", "Power of the lasers of each kind of module: the median of the modules, by the mean of their lanes, and the lanes with the most and the least. It holds while the bias can make up for ageing, and falls at the end.", "suffix:dBm", "rdma_transceiver_transmit_power_dbm"),
+		aged("Highest rise of bias", "Change of a laser's bias current, the 20 largest. A laser that needs a third more current for the same power is near its end.", "percentunit", top(20, grown), "Change"),
+		aged("Highest loss of received power", "Change of the received power in dB, the 20 largest losses. 3 dB is half of the light.", "dB", bottom(20, fallen), "-Change"),
+		half("Bias by part", "Bias current by part number: the median of the transceivers (mean of their lanes), the highest and the lowest lane. A median that climbs over weeks is ageing, a highest that leaves it behind is one transceiver.", "amp", "rdma_transceiver_bias_amperes"),
+		half("Transmitted power by part", "Transmitted power by part number: the median of the transceivers (mean of their lanes), the highest and the lowest lane. It holds while the bias compensates for ageing, and falls at the end.", "suffix:dBm", "rdma_transceiver_transmit_power_dbm"),
 	}
 }
 
@@ -127,8 +146,8 @@ func opticsParts() []panel {
 	}
 	return []panel{
 		{
-			title: "Modules and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number",
-			text: "What is plugged in, by vendor and part number, with its hottest module, the least margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
+			title: "Transceivers and cables by part", unit: "none", width: 14, height: 10, view: table, sort: "Number", noValue: "none readable",
+			text: "Transceivers and cables by vendor and part number: the highest temperature, the lowest margin to an alarm, and the widest spread between lanes. Copper cables have no readings.",
 			queries: []query{
 				{expr: countBy("vendor, part_number", info)},
 				worst("max", maxBy(perWire, devices.of("rdma_transceiver_temperature_celsius"))),
@@ -138,14 +157,14 @@ func opticsParts() []panel {
 				{from: "vendor", title: "Vendor"},
 				{from: "part_number", title: "Part"},
 				{from: "A", title: "Number"},
-				{from: "B", title: "Hottest", unit: "celsius"},
-				{from: "C", title: "Least margin", unit: "celsius", colours: nearness},
+				{from: "B", title: "Highest temperature", unit: "celsius"},
+				{from: "C", title: "Lowest margin", unit: "celsius", colours: nearness},
 				{from: "D", title: "Widest spread", unit: "dB"},
 			},
 		},
 		{
-			title: "Modules that are not well", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "–",
-			text: "Modules that cannot be read, report a fault, or have no readings yet, and cages that are empty though the port was ACTIVE before.",
+			title: "Transceivers with a fault or unreadable", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "none",
+			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
 			queries: []query{{expr: maxBy(perWire+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
 			columns: []column{{from: "state", title: "State"}, instance, hca, portOf, netdev, {from: "A"}, cluster, job},

@@ -27,8 +27,8 @@ type panel struct {
 	noValue string   // in place of a value that is not there
 	columns []column // of a table, in their order
 	sort    string   // title of the column that a table is sorted by, largest first; a leading minus: smallest first
-	link    bool     // series lead to the dashboard of their host
-	points  float64  // most points of a line; 0: as many as there are pixels
+	link    bool     // series link to the dashboard of their host
+	points  float64  // most points of a line; 0: one for each pixel
 }
 
 // query is an expression with the legend of its series.
@@ -75,7 +75,7 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 		out.MaxDataPoints = &p.points
 	}
 	if p.link {
-		f.Links = []dashboard.DashboardLink{toHost("${__field.labels.job}", "${__field.labels.instance}")}
+		f.Links = links(toNode("${__field.labels.job}", "${__field.labels.instance}", ""))
 	}
 	return out, nil
 }
@@ -102,12 +102,4 @@ func (p panel) target(q query, ref string) variants.Dataquery {
 		t.LegendFormat = &q.legend
 	}
 	return t
-}
-
-// toHost leads to the dashboard of a host, with the time that is shown.
-func toHost(job, instance string) dashboard.DashboardLink {
-	return dashboard.DashboardLink{
-		Title: "Host " + instance, Type: dashboard.DashboardLinkTypeLink, Tags: []string{},
-		Url: cog.ToPtr("/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}&var-job=" + job + "&var-instance=" + instance + "&${__url_time_range}"),
-	}
 }

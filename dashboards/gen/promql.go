@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -13,7 +14,7 @@ const (
 	perWire   = perPort + ", netdev"
 	perLane   = perWire + ", lane"
 	perGPU    = perHost + ", gpu, UUID"
-	perAlert  = perHost + ", alertname, device, port, netdev, gpu, UUID, lane, priority, direction, alertstate"
+	perAlert  = perHost + ", alertname, drain, device, port, netdev, gpu, UUID, lane, priority, direction, alertstate"
 )
 
 // Legends of one series each.
@@ -27,10 +28,12 @@ const (
 type scope string
 
 const (
-	hosts   scope = `cluster=~"$cluster",job=~"$job",instance=~"$instance"`
-	devices scope = hosts + `,device=~"$device"`
-	host    scope = `cluster=~"$cluster",job=~"$job",instance="$instance"`
-	device  scope = host + `,device=~"$device"`
+	hosts    scope = `cluster=~"$cluster",job=~"$job",instance=~"$hosts"`
+	devices  scope = hosts + `,device=~"$device"`
+	host     scope = `cluster=~"$cluster",job=~"$job",instance="$host"`
+	device   scope = host + `,device=~"$device"`
+	fabrics  scope = `cluster=~"$cluster",job=~"$fabric_job"`
+	fabricOf scope = fabrics + `,instance="$fabric"`
 )
 
 // of selects a metric, with more matchers.
@@ -53,10 +56,34 @@ func minBy(labels, expr string) string   { return "min by (" + labels + ") (" + 
 func sumBy(labels, expr string) string   { return "sum by (" + labels + ") (" + expr + ")" }
 func countBy(labels, expr string) string { return "count by (" + labels + ") (" + expr + ")" }
 
-// top keeps the n largest at each moment: a fleet's lines are more than anyone reads.
-func top(n int, expr string) string { return fmt.Sprintf("topk(%d, %s)", n, expr) }
-
+// top and bottom keep n series of a table.
+func top(n int, expr string) string    { return fmt.Sprintf("topk(%d, %s)", n, expr) }
 func bottom(n int, expr string) string { return fmt.Sprintf("bottomk(%d, %s)", n, expr) }
+
+// ranked draws the n series of a graph that are the highest (op topk) or lowest (bottomk) over the whole range: topk at each point would
+// gather more and more of a fleet. Counters are ranked by their rate over the range, gauges by their last value.
+func ranked(op string, n int, labels, expr string) string {
+	return fmt.Sprintf("(%s) and on (%s) %s(%d, %s)", expr, labels, op, n, overRange(expr))
+}
+
+func highest(n int, labels, expr string) string { return ranked("topk", n, labels, expr) }
+func lowest(n int, labels, expr string) string  { return ranked("bottomk", n, labels, expr) }
+
+// selector ends every selector of a scope.
+var selector = regexp.MustCompile(`"\}(\[\$__rate_interval\])?`)
+
+// overRange is an expression over the whole range, at its end.
+func overRange(expr string) string {
+	return selector.ReplaceAllStringFunc(expr, func(end string) string {
+		if end == `"}` {
+			return end + " @ end()"
+		}
+		return `"}[$__range] @ end()`
+	})
+}
+
+// atMostAll limits a share to 100 %: rates are extrapolated, and durations are counted in steps.
+func atMostAll(expr string) string { return "clamp_max(" + expr + ", 1)" }
 
 // orZero counts, and is 0 only where there is something to count: no data is not 0.
 func orZero(expr, there string) string { return "count(" + expr + ") or 0 * count(" + there + ")" }

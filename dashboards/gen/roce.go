@@ -1,17 +1,19 @@
 package main
 
-// roce says who holds the lossless fabric up, and what congestion control does about it.
+import "fmt"
+
+// roce is about the source of pause frames on a lossless fabric, and about congestion control.
 func roce() board {
 	return board{
 		name: "roce", title: "RDMA / RoCE congestion", from: "now-3h", refresh: "1m", events: devices.began("critical|warning", `alertname=~"RDMAPFC.+|RDMASlowReceiver|RDMACongestion.*|RDMAGlobalPause.+|RDMALossless.+|RDMATrafficOnLossyPriority|RDMARetr.+|RDMAReceiverNotReady"`),
-		text:      "Who pauses whom on RoCE, on which priorities, and what ECN, CNPs and discards say of it.",
-		variables: variables(clusters, jobs, allHosts, hcas(hosts)),
+		text:    "Which host or port congests the RoCE fabric, and which ones are its victims?",
+		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
-			{"Pauses", rocePauses()},
-			{"Storms shorter than a scrape", roceStorms()},
-			{"ECN and CNP", roceNotification()},
-			{"Priorities", rocePriorities()},
-			{"Discards", roceDiscards()},
+			{"Source and victims of pause frames", rocePauses(), false},
+			{"Storms shorter than a scrape interval", roceStorms(), false},
+			{"ECN and CNP", roceNotification(), false},
+			{"Priorities", rocePriorities(), false},
+			{"Discards", roceDiscards(), false},
 		},
 	}
 }
@@ -23,32 +25,34 @@ const (
 
 // paused is the share of the time in which a priority was paused, by either end.
 func paused(direction string) string {
-	return maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
+	return atMostAll(maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`)))
 }
 
-// verdict of a port and priority: 2 for pausing its switch for a tenth of the time, 1 for being paused for three tenths, as the rules
-// RDMASlowReceiver and RDMAPFCStormVictim have it.
+// verdict of a port and priority: 2 for pausing its switch, 1 for being paused, from the limits of RDMASlowReceiver and RDMAPFCStormVictim on.
 var (
-	verdict      = "2 * (" + paused("transmit") + " > bool 0.1) + (" + paused("receive") + " > bool 0.3)"
+	verdict = fmt.Sprintf("2 * (%s > bool %v) + (%s > bool %v)", paused("transmit"), limitSlowReceiver, paused("receive"), limitPaused)
+
 	verdictWords = []word{{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", neutral}}
 )
 
 func rocePauses() []panel {
 	worst := top(50, maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total"))+" > 0.01")
 	of := func(expr string) string { return expr + " and on (" + perPriority + ") " + worst }
-	sources := graph("Ports that pause their switch", "Share of the time in which a port paused its switch (PFC sent), the ten worst. The host behind it does not take what it is sent.", "percentunit", 12,
-		query{top(10, paused("transmit")+" > 0"), priorityName})
-	victims := graph("Ports that their switch pauses", "Share of the time in which the switch paused a port (PFC received), the ten worst. Something behind the switch does not take what it is sent.", "percentunit", 12,
-		query{top(10, paused("receive")+" > 0"), priorityName})
+	sources := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12, query{highest(10, perPriority, paused("transmit")+" > 0"), priorityName})
+	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
+		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12, query{highest(10, perPriority, paused("receive")+" > 0"), priorityName})
 	for _, p := range []*panel{&sources, &victims} {
-		p.max, p.link, p.points = share, true, few
+		p.max, p.link, p.points, p.noValue = share, true, few, "none, or no PFC durations from these drivers"
 	}
+	sources.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
+	victims.colours = thresholds("transparent", step{limitPaused, warning})
 	return []panel{
 		{
-			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict", noValue: "–",
-			text: "Ports and priorities with pauses of 1 % of the time or more, the 50 worst. A source pauses its switch for a tenth of the time or more; a victim is paused for three tenths or more. " +
-				"A port that is both may only pass on what it suffers. A source that receives next to nothing is broken, or what is behind it hangs; one that receives is slow. " +
-				"Drivers that count no time of pauses are not here: see pause frames of the host.",
+			title: "Source or victim", unit: "percentunit", width: 24, height: 10, view: table, sort: "Verdict", noValue: "none above 1%, or no PFC durations from these drivers",
+			text: "Ports and priorities that are paused or pause for 1% of the time or more, the 50 highest. A source sends pause frames for 10% of the time or more; a victim receives them for 30% or more. " +
+				"A port that is both may only pass on what it receives. A source that receives less than 1% of its rate hangs; one that receives more is slow. " +
+				"Ports of drivers without pause durations are left out: see the pause frames on the dashboard of the host.",
 			queries: []query{
 				{expr: of("(" + verdict + ")")},
 				{expr: of(paused("transmit"))},
@@ -59,9 +63,9 @@ func rocePauses() []panel {
 				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 90},
 				instance, hca, portOf, netdev,
 				{from: "priority", title: "Priority", width: 70},
-				{from: "B", title: "Pauses its switch", unit: "percentunit"},
-				{from: "C", title: "Is paused", unit: "percentunit"},
-				{from: "D", title: "Receives, of its rate", unit: "percentunit"},
+				{from: "B", title: "Sends pause", unit: "percentunit"},
+				{from: "C", title: "Receives pause", unit: "percentunit"},
+				{from: "D", title: "Receives data, of rate", unit: "percentunit"},
 				cluster, job,
 			},
 		},
@@ -69,10 +73,10 @@ func rocePauses() []panel {
 	}
 }
 
-// received is what a port receives by RDMA as a share of its rate, for each priority that it has pauses of.
+// received is the RDMA traffic that a port receives as a share of its rate, for each priority with pauses.
 func received() string {
-	return "0 * " + paused("transmit") + " + on (" + perPort + ") group_left () (" +
-		sumBy(perPort, devices.rate("rdma_port_receive_bytes_total")) + " / " + maxBy(perPort, devices.of("rdma_port_rate_bytes_per_second")) + ")"
+	return "0 * " + paused("transmit") + " + on (" + perPort + ") group_left () " +
+		atMostAll(sumBy(perPort, devices.rate("rdma_port_receive_bytes_total"))+" / "+maxBy(perPort, devices.of("rdma_port_rate_bytes_per_second")))
 }
 
 func roceStorms() []panel {
@@ -85,13 +89,14 @@ func roceStorms() []panel {
 	}
 	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +
 		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
-	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten worst. RDMAPFCShortStorms looks at it from 5 % on.", "percentunit", 8,
-		query{top(10, "("+stalled+") > 0"), priorityName + " {{direction}}"})
-	stalls.link, stalls.points = true, few
+	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
+		query{highest(10, perPriority+", direction", atMostAll(stalled)+" > 0"), priorityName + " {{direction}}"})
+	stalls.link, stalls.points, stalls.max, stalls.colours = true, few, share, thresholds("transparent", step{limitShortStorms, warning})
+	stalls.noValue = "none, or ports are not sampled"
 	return []panel{
-		histogram("Samples by the time that ports paused", "Samples a second by the share of their second or so in which a port paused its switch. A storm of seconds, which the average of a scrape hides, is a dark spot at the top. "+
-			"Ports are sampled for ten minutes after a pause.", "transmit"),
-		histogram("Samples by the time that ports were paused", "Samples a second by the share of their second or so in which a port was paused by its switch.", "receive"),
+		histogram("Samples by pause time sent", "Samples per second by the share of their length, about a second, in which a port sent pause. A storm of seconds, which the average of a scrape interval hides, is a dark spot at the top. "+
+			"A port is sampled for 10m after a pause.", "transmit"),
+		histogram("Samples by pause time received", "Samples per second by the share of their length, about a second, in which a port received pause.", "receive"),
 		stalls,
 	}
 }
@@ -99,17 +104,19 @@ func roceStorms() []panel {
 func roceNotification() []panel {
 	ppm := func(title, text, counter, packets string) panel {
 		p := graph(title, text, "ppm", 8,
-			query{top(10, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
+			query{highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
 		p.link, p.points = true, few
 		return p
 	}
+	handled := ppm("CNPs handled", "CNPs received on which a port reduced its rate, for each million packets sent, the ten highest: it sends into congestion. The line is the limit of RDMACongestion.",
+		"rdma_port_cnp_handled_total", "rdma_port_transmit_packets_total")
+	handled.colours = thresholds("transparent", step{limitCongestion, warning})
 	return []panel{
-		ppm("ECN marks received", "Packets that a switch had marked on their way, for each million packets received, the ten most. Where marks are many and CNPs few, notification is off.",
+		ppm("ECN marks received", "Packets that a switch marked on their way, for each million packets received, the ten highest. Many marks and few CNPs: congestion notification is disabled.",
 			"rdma_port_ecn_marked_packets_total", "rdma_port_receive_packets_total"),
-		ppm("CNPs sent", "Notifications that a port answered marked packets with, for each million packets received, the ten most: it is where the congestion ends.",
+		ppm("CNPs sent", "CNPs that a port sent in answer to marked packets, for each million packets received, the ten highest: the congestion is on the path to this port.",
 			"rdma_port_cnp_sent_total", "rdma_port_receive_packets_total"),
-		ppm("CNPs handled", "Notifications on which a port slowed down, for each million packets sent, the ten most: it sends into congestion. RDMACongestion looks at it from 10000 per million on.",
-			"rdma_port_cnp_handled_total", "rdma_port_transmit_packets_total"),
+		handled,
 	}
 }
 
@@ -119,23 +126,41 @@ func rocePriorities() []panel {
 		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perWire+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
 	}
 	return []panel{
-		graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities that have flow control.", "bps", 8,
+		graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
 			bits("transmit"), bits("receive")),
 		{
-			title: "Flow control", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
-			text: "Ports by the priority that has PFC; none: ports on which no priority has it. All compute ports of a lossless fleet ought to have the same one.",
+			title: "PFC", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
+			text: "Ports by the priority that has PFC enabled; none: ports without PFC. All compute ports of a lossless fleet have the same priority.",
 			queries: []query{{expr: countBy("priority", maxBy(perPriority, devices.of("rdma_port_pfc_enabled"))+" == 1") + " or " +
 				`label_replace(count(` + maxBy(perWire, devices.of("rdma_port_pfc_enabled_priorities")) + ` == 0), "priority", "none", "", "")`}},
 			columns: []column{{from: "priority", title: "Priority"}, {from: "A", title: "Ports"}},
 		},
 		{
-			title: "Configuration", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
-			text: "Ports by what gives a packet its priority, and who configures it. All compute ports of a fleet ought to be in one row.",
+			title: "Trust and DCBX", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
+			text: "Ports by trust mode (what gives a packet its priority) and by who configures DCB. All compute ports of a fleet are in one row.",
 			queries: []query{
 				{expr: countBy("trust, dcbx", maxBy(perWire+", trust, dcbx", devices.of("rdma_port_qos_info")))},
 			},
 			columns: []column{{from: "trust", title: "Trust"}, {from: "dcbx", title: "DCBX"}, {from: "A", title: "Ports"}},
 		},
+		setting("Congestion notification", "Ports by priority and point (notification: sends CNPs, reaction: reduces its rate) and whether ECN is enabled there.", "priority, point",
+			devices.of("rdma_port_congestion_notification_enabled"), column{from: "priority", title: "Priority"}, column{from: "point", title: "Point"}, column{from: "setting", title: "Enabled", words: onOff}),
+		setting("Global pause", "Ports by direction and whether global pause (802.3x) is enabled. On a port with PFC it is a misconfiguration.", "direction",
+			devices.of("rdma_port_global_pause_enabled"), column{from: "direction", title: "Direction"}, column{from: "setting", title: "Enabled", words: onOff}),
+		setting("DSCP of CNPs", "Ports by DSCP and priority of the CNPs that they send.", "dscp, priority", devices.of("rdma_port_cnp_info"),
+			column{from: "dscp", title: "DSCP"}, column{from: "priority", title: "Priority"}, hidden("setting")),
+	}
+}
+
+// onOff are the values of a setting as count_values writes them.
+var onOff = []word{{"1", "enabled", neutral}, {"0", "disabled", neutral}}
+
+// setting counts the ports by the value of a setting.
+func setting(title, text, labels, selector string, columns ...column) panel {
+	return panel{
+		title: title, text: text, unit: "none", width: 8, height: 9, view: table, sort: "Ports", noValue: notHere,
+		queries: []query{{expr: `count_values by (` + labels + `) ("setting", ` + maxBy(perWire+", "+labels, selector) + ")"}},
+		columns: append(columns, column{from: "A", title: "Ports"}),
 	}
 }
 
@@ -145,17 +170,19 @@ func roceDiscards() []panel {
 		p.link, p.points = true, few
 		return p
 	}
-	of := func(labels, metric string) string { return top(10, sumBy(labels, devices.increase(metric))+" > 0") }
+	of := func(labels, metric string) string {
+		return highest(10, labels, sumBy(labels, devices.increase(metric))) + " > 0"
+	}
 	return []panel{
-		counted("Discards by priority", "Packets received and dropped for want of room, between two points of the graph, the ten most. Of a priority with flow control there ought to be none: "+
-			"the headroom does not suffice, or the switch does not obey.", 8,
-			query{of(perPriority, "rdma_port_priority_discards_total"), "buffer of the port " + priorityName},
-			query{of(perPriority, "rdma_port_priority_buffer_discards_total"), "share of the host " + priorityName},
-			query{of(perPriority, "rdma_port_priority_congestion_discards_total"), "queue of the host " + priorityName}),
-		counted("Discards of ports", "Packets dropped in each direction, and those for which the application had posted no receive buffer, between two points of the graph, the ten most.", 8,
+		counted("Discards by priority", "Received packets dropped between two points of the graph because no buffer was free, the ten highest. None is expected on a priority with PFC: "+
+			"the headroom is too small, or the switch ignores pause frames.", 8,
+			query{of(perPriority, "rdma_port_priority_discards_total"), "port buffer " + priorityName},
+			query{of(perPriority, "rdma_port_priority_buffer_discards_total"), "shared buffer " + priorityName},
+			query{of(perPriority, "rdma_port_priority_congestion_discards_total"), "host queue " + priorityName}),
+		counted("Discards of ports", "Packets dropped in each direction, and those for which the application had posted no receive buffer, between two points of the graph, the ten highest.", 8,
 			query{of(perWire+", direction", "rdma_port_discards_total"), "{{direction}} " + portName},
 			query{of(perWire, "rdma_port_out_of_buffer_total"), "no receive buffer " + portName}),
-		counted("Pause watchdog", "Times that a NIC had paused its switch for too long: with severity error it stopped, and dropped from then on what it could not take.", 8,
+		counted("Pause watchdog", "Times that a NIC had sent pause for too long. With severity error it stopped, and drops what it cannot drain from then on.", 8,
 			query{of(perWire+", severity", "rdma_port_pause_storm_events_total"), "{{severity}} " + portName}),
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -18,19 +19,26 @@ type column struct {
 	words   []word
 	colours []step // of its background, from the value on
 	width   uint32 // in pixels; 0: as it comes
+	ways    []way  // links of its cells
+	missing string // in place of a value that a row lacks; empty: n/a of a label, unknown of a value
 }
 
 // Columns that many tables have.
 var (
 	cluster  = column{from: "cluster", title: "Cluster"}
 	job      = column{from: "job", title: "Job"}
-	instance = column{from: "instance", title: "Host"}
-	hca      = column{from: "device", title: "Device", width: 110}
+	instance = column{from: "instance", title: "Host", ways: []way{toNode(jobCell, cell, ""), toPage(cell)}}
+	hca      = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(jobCell, hostCell, cell)}}
+	ownHCA   = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
+	fabricAt = column{from: "instance", title: "Fabric", ways: []way{toSwitch(jobCell, cell, ""), toPage(cell)}}
 	portOf   = column{from: "port", title: "Port", width: 60}
 	netdev   = column{from: "netdev", title: "Netdev"}
 	gpu      = column{from: "gpu", title: "GPU", width: 60}
 	uuid     = column{from: "UUID", title: "UUID"}
 )
+
+// noDevice is the value of rows without a device, whose link chooses all of the host.
+var noDevice = []word{{"$__all", "n/a", neutral}}
 
 // hidden leaves a label out.
 func hidden(from string) column { return column{from: from} }
@@ -84,6 +92,11 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	case len(c.from) > 1: // a label is no number of the panel's unit
 		set("unit", "string")
 	}
+	missing := "unknown"
+	if len(c.from) > 1 {
+		missing = "n/a"
+	}
+	set("noValue", cmp.Or(c.missing, missing)) // else that of an empty panel
 	if c.width > 0 {
 		set("custom.width", c.width)
 	}
@@ -100,8 +113,8 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	if coloured {
 		set("custom.cellOptions", map[string]any{"type": common.TableCellDisplayModeColorBackground, "mode": "basic"})
 	}
-	if c.from == instance.from {
-		set("links", []dashboard.DashboardLink{toHost("${__data.fields.Job}", "${__value.raw}")})
+	if c.ways != nil {
+		set("links", links(c.ways...))
 	}
 	return out
 }

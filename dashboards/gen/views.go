@@ -15,7 +15,7 @@ import (
 
 // lines are values over time. Each query has its colour, its series shades of that.
 var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p panel) cog.Builder[dashboard.Panel] {
-	calc, column, lowest := "max", "Max", strings.HasPrefix(p.queries[0].expr, "bottomk(") // the legend begins with the worst
+	calc, column, lowest := "max", "Max", strings.Contains(p.queries[0].expr, "bottomk(") // the legend begins with the worst
 	if lowest {
 		calc, column = "min", "Min"
 	}
@@ -25,6 +25,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
+	if p.unit == "none" {
+		b.Decimals(0)
+	}
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
@@ -36,7 +39,7 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	return b
 }}
 
-// timeline shows states over time in words; a gap is a time of which nothing is told.
+// timeline shows states over time in words; a gap is unknown.
 var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(panel) cog.Builder[dashboard.Panel] {
 	return statetimeline.NewPanelBuilder().
 		ShowValue(common.VisibilityModeAuto).MergeValues(true).RowHeight(0.8).LineWidth(0).FillOpacity(80).

@@ -5,7 +5,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they are told apart without telling red
+// Colours that mean something. Blue, orange and dark red differ in brightness too, so that they can be distinguished without distinguishing red
 // from green, and Grafana adapts them to its light and dark theme. Beside each stands a word.
 const (
 	good    = "blue"
@@ -19,7 +19,7 @@ const (
 // lines of one query are shades of one.
 var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56B4E9", "#999999"}
 
-// word says in words what a value means.
+// word is the text and colour of a value.
 type word struct{ value, text, colour string }
 
 func mappings(words ...word) []dashboard.ValueMapping {
@@ -36,7 +36,7 @@ type step struct {
 	colour string
 }
 
-// thresholds gives values below the first step a colour as well.
+// thresholds has a colour for values below the first step, too.
 func thresholds(base string, steps ...step) *dashboard.ThresholdsConfig {
 	t := dashboard.ThresholdsConfig{Mode: dashboard.ThresholdsModeAbsolute, Steps: []dashboard.Threshold{{Color: base}}}
 	for _, s := range steps {
@@ -63,24 +63,27 @@ var physicalStates = []word{
 
 var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}
 
-var alertStates = []word{{"firing", "firing", bad}, {"pending", "not for long enough yet", neutral}}
+// drains are the values of the label drain.
+var drains = []word{{"evict", "evict", bad}, {"cordon", "cordon", warning}, {"no", "no", "transparent"}}
 
-var direct = []word{{"1", "direct", good}, {"0", "host memory", warning}}
+var alertStates = []word{{"firing", "firing", bad}, {"pending", "pending", notice}}
+
+var direct = []word{{"1", "direct", good}, {"0", "staged", warning}}
 
 // sources are where an expected rate or width comes from.
 var sources = []word{
-	{"pin", "pin of the operator", neutral},
+	{"pin", "site configuration", neutral},
 	{"link_modes", "link modes of both ends", neutral},
-	{"link_partner", "what both ends have enabled", neutral},
+	{"link_partner", "enabled by both ends", neutral},
 	{"siblings", "siblings on this host", neutral},
-	{"high_water_mark", "what the port itself once had", neutral},
-	{"capability", "what the device is capable of", neutral},
+	{"high_water_mark", "highest rate of this port so far", neutral},
+	{"capability", "capability of the device", neutral},
 }
 
-var answers = []word{{"1", "answers", good}, {"0", "does not", bad}}
+var answers = []word{{"1", "reachable", good}, {"0", "unreachable", bad}}
 
 // wrongs are what may be wrong with a link of a fabric.
-var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "set apart", notice}}
+var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "unequal settings", notice}}
 
 // smStates are those of SMInfo (IBA 14.2.5.13).
 var smStates = []word{{"3", "master", good}, {"2", "standby", neutral}, {"1", "discovering", notice}, {"0", "not active", neutral}}

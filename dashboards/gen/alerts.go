@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link.
+func alertTable(s scope, exporter string, where ...column) panel {
+	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " + s.alerts(`severity="info"`)
+	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
+	labels := perAlert
+	for _, c := range where {
+		if !slices.Contains(strings.Split(labels, ", "), c.from) {
+			labels += ", " + c.from
+		}
+	}
+	return panel{
+		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
+		noValue: "none firing or pending, or the rules are not loaded: see the counts of alerts",
+		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
+			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
+		queries: []query{{expr: object(maxBy(labels, rank))}, {expr: object(maxBy(labels, since))}},
+		columns: slices.Concat([]column{
+			{from: "A", title: "Severity", words: severities, width: 90},
+			{from: "drain", title: "Drain", words: drains, width: 70},
+			{from: "alertname", title: "Alert", width: 220, ways: []way{toRunbook(exporter)}},
+			{from: "alertstate", title: "State", words: alertStates, width: 75},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 120},
+			{from: "what", title: "Meaning", words: meanings, width: 330},
+		}, where, []column{
+			{from: "object", title: "Object", width: 260},
+			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
+			cluster, job,
+		}),
+	}
+}
+
+// object adds to alerts what they are of, besides the device, and their name once more for its meaning.
+func object(expr string) string {
+	for _, l := range []string{"port", "priority", "lane"} {
+		expr = fmt.Sprintf(`label_replace(%s, "%s", "%s $1", "%s", "(.+)")`, expr, l, l, l)
+	}
+	expr = fmt.Sprintf(`label_replace(%s, "gpu", "GPU $1", "gpu", "(.+)")`, expr)
+	expr = fmt.Sprintf(`label_join(%s, "object", " ", "port", "netdev", "priority", "direction", "gpu", "lane")`, expr)
+	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
+	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.*)")`, expr)
+}
+
+// meanings are the first sentences of the runbooks, by alert.
+var meanings = firstSentences("../../docs/runbooks")
+
+// firstSentences reads the line below the title of each runbook.
+func firstSentences(dir string) (out []word) {
+	names, err := filepath.Glob(filepath.Join(dir, "RDMA*.md"))
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("no runbooks in %s: %v", dir, err))
+	}
+	for _, path := range names {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			panic(err)
+		}
+		title, rest, _ := bytes.Cut(text, []byte("\n"))
+		line, _, _ := bytes.Cut(bytes.TrimLeft(rest, "\n"), []byte("\n"))
+		if !bytes.HasPrefix(line, []byte("#")) {
+			out = append(out, word{string(bytes.TrimPrefix(title, []byte("# "))), strings.TrimSuffix(string(line), "."), neutral})
+		}
+	}
+	return out
+}

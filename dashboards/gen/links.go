@@ -1,0 +1,122 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// way is a link to a dashboard, or to a page of an exporter.
+type way struct{ title, url string }
+
+func (w way) link() dashboard.DashboardLink {
+	return dashboard.DashboardLink{
+		Title: w.title, Type: dashboard.DashboardLinkTypeLink, Tags: []string{}, Url: &w.url, TargetBlank: strings.HasPrefix(w.url, "http"),
+	}
+}
+
+func links(ways ...way) (out []dashboard.DashboardLink) {
+	for _, w := range ways {
+		out = append(out, w.link())
+	}
+	return out
+}
+
+// sameJob passes the choice of jobs on, which may be several.
+const sameJob = ""
+
+// chosenOr sets a variable to a value, or passes its choice on.
+func chosenOr(name, value string) string {
+	if value == sameJob {
+		return "&${" + name + ":queryparam}"
+	}
+	return "&var-" + name + "=" + value
+}
+
+// toNode is a link to the dashboard of a host, and of one device if it is given.
+func toNode(job, host, device string) way {
+	w := way{"Host " + host, "/d/rdma-node?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("job", job) + "&var-host=" + host + "&${__url_time_range}"}
+	if device != "" {
+		w = way{"Device " + device + " of " + host, w.url + "&var-device=" + device}
+	}
+	return w
+}
+
+// toSwitch is a link to the dashboard of a fabric, and of one switch if it is given.
+func toSwitch(job, fabric, node string) way {
+	w := way{"Fabric of " + fabric, "/d/rdma-subnet?${datasource:queryparam}&${cluster:queryparam}" + chosenOr("fabric_job", job) + "&var-fabric=" + fabric + "&${__url_time_range}"}
+	if node != "" {
+		w = way{"Switch " + node, w.url + "&var-switch=" + node}
+	}
+	return w
+}
+
+// What links in a table are filled with: the cell, and cells of other columns in its row.
+const (
+	cell       = "${__value.raw}"
+	jobCell    = "${__data.fields.Job}"
+	hostCell   = "${__data.fields.Host}"
+	fabricCell = "${__data.fields.Fabric}"
+)
+
+// toRunbook is the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts another address in its place.
+func toRunbook(exporter string) way {
+	return way{"Runbook of " + cell, "http://" + exporter + "/runbooks/" + cell}
+}
+
+// toPage is the page of an exporter, which has the finding with its figures, command and action.
+func toPage(exporter string) way {
+	return way{"Findings on the page of " + exporter, "http://" + exporter + "/"}
+}
+
+// header are the links at the top of a dashboard: the product's others with what both can choose, and those of other exporters where they are
+// installed, by their tag.
+func (b board) header(all []board) (out []dashboard.DashboardLink) {
+	for _, to := range all {
+		if to.name == b.name {
+			continue
+		}
+		l := way{strings.TrimPrefix(to.title, "RDMA / "), "/d/rdma-" + to.name + "?" + strings.Join(b.passed(to), "&")}.link()
+		l.Icon, l.KeepTime = "dashboard", true
+		out = append(out, l)
+	}
+	for _, tag := range []string{"node-exporter-mixin", "dcgm"} {
+		out = append(out, dashboard.DashboardLink{
+			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag}, AsDropdown: false, KeepTime: true,
+		})
+	}
+	return out
+}
+
+// passed are the choices that go along from one dashboard to another: those of the same name, and a host where several may be chosen. A device
+// goes along with its hosts only, since another host may have none of that name.
+func (b board) passed(to board) []string {
+	has := func(b board, name string) bool {
+		return slices.ContainsFunc(b.choices, func(c choice) bool { return c.name == name })
+	}
+	out := []string{"${datasource:queryparam}"}
+	for _, c := range to.choices {
+		switch {
+		case c.name == "hosts" && has(b, "host"):
+			out = append(out, "var-hosts=${host}")
+		case c.name == "device" && to.name == "node":
+		case has(b, c.name):
+			out = append(out, "${"+c.name+":queryparam}")
+		}
+	}
+	return out
+}
+
+// marks show when alerts of the dashboard's topic began to fire, with a link to the host, once they are switched on.
+func marks(alerts string) dashboard.AnnotationQuery {
+	return dashboard.AnnotationQuery{
+		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
+		Expr:        &alerts,
+		Step:        cog.ToPtr("60s"),
+		TitleFormat: cog.ToPtr("{{alertname}}"),
+		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{instance}}</a> {{device}} {{port}} {{gpu}}`),
+		TagKeys:     cog.ToPtr("severity"),
+	}
+}
