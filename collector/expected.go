@@ -27,7 +27,7 @@ var (
 		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
 		Help:   "Source of the expected rate, always 1. source: " + expectedSources + "; capability where only that of the device is known (not evaluated).",
 		Labels: []string{"device", "port", "source"},
-		Source: "the configuration file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
+		Source: "--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
 	}
 	portExpectedWidth = &Desc{
 		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,

@@ -10,7 +10,7 @@ var (
 		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
 		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (no further metrics), unknown. role_source, strongest evidence first: site (configuration), topology_file (of NCCL), gpudirect (nearest NIC of a GPU), pcie_switch (shared with a GPU), siblings (most ports of the same board ACTIVE), vpd (nvlink_management only); empty where the role is unknown. The state of the port itself is no evidence. A compute role is kept in the state directory.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role", "role_source"},
-		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; the configuration file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; --config.file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
 	}
 	portLogicalState = &Desc{
 		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
@@ -34,7 +34,7 @@ var (
 		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
 		Help:   "1 for a port pinned ACTIVE in --config.file. Absent for others.",
 		Labels: []string{"device", "port"},
-		Source: "the configuration file, active",
+		Source: "--config.file, active",
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
@@ -106,7 +106,7 @@ var (
 		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts, Type: gauge, Scope: scopePort,
 		Help:   "1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
 		Labels: []string{"device", "port"},
-		Source: "the configuration file, subnet_manager",
+		Source: "--config.file, subnet_manager",
 	}
 	portGIDs = &Desc{
 		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
