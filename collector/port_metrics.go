@@ -62,7 +62,7 @@ var (
 	}
 	portDownEvents = &Desc{
 		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Link-down events of the physical link counted by the driver, read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
+		Help:   "Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}
