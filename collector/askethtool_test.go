@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// refusing counts the questions that it refuses.
+// refusing counts the requests that it rejects.
 type refusing struct {
 	host.NoNetlink
 	asked int
@@ -19,7 +19,7 @@ func (r *refusing) LinkModes(context.Context, string) (host.LinkModes, error) {
 	return host.LinkModes{}, &host.Error{Op: "ask", Path: "ethtool/eth0/linkmodes", Err: syscall.EIO}
 }
 
-// TestRefusedEthtool: what a driver refuses twice is not asked again until its link changes, since each question takes rtnl.
+// TestRefusedEthtool: a request that failed twice is not repeated until the link changes, because each takes rtnl.
 func TestRefusedEthtool(t *testing.T) {
 	r := readerOf(t, "-- sys/class/net/eth0/flags --\n0x1003\n")
 	driver := &refusing{}

@@ -9,16 +9,16 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// bootClock is what was read of the boot, and when.
+// bootClock is the boot data read, and when.
 type bootClock struct {
 	at     time.Time
 	uptime float64 // seconds at that time
 	id     string
 }
 
-// readBoot tells how long the kernel has run. Both files are the host's in a container too; where they cannot be read there is
-// nothing to tell. The kernel adds up the times of all processors for /proc/uptime, so that it is read once a minute and time goes
-// on by itself between. The name of the boot outlives this program and is read once.
+// readBoot returns uptime and boot ID. Both files are the host's in a container too; a file that cannot be read leaves its value empty.
+// The kernel sums the times of all processors for /proc/uptime: it is read once a minute, and the uptime is advanced by the clock in
+// between. The boot ID does not change while the program runs and is read once.
 func (c *infiniBand) readBoot(h *host.Host) snapshot.Boot {
 	now := h.Now()
 	if c.boot.at.IsZero() || now.Sub(c.boot.at) >= slowInterval || now.Before(c.boot.at) {

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// slowFiles takes its time over each file of one device.
+// slowFiles delays each file of one device.
 type slowFiles struct {
 	host.Files
 	device string
@@ -47,8 +47,8 @@ func portTree(device string) string {
 	return b.String()
 }
 
-// TestSlowDeviceKeepsItsBudget: a device whose files take 100 ms each is asked for its slow facts less often, so that all its
-// reads stay below one percent of the time and those of its state; another device's are read each minute.
+// TestSlowDeviceKeepsItsBudget: slow facts of a device whose files take 100 ms each are read less often: all its reads stay below 1% of
+// the time plus those of its state; those of another device are read each minute.
 func TestSlowDeviceKeepsItsBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := machine(t, portTree("mlx5_0")+portTree("mlx5_1"))

@@ -1,6 +1,5 @@
-// Package collector holds what is measured. A collector is one domain: its Descs, its Read, which fills a section of
-// snapshot.Node from the host, and its Emit, which turns that section into samples. To add one, copy a neighbour and put it
-// into All.
+// Package collector holds the collectors of metrics. A collector is one domain: its Descs, its Read (fills a section of snapshot.Node
+// from the host) and its Emit (turns that section into samples). To add one, copy an existing one and add it to All.
 package collector
 
 import (
@@ -23,17 +22,17 @@ type Collector struct {
 	Help    string // one line for --help
 	Default bool   // on unless switched off
 	Descs   []*Desc
-	// Run, where there is one, owns what happens between the readings, in a program that stays. It listens until ctx ends and
-	// is started again after an error; nil means that there is nothing to listen to.
+	// Run, if set, covers events and reads between the rounds of a long-running program, until ctx ends. It is started again after an
+	// error; nil means that there is nothing to run.
 	Run func(ctx context.Context, h *host.Host) error
-	// Read fills its own section of the node and calls done, once: when the section is whole or, with what there is, when
-	// ctx ends. What cannot be read becomes an Issue and costs its own sample; an error means that there is no section at
-	// all. A read that does not return from the kernel keeps Read, but not done.
+	// Read fills its own section of the node and calls done once: with the complete section, or with the available part when ctx ends. A
+	// failed item becomes an Issue and costs its own sample; an error means that there is no section. A read that hangs in the kernel
+	// blocks Read, but not done.
 	Read func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
 	Emit func(*snapshot.Node, Sink)
 }
 
-// What a collector says of its metrics, in short names.
+// Short names for the metric types of exposition.
 type (
 	// Desc describes a metric family.
 	Desc = exposition.Desc
@@ -58,39 +57,39 @@ const (
 type Options struct {
 	Include *regexp.Regexp // devices to read; nil: all
 	Exclude *regexp.Regexp // devices never to open; nil: none
-	// Site is what the operator says of devices and ports, as of now: to be asked in each round. Nil: nothing.
+	// Site is the site configuration at present, queried in each round. Nil: none.
 	Site     *site.Store
-	Hostname string // of the machine, for Site; empty if it does not tell
-	// SampleInterval is how often ports are sampled that are being paused; 0: never.
+	Hostname string // of the machine, for Site; empty if unknown
+	// SampleInterval is the interval of PFC samples on ports that are being paused; 0 disables.
 	SampleInterval time.Duration
-	// ModuleInterval is how often Run reads the modules in the cages of ports; 0: Read does, where it is a program that does not stay.
+	// ModuleInterval is the interval at which Run reads transceivers; 0: Read reads them, in a program that runs once.
 	ModuleInterval time.Duration
-	// NCCL is the job that GPUDirect RDMA is judged for.
+	// NCCL is the job for which GPUDirect RDMA is evaluated.
 	NCCL gdr.Job
-	// GPUInterval is how often the GPUs are read in the background; 0: in each round.
+	// GPUInterval is the interval of GPU reads in the background; 0: one in each round.
 	GPUInterval time.Duration
-	GPUFull     bool // all figures of GPUs, not only those of the fabric
-	// Bufinfo permits a look at the DMA-BUFs of the machine, which holds up jobs for a moment, where one of them is suspected of staging.
+	GPUFull     bool // all GPU metrics, not only those of the fabric
+	// Bufinfo permits a read of the host's DMA-BUF list if a GPU is suspected of staging. It blocks jobs briefly.
 	Bufinfo bool
-	// AskSubnet permits datagrams of subnet management, which ask both ends of InfiniBand links, and need rights.
+	// AskSubnet permits subnet management datagrams to both ends of InfiniBand links. Requires privileges.
 	AskSubnet bool
-	// MADCounters permits datagrams of performance management, which ask the own InfiniBand ports for their counters, and need rights.
+	// MADCounters permits performance management datagrams to the host's own InfiniBand ports. Requires privileges.
 	MADCounters MADCounters
-	// ListenLLDP permits Run to hear what neighbours announce, for which it joins multicast groups on the NICs.
+	// ListenLLDP permits Run to receive LLDP frames, for which it joins multicast groups on the NICs.
 	ListenLLDP bool
-	// Memory outlives the collectors; nil: they begin with an empty one.
+	// Memory outlives the collectors; nil: an empty one.
 	Memory *expect.Memory
 
-	nvlink *nvlink      // devices of which the identity alone is read
-	wires  *wires       // what netdevs count
-	fabric *fabric      // what there is in the last round
-	common *commonLinks // what both ends of InfiniBand links have enabled
-	gpus   *gpuReadings
+	nvlink    *nvlink      // NVLink management devices: only their identity is read
+	wires     *wires       // netdev statistics
+	lastRound *lastRound   // devices and GPUs of the last round
+	common    *commonLinks // rates and widths enabled at both ends of InfiniBand links
+	gpus      *gpuReadings
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
-	o.nvlink, o.wires, o.fabric = newNVLink(o.said), newWires(), &fabric{}
+	o.nvlink, o.wires, o.lastRound = newNVLink(o.siteSettings), newWires(), &lastRound{}
 	o.common = newCommonLinks()
 	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
@@ -113,7 +112,7 @@ func All(o Options) []*Collector {
 const (
 	ethernetPorts   = `rdma_port_info{link_layer="Ethernet"}`
 	infinibandPorts = `rdma_port_info{link_layer="InfiniBand"}`
-	// physicalFunctions have a place in the PCI tree and sensors, which software devices and virtual functions have not.
+	// physicalFunctions have a place in the PCI tree and sensors. Software devices and virtual functions have neither.
 	physicalFunctions = `rdma_device_info{function_type="physical"}`
 )
 
@@ -141,17 +140,17 @@ func (o Options) wanted(device string) bool {
 	return (o.Include == nil || o.Include.MatchString(device)) && (o.Exclude == nil || !o.Exclude.MatchString(device))
 }
 
-// kept is what a collector keeps of devices between rounds, by name. It is forgotten with the device, and with the names of its netdevs:
-// names are given again.
-type kept[T any] struct {
+// perDevice is the state that a collector keeps for devices between rounds, by device name. It is discarded with the device and when the names
+// of its netdevs change: names are reused.
+type perDevice[T any] struct {
 	states        map[string]*T
 	registrations map[string]uint64
 	netdevs       map[string]uint64
 }
 
-// of forgets what is kept of devices that are gone or have registered again, or whose netdevs are others, and returns what is kept of those
-// that are there, new ones among them. The result belongs to a round, which may outlast the next one.
-func (k *kept[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
+// of discards the state of devices that are gone, have registered again or have other netdevs, and returns the state of the present ones,
+// new ones included. The result belongs to a round, which may outlast the next one.
+func (k *perDevice[T]) of(h *host.Host, names []string, fresh func() *T) map[string]*T {
 	states, registrations, netdevs := make(map[string]*T, len(names)), make(map[string]uint64, len(names)), make(map[string]uint64, len(names))
 	for _, name := range names {
 		registration := h.Registration(name)

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// samples are the lines of what is emitted, families in the order of descs.
+// samples are the lines of the emitted samples, families in the order of descs.
 func samples(descs []*Desc, emit func(Sink)) (out []string) {
 	s := exposition.NewSink(descs)
 	s.Begin()

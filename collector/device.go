@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// identity reads what a device is. It changes when the device registers again only.
+// identity reads the identity of a device. It changes only when the device registers again.
 func (r *reader) identity(name string) snapshot.Device {
 	dir := classDir + "/" + name
 	d := snapshot.Device{
@@ -41,8 +41,8 @@ func (r *reader) identity(name string) snapshot.Device {
 	return d
 }
 
-// function tells what kind of function a device directory is on, and the path of the PCI function, the parent's for a
-// sub-function; an empty path where there is none. A device that shows none is software only if something says so.
+// function returns the kind of function of a device directory and the path of the PCI function, for a sub-function that of its parent; an
+// empty path where there is none. A device without a function is software only with positive evidence.
 func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 	real, err := r.h.Files.Resolve(dir + "/device")
 	if err != nil {
@@ -68,10 +68,10 @@ func (r *reader) function(dir string) (snapshot.FunctionType, string) {
 	return kind, real
 }
 
-// virtualDevices is where the kernel has devices that stand for no hardware.
+// virtualDevices is the kernel's directory of devices without hardware.
 const virtualDevices = "sys/devices/virtual/"
 
-// driverOf names the driver of a device: that of its function, else one that something of the device is proof of; empty where nothing is.
+// driverOf returns the driver of a device: that of its function, else one deduced from other evidence; empty where there is none.
 func (r *reader) driverOf(name string) string {
 	dir := classDir + "/" + name
 	kind, function := r.function(dir)
@@ -84,10 +84,10 @@ func (r *reader) driverOf(name string) string {
 	return cmp.Or(r.softwareDriver(dir), driverOfType(r.optional(dir+"/hca_type")), driverNamed(name))
 }
 
-// siwNodeDesc is what siw calls its devices; its user library knows them by that (include/uapi/rdma/siw-abi.h).
+// siwNodeDesc is the node description of siw devices; the user library of siw identifies them by it (include/uapi/rdma/siw-abi.h).
 const siwNodeDesc = "Software iWARP stack"
 
-// softwareDriver knows the software devices: rxe alone names its netdev in parent.
+// softwareDriver returns the driver of a software device: only rxe has its netdev in the file parent.
 func (r *reader) softwareDriver(dir string) string {
 	switch {
 	case r.optional(dir+"/parent") != "":
@@ -137,7 +137,7 @@ var kernelNames = []struct{ prefix, driver string }{
 	{"ocrdma", "be2net"},
 }
 
-// driverNamed is the driver of a device that has the kernel's name: udev's, such as rocep24s0, name none.
+// driverNamed is the driver of a device with a kernel name: udev names, such as rocep24s0, contain no driver.
 func driverNamed(name string) string {
 	for _, k := range kernelNames {
 		if number, ok := strings.CutPrefix(name, k.prefix); ok && number != "" && strings.Trim(number, "0123456789") == "" {
@@ -156,7 +156,7 @@ func (r *reader) driver(dir string) string {
 	return path.Base(target)
 }
 
-// isVirtualID knows virtual functions by their PCI ids: a guest sees no physfn link.
+// isVirtualID reports whether PCI ids are those of a virtual function: a guest has no physfn link.
 func isVirtualID(vendor, device string) bool {
 	switch vendor + device {
 	case "0x15b30x1012", "0x15b30x1014", "0x15b30x1016", "0x15b30x1018", "0x15b30x101a", "0x15b30x101c", "0x15b30x101e", "0x15b30xa2d3", // mlx5

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// The driver of a device that shows no function: only what is proof of one.
+// The driver of a device without a function: only positive evidence counts.
 func TestDriverWithoutFunction(t *testing.T) {
 	const real, soft = "sys/devices/platform/x/infiniband/", "sys/devices/virtual/infiniband/"
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 
 var portDownReason = &Desc{
 	Name: "rdma_port_link_down_reason_info", Type: gauge, Scope: scopePort,
-	Help:   "Why the link of a netdev is down, as the driver says, always 1; absent while the link is up and where the driver does not say.",
+	Help:   "Reason reported by the driver for a netdev's link being down, always 1. Absent while the link is up, and where the driver reports none.",
 	Labels: []string{"device", "port", "netdev", "reason", "detail"},
 	Source: "ethtool netlink LINKSTATE_GET, ext_state and ext_substate",
 }
@@ -38,7 +38,7 @@ var linkStates = []struct {
 	12: {"BMC request down", nil},
 }
 
-// downReason puts a link state into words; reason is empty where the driver says nothing.
+// downReason returns the texts of a link state; reason is empty where the driver reports none.
 func downReason(s host.LinkState) (reason, detail string) {
 	if s.ExtState == nil {
 		return "", ""
@@ -56,8 +56,7 @@ func downReason(s host.LinkState) (reason, detail string) {
 	return state.text, state.substates[*s.ExtSubstate-1]
 }
 
-// linkStates asks how often the links of the netdevs went down and, of those that are administratively up, why they are down
-// where the port has no link.
+// linkStates reads how often the links of the netdevs went down and, for those that are administratively up but have no link, why.
 func (r *reader) linkStates(netdevs []snapshot.Netdev, up bool) {
 	for i := range netdevs {
 		nd := &netdevs[i]

@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	// wireInterval is how often a netdev's statistics are read in rounds: 15 s, less what scrapes may be early.
+	// wireInterval is the interval of netdev statistics in rounds: 15 s, less the jitter of scrapes.
 	wireInterval = 14 * time.Second
-	// cheap is the time that a reading may take whether the device's time is spent or not: below a tenth of its budget. A device that
-	// was stuck for long has spent that of half an hour.
-	cheap = wireInterval / 1000
-	// wireKept is how long they are served while no others can be had. Older counters would stand still, and then jump.
-	wireKept = time.Minute
-	// settingsKept is the same for pause and FEC, which are read each slowInterval.
-	settingsKept = 3 * slowInterval
+	// cheapRead is the duration of a read that is permitted even if the time budget of the device is spent: below a tenth of its budget. A
+	// device that was stuck for long has spent the budget of half an hour.
+	cheapRead = wireInterval / 1000
+	// wireRetention is how long statistics are served without a new read. Older counters would stop and then jump.
+	wireRetention = time.Minute
+	// settingsRetention is the same for pause and FEC, read each slowInterval.
+	settingsRetention = 3 * slowInterval
 )
 
-// ethernet reads what the netdevs of RDMA ports count.
+// ethernet reads the statistics of the netdevs of RDMA ports.
 type ethernet struct {
 	Options
-	devices kept[ethState]
+	devices perDevice[ethState]
 	samples *pfcSampler
 }
 
@@ -42,13 +42,13 @@ type ethNetdev struct {
 
 	wireTried    time.Time
 	wireTook     time.Duration // the last reading
-	settingsAt   time.Time     // when pause and FEC were asked for
+	settingsAt   time.Time     // when pause and FEC were read
 	settingsTook time.Duration // both
 	pause        *snapshot.Pause
 	pauseAt      time.Time
 	fec          *snapshot.FEC
 	fecAt        time.Time
-	carrier      *uint64 // how often it had come and gone when something had just failed
+	carrier      *uint64 // carrier changes at the last failure
 }
 
 func newEthernet(o Options) *Collector {
@@ -59,7 +59,7 @@ func newEthernet(o Options) *Collector {
 	c.samples = newPFCSampler(o.SampleInterval, c.readPauses)
 	return &Collector{
 		Name:    "ethernet",
-		Help:    "what the netdevs of RDMA ports count: PFC and pause, priorities, discards, FEC, errors of the wire, PCIe stalls",
+		Help:    "netdev statistics of RDMA ports: PFC and pause, priorities, discards, FEC, link errors, PCIe stalls",
 		Default: true,
 		Descs:   append(wireDescs(), pfcSampleDescs...),
 		Run:     c.samples.run,
@@ -79,7 +79,7 @@ func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, don
 		return c.readDevice(r, name, states[name]), true
 	}, func(devices [][]snapshot.NetdevCounters) {
 		n.Ethernet = &snapshot.Ethernet{Netdevs: slices.Concat(devices...)}
-		c.samples.forget(h.Now())
+		c.samples.drop(h.Now())
 		c.wires.keep(names)
 	}, done)
 }
@@ -121,7 +121,7 @@ func (c *ethernet) learn(r *reader, name string, st *ethState) {
 // dir names the requests for a netdev, as captures do.
 func (nd *ethNetdev) dir() string { return ethtoolDir(nd.name) }
 
-// release lets what failed be asked again when the carrier has come or gone.
+// release clears the quarantine of the netdev when its carrier has changed.
 func (nd *ethNetdev) release(r *reader) {
 	if r.quarantine.groups[nd.dir()] == nil {
 		nd.carrier = nil
@@ -135,8 +135,8 @@ func (nd *ethNetdev) release(r *reader) {
 	nd.carrier = n
 }
 
-// readWire makes a reading where the newest is old. Of a netdev that is being sampled, one of the time of the scrape is needed: rules
-// divide what it has been paused by the time between scrapes.
+// readWire reads the statistics if the newest are old. A netdev that is being sampled needs values of the time of the scrape: rules
+// divide its pause time by the time between scrapes.
 func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	const item = "stats"
 	now, target := r.now(), nd.target(r.device)
@@ -151,7 +151,7 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	if c.samples.sampling(nd.name) {
 		kept = c.samples.interval
 	}
-	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheap && !r.deferrable()) {
+	if !tried.IsZero() && (now.Sub(tried) < kept || nd.wireTook > cheapRead && !r.deferrable()) {
 		return
 	}
 	var err error
@@ -164,13 +164,13 @@ func (c *ethernet) readWire(r *reader, nd *ethNetdev) {
 	nd.failed(r, item, now, err)
 }
 
-// blocked says whether rtnl is in the way. Then it is tried again in the next round, which costs nothing and tells whether it still is.
+// blocked reports whether rtnl is unavailable. The read is then tried again in the next round, at no cost.
 func blocked(err error) bool {
 	reason := host.ReasonOf(err)
 	return err != nil && (reason == host.BackedOff || reason == host.Stuck)
 }
 
-// failed notes the outcome of a request. What a driver does not have is no fault.
+// failed records the outcome of a request. An item that a driver does not support is no failure.
 func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
 	r.quarantine.note(nd.dir(), item, now, err)
 	if reason := host.ReasonOf(err); err != nil && reason != host.Absent && reason != host.Unsupported {
@@ -178,16 +178,16 @@ func (nd *ethNetdev) failed(r *reader, item string, now time.Time, err error) {
 	}
 }
 
-// readSettings asks for pause and FEC, which InfiniBand has not.
+// readSettings reads pause and FEC, which InfiniBand does not have.
 func (nd *ethNetdev) readSettings(r *reader) {
 	now := r.now()
-	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheap && !r.deferrable()) {
+	if nd.layer != "Ethernet" || !nd.settingsAt.IsZero() && (now.Sub(nd.settingsAt) < slowInterval || nd.settingsTook > cheapRead && !r.deferrable()) {
 		return
 	}
 	begun := time.Now()
 	pause, made := askSetting(r, nd, "pause", host.SourcePause, r.h.Ethtool.Pause)
 	if !made {
-		return // nor is the other
+		return // nor would the other be
 	}
 	if pause != nil {
 		nd.pause, nd.pauseAt = pause, now
@@ -202,7 +202,7 @@ func (nd *ethNetdev) readSettings(r *reader) {
 	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
 }
 
-// askSetting asks for a setting; the answer is nil where there is none. It is not made where rtnl is in the way.
+// askSetting reads a setting; the answer is nil where there is none. made is false if rtnl is unavailable.
 func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask func(context.Context, string) (T, error)) (answer *T, made bool) {
 	now := r.now()
 	if r.quarantine.held(nd.dir(), item, now) {
@@ -221,26 +221,26 @@ func askSetting[T any](r *reader, nd *ethNetdev, item string, s host.Source, ask
 	return got, true
 }
 
-// counters is what is known of a netdev and fresh enough to be served.
+// counters are the values of a netdev that are fresh enough to be served.
 func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.NetdevCounters {
 	out := snapshot.NetdevCounters{Device: device, Port: nd.port, LinkLayer: nd.layer, Netdev: nd.name}
 	now, target := r.now(), nd.target(device)
-	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireKept {
+	if wire := c.wires.last(target); wire != nil && now.Sub(wire.At) <= wireRetention {
 		out.Wire = wire
 		if nd.layer == "Ethernet" {
 			out.PFC = c.samples.note(target, wire, now)
 		}
 	}
-	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsKept {
+	if nd.pause != nil && now.Sub(nd.pauseAt) <= settingsRetention {
 		out.Pause = withoutPause(*nd.pause, out.Wire)
 	}
-	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsKept {
+	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsRetention {
 		out.FEC = withoutFEC(*nd.fec, out.Wire)
 	}
 	return out
 }
 
-// withoutPause leaves out what the driver's own statistics tell, which are read more often.
+// withoutPause leaves out counts that are in the driver's own statistics, which are read more often.
 func withoutPause(p snapshot.Pause, w *snapshot.Wire) *snapshot.Pause {
 	if w.Has(snapshot.GlobalPauseFrames, receive) {
 		p.RXFrames, p.TXFrames = nil, nil

@@ -10,7 +10,7 @@ import (
 
 const statsSource = "ethtool -S (ETHTOOL_GSTATS)"
 
-// wireDesc is a Desc of what a netdev counts; labels are those beside device, port and netdev.
+// wireDesc is a Desc of a netdev statistic; labels are those beside device, port and netdev.
 func wireDesc(name, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: counter, Scope: scopePort, Help: help,
@@ -18,75 +18,75 @@ func wireDesc(name, help, source string, labels ...string) *Desc {
 	}
 }
 
-const absentWhenZero = " Absent while it is 0."
+const absentWhenZero = " Absent while 0."
 
-// whereLossless is for what drivers count, or rules ask for, of priorities with flow control only.
+// whereLossless is for statistics that exist, or are used by rules, only for priorities with flow control.
 func whereLossless(d *Desc) *Desc {
 	d.Of = "rdma_port_pfc_enabled"
 	return d
 }
 
 var (
-	pfcPauseFrames         = wireDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority: received, the link partner asks the port to stop; transmitted, the port asks the partner. priority is empty where the driver counts all together; a traffic class on mana. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority")
-	pfcPauseSeconds        = whereLossless(wireDesc("rdma_port_pfc_pause_seconds_total", "Time that the priority could not send (receive: it was paused), or kept the link partner from sending (transmit).", statsSource, "direction", "priority"))
-	pfcPauseTransitions    = wireDesc("rdma_port_pfc_pause_transitions_total", "Times that the priority changed from paused to not paused.", statsSource, "direction", "priority")
-	globalPauseFrames      = wireDesc("rdma_port_global_pause_frames_total", "Frames of link-level flow control (802.3x), which stops all priorities at once.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
-	globalPauseSeconds     = wireDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control; where the driver counts it.", statsSource, "direction")
-	globalPauseTransitions = wireDesc("rdma_port_global_pause_transitions_total", "Times that link-level flow control changed from paused to not paused; where the driver counts them.", statsSource, "direction")
+	pfcPauseFrames         = wireDesc("rdma_port_pfc_pause_frames_total", "PFC frames by priority. direction: receive (the link partner pauses the port), transmit (the port pauses the link partner). priority is empty where the driver has a single count, and a traffic class on mana. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority")
+	pfcPauseSeconds        = whereLossless(wireDesc("rdma_port_pfc_pause_seconds_total", "Time for which the priority was paused. direction: receive (paused by the link partner), transmit (link partner paused by the port).", statsSource, "direction", "priority"))
+	pfcPauseTransitions    = wireDesc("rdma_port_pfc_pause_transitions_total", "Transitions of the priority from paused to not paused.", statsSource, "direction", "priority")
+	globalPauseFrames      = wireDesc("rdma_port_global_pause_frames_total", "Pause frames of link-level flow control (802.3x), which pause all priorities.", statsSource+"; ethtool netlink PAUSE_GET, statistics", "direction")
+	globalPauseSeconds     = wireDesc("rdma_port_global_pause_seconds_total", "Time paused by link-level flow control (802.3x). Absent where the driver does not count it.", statsSource, "direction")
+	globalPauseTransitions = wireDesc("rdma_port_global_pause_transitions_total", "Transitions of link-level flow control (802.3x) from paused to not paused. Absent where the driver does not count them.", statsSource, "direction")
 	globalPauseEnabled     = &Desc{
 		Name: "rdma_port_global_pause_enabled", Of: ethernetPorts, Asks: host.SourcePause.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether link-level flow control (802.3x) is on: receive obeys the partner's frames, transmit sends some. It excludes PFC.",
+		Help:   "Whether link-level flow control (802.3x pause) is enabled: receive honours pause frames of the link partner, transmit sends pause frames. Excludes PFC.",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: "ethtool netlink PAUSE_GET, rx and tx",
 	}
-	pauseStormEvents           = whereLossless(wireDesc("rdma_port_pause_storm_events_total", "Times that the device had sent pause for too long. error: it stopped sending pause, and the port drops what it cannot take; warning: it did not.", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))
-	priorityBytes              = whereLossless(wireDesc("rdma_port_priority_bytes_total", "Bytes on the wire by priority, TCP as well as RDMA. Only of priorities that have PFC or have counted something.", statsSource, "direction", "priority"))
-	priorityPackets            = whereLossless(wireDesc("rdma_port_priority_packets_total", "Packets on the wire by priority, TCP as well as RDMA.", statsSource, "direction", "priority"))
-	priorityDiscards           = whereLossless(wireDesc("rdma_port_priority_discards_total", "Packets received and dropped for want of room in the port's buffer. Of a priority with PFC there ought to be none.", statsSource, "priority"))
-	priorityBufferDiscards     = whereLossless(wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for want of room in the host's share of the buffer.", statsSource, "priority"))
-	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because the host's queue was congested.", statsSource, "priority")
-	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked for congestion (ECN), because the host's queue was congested.", statsSource, "priority")
-	queueDiscards              = wireDesc("rdma_port_queue_discards_total", "Packets received and dropped for want of room in the buffer of a class of service. Which priorities go there is up to the device."+absentWhenZero, statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
-	transmitErrors             = wireDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not send whole."+absentWhenZero, statsSource)
-	portDiscards               = wireDesc("rdma_port_discards_total", "Packets that the port dropped: received, its buffer was full; transmitted, the link was down or the packet too old.", statsSource, "direction")
-	outOfBuffer                = wireDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: the host is slow, or its queues are small. RDMA queues count in rdma_port_receive_buffer_exhausted_total.", statsSource)
-	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because a queue that the device has for itself (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")
-	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets that reached the port and matched no rule of its flow steering: nothing on this host has asked for them."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")
-	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times that the port's receive buffer was fuller than its threshold, 85 % on mlx5.", statsSource)
-	fecCorrectedBits           = wireDesc("rdma_port_fec_corrected_bit_errors_total", "Bits that forward error correction put right. Normal on links of 50 Gb/s and more a lane.", statsSource+"; ethtool netlink FEC_GET, corrected bits")
-	fecCorrectedBlocks         = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks that forward error correction put right.", statsSource+"; ethtool netlink FEC_GET, corrected blocks")
-	fecUncorrectableBlocks     = wireDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks that forward error correction could not put right: packets are lost.", statsSource+"; ethtool netlink FEC_GET, uncorrectable blocks")
+	pauseStormEvents           = whereLossless(wireDesc("rdma_port_pause_storm_events_total", "Times the device sent pause for longer than its limit. severity: error (it stopped sending pause, and the port drops packets), warning (it continued).", statsSource+"; ethtool netlink PAUSE_GET, tx_pause_storm_events", "severity"))
+	priorityBytes              = whereLossless(wireDesc("rdma_port_priority_bytes_total", "Bytes on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
+	priorityPackets            = whereLossless(wireDesc("rdma_port_priority_packets_total", "Packets on the link by priority, RDMA and other traffic. Only priorities with PFC enabled or a count above 0.", statsSource, "direction", "priority"))
+	priorityDiscards           = whereLossless(wireDesc("rdma_port_priority_discards_total", "Packets received and dropped for lack of port buffer. Expected to stay 0 on a priority with PFC.", statsSource, "priority"))
+	priorityBufferDiscards     = whereLossless(wireDesc("rdma_port_priority_buffer_discards_total", "Packets received and dropped for lack of the receive buffer assigned to the host.", statsSource, "priority"))
+	priorityCongestionDiscards = wireDesc("rdma_port_priority_congestion_discards_total", "Packets received and dropped because of congestion at the host.", statsSource, "priority")
+	priorityMarked             = wireDesc("rdma_port_priority_ecn_marked_packets_total", "Packets received that the device itself marked (ECN) because of congestion at the host.", statsSource, "priority")
+	queueDiscards              = wireDesc("rdma_port_queue_discards_total", "Packets received and dropped for lack of buffer of a class of service. Its priorities are device-specific."+absentWhenZero, statsSource+", rx_discard_packets_cosN of bnxt_en", "queue")
+	transmitErrors             = wireDesc("rdma_port_transmit_frame_errors_total", "Frames that the port could not transmit completely."+absentWhenZero, statsSource)
+	portDiscards               = wireDesc("rdma_port_discards_total", "Packets dropped by the port. direction: receive (buffer full), transmit (link down or packet too old).", statsSource, "direction")
+	outOfBuffer                = wireDesc("rdma_port_out_of_buffer_total", "Packets dropped because a receive queue of the netdev had no buffer: slow host or small queues. For RDMA queues see rdma_port_receive_buffer_exhausted_total.", statsSource)
+	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because an internal queue of the device (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")
+	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets received that matched no flow steering rule: no receiver on this host."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")
+	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times the port's receive buffer exceeded its threshold (85% on mlx5).", statsSource)
+	fecCorrectedBits           = wireDesc("rdma_port_fec_corrected_bit_errors_total", "Bit errors corrected by FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; ethtool netlink FEC_GET, corrected bits")
+	fecCorrectedBlocks         = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; ethtool netlink FEC_GET, corrected blocks")
+	fecUncorrectableBlocks     = wireDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; ethtool netlink FEC_GET, uncorrectable blocks")
 	fecInfo                    = &Desc{
 		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
-		Help:   "Forward error correction in use, always 1. mode: rs, base-r, llrs, none; absent where the driver does not tell.",
+		Help:   "Forward error correction (FEC) in use, always 1. mode: rs, base-r, llrs, none. Absent where the driver does not report it.",
 		Labels: []string{"device", "port", "netdev", "mode"}, Source: "ethtool netlink FEC_GET, active",
 	}
-	pcsSymbolErrors = wireDesc("rdma_port_pcs_symbol_errors_total", "Symbols that arrived broken and were not put right.", statsSource)
-	crcErrors       = wireDesc("rdma_port_crc_errors_total", "Frames received whose checksum is wrong: damaged on this link, or by a switch that passes damaged frames on.", statsSource)
-	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Frames received that are none: too short, too long, cut, not aligned or with a broken code.", statsSource)
-	macFaults       = wireDesc("rdma_port_mac_faults_total", "Faults of the link: local, this end receives no signal or no code; remote, the other end says so of its own.", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
-	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before correction.", statsSource, "lane")
-	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Times that the physical link recovered from an error without going down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
+	pcsSymbolErrors = wireDesc("rdma_port_pcs_symbol_errors_total", "Symbol errors received that FEC did not correct.", statsSource)
+	crcErrors       = wireDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)
+	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)
+	macFaults       = wireDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
+	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC.", statsSource, "lane")
+	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
 	pcieStallRatio  = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
-		Help:   "Share of the last second in which the device had something to ask of PCIe and no credits: transmit, to read what it sends; receive, to write what it received.",
+		Help:   "Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
 	}
-	pcieStallEvents     = wireDesc("rdma_port_pcie_stall_events_total", "Seconds in which the stall was above 30 %.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
-	pcieBufferOverflows = wireDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because PCIe did not take them in time.", statsSource+", outbound_pci_buffer_overflow of mlx5")
-	pcieRecoveries      = wireDesc("rdma_port_pcie_recoveries_total", "Times that the PCIe link went into recovery because of errors: receive, of framing and CRC that the device found; transmit, that the other end asked for. More of them are a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
-	moduleEvents        = wireDesc("rdma_module_events_total", "Events of the module in the port's cage since the driver was loaded: unplugged, bus_stuck its management bus does not answer, high_temperature, shorted a bad or shorted cable.", statsSource+", module_* of mlx5", "event")
+	pcieStallEvents     = wireDesc("rdma_port_pcie_stall_events_total", "Seconds with a PCIe stall above 30%.", statsSource+", outbound_pci_stalled_rd_events and _wr_events of mlx5", "direction")
+	pcieBufferOverflows = wireDesc("rdma_port_pcie_buffer_overflow_packets_total", "Packets received and dropped because of PCIe buffer overflow.", statsSource+", outbound_pci_buffer_overflow of mlx5")
+	pcieRecoveries      = wireDesc("rdma_port_pcie_recoveries_total", "PCIe link recoveries caused by errors. direction: receive (framing and CRC errors detected by the device), transmit (requested by the far end). A rising count indicates a bad slot, riser or card."+absentWhenZero, statsSource+", rx_pci_signal_integrity and tx_pci_signal_integrity of mlx5", "direction")
+	moduleEvents        = wireDesc("rdma_module_events_total", "Transceiver events in the cage of the port since the driver was loaded. event: unplugged, bus_stuck (management bus does not respond), high_temperature, shorted (bad or shorted cable).", statsSource+", module_* of mlx5", "event")
 )
 
-// wireMetric is the metric of what drivers count.
+// wireMetric is the metric of a statistic.
 type wireMetric struct {
 	desc *Desc
-	// labelled and indexed say which labels beside the netdev there are: WireCount.Label first, then Index.
+	// labelled and indexed: the labels beside the netdev, first WireCount.Label, then Index.
 	labelled, indexed bool
-	// ethernet: InfiniBand has it not, whatever the driver lists, or nobody looks for it there.
+	// ethernet: not on InfiniBand ports, whatever the driver lists.
 	ethernet bool
 }
 
-// What has no metric here, LinkDowns, is told by the port.
+// LinkDowns has no metric here: it is one of the port.
 var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.PFCPauseFrames:             {pfcPauseFrames, true, true, true},
 	snapshot.PFCPauseSeconds:            {pfcPauseSeconds, true, true, true},
@@ -124,8 +124,8 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.ModuleEvents:               {moduleEvents, true, false, false},
 }
 
-// seldomCounts are left out while they are 0, which is for ever on most machines.
-var seldomCounts = [snapshot.WireWhats]bool{
+// sparseCounts are left out while 0, which is permanent on most machines.
+var sparseCounts = [snapshot.WireWhats]bool{
 	snapshot.QueueDiscards: true, snapshot.TransmitErrors: true, snapshot.DeviceQueueExhausted: true, snapshot.SteeringMisses: true,
 	snapshot.LinkRecoveries: true, snapshot.PCIeRecoveries: true,
 }
@@ -140,7 +140,7 @@ func wireDescs() []*Desc {
 	return out
 }
 
-// wireName says what a driver's statistic counts. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
+// wireName maps a driver's statistic to a metric. In a name, {} stands for a priority, a lane or a queue: any digit from 0 to 7.
 type wireName struct {
 	name  string
 	what  snapshot.WireWhat
@@ -155,11 +155,10 @@ const (
 	percent  = 100
 )
 
-// wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same: ice counts
-// frames that stop (XOFF) and frames that start again (XON) apart, other drivers all of them together. A driver that counts frames of
-// all priorities together has a name without {}.
-//
-// What is not here: durations of hns3, whose unit its source does not tell; discards by lane of ice.
+// wireNames are the statistics of each driver of a PCI function. Several names of one driver may count towards the same metric: ice
+// counts frames that stop (XOFF) and frames that restart (XON) separately, other drivers together. A driver with one count for all
+// priorities has a name without {}.
+// Not included: durations of hns3 (unit not in its source), discards by lane of ice.
 var wireNames = map[string][]wireName{
 	// drivers/net/ethernet/mellanox/mlx5/core/en_stats.c. rx_global_pause and the like repeat the counters of priority 0.
 	"mlx5_core": {
@@ -332,7 +331,7 @@ var wireNames = map[string][]wireName{
 		{"hc_tx_pkt_drop_phy", snapshot.Discards, transmit, 0},
 		{"hc_rx_discards_no_wqe", snapshot.OutOfBuffer, "", 0},
 	},
-	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are frames of data
+	// drivers/net/ethernet/pensando/ionic/ionic_stats.c: frames_rx_pri_N are data frames
 	"ionic": {
 		{"frames_rx_pripause", snapshot.PFCPauseFrames, receive, 0},
 		{"frames_tx_pripause", snapshot.PFCPauseFrames, transmit, 0},
@@ -391,7 +390,7 @@ var wireNames = map[string][]wireName{
 		{"rx_dropped_runt", snapshot.FrameErrors, "", 0},
 		{"jabber_events", snapshot.FrameErrors, "", 0},
 	},
-	// Any other driver that answers ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, named as the kernel does.
+	// Any other driver with ethtool netlink STATS_GET: IEEE 802.3 clause 30 and RFC 2819, by their names in the kernel.
 	standard: {
 		{"FrameCheckSequenceErrors", snapshot.CRCErrors, "", 0},
 		{"SymbolErrorDuringCarrier", snapshot.FrameErrors, "", 0},
@@ -407,22 +406,22 @@ var wireNames = map[string][]wireName{
 	},
 }
 
-// standard stands for the drivers whose own names mean nothing here.
+// standard is the table of drivers without a table of their own.
 const standard = ""
 
-// showsEnabled are drivers that have pause statistics of those priorities only that have PFC.
-var showsEnabled = map[string]bool{"mlx5_core": true}
+// listsEnabledOnly are drivers with pause statistics only for priorities with PFC enabled.
+var listsEnabledOnly = map[string]bool{"mlx5_core": true}
 
-// priorities is how many there are: three bits of the VLAN tag.
+// priorities is the number of priorities: three bits of the VLAN tag.
 const priorities = 8
 
-// wireEntry is what a statistic counts, and for which priority or lane; -1 for none.
+// wireEntry is a statistic with its priority, lane or queue; -1 for none.
 type wireEntry struct {
 	wireName
 	index int
 }
 
-// wireTables are the names of each driver, with the digits put in.
+// wireTables are the names of each driver, with {} expanded.
 func wireTables() map[string]map[string]wireEntry {
 	tables := map[string]map[string]wireEntry{}
 	for driver, names := range wireNames {

@@ -37,7 +37,7 @@ func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for i := range nd.Wire.Counts {
 		c := &nd.Wire.Counts[i]
 		m := &wireMetrics[c.What]
-		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || seldomCounts[c.What] && c.Value == 0 {
+		if m.ethernet && nd.LinkLayer != "Ethernet" || !nd.Wire.Tells(c) || m.desc == nil || sparseCounts[c.What] && c.Value == 0 {
 			continue
 		}
 		l := append(labels[:0], at...)
@@ -51,7 +51,7 @@ func emitWire(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	}
 }
 
-// index is the label of a priority, a lane or a queue; empty for all together.
+// index is the label of a priority, a lane or a queue; empty for a total.
 func index(i int) string {
 	if i < 0 {
 		return ""
@@ -59,7 +59,7 @@ func index(i int) string {
 	return strconv.Itoa(i)
 }
 
-// answer is a count that netlink tells.
+// answer is a count from ethtool netlink.
 type answer struct {
 	what  snapshot.WireWhat
 	label string
@@ -78,7 +78,7 @@ func answers(nd *snapshot.NetdevCounters) (out []answer) {
 	return out
 }
 
-// emitAnswers emits what pause and FEC tell beside the driver's own statistics.
+// emitAnswers emits the counts of pause and FEC that are not in the driver's own statistics.
 func emitAnswers(s Sink, nd *snapshot.NetdevCounters, at []string) {
 	for _, a := range answers(nd) {
 		if a.value == nil {

@@ -32,7 +32,7 @@ func eio(netdev string) error {
 	return &host.Error{Op: "ask", Path: "ethtool/" + netdev + "/stats", Err: syscall.EIO}
 }
 
-// TestSamplingEndsWithRefusals: what is left alone in rounds is not asked for between them.
+// TestSamplingEndsWithRefusals: an item in quarantine is not read between rounds either.
 func TestSamplingEndsWithRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
@@ -57,7 +57,7 @@ func TestSamplingEndsWithRefusals(t *testing.T) {
 	})
 }
 
-// TestFirstStormIsSampled: drivers that always list all priorities as well as those that list the ones with PFC.
+// TestFirstStormIsSampled: with drivers that list all priorities and with drivers that list only those with PFC.
 func TestFirstStormIsSampled(t *testing.T) {
 	for driver, names := range map[string][2]string{
 		"mlx5_core": {"tx_prio3_pause_duration", "tx_prio3_pause"},
@@ -87,7 +87,7 @@ func TestFirstStormIsSampled(t *testing.T) {
 	}
 }
 
-// alwaysPaused is a port that stands still, and a driver that takes its time to say so.
+// alwaysPaused is a port that is always paused, with a slow driver.
 type alwaysPaused struct {
 	ethDriver
 	since time.Time
@@ -99,8 +99,8 @@ func (d *alwaysPaused) NetdevStats(context.Context, string) ([]host.Stat, error)
 	return []host.Stat{{Name: "rx_prio3_pause_duration", Value: us}, {Name: "rx_prio3_pause", Value: us}}, nil
 }
 
-// TestReadingsOfAPausedPortAreFresh: what a rule divides by the time between scrapes comes from the time of the scrapes, so that a port
-// that is always paused is seen to be.
+// TestReadingsOfAPausedPortAreFresh: a value that a rule divides by the time between scrapes is of the time of the scrapes, so that a
+// port that is always paused has a ratio of 1.
 func TestReadingsOfAPausedPortAreFresh(t *testing.T) {
 	for _, takes := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond} {
 		for _, every := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute} {
@@ -135,7 +135,7 @@ func TestReadingsOfAPausedPortAreFresh(t *testing.T) {
 	}
 }
 
-// TestNameOfAnotherNetdev: a name that another device's netdev had a moment ago.
+// TestNameOfAnotherNetdev: a name that belonged to another device's netdev a moment ago.
 func TestNameOfAnotherNetdev(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
@@ -162,7 +162,7 @@ func TestIntervalsStretch(t *testing.T) {
 	}
 }
 
-// TestStaleReadingHidesNothing: netlink tells what the driver's own statistics tell only while there are some.
+// TestStaleReadingHidesNothing: counts by netlink are left out only while the driver's own statistics are fresh.
 func TestStaleReadingHidesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
@@ -188,7 +188,7 @@ func TestStaleReadingHidesNothing(t *testing.T) {
 	})
 }
 
-// TestErrorsBesideWarnings: a driver that counts warnings of storms itself, and errors by netlink.
+// TestErrorsBesideWarnings: a driver with storm warnings in its own statistics and errors by netlink.
 func TestErrorsBesideWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, strings.ReplaceAll(ethTree("bnxt_re0", "eth0"), "mlx5_core", "bnxt_en"))
@@ -203,7 +203,7 @@ func TestErrorsBesideWarnings(t *testing.T) {
 	})
 }
 
-// TestStandardStats: what all drivers name alike is asked of those whose own names mean nothing here.
+// TestStandardStats: standard statistics are read for drivers without a table of their own.
 func TestStandardStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, strings.ReplaceAll(ethTree("roce0", "eth0"), "mlx5_core", "newcomer"))

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestWireNames shows one statistic of each kind of each driver, as the driver names it, in the terms of all.
+// TestWireNames: one statistic of each kind of each driver, by the driver's name, and its metric.
 func TestWireNames(t *testing.T) {
 	tables := wireTables()
 	for _, c := range []struct {
@@ -176,8 +176,8 @@ func TestWireNames(t *testing.T) {
 	}
 }
 
-// TestLinkDowns: the losses of a link are those of LINKSTATE_GET, else those among the driver's own statistics; of an InfiniBand port where
-// its own counter may be full.
+// TestLinkDowns: link-down counts come from LINKSTATE_GET, else from the driver's own statistics; on an InfiniBand port only where its
+// own counter may be saturated.
 func TestLinkDowns(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -189,7 +189,7 @@ func TestLinkDowns(t *testing.T) {
 	}{
 		{"the driver lists them", "Ethernet", nil, 2, 0, "2"},
 		{"both", "Ethernet", n64(3), 2, 0, "3"},
-		{"an old reading", "Ethernet", nil, 2, 2 * wireKept, "<nil>"},
+		{"an old reading", "Ethernet", nil, 2, 2 * wireRetention, "<nil>"},
 		{"InfiniBand", "InfiniBand", nil, 254, 0, "<nil>"},
 		{"InfiniBand, full", "InfiniBand", nil, 256, 0, "256"},
 	} {
@@ -226,7 +226,7 @@ func ethTree(device, netdev string) string {
 	return b.String()
 }
 
-// ethDriver answers as a driver would, and counts the questions.
+// ethDriver is a driver that counts its requests.
 type ethDriver struct {
 	host.Ethtool
 	stats, standard   []host.Stat
@@ -347,7 +347,7 @@ func TestEthernet(t *testing.T) {
 	})
 }
 
-// TestEthernetLeavesFailuresAlone: what a driver refuses twice is not asked for until the carrier changes; what was read is served for
+// TestEthernetLeavesFailuresAlone: a request that failed twice is not repeated until the carrier changes; the last values are served for
 // a minute.
 func TestEthernetLeavesFailuresAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -360,7 +360,7 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 			time.Sleep(15 * time.Second)
 			n := r.round()
 			issues += len(n.Issues)
-			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireKept) {
+			if w := n.Ethernet.Netdevs[0].Wire; (w == nil) != (time.Since(r.o.wires.last(eth0).At) > wireRetention) {
 				t.Errorf("%v after %v", w, time.Since(r.o.wires.last(eth0).At))
 			}
 		}
@@ -370,8 +370,7 @@ func TestEthernetLeavesFailuresAlone(t *testing.T) {
 	})
 }
 
-// TestEthernetWhileRTNLIsHeld: a reading that takes over a second holds up no round for longer, and none is made for a minute; each
-// round says so.
+// TestEthernetWhileRTNLIsHeld: a read of over a second delays no round for longer, and none is made for a minute; each round reports it.
 func TestEthernetWhileRTNLIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEthRig(t, ethTree("mlx5_0", "eth0"))
@@ -420,7 +419,7 @@ func FuzzWireCounts(f *testing.F) {
 	})
 }
 
-// BenchmarkWireCounts is an mlx5 of 63 channels: some 5,000 statistics, of which few are of the wire.
+// BenchmarkWireCounts: an mlx5 with 63 channels has some 5,000 statistics, few of them of the physical port.
 func BenchmarkWireCounts(b *testing.B) {
 	table := wireTables()["mlx5_core"]
 	var stats []host.Stat

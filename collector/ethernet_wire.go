@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// wires reads what drivers count of their netdevs (ethtool -S), in one place for all who want to know it: on mlx5 a reading takes some
-// 40 registers, with rtnl held. Whoever needs a fresh reading makes one; the others take the newest.
+// wires reads the driver statistics of netdevs (ethtool -S), shared by all collectors that use them: on mlx5 a read takes some 40
+// registers under rtnl. A collector that needs fresh values reads; the others use the newest.
 type wires struct {
 	tables map[string]map[string]wireEntry
 
@@ -27,7 +27,7 @@ type wireTarget struct {
 	netdev, driver string
 }
 
-// wireState is what is known of a netdev.
+// wireState is the newest read of a netdev.
 type wireState struct {
 	wireTarget
 	newest *snapshot.Wire
@@ -36,10 +36,10 @@ type wireState struct {
 
 func newWires() *wires { return &wires{tables: wireTables(), netdevs: map[string]*wireState{}} }
 
-// wireRequests are the ioctls of a reading: ETHTOOL_GDRVINFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS.
+// wireRequests are the ioctls of a read: ETHTOOL_GDRVINFO, ETHTOOL_GSTRINGS, ETHTOOL_GSTATS.
 const wireRequests = 3
 
-// read makes a reading of a netdev now, and keeps it. The error is that of the driver, or that rtnl is in the way.
+// read reads the statistics of a netdev now and keeps them. The error is that of the driver, or rtnl unavailable.
 func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapshot.Wire, error) {
 	var stats []host.Stat
 	var err error
@@ -57,7 +57,7 @@ func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapsho
 	}
 	if err != nil {
 		if host.ReasonOf(err) == host.Gone {
-			w.forget(of.netdev)
+			w.drop(of.netdev)
 		}
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (w *wires) read(ctx context.Context, h *host.Host, of wireTarget) (*snapsho
 	return st.newest, nil
 }
 
-// last is the newest reading of a netdev, whoever made it; nil if there is none.
+// last is the newest read of a netdev by any collector; nil if there is none.
 func (w *wires) last(of wireTarget) *snapshot.Wire {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,8 +85,8 @@ func (w *wires) last(of wireTarget) *snapshot.Wire {
 	return nil
 }
 
-// linkDowns is how often the link of a netdev went down, as the driver's own statistics have it; nil where no reading is fresh enough, or
-// has it.
+// linkDowns is the link-down count of a netdev in the driver's own statistics; nil where no read is fresh enough, or the driver has no
+// such count.
 func (w *wires) linkDowns(device string, port int, netdev string, now time.Time) *uint64 {
 	if w == nil {
 		return nil
@@ -94,7 +94,7 @@ func (w *wires) linkDowns(device string, port int, netdev string, now time.Time)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	st := w.netdevs[netdev]
-	if st == nil || st.device != device || st.port != port || now.Sub(st.newest.At) > wireKept {
+	if st == nil || st.device != device || st.port != port || now.Sub(st.newest.At) > wireRetention {
 		return nil
 	}
 	for i := range st.newest.Counts {
@@ -106,7 +106,7 @@ func (w *wires) linkDowns(device string, port int, netdev string, now time.Time)
 	return nil
 }
 
-// source is what a reading of a driver's netdev asks for.
+// source is the source of a driver's statistics.
 func (w *wires) source(driver string) host.Source {
 	if w.tables[driver] == nil {
 		return host.SourceStandardStats
@@ -114,14 +114,14 @@ func (w *wires) source(driver string) host.Source {
 	return host.SourceNetdevStats
 }
 
-// keep drops what is known of netdevs of other devices than those.
+// keep drops the netdevs of all devices except these.
 func (w *wires) keep(devices []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.netdevs, func(_ string, st *wireState) bool { return !slices.Contains(devices, st.device) })
 }
 
-// keepOf drops what is known of other netdevs of a device than those.
+// keepOf drops the netdevs of a device except these.
 func (w *wires) keepOf(device string, netdevs []portNetdev) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,14 +130,14 @@ func (w *wires) keepOf(device string, netdevs []portNetdev) {
 	})
 }
 
-// forget drops what is known of a netdev that is gone.
-func (w *wires) forget(netdev string) {
+// drop removes a netdev that is gone.
+func (w *wires) drop(netdev string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.netdevs, netdev)
 }
 
-// wireCounts puts statistics into the terms of all drivers, in the order in which a thing is first counted.
+// wireCounts maps statistics to the metrics common to all drivers, in the order of their first occurrence.
 func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCount {
 	var out []snapshot.WireCount
 	type key struct {
@@ -169,10 +169,10 @@ func wireCounts(table map[string]wireEntry, stats []host.Stat) []snapshot.WireCo
 	return out
 }
 
-// show notes the priorities that have counted something, and those with PFC where the driver lists no others.
+// show records the priorities with a count above 0, and those with PFC enabled where the driver lists no others.
 func (st *wireState) show(counts []snapshot.WireCount) {
 	for i := range counts {
-		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && showsEnabled[st.driver]) {
+		if c := &counts[i]; c.ByPriority() && (c.Value > 0 || c.What == snapshot.PFCPauseFrames && listsEnabledOnly[st.driver]) {
 			st.shown |= 1 << c.Index
 		}
 	}

@@ -7,18 +7,18 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// judged is what was said of the ports in the last round. In most rounds nothing has changed that it rests on, and it is said again
-// at a fraction of the cost.
-type judged struct {
+// evaluated caches the roles and expectations of the last round. In most rounds their inputs have not changed, and they are reused at a
+// fraction of the cost.
+type evaluated struct {
 	site    *site.Config
 	version uint64 // of the memory
-	machine uint64 // of what roles rest on besides the devices
+	machine uint64 // version of the inputs of roles other than the devices
 	facts   []linkFacts
 	spare   []linkFacts // for the facts of the next round
-	words   []snapshot.Port
+	ports   []snapshot.Port
 }
 
-// linkFacts are all that a judgement rests on, of a device (port 0), a port, or the netdev of a port.
+// linkFacts are all inputs of an evaluation, of a device (port 0), a port, or the netdev of a port.
 type linkFacts struct {
 	device, guid, pci, path, numa, physical, board, hca, driver, layer, netdev, wire string
 
@@ -54,7 +54,7 @@ func appendFacts(out []linkFacts, devices []snapshot.Device) []linkFacts {
 	return out
 }
 
-// valueOf is what a pointer points to; no link has a rate or lanes of 0.
+// valueOf dereferences a pointer, nil to 0; no link has a rate or lanes of 0.
 func valueOf[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -62,17 +62,17 @@ func valueOf[T any](p *T) (v T) {
 	return v
 }
 
-// again says of the ports what was said of them in the last round, if it rests on the same.
-func (j *judged) again(devices []snapshot.Device, said *site.Config, version, machine uint64) bool {
+// reuse applies the results of the last round if its inputs are unchanged, and reports whether it did.
+func (j *evaluated) reuse(devices []snapshot.Device, conf *site.Config, version, machine uint64) bool {
 	j.spare = appendFacts(j.spare[:0], devices)
-	if said != j.site || version != j.version || machine != j.machine || !slices.Equal(j.spare, j.facts) {
+	if conf != j.site || version != j.version || machine != j.machine || !slices.Equal(j.spare, j.facts) {
 		return false
 	}
-	words := j.words
+	ports := j.ports
 	for i := range devices {
 		for k := range devices[i].Ports {
-			p, w := &devices[i].Ports[k], &words[0]
-			words = words[1:]
+			p, w := &devices[i].Ports[k], &ports[0]
+			ports = ports[1:]
 			p.Role, p.RoleSource, p.PeersActive = w.Role, w.RoleSource, w.PeersActive
 			p.PinnedActive, p.PinnedSM, p.WasActive, p.Expected = w.PinnedActive, w.PinnedSM, w.WasActive, w.Expected
 			for n := range p.Netdev {
@@ -83,12 +83,12 @@ func (j *judged) again(devices []snapshot.Device, said *site.Config, version, ma
 	return true
 }
 
-// keep notes what has been said of the ports, after again has looked at them.
-func (j *judged) keep(devices []snapshot.Device, said *site.Config, version, machine uint64) {
-	j.site, j.version, j.machine = said, version, machine
+// store keeps the results of this round, after a call of reuse.
+func (j *evaluated) store(devices []snapshot.Device, conf *site.Config, version, machine uint64) {
+	j.site, j.version, j.machine = conf, version, machine
 	j.facts, j.spare = j.spare, j.facts
-	j.words = j.words[:0]
+	j.ports = j.ports[:0]
 	for i := range devices {
-		j.words = append(j.words, devices[i].Ports...)
+		j.ports = append(j.ports, devices[i].Ports...)
 	}
 }

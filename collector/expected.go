@@ -14,60 +14,60 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-const expectedSources = "pin of the operator, link_modes that both ends of an Ethernet link offer, link_partner for what both ends of an InfiniBand link have enabled, siblings of the same board and role, high_water_mark of the port itself"
+const expectedSources = "pin (--config.file), link_modes (advertised by both ends of an Ethernet link), link_partner (enabled at both ends of an InfiniBand link), siblings (same board and role), high_water_mark (of the port itself)"
 
 var (
 	portExpectedRate = &Desc{
 		Name: "rdma_port_expected_rate_bytes_per_second", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate that the link ought to have; absent where nothing says so.",
+		Help:   "Expected data rate of the link. Absent where there is no expectation.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_rate_info",
 	}
 	portExpectedRateInfo = &Desc{
 		Name: "rdma_port_expected_rate_info", Type: gauge, Scope: scopePort,
-		Help:   "Where the expected rate comes from, always 1. source: " + expectedSources + "; capability where only the device's own is known, which is not judged.",
+		Help:   "Source of the expected rate, always 1. source: " + expectedSources + "; capability where only that of the device is known (not evaluated).",
 		Labels: []string{"device", "port", "source"},
-		Source: "the configuration file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
+		Source: "--config.file; ethtool netlink LINKMODES_GET ours and peer; the other ports of the host; the state directory",
 	}
 	portExpectedWidth = &Desc{
 		Name: "rdma_port_expected_width_lanes", Beside: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_port_width_lanes", Type: gauge, Unit: "lanes", Scope: scopePort,
-		Help:   "Lanes that the link ought to use; absent where nothing says so.",
+		Help:   "Expected lanes of the link. Absent where there is no expectation.",
 		Labels: []string{"device", "port"},
 		Source: "see rdma_port_expected_width_info",
 	}
 	portExpectedWidthInfo = &Desc{
 		Name: "rdma_port_expected_width_info", Type: gauge, Scope: scopePort,
-		Help:   "Where the expected width comes from, always 1. source: " + expectedSources + ".",
+		Help:   "Source of the expected width, always 1. source: " + expectedSources + ".",
 		Labels: []string{"device", "port", "source"},
 		Source: "as rdma_port_expected_rate_info",
 	}
 	portCapableRate = &Desc{
 		Name: "rdma_port_capable_rate_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the fastest link mode that the device supports. It knows neither switch nor cable and is not judged.",
+		Help:   "Data rate of the fastest link mode that the device supports, regardless of switch and cable. Not evaluated.",
 		Labels: []string{"device", "port"},
 		Source: "ethtool netlink LINKMODES_GET ours, supported",
 	}
 	memberUp = &Desc{
 		Name: "rdma_bond_member_up", Beside: "rdma_port_info", Asks: host.SourceNetdev.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the bonding driver sees a link on the member.",
+		Help:   "Whether the bonding driver reports a link on the member.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/bonding_slave/mii_status",
 	}
 	memberRate = &Desc{
 		Name: "rdma_bond_member_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the link of a bond's member; absent while there is no link.",
+		Help:   "Data rate of the link of a bond member. Absent while the link is down.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKMODES_GET speed",
 	}
 	memberExpectedRate = &Desc{
 		Name: "rdma_bond_member_expected_rate_bytes_per_second", Of: "rdma_bond_member_up", Asks: host.SourceLinkModes.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate that the link of a bond's member ought to have; absent where nothing says so.",
+		Help:   "Expected data rate of the link of a bond member. Absent where there is no expectation.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "see rdma_bond_member_expected_rate_info",
 	}
 	memberExpectedRateInfo = &Desc{
 		Name: "rdma_bond_member_expected_rate_info", Type: gauge, Scope: scopePort,
-		Help:   "Where the expected rate of a bond's member comes from, always 1. source as in rdma_port_expected_rate_info.",
+		Help:   "Source of the expected rate of a bond member, always 1. source: as in rdma_port_expected_rate_info.",
 		Labels: []string{"device", "port", "netdev", "source"},
 		Source: "as rdma_port_expected_rate_info",
 	}
@@ -78,7 +78,7 @@ var (
 	}
 )
 
-// modes tells what a netdev's link can do.
+// modes returns the link modes of a netdev.
 func modes(m *host.LinkModes) (out snapshot.Modes) {
 	rate := func(speed uint64) *float64 {
 		if speed == 0 {
@@ -100,7 +100,7 @@ func modes(m *host.LinkModes) (out snapshot.Modes) {
 	return out
 }
 
-// withLinks tells what the links of a port's netdevs have, and of a bond's members whether they are up.
+// withLinks sets the links of a port's netdevs, and for bond members whether they are up.
 func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
 	for i := range netdevs {
 		nd := &netdevs[i]
@@ -121,7 +121,7 @@ func (st *portState) withLinks(r *reader, netdevs []snapshot.Netdev) {
 	}
 }
 
-// lastingID is by what a link is remembered; empty for those of devices that come and go.
+// lastingID is the identifier of a link in the memory; empty for links of devices that are created and removed with jobs.
 func lastingID(d *snapshot.Device, port int, netdev string) string {
 	if d.FunctionType != snapshot.Physical {
 		return ""
@@ -129,14 +129,14 @@ func lastingID(d *snapshot.Device, port int, netdev string) string {
 	return expect.LinkID(d.NodeGUID, d.PCIAddress, port, netdev)
 }
 
-// isPart says whether a device is a part of another one on this host, whose links are the other's. A virtual function in a guest, which
-// does not see the physical one, is a device like others.
+// isPart reports whether a device is part of another one on this host and has its links. A virtual function in a guest without its
+// physical function is a device like others.
 func isPart(d *snapshot.Device) bool {
 	return d.FunctionType == snapshot.SubFunction || d.PhysicalFunction != ""
 }
 
-// remember says of each port whether it was ACTIVE and what its link ought to have, and remembers what it has. The result is whether
-// all was as in the round before.
+// remember sets for each port whether it was ACTIVE and what its link is expected to have, and stores the present values. It reports
+// whether all inputs were the same as in the previous round.
 func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bool) {
 	c.common.of(devices)
 	for i := range devices {
@@ -144,26 +144,26 @@ func (c *infiniBand) remember(now time.Time, devices []snapshot.Device) (same bo
 			c.history(&devices[i], &devices[i].Ports[j])
 		}
 	}
-	said := c.Site.Current()
-	version := c.Memory.Version() // what is forgotten from here on is judged anew in the next round
-	if !c.roles.waiting(now) && c.judged.again(devices, said, version, c.machine.version) {
+	conf := c.Site.Current()
+	version := c.Memory.Version() // anything deleted from here on is evaluated in the next round
+	if !c.roles.waiting(now) && c.evaluated.reuse(devices, conf, version, c.machine.version) {
 		return true
 	}
-	c.judge(now, said, devices)
-	c.forgetPassing(devices)
-	c.judged.keep(devices, said, version, c.machine.version)
+	c.evaluate(now, conf, devices)
+	c.dropTransient(devices)
+	c.evaluated.store(devices, conf, version, c.machine.version)
 	return false
 }
 
-// judge sets what the operator and the evidence say of each port.
-func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.Device) {
+// evaluate sets roles and expectations of each port from the configuration and the evidence.
+func (c *infiniBand) evaluate(now time.Time, conf *site.Config, devices []snapshot.Device) {
 	perCard := portsPerCard(devices)
 	subjects := make([][]site.Subject, len(devices))
 	for i := range devices {
 		subjects[i] = c.subjects(&devices[i])
 	}
 	c.assignRoles(now, devices, func(i, j int) (string, bool) {
-		return said.Settings(subjects[i][1+j]).Role, said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j])
+		return conf.Settings(subjects[i][1+j]).Role, conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j])
 	})
 	var links []expect.NamedLink
 	var targets []*snapshot.Expected
@@ -171,11 +171,11 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 		d := &devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			pin := said.Settings(subjects[i][1+j])
+			pin := conf.Settings(subjects[i][1+j])
 			p.PinnedActive, p.PinnedSM = pin.Active, pin.SubnetManager
 			kind := expect.Kind{Board: boardOf(d), LinkLayer: p.LinkLayer, PortsPerCard: perCard[cardOf(d)], Role: p.Role}
-			if isPart(d) || said.Ignored(subjects[i][0]) || said.Ignored(subjects[i][1+j]) {
-				kind.Board = "" // neither is an example to others
+			if isPart(d) || conf.Ignored(subjects[i][0]) || conf.Ignored(subjects[i][1+j]) {
+				kind.Board = "" // neither is a reference for others
 			}
 			for _, l := range linksOf(d, p, kind, pin) {
 				links, targets = append(links, l.NamedLink), append(targets, l.expected)
@@ -193,24 +193,24 @@ func (c *infiniBand) judge(now time.Time, said *site.Config, devices []snapshot.
 	}
 }
 
-// forgetPassing drops the history of devices that come and go, once they are gone.
-func (c *infiniBand) forgetPassing(devices []snapshot.Device) {
+// dropTransient drops the history of devices without a lasting identity, once they are gone.
+func (c *infiniBand) dropTransient(devices []snapshot.Device) {
 	for key, ports := range c.ports {
 		gone := !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return keyOf(&d) == key })
-		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.passing })
+		maps.DeleteFunc(ports, func(_ int, h *portHistory) bool { return gone && h.transient })
 		if len(ports) == 0 {
 			delete(c.ports, key)
 		}
 	}
 }
 
-// linkOf is a link, and where its expectation goes.
+// linkOf is a link, and the destination of its expectation.
 type linkOf struct {
 	expect.NamedLink
 	expected *snapshot.Expected
 }
 
-// linksOf are the links of a port: its own, and those of a bond's members, which are judged one by one.
+// linksOf are the links of a port: its own, and those of bond members, which are evaluated separately.
 func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Settings) (out []linkOf) {
 	named := func(netdev, wire string) linkOf {
 		l := linkOf{expect.NamedLink{Device: d.Name, Port: p.Number, Netdev: netdev}, nil}
@@ -239,13 +239,13 @@ func linksOf(d *snapshot.Device, p *snapshot.Port, kind expect.Kind, pin site.Se
 		l.CommonRate, l.CommonLanes = nd.CommonRate, nd.CommonLanes
 		out = append(out, l)
 	}
-	if bonded { // its rate is that of one member or of all, as the mode and the driver like
+	if bonded { // its rate is that of one member or of all, depending on mode and driver
 		own.Link = expect.Link{ID: own.ID, Active: own.Active}
 	}
 	return append(out, own)
 }
 
-// expect sets what each link ought to have.
+// expect sets the expectation of each link.
 func (c *infiniBand) expect(links []expect.NamedLink, to []*snapshot.Expected) {
 	plain := make([]expect.Link, len(links))
 	for i := range links {
@@ -272,10 +272,10 @@ func portsPerCard(devices []snapshot.Device) map[string]int {
 	return out
 }
 
-// boardOf names the model of a device; empty where nothing does.
+// boardOf returns the model of a device; empty where unknown.
 func boardOf(d *snapshot.Device) string { return cmp.Or(d.BoardID, d.HCAType) }
 
-// cardOf names the card that a device is on: its PCI address without the function.
+// cardOf returns the card of a device: its PCI address without the function.
 func cardOf(d *snapshot.Device) string {
 	if d.PCIAddress == "" {
 		return d.Name

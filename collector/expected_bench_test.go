@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// BenchmarkRemember is what expectations, history and the inventory cost a round of 8 devices in which nothing changes.
+// BenchmarkRemember: cost of expectations, history and inventory in a round of 8 devices without changes.
 func BenchmarkRemember(b *testing.B) {
 	num := func(n uint64) *uint64 { return &n }
 	rate := 400e9
@@ -25,6 +25,6 @@ func BenchmarkRemember(b *testing.B) {
 	now := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		ib.notThere(now, "boot", devices, ib.remember(now, devices))
+		ib.absentFunctions(now, "boot", devices, ib.remember(now, devices))
 	}
 }

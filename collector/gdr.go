@@ -16,63 +16,63 @@ import (
 var (
 	gdrMechanism = &Desc{
 		Name: "rdma_gdr_mechanism_available", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a way is there by which NICs get at the memory of GPUs: dmabuf for an RDMA device, by its driver, the kernel and the GPU driver; peermem, a module that is loaded, for all of them (device is empty). Absent where it cannot be told, and on hosts without GPUs.",
+		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
 		Labels: []string{"mechanism", "device"},
 		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version",
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": because("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
-		Help:    "Whether NCCL would send (transmit) and receive data of a GPU directly over its best eligible NIC, 1, or by way of host memory, 0. A NIC is eligible if it is ACTIVE and of role compute, or of any role where no NIC is. Absent where it cannot be told: rdma_gdr_gpu_info says why. NCCL is that of the process that holds the GPU, with its settings; where none does or processes cannot be seen, a current one with those of /etc/nccl.conf.",
+		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
+		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
 		Labels:  []string{"gpu", "UUID", "direction"},
 		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
 	}
 	gdrNearestDown = &Desc{
 		Name: "rdma_gdr_gpu_nearest_down_info", Beside: "rdma_gdr_gpu_info", Type: gauge, Scope: scopeHost,
-		Help:   "RDMA device that is nearest to a GPU and has no ACTIVE port, so that the GPU stages over one further away, always 1: reason nearest_port_down of rdma_gdr_gpu_info.",
+		Help:   "Nearest RDMA device of a GPU without an ACTIVE port, always 1: the GPU stages over a more distant one (reason nearest_port_down of rdma_gdr_gpu_info).",
 		Labels: []string{"gpu", "UUID", "device"},
 		Source: "as rdma_gdr_gpu_direct",
 	}
 	gdrInfo = &Desc{
 		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Best eligible NIC of a GPU (device), always 1: how far it is in NCCL's words (PIX, PXB, P2C, PHB, SYS), by which mechanism NCCL would use it (peermem, dmabuf, none), and the reason of what is not direct. docs/gpudirect.md has the reasons in words.",
+		Help:   "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
 		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
 		Source: "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
 		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,
-		Help:   "Settings of an RDMA device in the PCI tree, always 1. max_payload and max_read_request are in bytes, relaxed_ordering is true or false; they are empty where configuration space cannot be read. acs_redirect says whether a port between the device and a GPU of the same switch sends what they exchange up to the root, empty where there is no such GPU; iommu is the type of the device's IOMMU group, empty without IOMMU. virtual is true in a virtual machine.",
+		Help:   "PCIe settings of an RDMA device, always 1. max_payload and max_read_request: bytes; relaxed_ordering: true, false; all empty where configuration space cannot be read. acs_redirect: whether ACS at a port between the device and a GPU below the same switch redirects their traffic to the root; empty without such a GPU. iommu: type of the IOMMU group, empty without IOMMU. virtual: true in a virtual machine.",
 		Labels: []string{"device", "max_payload", "max_read_request", "relaxed_ordering", "acs_redirect", "iommu", "virtual"},
 		Source: "/sys/bus/pci/devices/ADDRESS/config (needs CAP_SYS_ADMIN), iommu_group/type",
 	}
 )
 
-// treeInterval is how long facts of the PCI tree are kept, which change with the hardware or with a boot.
+// treeInterval is how long data of the PCI tree is kept, which changes with hardware or a boot only.
 const treeInterval = time.Hour
 
-// gpuDirect keeps what was read of the machine, of its GPUs and of each device.
+// gpuDirect keeps the data of the host, of its GPUs and of each device.
 type gpuDirect struct {
 	Options
-	devices kept[gdrState]
+	devices perDevice[gdrState]
 	machine gdrHost
 	tree    gdrGPUs
 	jobs    gdrJobs
 	use     gdrUse
-	answer  *gdrAnswer // the last one; nil: there is none yet
+	answer  *gdrResult // the last one; nil: there is none yet
 }
 
 // gdrState belongs to the lane of its device.
 type gdrState struct {
 	at     time.Time
 	nic    gdrNIC
-	gidsAt time.Time // of the look at processes that gids are of
+	gidsAt time.Time // of the process list that gids belong to
 }
 
 func newGDR(o Options) *Collector {
 	c := &gpuDirect{Options: o, use: gdrUse{ports: meters{}, others: meters{}, bufinfo: bufinfo{on: o.Bufinfo}}}
 	return &Collector{
 		Name:    "gdr",
-		Help:    "GPUDirect RDMA: whether data of GPUs goes to NICs directly, and why not; PCIe settings",
+		Help:    "GPUDirect RDMA: whether GPU data goes to NICs directly, and why not; PCIe settings",
 		Default: true,
 		Descs:   []*Desc{gdrMechanism, gdrDirect, gdrInfo, gdrNearestDown, gdrTransport, gdrTransportInfo, gdrRegistrations, gdrRegistered, gdrLockedMemory, gdrJobGIDMismatch, gdrJobGIDInfo, pcieSettings},
 		Read:    c.read,
@@ -86,7 +86,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		done(err)
 		return
 	}
-	devices, paths, at := c.fabric.last(ctx)
+	devices, paths, at := c.lastRound.last(ctx)
 	r := &reader{ctx: ctx, h: h, since: time.Now()}
 	err = h.Lanes.Do(ctx, "gdr", func() {
 		r.begin(host.SourceModules)
@@ -105,12 +105,12 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 	machine.facts.Devices = len(names)
 	if reading := c.gpus.latest(ctx, h); len(gpus) > 0 && reading != nil {
 		for i := range gpus {
-			gpus[i].know(reading.nvml.GPUs)
+			gpus[i].applyNVML(reading.nvml.GPUs)
 		}
 	}
 	if len(gpus) > 0 {
 		c.jobs.read(ctx, h, n, names, gpus)
-		c.fabric.tellJob(c.jobs.found)
+		c.lastRound.publishJob(c.jobs.found)
 		c.use.read(ctx, h, n, &c.jobs, devices, at)
 	}
 	indices, looked := gidIndices(c.jobs.found, machine.conf), c.jobs.at
@@ -129,14 +129,14 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		}
 		return st.nic, st.nic.PCIAddress != ""
 	}, func(nics []gdrNIC) {
-		n.GDR = c.judge(&machine, gpus, nics, devices)
-		c.use.judge(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
+		n.GDR = c.evaluate(&machine, gpus, nics, devices)
+		c.use.evaluate(n.GDR, &c.answer.facts, gpus, machine.conf, h.Now())
 		n.GDR.JobGIDs = jobGIDs(n.GDR, nics, machine.conf)
 	}, done)
 }
 
-// judgeGDR puts facts together, and returns them with what comes of them.
-func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
+// evaluateGDR evaluates the facts, and returns them with the result.
+func evaluateGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapshot.Process, what gdr.Job) (*snapshot.GDR, gdr.Machine) {
 	m := machine.facts
 	m.Bridges = map[string]pci.Bridge{}
 	out := &snapshot.GDR{
@@ -168,7 +168,7 @@ func judgeGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []snapsh
 		out.GPUs[i].Best = bestOf(b, out.NICs)
 	}
 	if !asked {
-		judgeJobs(out, &m, gpus, machine.conf, processes)
+		evaluateJobs(out, &m, gpus, machine.conf, processes)
 	}
 	for i := range out.NICs {
 		if state, _ := m.HasDMABUF(m.NICs[i].Driver); state != gdr.Unknown && len(gpus) > 0 {
@@ -197,7 +197,7 @@ func pairOf(p gdr.Pair) snapshot.GDRPair {
 	}
 }
 
-// bestOf is pairOf, with the NIC that is down in its place.
+// bestOf is pairOf, with the nearer NIC that is down.
 func bestOf(p gdr.Pair, nics []snapshot.GDRNIC) snapshot.GDRPair {
 	out := pairOf(p)
 	if p.Down >= 0 {
@@ -245,7 +245,7 @@ func emitGDRGPU(s Sink, d *snapshot.GDR, g *snapshot.GDRGPU) {
 	emitTransport(s, g)
 }
 
-// emitSettings says nothing of a device of which nothing is known.
+// emitSettings emits nothing for a device without any setting.
 func emitSettings(s Sink, nic *snapshot.GDRNIC, virtual bool) {
 	if nic.Settings == nil && nic.Redirect == nil && nic.IOMMU == "" {
 		return

@@ -26,21 +26,21 @@ func eightPlanes() (*gdrHost, []gdrGPU, []gdrNIC) {
 	return machine, gpus, nics
 }
 
-// BenchmarkJudgeGDR decides, as it is done where something has changed.
-func BenchmarkJudgeGDR(b *testing.B) {
+// BenchmarkEvaluateGDR decides, as after a change.
+func BenchmarkEvaluateGDR(b *testing.B) {
 	machine, gpus, nics := eightPlanes()
 	b.ReportAllocs()
 	for b.Loop() {
-		judgeGDR(machine, gpus, nics, nil, gdr.Job{})
+		evaluateGDR(machine, gpus, nics, nil, gdr.Job{})
 	}
 }
 
-// BenchmarkJudgeGDRAgain finds that nothing has, as each round does.
-func BenchmarkJudgeGDRAgain(b *testing.B) {
+// BenchmarkEvaluateGDRAgain finds no change, as in most rounds.
+func BenchmarkEvaluateGDRAgain(b *testing.B) {
 	machine, gpus, nics := eightPlanes()
 	c := &gpuDirect{}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.judge(machine, gpus, nics, nil)
+		c.evaluate(machine, gpus, nics, nil)
 	}
 }

@@ -12,23 +12,23 @@ import (
 
 const (
 	bufinfoPath = "sys/kernel/debug/dma_buf/bufinfo"
-	// bufinfoInterval is the least time between two looks: the kernel takes the lock of each DMA-BUF, which jobs wait for.
+	// bufinfoInterval is the least time between two reads: the kernel takes the lock of each DMA-BUF and blocks jobs.
 	bufinfoInterval = 10 * time.Minute
-	// bufinfoTime and bufinfoSize bound one. The kernel makes the whole text before it gives the first byte of it.
+	// bufinfoTime and bufinfoSize bound one read. The kernel formats the whole text before it returns the first byte.
 	bufinfoTime = 50 * time.Millisecond
 	bufinfoSize = 64 << 10
 )
 
-// bufinfo is the DMA-BUFs of the machine, which are looked at only while there is a suspicion.
+// bufinfo is the list of DMA-BUFs of the host, read only on suspicion of staging.
 type bufinfo struct {
 	on       bool // --collector.gdr.bufinfo
 	at       time.Time
 	attached map[string]uint64 // buffers of GPUs by address of the device that is attached; nil: not known
-	failed   []snapshot.Issue  // of the last look
+	failed   []snapshot.Issue  // of the last read
 }
 
-// look reads them if it is time. What was seen, or why nothing was, holds until the next look.
-func (b *bufinfo) look(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
+// refresh reads the list if it is due. The result, or the failure, is used until the next read.
+func (b *bufinfo) refresh(ctx context.Context, h *host.Host, n *snapshot.Node, suspected bool) {
 	if !b.on || !suspected {
 		return
 	}
@@ -59,12 +59,12 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 		return
 	}
 	found, complete := parseBufinfo(text)
-	if whole && complete || len(found) > 0 { // a part that has none says nothing of the rest
+	if whole && complete || len(found) > 0 { // a partial list without any is no evidence
 		b.attached = found
 	}
 }
 
-// of is the number of buffers of GPUs that other devices than these GPUs are attached to, as they were seen lately. Nil: not known.
+// of is the number of GPU buffers with an attached device other than these GPUs, at the last read. Nil: unknown.
 func (b *bufinfo) of(now time.Time, gpus []gdrGPU) *uint64 {
 	if b.attached == nil || now.Sub(b.at) >= bufinfoInterval+meterSpan {
 		return nil

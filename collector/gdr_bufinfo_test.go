@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// buffers is bufinfo as Linux 6.12 has it: a buffer of the GPU driver with a NIC and a GPU attached, one that nobody has, and one of
-// another driver.
+// buffers is bufinfo of Linux 6.12: a buffer of the GPU driver with a NIC and a GPU attached, one without attachments, and one of another
+// driver.
 const buffers = `
 Dma-buf Objects:
 size    	flags   	mode    	count   	exp_name	ino     	name
@@ -67,7 +67,7 @@ func FuzzParseBufinfo(f *testing.F) {
 	})
 }
 
-// TestBufinfoIsAskedSeldom: only where the operator permits it, while a job is suspected, and once in ten minutes.
+// TestBufinfoIsAskedSeldom: only if permitted, while a job is suspected, and at most every 10m.
 func TestBufinfoIsAskedSeldom(t *testing.T) {
 	h := machine(t, "-- "+bufinfoPath+" --\n"+buffers)
 	now := time.Unix(5000, 0)
@@ -83,7 +83,7 @@ func TestBufinfoIsAskedSeldom(t *testing.T) {
 	gpus := []gdrGPU{{GPU: gdr.GPU{Address: "0000:19:00.0"}}}
 	var n snapshot.Node
 	off := bufinfo{}
-	if off.look(t.Context(), h, &n, true); asked() != 0 || off.of(now, gpus) != nil {
+	if off.refresh(t.Context(), h, &n, true); asked() != 0 || off.of(now, gpus) != nil {
 		t.Error("it looks though nobody has permitted it")
 	}
 	b := bufinfo{on: true}
@@ -102,7 +102,7 @@ func TestBufinfoIsAskedSeldom(t *testing.T) {
 		{time.Minute, true, 2, uint64(1)},
 	} {
 		now = now.Add(c.after)
-		b.look(t.Context(), h, &n, c.suspected)
+		b.refresh(t.Context(), h, &n, c.suspected)
 		if got := value(b.of(now, gpus)); asked() != c.asked || got != c.want {
 			t.Errorf("%s, suspected %v: asked %d times, %v; want %d, %v", now, c.suspected, asked(), got, c.asked, c.want)
 		}
@@ -126,8 +126,8 @@ func TestBufinfoThatTellsNothing(t *testing.T) {
 			b := bufinfo{on: true}
 			var n snapshot.Node
 			h := machine(t, c.entries)
-			b.look(t.Context(), h, &snapshot.Node{}, true)
-			if b.look(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
+			b.refresh(t.Context(), h, &snapshot.Node{}, true)
+			if b.refresh(t.Context(), h, &n, true); b.of(h.Now(), nil) != nil || len(n.Issues) != c.issues {
 				t.Errorf("%v %+v", value(b.of(h.Now(), nil)), n.Issues)
 			}
 		})

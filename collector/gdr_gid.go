@@ -12,13 +12,13 @@ import (
 var (
 	gdrJobGIDMismatch = &Desc{
 		Name: "rdma_gdr_job_gid_mismatch", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the entry of the GID table that a job's NCCL_IB_GID_INDEX names is not RoCE v2, on a RoCE port that the job may use. Only while such a job stands.",
+		Help:   "Whether the GID table entry selected by NCCL_IB_GID_INDEX of a job is not RoCE v2, on a RoCE port available to the job. Absent without such a job.",
 		Labels: []string{"device", "port"},
 		Source: "/proc/PID/environ, nccl.conf, ports/N/gid_attrs/types",
 	}
 	gdrJobGIDInfo = &Desc{
 		Name: "rdma_gdr_job_gid_info", Beside: "rdma_gdr_job_gid_mismatch", Type: gauge, Scope: scopePort,
-		Help:   "The entry that is not RoCE v2, always 1: its index, its type (roce_v1, empty), and the workload that has chosen it.",
+		Help:   "GID table entry selected by a job that is not RoCE v2, always 1. gid_type: roce_v1, empty. workload: the job.",
 		Labels: []string{"device", "port", "gid_index", "gid_type", "workload"},
 		Source: "as rdma_gdr_job_gid_mismatch",
 	}
@@ -27,7 +27,7 @@ var (
 // gidKey is an entry of the GID table of a port.
 type gidKey struct{ port, index int }
 
-// gidIndex is the index that a process with NCCL has chosen for its RDMA devices. NCCL chooses itself where it is negative
+// gidIndex is the GID index selected by a process with NCCL and RDMA devices. NCCL selects one itself if it is negative
 // (ncclParamIbGidIndex, src/transport/net_ib).
 func gidIndex(p *snapshot.Process, conf gdr.Env) (int, bool) {
 	if !p.HasNCCL || len(p.Verbs) == 0 {
@@ -46,8 +46,8 @@ func gidIndices(processes []snapshot.Process, conf gdr.Env) (out []int) {
 	return out
 }
 
-// gidTypes reads the types of entries on the RoCE ports of a device. The kernel answers EINVAL for an empty one, and ENOENT beyond the
-// table's end.
+// gidTypes reads the types of entries on the RoCE ports of a device. The kernel returns EINVAL for an empty one, and ENOENT beyond the
+// end of the table.
 func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []int) map[gidKey]string {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == device })
 	if i < 0 || len(indices) == 0 {
@@ -79,7 +79,7 @@ func (r *reader) gidTypes(device string, devices []snapshot.Device, indices []in
 	return out
 }
 
-// jobGIDs are the entries that jobs have chosen, on the ports that they may use, each once.
+// jobGIDs are the entries selected by jobs, on the ports available to them, each once.
 func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJobGID) {
 	for g := range d.GPUs {
 		p := d.GPUs[g].Process
@@ -92,9 +92,9 @@ func jobGIDs(d *snapshot.GDR, nics []gdrNIC, conf gdr.Env) (out []snapshot.GDRJo
 				continue
 			}
 			for _, port := range nics[i].Ports {
-				kind, told := nics[i].gids[gidKey{port.Number, index}]
+				kind, known := nics[i].gids[gidKey{port.Number, index}]
 				one := snapshot.GDRJobGID{Device: nics[i].Device, Port: port.Number, Index: index, Type: kind, Process: p}
-				if told && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
+				if known && !slices.ContainsFunc(out, func(o snapshot.GDRJobGID) bool {
 					return o.Device == one.Device && o.Port == one.Port && o.Index == one.Index && o.Process.Job == p.Job
 				}) {
 					out = append(out, one)

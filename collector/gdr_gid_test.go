@@ -57,7 +57,7 @@ func TestGIDTypes(t *testing.T) {
 	}
 }
 
-// TestJobGIDs: each entry once, on the ports that a job may use.
+// TestJobGIDs: each entry once, on the ports available to a job.
 func TestJobGIDs(t *testing.T) {
 	p := &snapshot.Process{HasNCCL: true, Verbs: []string{"uverbs0"}, Env: map[string]string{"NCCL_IB_GID_INDEX": "0"}, Job: "slurm/77"}
 	nic := func(name string, types map[gidKey]string) gdrNIC {

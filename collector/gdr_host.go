@@ -13,16 +13,16 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gdrHost is what a machine as a whole has for GPUDirect RDMA. Modules come and go, so that they are looked at each minute.
+// gdrHost is the state of the host for GPUDirect RDMA. It is read each minute, because modules are loaded and removed.
 type gdrHost struct {
 	at, symbolsAt time.Time
 	facts         gdr.Machine
 	conf          gdr.Env // /etc/nccl.conf
-	dmabuf, peers *bool   // symbols of the kernel; nil where it does not tell
+	dmabuf, peers *bool   // kernel symbols; nil where unknown
 	registrations []snapshot.GDRRegistrations
 }
 
-// Symbols of /proc/kallsyms: what ib_core, or ib_uverbs, is able to.
+// Symbols of /proc/kallsyms: features of ib_core or ib_uverbs.
 const (
 	symbolDMABUF  = "ib_umem_dmabuf_get"
 	symbolPeermem = "ib_register_peer_memory_client"
@@ -61,13 +61,12 @@ func (r *reader) ncclConf() gdr.Env {
 	return gdr.ParseConf(string(b))
 }
 
-// symbols are looked up in the kernel's list, which is long: a twentieth of a second of one processor. Who may not see addresses sees
-// names.
+// symbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to see addresses.
 func (r *reader) symbols() (dmabuf, peers *bool) {
 	r.asked++
 	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem})
 	if err != nil {
-		if !host.IsAbsent(err) && !host.NotPermitted(err) { // a hardened unit may not: the kernel's version tells as well
+		if !host.IsAbsent(err) && !host.NotPermitted(err) { // not permitted in a hardened unit: the kernel version is used instead
 			r.issue(err)
 		}
 		return nil, nil
@@ -81,7 +80,7 @@ func (r *reader) symbols() (dmabuf, peers *bool) {
 }
 
 // gpuDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20
-// Release Build", or what the module says of itself: the proprietary one taints the kernel with P.
+// Release Build", or the files of the module: the proprietary one taints the kernel with P.
 func (r *reader) gpuDriver() gdr.Driver {
 	line, _, _ := strings.Cut(r.optional("proc/driver/nvidia/version"), "\n")
 	if version, open, ok := parseNVRM(line); ok {
@@ -108,7 +107,7 @@ func parseNVRM(line string) (version string, open, ok bool) {
 	return "", false, false
 }
 
-// peermem looks for the module, and for the clients that MLNX_OFED lists up to 23.10. All of MLNX_OFED's have the symbol.
+// peermem finds the peer memory module, and the clients listed by MLNX_OFED up to 23.10. All versions of MLNX_OFED have the symbol.
 func (r *reader) peermem(supported *bool) (p gdr.Peermem) {
 	p.Supported = supported
 	for _, module := range []string{"nvidia_peermem", "nv_peer_mem"} {
@@ -124,7 +123,7 @@ func (r *reader) peermem(supported *bool) (p gdr.Peermem) {
 	return p
 }
 
-// topology reads the file that NCCL is told of, or looks for in virtual machines.
+// topology reads the topology file configured for NCCL, or the default one of virtual machines.
 func (r *reader) topology(file string) *gdr.Topology {
 	files := []string{"var/run/nvidia-topologyd/virtualTopology.xml", "run/nvidia-topologyd/virtualTopology.xml"}
 	if file != "" {

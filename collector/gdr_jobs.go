@@ -15,45 +15,45 @@ import (
 var (
 	gdrRegistrations = &Desc{
 		Name: "rdma_gdr_live_registrations", Type: gauge, Scope: scopeHost,
-		Help:   "Use of GPU memory by NICs now, as far as the peer memory mechanism tells: references to the module (source is its name), or registered memory regions by client of MLNX_OFED up to 23.10 (memory_peers); dmabuf is attachments to DMA-BUFs of GPUs, with --collector.gdr.bufinfo and only while it is looked at.",
+		Help:   "Current use of GPU memory by NICs, as far as reported. source: name of the peer memory module (its references), memory_peers/CLIENT (registered memory regions, MLNX_OFED up to 23.10), dmabuf (attachments to DMA-BUFs of GPUs, only with --collector.gdr.bufinfo and while sampled).",
 		Labels: []string{"source"},
 		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}/refcnt, /sys/kernel/mm/memory_peers/CLIENT/{num_alloc_mrs,num_dealloc_mrs}, /sys/kernel/debug/dma_buf/bufinfo",
 	}
 	gdrRegistered = &Desc{
 		Name: "rdma_gdr_registered_bytes", Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "GPU memory that NICs have registered now, by client of MLNX_OFED up to 23.10.",
+		Help:   "GPU memory currently registered by NICs, by client (MLNX_OFED up to 23.10).",
 		Labels: []string{"client"},
 		Source: "/sys/kernel/mm/memory_peers/CLIENT/{num_reg_bytes,num_dereg_bytes}",
 	}
 	gdrLockedMemory = &Desc{
 		Name: "rdma_gdr_locked_memory_limit_bytes", Of: "rdma_gdr_gpu_info", Beside: "rdma_gdr_gpu_info", Asks: host.SourceProcesses.Name(), Type: gauge, Unit: "bytes", Scope: scopeHost,
-		Help:   "Lowest limit of locked memory among the processes that hold an RDMA device, on hosts with GPUs. Absent where there is none that has a limit, or processes cannot be seen.",
+		Help:   "Lowest locked memory limit (RLIMIT_MEMLOCK) of the processes that hold an RDMA device, on hosts with GPUs. Absent where no process has a limit, and where processes are not visible.",
 		Source: "/proc/PID/fd, /proc/PID/limits (needs CAP_SYS_PTRACE)",
 	}
 )
 
 const (
-	// processPatience is how long a round waits for a look at the processes, with what RDMA netlink says of them: one that is stuck in the
-	// kernel may hold it up.
-	processPatience = time.Second
-	// processLife is how long processes stand that cannot be looked at again.
-	processLife = 10 * time.Minute
+	// processTimeout is how long a round waits for the process list, with the data of RDMA netlink: a process stuck in the kernel may
+	// delay it.
+	processTimeout = time.Second
+	// processRetention is how long processes are kept that cannot be read again.
+	processRetention = 10 * time.Minute
 )
 
-// gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, as they were when a look last came back.
+// gdrJobs are the processes that use RDMA devices, or GPUs with NCCL, at the last successful read.
 type gdrJobs struct {
-	at    time.Time // of the last look
+	at    time.Time // of the last read
 	seen  time.Time // of found
 	found []snapshot.Process
 }
 
-// read looks at them, at those first that RDMA netlink and NVML name. Where both name all that use a device or a GPU, there are no others.
+// read reads the processes, first those listed by RDMA netlink and NVML. If both list all users of devices and GPUs, there are no others.
 func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string, gpus []gdrGPU) {
 	if now := h.Now(); h.Processes == nil || !j.at.IsZero() && now.Sub(j.at) < slowInterval {
 		return
 	}
 	j.at = h.Now()
-	ctx, cancel := context.WithTimeout(ctx, processPatience)
+	ctx, cancel := context.WithTimeout(ctx, processTimeout)
 	defer cancel()
 	holders := readHolders(ctx, h, n, devices)
 	named, only := holders.pids(), holders.named
@@ -73,13 +73,13 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
 	})
 	if err == nil {
-		holders.tell(found)
+		holders.addMemory(found)
 		j.found, j.seen, err = found, j.at, failed
 		if err == nil && refused {
 			err = host.Denied("proc/PID/fd")
 		}
 	}
-	if j.at.Sub(j.seen) > processLife {
+	if j.at.Sub(j.seen) > processRetention {
 		j.found = nil
 	}
 	if err != nil {
@@ -87,17 +87,17 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 	}
 }
 
-// holders are the processes that RDMA netlink names, with what they have registered.
+// holders are the processes listed by RDMA netlink, with their registered memory.
 type holders struct {
 	regions map[int]host.RDMAHolder // by process, of all devices
-	whole   bool                    // all devices have told, and of each region whose it is
-	named   bool                    // all devices have told, and whose each context is
+	whole   bool                    // all devices answered, each region with its process
+	named   bool                    // all devices answered, each context with its process
 }
 
-// readHolders asks all devices, and waits for them half as long as a look may take. A kernel without the command, or without netlink, costs no issue.
+// readHolders queries all devices, for at most half of processTimeout. A kernel without the command, or without netlink, is no issue.
 func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []string) holders {
 	out := holders{regions: map[int]host.RDMAHolder{}, whole: true, named: true}
-	ctx, cancel := context.WithTimeout(ctx, processPatience/2)
+	ctx, cancel := context.WithTimeout(ctx, processTimeout/2)
 	defer cancel()
 	for _, device := range devices {
 		var found []host.RDMAHolder
@@ -133,8 +133,8 @@ func readHolders(ctx context.Context, h *host.Host, n *snapshot.Node, devices []
 
 func (h holders) pids() []int { return slices.Sorted(maps.Keys(h.regions)) }
 
-// tell adds to processes what they have registered. None is told only where all have told.
-func (h holders) tell(found []snapshot.Process) {
+// addMemory adds the registered memory to processes: none at all only if all devices answered.
+func (h holders) addMemory(found []snapshot.Process) {
 	for i := range found {
 		if one, ok := h.regions[found[i].PID]; h.whole || ok && one.Regions > 0 {
 			found[i].Regions, found[i].RegionBytes = &one.Regions, &one.RegionBytes
@@ -142,7 +142,7 @@ func (h holders) tell(found []snapshot.Process) {
 	}
 }
 
-// settings are NCCL's settings of a process. Where its own files cannot be read, those of the machine's /etc/nccl.conf stand for them.
+// settings are the NCCL settings of a process, or those of /etc/nccl.conf if its own files cannot be read.
 func settings(p *snapshot.Process, machine gdr.Env) gdr.Env {
 	if p.Conf != nil {
 		return gdr.Env(p.Env).With(p.Conf)
@@ -150,7 +150,7 @@ func settings(p *snapshot.Process, machine gdr.Env) gdr.Env {
 	return gdr.Env(p.Env).With(machine)
 }
 
-// holderOf is the process that a GPU is judged by: one with NCCL, else one with an RDMA device. Nil: there is none.
+// holderOf is the process by which a GPU is evaluated: one with NCCL, else one with an RDMA device. Nil: there is none.
 func holderOf(g *gdrGPU, processes []snapshot.Process) (found *snapshot.Process) {
 	for i := range processes {
 		p := &processes[i]
@@ -167,7 +167,7 @@ func holderOf(g *gdrGPU, processes []snapshot.Process) (found *snapshot.Process)
 	return found
 }
 
-// jobKey is what of a job changes a decision.
+// jobKey is the part of a job that affects a decision.
 type jobKey struct {
 	nccl, level, read, dmabuf, c2c, hca, topology string
 	plugin                                        bool
@@ -179,8 +179,8 @@ func keyOfJob(p *snapshot.Process, e gdr.Env) jobKey {
 	}
 }
 
-// judgeJobs judges GPUs anew that a process with NCCL holds: by its version, its settings and its topology.
-func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
+// evaluateJobs evaluates GPUs held by a process with NCCL again, with its version, settings and topology.
+func evaluateJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, processes []snapshot.Process) {
 	results := map[jobKey]gdr.Result{}
 	for i := range out.GPUs {
 		p := holderOf(&gpus[i], processes)
@@ -202,19 +202,19 @@ func judgeJobs(out *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, p
 	}
 }
 
-// topologyOf is that of a process's own file; nil where it has none.
+// topologyOf is the topology of a process's own file; nil where it has none.
 func topologyOf(p *snapshot.Process) *gdr.Topology {
 	if p.Topology == "" {
 		return nil
 	}
 	t, err := gdr.ParseTopology(strings.NewReader(p.Topology))
-	if err != nil { // the file is none of NCCL's
+	if err != nil { // not a topology file of NCCL
 		return nil
 	}
 	return t
 }
 
-// lowestLimit is the lowest limit of locked memory; nil where there is none.
+// lowestLimit is the lowest locked memory limit; nil where there is none.
 func lowestLimit(processes []snapshot.Process) (lowest *uint64) {
 	for i := range processes {
 		if l := processes[i].LockedMemory; l != nil && len(processes[i].Verbs) > 0 && (lowest == nil || *l < *lowest) {
@@ -240,7 +240,7 @@ func (r *reader) registrations(p gdr.Peermem) (out []snapshot.GDRRegistrations) 
 	return out
 }
 
-// less is a minus b, of counters that are read one after the other.
+// less is a minus b, of counters read one after the other.
 func less(a, b *uint64) *uint64 {
 	if a == nil || b == nil {
 		return nil

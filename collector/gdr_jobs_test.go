@@ -76,7 +76,7 @@ func TestLiveRegistrations(t *testing.T) {
 	}
 }
 
-// TestHolders: processes that RDMA netlink names are looked at first, and none is said to have registered nothing unless all is told.
+// TestHolders: processes listed by RDMA netlink are read first, and a process has no registrations only if all devices answered.
 func TestHolders(t *testing.T) {
 	const whole = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n8: contexts=1 regions=0 bytes=0\n"
 	for _, c := range []struct {
@@ -96,7 +96,7 @@ func TestHolders(t *testing.T) {
 			var n snapshot.Node
 			got := readHolders(t.Context(), machine(t, c.entries), &n, []string{"a", "b"})
 			found := []snapshot.Process{{PID: 7}, {PID: 8}, {PID: 9}}
-			got.tell(found)
+			got.addMemory(found)
 			if !slices.Equal(got.pids(), c.pids) || len(n.Issues) != c.issues {
 				t.Errorf("%v %+v", got.pids(), n.Issues)
 			}
@@ -109,8 +109,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestProcessesThatAreNamed: RDMA netlink and NVML together name all that are to be looked at; where one of them does not tell, others are
-// looked for.
+// TestProcessesThatAreNamed: RDMA netlink and NVML together list all processes to read; if one of them has no answer, all processes are
+// searched.
 func TestProcessesThatAreNamed(t *testing.T) {
 	const told = "-- rdma/a/holders --\n7: contexts=1 regions=2 bytes=10\n"
 	for _, c := range []struct {
@@ -126,7 +126,7 @@ func TestProcessesThatAreNamed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := machine(t, c.entries)
-			d := &door{}
+			d := &fakeProcesses{}
 			h.Processes = d
 			var j gdrJobs
 			j.read(t.Context(), h, &snapshot.Node{}, []string{"a"}, c.gpus)
@@ -137,16 +137,16 @@ func TestProcessesThatAreNamed(t *testing.T) {
 	}
 }
 
-// door answers with processes, or does not return.
-type door struct {
+// fakeProcesses returns processes, or hangs.
+type fakeProcesses struct {
 	found   []snapshot.Process
 	refused bool
 	hang    chan struct{}
-	first   []int // asked for last
+	first   []int // of the last request
 	only    bool
 }
 
-func (d *door) Processes(_ context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+func (d *fakeProcesses) Processes(_ context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
 	d.first, d.only = first, only
 	if d.hang != nil {
 		<-d.hang
@@ -154,35 +154,35 @@ func (d *door) Processes(_ context.Context, first []int, only bool) ([]snapshot.
 	return d.found, d.refused, nil
 }
 
-// hungHolders does not return.
-type hungHolders struct {
+// stuckHolders hangs.
+type stuckHolders struct {
 	host.RDMA
 	hang chan struct{}
 }
 
-func (r hungHolders) Holders(context.Context, string) ([]host.RDMAHolder, error) {
+func (r stuckHolders) Holders(context.Context, string) ([]host.RDMAHolder, error) {
 	<-r.hang
 	return nil, nil
 }
 
-// TestHoldersThatAreStuck: devices and processes that do not answer hold a round up together as long as one of them may, and devices alone
-// leave time for the processes.
+// TestHoldersThatAreStuck: hung devices and processes together delay a round no longer than one of them may, and devices alone leave time
+// for the processes.
 func TestHoldersThatAreStuck(t *testing.T) {
 	for _, both := range []bool{false, true} {
 		t.Run(fmt.Sprintf("both=%v", both), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hang := make(chan struct{})
-				d := &door{found: []snapshot.Process{{PID: 1}}}
+				d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}}
 				if both {
 					d.hang = hang
 				}
-				h := &host.Host{RDMA: hungHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
+				h := &host.Host{RDMA: stuckHolders{hang: hang}, Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 				var j gdrJobs
 				start := time.Now()
 				j.read(t.Context(), h, &snapshot.Node{}, []string{"a", "b"}, nil)
-				most := processPatience / 2
+				most := processTimeout / 2
 				if both {
-					most = processPatience
+					most = processTimeout
 				}
 				if took := time.Since(start); took > most || (len(j.found) == 0) != both {
 					t.Errorf("processes stuck: %v: after %s: %+v", both, took, j.found)
@@ -193,10 +193,10 @@ func TestHoldersThatAreStuck(t *testing.T) {
 	}
 }
 
-// TestProcessThatIsStuck: the round goes on without a look that does not return, and keeps what it had for a while.
+// TestProcessThatIsStuck: a round continues without a process list that hangs, and keeps the previous one for a while.
 func TestProcessThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &door{found: []snapshot.Process{{PID: 1}}, refused: true}
+		d := &fakeProcesses{found: []snapshot.Process{{PID: 1}}, refused: true}
 		h := &host.Host{Processes: d, Lanes: host.NewLanes(), Meter: &host.Meter{}, Now: time.Now}
 		var j gdrJobs
 		var n snapshot.Node
@@ -210,11 +210,11 @@ func TestProcessThatIsStuck(t *testing.T) {
 			start := time.Now()
 			n = snapshot.Node{}
 			j.read(t.Context(), h, &n, nil, nil)
-			if took := time.Since(start); len(j.found) != 1 || took > processPatience || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
+			if took := time.Since(start); len(j.found) != 1 || took > processTimeout || !slices.ContainsFunc(n.Issues, func(i snapshot.Issue) bool { return i.Reason == string(host.Stuck) }) {
 				t.Errorf("after %s: %+v %+v", took, j.found, n.Issues)
 			}
 		}
-		for time.Since(j.seen) <= processLife-slowInterval {
+		for time.Since(j.seen) <= processRetention-slowInterval {
 			time.Sleep(slowInterval)
 			j.read(t.Context(), h, &snapshot.Node{}, nil, nil)
 		}
@@ -223,7 +223,7 @@ func TestProcessThatIsStuck(t *testing.T) {
 		}
 		time.Sleep(slowInterval)
 		if j.read(t.Context(), h, &snapshot.Node{}, nil, nil); len(j.found) != 0 {
-			t.Errorf("after %s: %+v", processLife, j.found)
+			t.Errorf("after %s: %+v", processRetention, j.found)
 		}
 		close(d.hang)
 		synctest.Wait()

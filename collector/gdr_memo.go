@@ -9,15 +9,15 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gdrQuestion is what a decision rests on, by value or by the time at which it was read: equal ones have the same answer.
-type gdrQuestion struct {
+// gdrInput is the input of a decision, by value or by the time of its read: equal inputs have the same answer.
+type gdrInput struct {
 	tree, machine, jobs time.Time
 	devices             int
 	gpus                []gpuFacts
 	nics                []nicFacts
 }
 
-// gpuFacts is what NVML adds to a GPU of the tree.
+// gpuFacts is the NVML data of a GPU.
 type gpuFacts struct {
 	index, uuid, model string
 	compute            int
@@ -25,36 +25,36 @@ type gpuFacts struct {
 	linked, unlinked   bool
 }
 
-// nicFacts is what each round says of a device.
+// nicFacts is the data of a device in each round.
 type nicFacts struct {
 	device string
-	at     time.Time // when its place was read
+	at     time.Time // when its place in the PCI tree was read
 	role   pci.Role
 	ports  int
 	active uint64 // bit by port
 }
 
-func (q *gdrQuestion) equal(o *gdrQuestion) bool {
+func (q *gdrInput) equal(o *gdrInput) bool {
 	return q.tree.Equal(o.tree) && q.machine.Equal(o.machine) && q.jobs.Equal(o.jobs) && q.devices == o.devices && slices.Equal(q.gpus, o.gpus) && slices.Equal(q.nics, o.nics)
 }
 
-// gdrAnswer is the last decision.
-type gdrAnswer struct {
-	question gdrQuestion
+// gdrResult is the last decision.
+type gdrResult struct {
+	question gdrInput
 	facts    gdr.Machine
 	section  *snapshot.GDR
 }
 
-// judge decides again where something has changed. The section is the round's own as far as its GPUs go.
-func (c *gpuDirect) judge(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
-	q := gdrQuestion{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
+// evaluate decides again if an input has changed. The GPUs of the section belong to the round.
+func (c *gpuDirect) evaluate(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, devices []snapshot.Device) *snapshot.GDR {
+	q := gdrInput{tree: c.tree.at, machine: machine.at, jobs: c.jobs.at, devices: machine.facts.Devices, gpus: make([]gpuFacts, len(gpus)), nics: make([]nicFacts, len(nics))}
 	for i := range gpus {
 		g := &gpus[i]
 		q.gpus[i] = gpuFacts{g.Index, g.UUID, g.Model, g.Compute, g.Coupled, g.Linked != nil && *g.Linked, g.Linked != nil && !*g.Linked}
 	}
 	for i := range nics {
 		n := &nics[i]
-		n.see(devices)
+		n.applyPorts(devices)
 		f := nicFacts{device: n.Device, at: n.at, role: n.Role, ports: len(n.Ports)}
 		for _, p := range n.Ports {
 			if p.Active {
@@ -64,8 +64,8 @@ func (c *gpuDirect) judge(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, device
 		q.nics[i] = f
 	}
 	if c.answer == nil || !c.answer.question.equal(&q) {
-		section, facts := judgeGDR(machine, gpus, nics, c.jobs.found, c.NCCL)
-		c.answer = &gdrAnswer{q, facts, section}
+		section, facts := evaluateGDR(machine, gpus, nics, c.jobs.found, c.NCCL)
+		c.answer = &gdrResult{q, facts, section}
 	}
 	out := *c.answer.section
 	out.GPUs = slices.Clone(out.GPUs)

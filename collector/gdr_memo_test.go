@@ -39,11 +39,11 @@ func TestDecidedAgainWhereSomethingChanged(t *testing.T) {
 	} {
 		step.change()
 		before := c.answer
-		section := c.judge(machine, gpus, nics, devices)
+		section := c.evaluate(machine, gpus, nics, devices)
 		if again := c.answer != before; again != step.again {
 			t.Errorf("%s: decided again: %v", step.name, again)
 		}
-		fresh, _ := judgeGDR(machine, gpus, nics, nil, c.NCCL)
+		fresh, _ := evaluateGDR(machine, gpus, nics, nil, c.NCCL)
 		for i := range section.GPUs {
 			if section.GPUs[i].Best != fresh.GPUs[i].Best {
 				t.Errorf("%s: GPU %d: %+v, want %+v", step.name, i, section.GPUs[i].Best, fresh.GPUs[i].Best)

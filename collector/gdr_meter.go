@@ -3,13 +3,13 @@ package collector
 import "time"
 
 const (
-	// meterSpan is what a rate is averaged over: jobs compute between their exchanges.
+	// meterSpan is the span of a rate: jobs compute between exchanges.
 	meterSpan = time.Minute
 	// meterLeast is the shortest span that gives a rate.
 	meterLeast = 5 * time.Second
 )
 
-// meter tells how fast a counter rises, from readings at whatever times.
+// meter computes the rate of a counter from readings at irregular times.
 type meter struct {
 	readings []meterReading // oldest first
 }
@@ -19,7 +19,7 @@ type meterReading struct {
 	value float64
 }
 
-// add takes a reading. One of a counter that was cleared begins anew; one that was there already says nothing.
+// add adds a reading. A counter reset starts again; a repeated reading is ignored.
 func (m *meter) add(at time.Time, value float64) {
 	if n := len(m.readings); n > 0 {
 		last := m.readings[n-1]
@@ -36,7 +36,7 @@ func (m *meter) add(at time.Time, value float64) {
 	}
 }
 
-// perSecond is the rate over the last minute, or over the last two readings where they are farther apart. Nil: it is not known yet.
+// perSecond is the rate over the last minute, or over the last two readings if they are further apart. Nil: not yet known.
 func (m *meter) perSecond() *float64 {
 	if len(m.readings) < 2 {
 		return nil
@@ -50,7 +50,7 @@ func (m *meter) perSecond() *float64 {
 	return &rate
 }
 
-// meters are those of counters by name.
+// meters are the meters of counters, by name.
 type meters map[string]*meter
 
 func (m meters) add(name string, at time.Time, value float64) {
@@ -60,7 +60,7 @@ func (m meters) add(name string, at time.Time, value float64) {
 	m[name].add(at, value)
 }
 
-// keep forgets those that were not read at a time.
+// keep drops meters without a reading at this time.
 func (m meters) keep(at time.Time) {
 	for name, one := range m {
 		if n := len(one.readings); n == 0 || one.readings[n-1].at.Before(at) {
@@ -69,7 +69,7 @@ func (m meters) keep(at time.Time) {
 	}
 }
 
-// above says whether one of the named counters rises faster than limit. Nil: none does, and of one it is not known.
+// above reports whether one of the named counters rises faster than limit. Nil: none does, and at least one is unknown.
 func (m meters) above(limit float64, names ...string) *bool {
 	fast, known := false, len(names) > 0
 	for _, name := range names {

@@ -115,7 +115,7 @@ func board(acs bool, extra string) string {
 	return b.String() + extra
 }
 
-// section is that of a machine, with the issues that are its own.
+// section is the section of a machine, with its issues.
 func section(t *testing.T, entries string, job gdr.Job) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
 	h := machine(t, entries)
@@ -182,7 +182,7 @@ func TestGDRSection(t *testing.T) {
 	}
 }
 
-// TestGPUOfVirtualMachine: a GPU without a port above it, as cloud-hypervisor and Firecracker show it, or below one of QEMU's.
+// TestGPUOfVirtualMachine: a GPU without a port above it (cloud-hypervisor, Firecracker), or below a port of QEMU.
 func TestGPUOfVirtualMachine(t *testing.T) {
 	gpu := func(dir string) string {
 		return files(dir+"/vendor", "0x10de", dir+"/device", "0x2335", dir+"/class", "0x030200", dir+"/numa_node", "-1")
@@ -218,7 +218,7 @@ func TestGDRCannotRead(t *testing.T) {
 	}
 }
 
-// TestNoNIC: a host without an RDMA device is told from one whose device has no place in the PCI tree.
+// TestNoNIC: a host without an RDMA device differs from one whose device has no place in the PCI tree.
 func TestNoNIC(t *testing.T) {
 	whole := board(false, "")
 	for _, c := range []struct{ name, machine, reason string }{

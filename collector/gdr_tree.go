@@ -13,39 +13,39 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// branch is the way from the root to a function.
+// branch is the path from the root to a function.
 type branch struct {
 	configs map[string]pci.Config // by address, where they can be read
 	models  map[string]pci.Bridge // of the bridges
 	iommu   string                // type of the function's IOMMU group
 	cpus    string                // local_cpulist
-	cut     bool                  // the kernel gave no more of configuration space than any process gets
+	cut     bool                  // only the unprivileged part of configuration space was readable
 }
 
-// openConfig is how much of configuration space every process may read (pci_read_config, drivers/pci/pci-sysfs.c).
+// openConfig is the size of configuration space readable by every process (pci_read_config, drivers/pci/pci-sysfs.c).
 const openConfig = 64
 
-// gdrGPU is a GPU with its way to the root.
+// gdrGPU is a GPU with its path to the root.
 type gdrGPU struct {
 	gdr.GPU
 	branch
 	hops      []snapshot.PCIeHop // from the root port to itself
 	minor     int                // of /dev/nvidiaN
 	emulated  bool               // its bridge is a hypervisor's, or there is none
-	processes []int              // that compute on it, as NVML tells; nil: not told
-	domain    *bool              // in an NVLink domain of several hosts; nil: not told
+	processes []int              // compute processes listed by NVML; nil: unknown
+	domain    *bool              // in an NVLink domain of several hosts; nil: unknown
 }
 
-// gdrNIC is an RDMA device with its way to the root.
+// gdrNIC is an RDMA device with its path to the root.
 type gdrNIC struct {
 	gdr.NIC
 	branch
 	PCIAddress string
-	at         time.Time         // when its place was read
-	gids       map[gidKey]string // types of the entries that jobs have chosen: roce_v2, roce_v1, empty
+	at         time.Time         // when its place in the PCI tree was read
+	gids       map[gidKey]string // types of the entries selected by jobs: roce_v2, roce_v1, empty
 }
 
-// gdrGPUs are the GPUs by address, as sysfs and the driver's files show them.
+// gdrGPUs are the GPUs by address, from sysfs and the driver's files.
 type gdrGPUs struct {
 	at    time.Time
 	paths []string
@@ -63,7 +63,7 @@ func (g *gdrGPUs) read(r *reader, paths []string) {
 	}
 }
 
-// gdrGPU reads a GPU. Its index is its place in the order of addresses, which is NVML's.
+// gdrGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.
 func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 	g := gdrGPU{branch: r.branch(dir), minor: index}
 	address := path.Base(dir)
@@ -96,8 +96,8 @@ func (r *reader) gdrGPU(dir string, index int) gdrGPU {
 	return g
 }
 
-// know takes over what NVML says of the GPU.
-func (g *gdrGPU) know(gpus []snapshot.GPU) {
+// applyNVML applies the NVML data of the GPU.
+func (g *gdrGPU) applyNVML(gpus []snapshot.GPU) {
 	i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == g.Address })
 	if i < 0 {
 		return
@@ -130,7 +130,7 @@ func decimal(text string) int {
 	return n
 }
 
-// gdrNIC reads a device; one that is no PCI function has no address.
+// gdrNIC reads a device; a device that is no PCI function has no address.
 func (r *reader) gdrNIC(device string) gdrNIC {
 	r.begin(host.SourcePCILink)
 	_, dir := r.function(classDir + "/" + device)
@@ -150,7 +150,7 @@ func (r *reader) place(dir string) pci.Place {
 	return pci.PlaceOf(dir, numa)
 }
 
-// branch reads it.
+// branch reads the path to a function.
 func (r *reader) branch(dir string) branch {
 	f := branch{configs: map[string]pci.Config{}, models: map[string]pci.Bridge{}, cpus: r.optional(dir + "/local_cpulist")}
 	chain := pci.PlaceOf(dir, 0).Chain
@@ -179,7 +179,7 @@ func (r *reader) bridge(at string) pci.Bridge {
 	}
 }
 
-// config reads configuration space, and says how much of it there was. That is some hundred reads of registers for the kernel, and happens once an hour.
+// config reads configuration space, and returns its readable size. It costs the kernel some hundred register reads, once an hour.
 func (r *reader) config(dir string) (c pci.Config, size int, ok bool) {
 	r.asked++
 	b, err := r.h.Files.ReadIn(dir, "config", r.buf)
@@ -194,7 +194,7 @@ func (r *reader) config(dir string) (c pci.Config, size int, ok bool) {
 	return c, len(b), ok
 }
 
-// hexValue is a number as the files vendor, device and the like have it; 0 where there is none.
+// hexValue parses the number in files such as vendor and device; 0 where there is none.
 func hexValue(text string) uint64 {
 	n, err := strconv.ParseUint(text, 0, 32)
 	if err != nil {
@@ -203,8 +203,8 @@ func hexValue(text string) uint64 {
 	return n
 }
 
-// see takes over what the last round says of the device.
-func (n *gdrNIC) see(devices []snapshot.Device) {
+// applyPorts applies the device's state of the last round.
+func (n *gdrNIC) applyPorts(devices []snapshot.Device) {
 	i := slices.IndexFunc(devices, func(d snapshot.Device) bool { return d.Name == n.Device })
 	n.Ports = nil
 	if i < 0 {
@@ -242,8 +242,8 @@ func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 	return out
 }
 
-// redirects finds the ports between a device and the GPUs below the same switch that send what they exchange up to the root. Nil: there
-// is no such GPU, or not all of those ports can be read.
+// redirects returns the ports between a device and the GPUs below the same switch with ACS redirect. Nil: there is no such GPU, or not
+// all of those ports can be read.
 func (n *gdrNIC) redirects(gpus []gdrGPU) (found *bool, at []string) {
 	for i := range gpus {
 		g := &gpus[i]

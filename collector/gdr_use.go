@@ -15,29 +15,29 @@ import (
 var (
 	gdrTransport = &Desc{
 		Name: "rdma_gdr_gpu_transport", Of: "rdma_gdr_gpu_transport", Asks: host.SourceProcesses.Name(), Unknown: transportUnknown, Type: gauge, Scope: scopeHost,
-		Help:   "How data of a GPU goes to other hosts now, 1 for the state that is: gdr NICs use the GPU's memory; staging they use host memory, though NCCL had decided for the GPU's; tcp over sockets, between nodes that RDMA joins; host_only its process moves host memory only, or stays on this host; unknown, which is most often so where DMA-BUFs are in use. The other states have no series, and GPUs without a process that has NCCL, or an RDMA device, have none at all.",
+		Help:   "Current path of a GPU's data to other hosts, 1 for the state it is in; other states have no series. gdr: NICs access GPU memory. staging: NICs use host memory although NCCL selected GPU memory. tcp: sockets between nodes that are connected by RDMA. host_only: the process moves host memory only, or stays on this host. unknown: often so where DMA-BUFs are in use. Absent for GPUs whose process has neither NCCL nor an RDMA device.",
 		Labels: []string{"gpu", "UUID", "state"},
 		Source: "docs/gpudirect.md has the conditions",
 	}
 	gdrTransportInfo = &Desc{
 		Name: "rdma_gdr_gpu_transport_info", Beside: "rdma_gdr_gpu_transport", Type: gauge, Scope: scopeHost,
-		Help:   "Why the state is what it is, always 1, and the process that holds the GPU: its name, its NCCL, and the workload that it is of as its scheduler names it (slurm/JOB, kubernetes/POD).",
+		Help:   "Reason for the state in rdma_gdr_gpu_transport, and the process that holds the GPU, always 1. command: process name. workload: workload name in the scheduler (slurm/JOB, kubernetes/POD).",
 		Labels: []string{"gpu", "UUID", "reason", "workload", "command", "nccl_version"},
 		Source: "as rdma_gdr_gpu_transport; /proc/PID",
 	}
 )
 
-// gdrUse is what is measured of jobs while they run.
+// gdrUse measures jobs while they run.
 type gdrUse struct {
 	ports     meters // bytes, by portKey
 	others    meters // bytes of interfaces that belong to no RDMA device, by name and direction
 	bufinfo   bufinfo
-	suspected bool               // only DMA-BUFs have to be looked at to tell of staging
+	suspected bool               // staging can be confirmed only by the DMA-BUF list
 	rates     map[string]float64 // bits per second of the ports, by portKey
 }
 
-// read takes, while there are jobs, what the ports of the last round have counted, and where one needs it what other interfaces have, and
-// DMA-BUFs.
+// read records, while there are jobs, the traffic of the ports of the last round and, if a job needs it, of other interfaces and the
+// DMA-BUF list.
 func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs *gdrJobs, devices []snapshot.Device, at time.Time) {
 	if len(jobs.found) == 0 {
 		clear(u.ports)
@@ -69,17 +69,17 @@ func (u *gdrUse) read(ctx context.Context, h *host.Host, n *snapshot.Node, jobs 
 	} else {
 		clear(u.others)
 	}
-	u.bufinfo.look(ctx, h, n, u.suspected)
+	u.bufinfo.refresh(ctx, h, n, u.suspected)
 }
 
-// overSockets says whether a process may be one whose job goes over sockets.
+// overSockets reports whether a process may belong to a job over sockets.
 func overSockets(p snapshot.Process) bool { return p.HasNCCL && len(p.Verbs) == 0 }
 
 func portKey(device string, port int, counter string) string {
 	return device + "/" + strconv.Itoa(port) + "/" + counter
 }
 
-// trafficCounters are those of counters/ that are words of data.
+// trafficCounters are the data counters of counters/, in words.
 var trafficCounters = []string{"port_xmit_data", "port_rcv_data"}
 
 func (u *gdrUse) count(d *snapshot.Device, p *snapshot.Port, at time.Time) {
@@ -94,7 +94,7 @@ func (u *gdrUse) count(d *snapshot.Device, p *snapshot.Port, at time.Time) {
 	}
 }
 
-// busy says whether a port of a device moves more than its share of what it can, in either direction. Nil: it is not known.
+// busy reports whether a port of a device exceeds gdr.BusyShare of its rate, in either direction. Nil: unknown.
 func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	var any *bool
 	for _, p := range nic.Ports {
@@ -113,8 +113,8 @@ func (u *gdrUse) busy(nic *gdr.NIC) *bool {
 	return any
 }
 
-// otherNetdevs reads the bytes of network interfaces that are hardware and belong to no RDMA device, by name and direction. The kernel
-// sums them up without rtnl.
+// otherNetdevs reads the bytes of hardware network interfaces that belong to no RDMA device, by name and direction. The kernel sums them
+// up without rtnl.
 func (r *reader) otherNetdevs(devices []snapshot.Device) map[string]uint64 {
 	names, err := r.h.Files.List(path.Clean(netDir))
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *reader) otherNetdevs(devices []snapshot.Device) map[string]uint64 {
 	return out
 }
 
-// has says whether a network interface is that of a device: on its function, or a member of its bond.
+// has reports whether a network interface belongs to a device: on its function, or a member of its bond.
 func has(d *snapshot.Device, address, netdev string) bool {
 	if d.PCIAddress == address {
 		return true
@@ -149,8 +149,8 @@ func has(d *snapshot.Device, address, netdev string) bool {
 	return false
 }
 
-// judge says of each GPU that somebody uses how its data goes.
-func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
+// evaluate sets the transport state of each GPU in use.
+func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.Env, now time.Time) {
 	u.suspected = false
 	attached := u.bufinfo.of(now, gpus)
 	if attached != nil {
@@ -183,7 +183,7 @@ func (u *gdrUse) judge(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf gdr.
 	}
 }
 
-// peermemInUse is the registrations of the peer memory module: none where it is not loaded, nil where one count is not told.
+// peermemInUse is the number of registrations of the peer memory module: none where it is not loaded, nil where one count is unknown.
 func peermemInUse(d *snapshot.GDR) *uint64 {
 	var sum uint64
 	for _, r := range d.Registrations {
@@ -205,14 +205,14 @@ func emitTransport(s Sink, g *snapshot.GDRGPU) {
 	}
 }
 
-// transportUnknown are the reasons for which it is not known whether a GPU is in a state, since something could not be read.
+// transportUnknown are the reasons for which a state of a GPU is unknown, because something could not be read.
 var transportUnknown = map[string][]string{
-	string(gdr.OverStaging): because("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
-	string(gdr.OverTCP):     because("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
+	string(gdr.OverStaging): reasonSelectors("rdma_gdr_gpu_transport_info", gdr.SettingsUnknown, gdr.BusyUnknown, gdr.PeermemUnseen, gdr.DMABUFUnseen),
+	string(gdr.OverTCP):     reasonSelectors("rdma_gdr_gpu_transport_info", gdr.FilesCut, gdr.DomainUnknown, gdr.OtherUnknown),
 }
 
-// because are selectors of an info metric by its reason.
-func because(metric string, reasons ...gdr.Reason) (out []string) {
+// reasonSelectors are selectors of an info metric by its reason.
+func reasonSelectors(metric string, reasons ...gdr.Reason) (out []string) {
 	for _, r := range reasons {
 		out = append(out, metric+`{reason="`+string(r)+`"}`)
 	}

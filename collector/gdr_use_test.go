@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// rounds plays entries of a capture of two rounds, half a minute apart, and then so many more, and returns the section of the last.
+// rounds replays entries of a capture of two rounds, 30 s apart, and then more rounds, and returns the section of the last.
 func rounds(t *testing.T, entries string, more int, o Options) (*snapshot.GDR, []snapshot.Issue) {
 	t.Helper()
 	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\",\"30s\"]}\n" + entries))
@@ -52,8 +52,8 @@ func rounds(t *testing.T, entries string, more int, o Options) (*snapshot.GDR, [
 	return n.GDR, n.Issues
 }
 
-// busyBoard is board with MLNX_OFED, peer memory in use so often, the proprietary driver, and a port of 100 Gb/s that moves so much in the
-// half minute.
+// busyBoard is board with MLNX_OFED, a number of peer memory registrations, the proprietary driver, and a port of 100 Gb/s with some
+// traffic in 30 s.
 func busyBoard(registrations int, gigabits float64, extra string) string {
 	const port = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:18:00.0/infiniband/mlx5_0/ports/1"
 	entries := strings.Replace(board(false, ""), "NVIDIA UNIX Open Kernel Module for x86_64", "NVIDIA UNIX x86_64 Kernel Module", 1)
@@ -63,12 +63,12 @@ func busyBoard(registrations int, gigabits float64, extra string) string {
 		files("+30s/"+port+"/counters/port_xmit_data", fmt.Sprintf("%.0f", 1000+gigabits*1e9/32*30)) + extra
 }
 
-// worker is a process with NCCL on the GPU, and what it has registered.
+// worker is a process with NCCL on the GPU, and its registrations.
 func worker(regions int, lines string) string {
 	return jobOn("command: python3\nnccl: 2.27.3\nsettings: read\njob: slurm/77\n"+lines) + fmt.Sprintf("-- rdma/mlx5_0/holders --\n4711: contexts=1 regions=%d bytes=4096\n", regions)
 }
 
-// otherNetdev is an interface without RDMA that moves so much in the half minute.
+// otherNetdev is an interface without RDMA with some traffic in 30 s.
 func otherNetdev(gigabits float64) string {
 	const dir = "sys/devices/pci0000:00/0000:00:04.0/0000:01:00.0"
 	return "-- sys/class/net/eno1 -> ../../devices/pci0000:00/0000:00:04.0/0000:01:00.0/net/eno1 --\n-- " + dir + "/net/eno1/device -> ../../../0000:01:00.0 --\n" +
@@ -80,7 +80,7 @@ func openDriver(entries string) string {
 	return strings.Replace(entries, "NVIDIA UNIX x86_64 Kernel Module", "NVIDIA UNIX Open Kernel Module for x86_64", 1)
 }
 
-// TestBufinfoTells: a suspicion of one round is looked into in the next, where that is permitted.
+// TestBufinfoTells: a suspicion is checked in the next round, if permitted.
 func TestBufinfoTells(t *testing.T) {
 	const unattached = "\nDma-buf Objects:\n268435456\t02000002\t00080007\t00000003\tnvidia\t00004242\t<none>\n\tAttached Devices:\n\t0000:19:00.0\nTotal 1 devices attached\n\nTotal 1 objects, 268435456 bytes"
 	for _, c := range []struct {
@@ -154,7 +154,7 @@ func TestTransportOfGPUs(t *testing.T) {
 	}
 }
 
-// TestOneRoundKnowsNoRate: what a single look cannot tell is not told.
+// TestOneRoundKnowsNoRate: a rate needs two rounds.
 func TestOneRoundKnowsNoRate(t *testing.T) {
 	got, _ := section(t, strings.Split(busyBoard(0, 40, ""), "-- +30s/")[0]+worker(70, "env_SLURM_JOB_NUM_NODES: 4\n"), Options{}.NCCL)
 	if tr := got.GPUs[0].Transport; tr == nil || tr.Reason != "port_rate_unknown" {

@@ -11,13 +11,13 @@ import (
 var (
 	portRoCEv2GIDs = &Desc{
 		Name: "rdma_port_roce_v2_gid_entries", Of: ethernetPorts, Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "RoCE v2 entries in the GID table by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local, which the kernel makes for every netdev and no router forwards.",
+		Help:   "RoCE v2 entries in the GID table, by address family: ipv4 (IPv4-mapped), ipv6 (global or unique local), link_local (created by the kernel for every netdev, not routed).",
 		Labels: []string{"device", "port", "family"},
 		Source: "ports/N/gids, ports/N/gid_attrs/types",
 	}
 	portRoCEv2GIDIndex = &Desc{
 		Name: "rdma_port_roce_v2_gid_index", Type: gauge, Scope: scopePort,
-		Help:   "Lowest index of a RoCE v2 entry of an address family in the GID table: what NCCL_IB_GID_INDEX has to be to use that family on this port. Absent where there is none.",
+		Help:   "Lowest GID table index of the RoCE v2 entries of an address family: the value of NCCL_IB_GID_INDEX for this family on this port. Absent where the family has no entry.",
 		Labels: []string{"device", "port", "family"},
 		Source: "ports/N/gids, ports/N/gid_attrs/types",
 	}
@@ -25,7 +25,7 @@ var (
 
 var gidFamilies = []string{"ipv4", "ipv6", "link_local"}
 
-// gidFamily tells the address family of a GID as sysfs prints it; empty for the zero GID and what is none.
+// gidFamily returns the address family of a GID as printed by sysfs; empty for the zero GID and invalid text.
 func gidFamily(gid string) string {
 	a, err := netip.ParseAddr(gid)
 	switch {
@@ -39,8 +39,8 @@ func gidFamily(gid string) string {
 	return "ipv6"
 }
 
-// roceV2GIDs sorts the RoCE v2 entries of a GID table, those of the names given, by address family; nil if one of them has no
-// meaning, since it may be any. The kernel answers from its own table.
+// roceV2GIDs groups the named RoCE v2 entries of a GID table by address family; nil if one of them cannot be parsed (its family is
+// unknown). The kernel answers from its own table.
 func (r *reader) roceV2GIDs(dir string, names []string) map[string]snapshot.GIDFamily {
 	out := map[string]snapshot.GIDFamily{}
 	for _, name := range names {

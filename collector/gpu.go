@@ -15,19 +15,19 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gpu tells of the GPUs, and compares what NVML shows with the PCI tree.
+// gpu serves the NVML reading, and compares it with the PCI tree.
 type gpu struct {
 	Options
 	nodes map[string]string // NUMA nodes of the NVIDIA GPUs in the PCI tree, by address
 	at    time.Time
-	known map[string]site.GPU // GPUs that NVML has shown, by UUID
+	known map[string]site.GPU // GPUs listed by NVML so far, by UUID
 }
 
 func newGPU(o Options) *Collector {
 	c := &gpu{Options: o, known: map[string]site.GPU{}}
 	return &Collector{
 		Name:    "gpu",
-		Help:    "NVIDIA GPUs as NVML tells them: NVLinks, fabric, PCIe, XID errors",
+		Help:    "NVIDIA GPUs from NVML: NVLinks, fabric, PCIe, XID errors",
 		Default: true,
 		Descs:   gpuDescs(),
 		Run:     o.gpus.run,
@@ -49,7 +49,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	}
 	section.Ignored = c.ignored(r.nvml.GPUs)
 	section.NVML, section.Age = r.nvml, max(0, h.Now().Sub(r.at))
-	section.GPUs = slices.Clone(r.nvml.GPUs) // others have the reading as well
+	section.GPUs = slices.Clone(r.nvml.GPUs) // the reading is shared
 	n.Devices = append(n.Devices, snapshot.DeviceRead{Stuck: r.stuck()})
 	n.Issues = append(n.Issues, r.issues(section.Released != nil)...)
 	if r.err == nil {
@@ -59,7 +59,7 @@ func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	done(nil)
 }
 
-// ignored asks of every GPU that has been shown: that it does not answer is a fault to be ignored as well.
+// ignored evaluates every GPU listed so far: a GPU that no longer answers is to be ignored as well.
 func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
 	for i := range shown {
 		g := &shown[i]
@@ -74,7 +74,7 @@ func (c *gpu) ignored(shown []snapshot.GPU) (out []snapshot.GPUName) {
 	return out
 }
 
-// issues are the errors of a reading. A machine without NVIDIA driver, and NVML released on request, are none.
+// issues are the errors of a reading. A host without NVIDIA driver, and NVML released on request, are none.
 func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 	for _, err := range append(slices.Clone(r.errs), r.err) {
 		if err == nil || released || r.err != nil && host.IsAbsent(err) {
@@ -85,10 +85,10 @@ func (r *gpuReading) issues(released bool) (out []snapshot.Issue) {
 	return out
 }
 
-// errHidden is the error of a GPU that NVML does not show.
-var errHidden = errors.New("the PCI tree has this GPU and NVML does not show it: another driver may have it, it may be left out of this container, or have fallen off its bus")
+// errHidden is the error of a GPU that NVML does not list.
+var errHidden = errors.New("GPU in the PCI tree is not listed by NVML: bound to another driver, not in this container, or fallen off the bus")
 
-// compare looks the GPUs up in the PCI tree: their NUMA nodes, and which of them NVML does not show.
+// compare sets the NUMA nodes of the GPUs from the PCI tree, and finds GPUs that NVML does not list.
 func (c *gpu) compare(ctx context.Context, h *host.Host, section *snapshot.GPUs) []snapshot.Issue {
 	issues := c.find(ctx, h)
 	shown := map[string]bool{}

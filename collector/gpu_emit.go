@@ -9,127 +9,127 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gpuLabels are the names that the DCGM exporter gives the index of NVML and the UUID.
+// gpuLabels are the label names of the DCGM exporter for NVML index and UUID.
 func gpuLabels(more ...string) []string { return append([]string{"gpu", "UUID"}, more...) }
 
 var (
 	gpuDriverInfo = &Desc{
 		Name: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "NVIDIA driver that NVML talks to, and the newest CUDA that it can, always 1. Absent while NVML does not answer.",
+		Help:   "NVIDIA driver in use by NVML, and the newest CUDA version that it supports, always 1. Absent while NVML does not answer.",
 		Labels: []string{"version", "cuda_version"},
 		Source: "nvmlSystemGetDriverVersion, nvmlSystemGetCudaDriverVersion_v2",
 	}
 	gpuAge = &Desc{
 		Name: "rdma_gpu_reading_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Age of the reading of NVML that this scrape serves: it is made in the background, --collector.gpu.interval.",
+		Help:   "Age of the NVML reading served, taken in the background every --collector.gpu.interval.",
 		Source: "the exporter",
 	}
 	gpuReleased = &Desc{
 		Name: "rdma_gpu_released_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time for which the exporter holds no GPU yet, on request (POST /-/gpu/release). All else of rdma_gpu_* is absent meanwhile. Absent while it holds them.",
+		Help:   "Time left until the exporter opens the GPUs again that it released on request (POST /-/gpu/release). All other rdma_gpu_* metrics are absent meanwhile. Absent while the GPUs are open.",
 		Source: "the exporter",
 	}
 	gpuHidden = &Desc{
 		Name: "rdma_gpu_hidden", Beside: "rdma_gpu_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "1 of a GPU that the PCI tree has and NVML does not show: it has fallen off its bus, another driver has it, or it is left out of the exporter's container. Absent for others.",
+		Help:   "1 for a GPU in the PCI tree that NVML does not list: fallen off the bus, bound to another driver, or not in the exporter's container. Absent for others.",
 		Labels: []string{"pci_bus_id"},
 		Source: "/sys/bus/pci/devices, nvmlDeviceGetPciInfo",
 	}
 	gpuInfo = &Desc{
 		Name: "rdma_gpu_info", Of: "rdma_gpu_info", Asks: host.SourceNVML.Name(), Type: gauge, Scope: scopeGPU,
-		Help:   "NVIDIA GPU, always 1. gpu and UUID are those of the DCGM exporter; pci_bus_id is the PCI address as in sysfs.",
+		Help:   "NVIDIA GPU, always 1. gpu and UUID: as in the DCGM exporter. pci_bus_id: PCI address as in sysfs.",
 		Labels: gpuLabels("pci_bus_id", "model", "serial_number", "numa_node"),
 		Source: "nvmlDeviceGetPciInfo, nvmlDeviceGetName, nvmlDeviceGetSerial; /sys/bus/pci/devices/ADDRESS/numa_node",
 	}
 	gpuIgnored = &Desc{
 		Name: "rdma_gpu_ignored", Beside: "rdma_gpu_info", Type: gauge, Scope: scopeGPU,
-		Help:   "A GPU whose faults raise no alert, because --config.file says so; always 1, absent for others. Told of GPUs that NVML has shown.",
+		Help:   "GPU ignored by --config.file, always 1: no alert fires for it. Absent for others, and until NVML has listed the GPU.",
 		Labels: gpuLabels(),
 		Source: "--config.file",
 	}
 	gpuNVLinkErrors = &Desc{
 		Name: "rdma_gpu_nvlink_errors_total", Beside: "rdma_gpu_nvlinks_up", Type: counter, Scope: scopeGPU,
-		Help:   "Errors on the NVLinks of a GPU. error: recovery, a link was trained anew, which stops its traffic; recovery_failed, it went down then; full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Kinds that the GPU does not count are absent: Blackwell has receive and recovery_failed.",
+		Help:   "NVLink errors of a GPU. error: recovery (link retrained, traffic interrupted), recovery_failed (link went down); full mode adds replay, crc (before Hopper crc_flit and crc_data), receive. Absent for errors that the GPU does not count (Blackwell counts receive and recovery_failed).",
 		Labels: gpuLabels("error"),
 		Source: "NVML_FI_DEV_NVLINK_ERROR_DL_*, NVML_FI_DEV_NVLINK_*_ERROR_COUNT_TOTAL, NVML_FI_DEV_NVLINK_COUNT_*",
 	}
 	gpuFabricState = &Desc{
 		Name: "rdma_gpu_fabric_state", Asks: host.SourceNVML.Name(), Beside: "rdma_gpu_nvlinks_up", Type: gauge, Scope: scopeGPU,
-		Help:   "Registration of a GPU with the fabric of its NVSwitches, 1 for the state it is in. state: completed; degraded, completed with an error, or with a health that NVML calls degraded or limited; pending, not started or in progress: the GPU has no NVLink peers. Absent for GPUs without such a fabric.",
+		Help:   "Registration of a GPU with its NVLink fabric (NVSwitches), 1 for the state it is in. state: completed; degraded (completed with an error, or health degraded or limited in NVML); pending (not started or in progress, no NVLink peers). Absent for GPUs without an NVLink fabric.",
 		Labels: gpuLabels("state"),
 		Source: "nvmlDeviceGetGpuFabricInfoV: state, status, health",
 	}
 	gpuThrottle = &Desc{
 		Name: "rdma_gpu_throttle", Type: gauge, Scope: scopeGPU,
-		Help:   "Whether a reason keeps the clocks of a GPU down. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake, board_limit, reliability.",
+		Help:   "Whether the clocks of a GPU are throttled for a reason. Full mode only. reason: sw_power_cap, hw_slowdown, sync_boost, sw_thermal, hw_thermal, hw_power_brake, board_limit, reliability.",
 		Labels: gpuLabels("reason"),
 		Source: "nvmlDeviceGetCurrentClocksEventReasons",
 	}
 	gpuRemappedRows = &Desc{
 		Name: "rdma_gpu_remapped_rows", Type: gauge, Scope: scopeGPU,
-		Help:   "Rows of a GPU's memory that spare ones stand in for. Full mode only. error: correctable, uncorrectable.",
+		Help:   "Remapped memory rows of a GPU. Full mode only. error: correctable, uncorrectable.",
 		Labels: gpuLabels("error"),
 		Source: "nvmlDeviceGetRemappedRows",
 	}
 	gpuRowState = &Desc{
 		Name: "rdma_gpu_row_remapping", Type: gauge, Scope: scopeGPU,
-		Help:   "Whether rows of a GPU's memory are in a state. Full mode only. state: pending, a remapping waits for a reset of the GPU; failed, no spare row was left.",
+		Help:   "Row remapping state of a GPU. Full mode only. state: pending (remapping takes effect at a reset of the GPU), failed (no spare row left).",
 		Labels: gpuLabels("state"),
 		Source: "nvmlDeviceGetRemappedRows",
 	}
 )
 
-// gpuFigure is a metric with one value a GPU; nil is absent.
+// gpuFigure is a metric with one value per GPU; nil is absent.
 type gpuFigure struct {
 	*Desc
 	full  bool // in full mode only
 	value func(*snapshot.GPU) *float64
 }
 
-// gpuFigures are the metrics of single values. Outside full mode are those that tell of the fabric: NVLinks, PCIe, and whether a GPU is
+// gpuFigures are the metrics of single values. Outside full mode only those related to the fabric: NVLinks, PCIe, and whether a GPU is
 // fit to use them.
 var gpuFigures = []gpuFigure{
 	gpuUint("rdma_gpu_nvlinks_up", gauge, "", false, "NVLinks of a GPU that are up. Absent for GPUs without NVLinks.",
 		"NVML_FI_DEV_NVLINK_GET_STATE or nvmlDeviceGetNvLinkState, of all links", func(g *snapshot.GPU) *uint64 { return g.NVLinksUp }),
-	gpuUint("rdma_gpu_xid_events_total", counter, "", false, "XID errors of a GPU since the exporter listens, each counted as it comes.",
+	gpuUint("rdma_gpu_xid_events_total", counter, "", false, "XID errors of a GPU since the exporter started listening.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
-	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter listens. Absent before the first.",
+	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "What a GPU needs in order to recover: 0 nothing, 1 reset, 2 reboot of the node, 3 drain of its peers, 4 drain and reset, 5 recovery of the IMEX domain, 6 reset of its PCIe bus, 7 reboot of the system.",
+	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peers, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
-	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "PCIe generation that the link of a GPU runs at. An idle GPU is at 1 to save power: no fault.",
+	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
-	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that GPU and slot can.",
+	gpuUint("rdma_gpu_pcie_max_generation", gauge, "", false, "Newest PCIe generation that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxGeneration }),
-	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", false, "PCIe lanes that a GPU uses.",
+	gpuUint("rdma_gpu_pcie_width_lanes", gauge, "lanes", false, "PCIe lanes in use by a GPU.",
 		"nvmlDeviceGetCurrPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeWidth }),
-	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", false, "Most PCIe lanes that GPU and slot can.",
+	gpuUint("rdma_gpu_pcie_max_width_lanes", gauge, "lanes", false, "Most PCIe lanes that both GPU and slot support.",
 		"nvmlDeviceGetMaxPcieLinkWidth", func(g *snapshot.GPU) *uint64 { return g.PCIeMaxWidth }),
-	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false, "Bytes that a GPU has sent over PCIe, overhead of packets included, since the exporter reads it. Measured by the driver's performance monitor (Hopper and later): its counter has 32 bits, which wrap in a tenth of a second.",
+	gpuUint("rdma_gpu_pcie_transmit_bytes_total", counter, "bytes", false, "Bytes sent by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured by the driver's performance monitor (Hopper and later), because the hardware counter has 32 bits and wraps within 0.1 s.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_TX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_TX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeTransmit }),
-	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false, "Bytes that a GPU has received over PCIe, overhead of packets included, since the exporter reads it. Measured as those that it has sent.",
+	gpuUint("rdma_gpu_pcie_receive_bytes_total", counter, "bytes", false, "Bytes received by a GPU over PCIe, packet overhead included, since the exporter started reading it. Measured as rdma_gpu_pcie_transmit_bytes_total.",
 		"nvmlGpmMetricsGet: NVML_GPM_METRIC_PCIE_RX_PER_SEC; NVML_FI_DEV_PCIE_COUNT_RX_BYTES where it has 64 bits", func(g *snapshot.GPU) *uint64 { return g.PCIeReceive }),
-	gpuUint("rdma_gpu_pcie_replays_total", counter, "", false, "Packets that a GPU has sent again over PCIe.",
+	gpuUint("rdma_gpu_pcie_replays_total", counter, "", false, "PCIe packets retransmitted (replayed) by a GPU.",
 		"NVML_FI_DEV_PCIE_REPLAY_COUNTER", func(g *snapshot.GPU) *uint64 { return g.PCIeReplays }),
-	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks that a GPU has, those that lead nowhere among them. Full mode only.",
+	gpuUint("rdma_gpu_nvlinks", gauge, "", true, "NVLinks of a GPU, unconnected ones included. Full mode only.",
 		"NVML_FI_DEV_NVLINK_LINK_COUNT", func(g *snapshot.GPU) *uint64 { return g.NVLinks }),
-	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", counter, "bytes", false, "Bytes of data that a GPU has sent over NVLink.",
+	gpuUint("rdma_gpu_nvlink_transmit_bytes_total", counter, "bytes", false, "Data bytes sent by a GPU over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX", func(g *snapshot.GPU) *uint64 { return g.NVLinkTransmit }),
-	gpuUint("rdma_gpu_nvlink_receive_bytes_total", counter, "bytes", false, "Bytes of data that a GPU has received over NVLink.",
+	gpuUint("rdma_gpu_nvlink_receive_bytes_total", counter, "bytes", false, "Data bytes received by a GPU over NVLink.",
 		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX", func(g *snapshot.GPU) *uint64 { return g.NVLinkReceive }),
 	gpuFloat("rdma_gpu_temperature_celsius", "celsius", "Temperature of a GPU. Full mode only.",
 		"nvmlDeviceGetTemperature", func(g *snapshot.GPU) *float64 { return g.Temperature }),
-	gpuFloat("rdma_gpu_power_watts", "watts", "Power that a GPU draws. Full mode only.",
+	gpuFloat("rdma_gpu_power_watts", "watts", "Power draw of a GPU. Full mode only.",
 		"nvmlDeviceGetPowerUsage", func(g *snapshot.GPU) *float64 { return g.Power }),
-	gpuFloat("rdma_gpu_utilization_ratio", "ratio", "Share of the last second or less in which a kernel ran on a GPU. Full mode only.",
+	gpuFloat("rdma_gpu_utilization_ratio", "ratio", "Share of the last sample period (1 s or less) in which a kernel ran on a GPU. Full mode only.",
 		"nvmlDeviceGetUtilizationRates", func(g *snapshot.GPU) *float64 { return g.Utilization }),
-	gpuUint("rdma_gpu_memory_used_bytes", gauge, "bytes", true, "Memory of a GPU in use, what the driver reserves left out. Full mode only.",
+	gpuUint("rdma_gpu_memory_used_bytes", gauge, "bytes", true, "GPU memory in use, without memory reserved by the driver. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryUsed }),
-	gpuUint("rdma_gpu_memory_total_bytes", gauge, "bytes", true, "Memory of a GPU. Full mode only.",
+	gpuUint("rdma_gpu_memory_total_bytes", gauge, "bytes", true, "Total GPU memory. Full mode only.",
 		"nvmlDeviceGetMemoryInfo_v2", func(g *snapshot.GPU) *uint64 { return g.MemoryTotal }),
-	gpuUint("rdma_gpu_bar1_used_bytes", gauge, "bytes", true, "Memory of a GPU that is mapped for other PCI devices and the processor. Full mode only.",
+	gpuUint("rdma_gpu_bar1_used_bytes", gauge, "bytes", true, "BAR1 memory of a GPU in use (mapped for the CPU and other PCI devices). Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Used }),
-	gpuUint("rdma_gpu_bar1_total_bytes", gauge, "bytes", true, "Memory of a GPU that can be mapped at a time. Full mode only.",
+	gpuUint("rdma_gpu_bar1_total_bytes", gauge, "bytes", true, "Total BAR1 memory of a GPU. Full mode only.",
 		"nvmlDeviceGetBAR1MemoryInfo", func(g *snapshot.GPU) *uint64 { return g.BAR1Total }),
 }
 
@@ -137,7 +137,7 @@ func gpuFloat(name, unit, help, source string, value func(*snapshot.GPU) *float6
 	return gpuFigure{&Desc{Name: name, Type: gauge, Unit: unit, Scope: scopeGPU, Help: help, Labels: gpuLabels(), Source: source}, true, value}
 }
 
-// needed is a figure that a rule asks for and that some drivers do not tell.
+// needed is a value that a rule uses and that some drivers do not report.
 func needed(f gpuFigure) gpuFigure {
 	f.Beside, f.Of, f.Asks = "", "rdma_gpu_info", host.SourceNVML.Name()
 	return f
@@ -163,10 +163,10 @@ func gpuDescs() []*Desc {
 	return out
 }
 
-// fabricErrors are the kinds of errors on NVLinks outside full mode: those that stop traffic.
+// fabricErrors are the NVLink errors outside full mode: those that interrupt traffic.
 var fabricErrors = []string{"recovery", "recovery_failed"}
 
-// throttleReasons are the bits nvmlClocksEventReason* that are limits. Idling and a clock that somebody asked for are none.
+// throttleReasons are the bits nvmlClocksEventReason* that are limits. Idle and a clock set by the user are not.
 var throttleReasons = []struct {
 	bit    uint64
 	reason string
@@ -248,8 +248,8 @@ const (
 	fabricPending   = "pending"
 )
 
-// fabricState judges by NVML_GPU_FABRIC_STATE_*, and of a completed registration by its status and health: the summary where the
-// driver has one, else bandwidth (bits 0 and 1), route (4 and 5), 1 each for bad, and configuration (8 to 11, from 2 on).
+// fabricState evaluates NVML_GPU_FABRIC_STATE_* and, for a completed registration, status and health: the summary where the driver has
+// one, else bandwidth (bits 0 and 1) and route (4 and 5), 1 each for unhealthy, and configuration (8 to 11, from 2 on).
 func fabricState(f *snapshot.GPUFabric) string {
 	const completed, unhealthy, limited = 3, 2, 3
 	switch {

@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fakeGPUs is a door to GPUs.
+// fakeGPUs is a host access to GPUs.
 type fakeGPUs struct {
 	host.NoNVML
 	nvml     snapshot.NVML
@@ -57,7 +57,7 @@ func (f *fakeGPUs) GPUsReleased() time.Duration { return f.released }
 
 func number(n uint64) *uint64 { return &n }
 
-// h200 is a GPU with figures of both modes.
+// h200 is a GPU with values of both modes.
 func h200(index int) snapshot.GPU {
 	watts := 612.5
 	return snapshot.GPU{
@@ -160,7 +160,7 @@ func TestGPUModes(t *testing.T) {
 	}
 }
 
-// TestGPUIsRead: what is wrong with a reading costs what it has to, and is told.
+// TestGPUIsRead: each failure costs its own values, and is reported.
 func TestGPUIsRead(t *testing.T) {
 	absent := &host.Error{Op: "look at", Path: "dev/nvidiactl", Err: syscall.ENOENT}
 	for _, c := range []struct {
@@ -201,7 +201,7 @@ func TestGPUIsRead(t *testing.T) {
 	}
 }
 
-// TestGPUHidden: a GPU that the PCI tree has and NVML does not show is named.
+// TestGPUHidden: a GPU in the PCI tree that NVML does not list is reported.
 func TestGPUHidden(t *testing.T) {
 	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}}
 	c, h, _ := gpuRounds(t, Options{}, f, "0000:1b:00.0", "0000:43:00.0")
@@ -216,7 +216,7 @@ func TestGPUHidden(t *testing.T) {
 	}
 }
 
-// TestGPUIgnored: what the operator says of a GPU holds while it does not answer, and while none is held.
+// TestGPUIgnored: an ignored GPU stays ignored while it does not answer, and while GPUs are released.
 func TestGPUIgnored(t *testing.T) {
 	f := &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0), h200(1)}}}
 	conf, err := site.Parse([]byte("ignore: [match: {gpu: GPU-1}]"))
@@ -243,7 +243,7 @@ func TestGPUIgnored(t *testing.T) {
 	}
 }
 
-// TestGPUsAreReadOnceInARound: by all collectors that want them.
+// TestGPUsAreReadOnceInARound: one read for all collectors.
 func TestGPUsAreReadOnceInARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := slowGPUs(50 * time.Millisecond)
@@ -267,7 +267,7 @@ func TestGPUsAreReadOnceInARound(t *testing.T) {
 	})
 }
 
-// TestGPUsAreReadInTheBackground: a round never waits for NVML, and says how old its figures are.
+// TestGPUsAreReadInTheBackground: a round never waits for NVML, and reports the age of the reading.
 func TestGPUsAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := slowGPUs(2 * time.Second)

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// gpuTime bounds a reading of all GPUs, initialising NVML included.
+	// gpuTime bounds a read of all GPUs, initialisation of NVML included.
 	gpuTime = 2 * time.Minute
-	// gpuRound is how long one reading serves the collectors of a round that makes its own.
+	// gpuRound is how long one reading is shared by the collectors of a round without background reads.
 	gpuRound = time.Second
 )
 
-// gpuReading is what NVML gave at one moment.
+// gpuReading is one read of NVML.
 type gpuReading struct {
 	at   time.Time
 	nvml snapshot.NVML
-	errs []error // each of which cost a GPU, or a figure
-	err  error   // there is nothing
+	errs []error // each for a missing GPU or value
+	err  error   // no data at all
 }
 
-// gpuReadings reads the GPUs for all collectors that need them: in a program that stays between its rounds, since a GPU that has
-// fallen off its bus may block NVML for long; elsewhere once in a round.
+// gpuReadings reads the GPUs for all collectors that need them: in the background of a long-running program, because a GPU that has
+// fallen off its bus may block NVML for long; otherwise once in a round.
 type gpuReadings struct {
 	interval time.Duration // 0: once in a round
 	full     bool
@@ -35,7 +35,7 @@ type gpuReadings struct {
 	last *gpuReading
 }
 
-// run reads each interval until ctx ends, and counts XID errors meanwhile.
+// run reads every interval until ctx ends, and counts XID errors in between.
 func (g *gpuReadings) run(ctx context.Context, h *host.Host) error {
 	if g.interval <= 0 {
 		return nil
@@ -63,7 +63,7 @@ func (g *gpuReadings) run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// read makes a reading and keeps it.
+// read reads NVML and keeps the result.
 func (g *gpuReadings) read(ctx context.Context, h *host.Host) *gpuReading {
 	ctx, cancel := context.WithTimeout(ctx, gpuTime)
 	defer cancel()
@@ -81,7 +81,7 @@ func (g *gpuReadings) read(ctx context.Context, h *host.Host) *gpuReading {
 	return r
 }
 
-// latest is the newest reading. In a program that stays it waits for nothing; nil: there is none yet.
+// latest is the newest reading. It does not wait where the background reads; nil: there is none yet.
 func (g *gpuReadings) latest(ctx context.Context, h *host.Host) *gpuReading {
 	if g.interval > 0 {
 		return g.kept()
@@ -104,7 +104,7 @@ func (g *gpuReadings) kept() *gpuReading {
 	return g.last
 }
 
-// stuck says whether a call of NVML has not returned.
+// stuck reports whether a call of NVML has not returned.
 func (r *gpuReading) stuck() bool {
 	return errors.Is(errors.Join(append(r.errs, r.err)...), host.ErrStuck)
 }

@@ -13,19 +13,19 @@ import (
 var (
 	healthState = &Desc{
 		Name: "rdma_device_health_state", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a health reporter of the device's driver is in a state: error, from a report until the driver has recovered. A reporter without a recovery, as fw of mlx5, stays in error until the driver is loaded again.",
+		Help:   "Whether a devlink health reporter of the device's driver is in a state. state: error, from a report until the driver has recovered. A reporter without recovery (fw of mlx5) stays in error until the driver is reloaded.",
 		Labels: []string{"device", "reporter", "state"},
 		Source: "devlink HEALTH_REPORTER_GET, state",
 	}
 	healthErrors = &Desc{
 		Name: "rdma_device_health_errors_total", Of: physicalFunctions, Asks: host.SourceDevlinkHealth.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors reported to a health reporter since the driver was loaded. One of fw or fw_fatal is a fault of the firmware or of the hardware below it.",
+		Help:   "Errors reported to a devlink health reporter since the driver was loaded. An error of fw or fw_fatal is a fault of the firmware or of the hardware.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, error count",
 	}
 	healthRecoveries = &Desc{
 		Name: "rdma_device_health_recoveries_total", Beside: "rdma_device_health_errors_total", Type: counter, Scope: scopeDevice,
-		Help:   "Recoveries of a health reporter that succeeded, absent while it has had no errors. Fewer than those: some were not recovered, or need no recovery.",
+		Help:   "Successful recoveries of a devlink health reporter. Fewer recoveries than errors: some errors were not recovered, or need no recovery. Absent while there are no errors.",
 		Labels: []string{"device", "reporter"},
 		Source: "devlink HEALTH_REPORTER_GET, recover count",
 	}
@@ -34,7 +34,7 @@ var (
 // healthError is the last state of a health reporter, enum devlink_health_reporter_state.
 const healthError = 1 // 0 is healthy
 
-// health keeps which devlink device an RDMA device is on.
+// health keeps the devlink device of each RDMA device.
 type health struct {
 	Options
 	devices map[string]devlinkDevice // belongs to the lane devlink
@@ -42,7 +42,7 @@ type health struct {
 	lastAt  time.Time
 }
 
-// devlinkDevice is a devlink device, and when and for which registration of its RDMA device it was looked up.
+// devlinkDevice is a devlink device, with time and registration of its RDMA device at the lookup.
 type devlinkDevice struct {
 	at           time.Time
 	registration uint64
@@ -53,7 +53,7 @@ func newHealth(o Options) *Collector {
 	c := &health{Options: o, devices: map[string]devlinkDevice{}}
 	return &Collector{
 		Name:    "health",
-		Help:    "health of firmware and driver as devlink's health reporters tell it",
+		Help:    "firmware and driver health from devlink health reporters",
 		Default: true,
 		Descs:   []*Desc{healthState, healthErrors, healthRecoveries},
 		Read:    c.read,
@@ -61,8 +61,8 @@ func newHealth(o Options) *Collector {
 	}
 }
 
-// read asks for all reporters at once. The kernel takes the lock of each devlink device for that, which a driver holds while it
-// recovers or reloads: the lane keeps a request that waits for it from being started twice, and from holding up others.
+// read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while it recovers or
+// reloads: the lane prevents a second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	names, err := c.Options.devices(h)
 	if err != nil {
@@ -89,8 +89,8 @@ func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done 
 	done(nil)
 }
 
-// lastStates are what the reporters said last of devices that are there, while they cannot be asked: a device in error is one that
-// recovers, with the lock that the question waits for. Counts are not served old.
+// lastStates are the last states of the reporters of present devices while a request is stuck: a device in error recovers while holding
+// the lock that the request waits for. Old counts are not served.
 func (c *health) lastStates(now time.Time, names []string) *snapshot.Health {
 	if c.last == nil || now.Sub(c.lastAt) > lastStateTime {
 		return nil
@@ -124,7 +124,7 @@ func (c *health) readDevlink(r *reader, names []string) *snapshot.Health {
 		}
 		on := c.devices[name]
 		for _, h := range reporters {
-			// Reporters of ports, tx and rx, tell of the queues of a netdev and of nothing that RDMA uses.
+			// Reporters of ports (tx, rx) cover the queues of a netdev, which RDMA does not use.
 			if h.Port == nil && h.Bus == on.bus && h.Device == on.name {
 				out.Reporters = append(out.Reporters, snapshot.HealthReporter{
 					Device: name, Name: h.Name, State: h.State, Errors: h.Errors, Recoveries: h.Recoveries,
@@ -152,8 +152,8 @@ func (c *health) lookUp(r *reader, names []string) {
 	}
 }
 
-// devlinkOf names the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary device of
-// a sub-function, whose parent's reporters are not its own. Software devices have none.
+// devlinkOf returns the devlink device of an RDMA device: its own PCI function, virtual ones included, or the auxiliary device of a
+// sub-function, whose reporters are not those of its parent. Software devices have none.
 func (r *reader) devlinkOf(device string) (bus, name string) {
 	dir := classDir + "/" + device
 	kind, function := r.function(dir)

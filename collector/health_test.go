@@ -35,7 +35,7 @@ eth0
 -- sys/devices/pci/0000:19:00.0/infiniband/mlx5_4/device -> ../.. --
 `
 
-// readOnce reads with a collector that has returned when done is called.
+// readOnce reads with a collector that has returned before done is called.
 func readOnce(ctx context.Context, c *Collector, h *host.Host) (n snapshot.Node, err error) {
 	c.Read(ctx, h, &n, func(e error) { err = e })
 	return n, err
@@ -51,15 +51,15 @@ func TestHealthOfTheFunctionsOfRDMADevices(t *testing.T) {
 			`rdma_device_health_state{device="mlx5_0",reporter="fw",state="error"} 0`,
 			`rdma_device_health_state{device="mlx5_0",reporter="fw_fatal",state="error"} 1`,
 		},
-		"mlx5_1": { // a virtual function with a reporter of its own, which tells no counts
+		"mlx5_1": { // a virtual function with its own reporter, without counts
 			`rdma_device_health_state{device="mlx5_1",reporter="vnic",state="error"} 0`,
 		},
 		"mlx5_2": { // a sub-function with one
 			`rdma_device_health_errors_total{device="mlx5_2",reporter="vnic"} 0`,
 			`rdma_device_health_state{device="mlx5_2",reporter="vnic",state="error"} 0`,
 		},
-		"mlx5_3": nil, // a sub-function does not show its parent's
-		"mlx5_4": { // a state that this program does not know
+		"mlx5_3": nil, // a sub-function does not have those of its parent
+		"mlx5_4": { // an unknown state
 			`rdma_device_health_errors_total{device="mlx5_4",reporter="fw"} 0`,
 		},
 		"rxe0": nil,
@@ -113,7 +113,7 @@ func TestHealthThatIsNotToBeHad(t *testing.T) {
 	}
 }
 
-// stuckDevlink answers when it is let go.
+// stuckDevlink hangs until released.
 type stuckDevlink struct {
 	asked   chan struct{}
 	release chan struct{}
@@ -156,7 +156,7 @@ func TestStuckDevlinkCostsTheHealthOnly(t *testing.T) {
 	}
 	h.Devlink = playing
 	close(d.release)
-	for { // until the late one has left its lane
+	for { // until the late request has left its lane
 		n, err := readOnce(t.Context(), c, h)
 		if err == nil {
 			if len(n.Health.Reporters) == 0 || !slices.Equal(n.Devices, []snapshot.DeviceRead{{}}) {

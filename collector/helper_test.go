@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// machine plays entries of a capture: a real tree of files, with the errors that only drivers make.
+// machine replays entries of a capture: a real tree of files, with driver errors.
 func machine(t testing.TB, entries string) *host.Host {
 	t.Helper()
 	a, err := capture.Parse([]byte("-- capture.json --\n{\"version\":1,\"rounds\":[\"0s\"]}\n" + entries))

@@ -6,15 +6,15 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// portHistory is what a port was, by identity of its device.
+// portHistory is the state history of a port, by identity of its device.
 type portHistory struct {
 	active    bool // at the last reading of its state
 	wasActive bool // at any
-	passing   bool // its device comes and goes: nothing is kept of it
+	transient bool // its device has no lasting identity: not kept
 	snapshot.Transitions
 }
 
-// history is what a port was, and counts the transitions of InfiniBand ports.
+// history updates the history of a port, and counts the transitions of InfiniBand ports.
 func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
 	id := keyOf(d)
 	if c.ports[id] == nil {
@@ -25,7 +25,7 @@ func (c *infiniBand) history(d *snapshot.Device, p *snapshot.Port) {
 		if p.State == nil {
 			return
 		}
-		history = &portHistory{active: isActive(p), passing: d.FunctionType != snapshot.Physical}
+		history = &portHistory{active: isActive(p), transient: d.FunctionType != snapshot.Physical}
 		c.ports[id][p.Number] = history
 	}
 	history.note(p)
@@ -49,11 +49,11 @@ func (h *portHistory) note(p *snapshot.Port) {
 	h.active, h.wasActive = now, h.wasActive || now
 }
 
-// fullLinkDowned is where link_downed of an InfiniBand port stops.
+// fullLinkDowned is where link_downed of an InfiniBand port saturates.
 const fullLinkDowned = 255
 
-// countDowns takes the losses of the link from the driver's own statistics where LINKSTATE_GET has none: those of an InfiniBand port only
-// when its own counter may be full.
+// countDowns sets the link-down count from the driver's own statistics where LINKSTATE_GET has none: on an InfiniBand port only when its
+// own counter may be saturated.
 func (c *infiniBand) countDowns(d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev, now time.Time) {
 	if nd.DownEvents != nil {
 		return
@@ -63,8 +63,8 @@ func (c *infiniBand) countDowns(d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	}
 }
 
-// count tells how often the carriers of Ethernet netdevs came and went. That of an IPoIB netdev says more of the subnet manager
-// and of multicast than of the link.
+// count sets the carrier transitions of Ethernet netdevs. The carrier of an IPoIB netdev depends on the subnet manager and multicast more
+// than on the link.
 func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 	for i := range devices {
 		for j := range devices[i].Ports {
@@ -82,5 +82,5 @@ func (c *infiniBand) count(devices []snapshot.Device, now time.Time) {
 		}
 		devices[i].Registrations = c.registered.registrations(&devices[i])
 	}
-	c.links.forget(now)
+	c.links.drop(now)
 }

@@ -14,22 +14,22 @@ import (
 var (
 	portHWStat = &Desc{
 		Name: "rdma_port_hw_stat", Type: untyped, Scope: scopeFunction,
-		Help:   "A driver's port counter or reading that has no name of its own here.",
+		Help:   "Port counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "port", "stat"},
 		Source: "RDMA netlink STAT_GET, ports/N/hw_counters/STAT",
 	}
 	deviceHWStat = &Desc{
 		Name: "rdma_device_hw_stat", Type: untyped, Scope: scopeDevice,
-		Help:   "A driver's device counter or reading that has no name of its own here.",
+		Help:   "Device counter or value of the driver without a metric of its own.",
 		Labels: []string{"device", "stat"},
 		Source: "/sys/class/infiniband/DEV/hw_counters/STAT",
 	}
 )
 
-// hwCounters keeps which driver a device has: the names mean what it says.
+// hwCounters keeps the driver of each device: the meaning of names depends on it.
 type hwCounters struct {
 	Options
-	devices kept[hwState]
+	devices perDevice[hwState]
 }
 
 // hwState belongs to the lane of its device.
@@ -40,7 +40,7 @@ type hwState struct {
 	ports   []int        // none while the kernel is still making them
 	traffic map[int]bool // ports whose traffic is in counters/
 	ib      map[int]bool // ports whose link layer is InfiniBand
-	nvlink  bool         // it manages NVLink switches: nothing is asked
+	nvlink  bool         // it manages NVLink switches: not read
 
 	order      map[string]hwNames // by directory
 	quarantine quarantine
@@ -54,7 +54,7 @@ func newHWCounters(o Options) *Collector {
 	c := &hwCounters{Options: o}
 	return &Collector{
 		Name:    "hwcounters",
-		Help:    "counters of the RDMA transport: retransmissions, congestion notification, errors of requests",
+		Help:    "RDMA transport counters: retransmissions, congestion notification, request errors",
 		Default: true,
 		Descs:   slices.Concat(transportDescs, trafficDescs, []*Desc{portHWStat, deviceHWStat}),
 		Read:    c.read,
@@ -106,7 +106,7 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 	}
 	for _, n := range st.ports {
 		stats, ok := r.statGet(name, n)
-		if !ok { // no netlink, or no statistics for this port: sysfs says which
+		if !ok { // no netlink, or no statistics for this port: use sysfs
 			stats = st.files(r, portDir(name, n)+"/hw_counters")
 		}
 		d.Ports = append(d.Ports, snapshot.PortCounters{Number: n, Traffic: st.traffic[n], InfiniBand: st.ib[n], Stats: stats})
@@ -114,7 +114,7 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 	return d, true
 }
 
-// statGet asks for the statistics of a port by netlink.
+// statGet requests the statistics of a port by netlink.
 func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
 	dir, now := netlinkDir(name, n), r.now()
 	if r.quarantine.held(dir, "stats", now) {
@@ -127,7 +127,7 @@ func (r *reader) statGet(name string, n int) ([]snapshot.Stat, bool) {
 	return stats, err == nil
 }
 
-// hwNames are the files of a hw_counters directory, as they are listed and as they are read.
+// hwNames are the files of a hw_counters directory, in listed order and in read order.
 type hwNames struct{ listed, ordered []string }
 
 // files reads a hw_counters directory.
@@ -147,8 +147,8 @@ func (st *hwState) files(r *reader, dir string) []snapshot.Stat {
 	return r.stats(dir, known.ordered)
 }
 
-// hwOrder puts counter 0 first and leaves lifespan, which is a setting, out. The kernel keeps what it has read for 10 ms if
-// counter 0 was read; on mlx5 that is rx_write_requests, and any other order costs up to three firmware commands a file.
+// hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was read; on mlx5
+// that is rx_write_requests, and any other order costs up to three firmware commands per file.
 func hwOrder(names []string) []string {
 	first := func(name string) bool { return name == "rx_write_requests" || name == "vport_rx_write_requests" }
 	out := make([]string, 0, len(names))
@@ -172,7 +172,7 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	if n.HWCounters == nil {
 		return
 	}
-	var told []*Desc // of a port
+	var emitted []*Desc // of a port
 	for i := range n.HWCounters.Devices {
 		d := &n.HWCounters.Devices[i]
 		names := transportNames[family(d.Driver)]
@@ -180,18 +180,18 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			port := strconv.Itoa(p.Number)
-			told = told[:0]
+			emitted = emitted[:0]
 			for _, st := range p.Stats {
 				desc := transportDesc(names, st.Name)
-				if slices.Contains(told, desc) { // a driver with an old name and a new one
+				if slices.Contains(emitted, desc) { // a driver with an old name and a new one
 					desc = nil
 				}
-				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(seldomDescs, desc) {
+				if st.Value == notDecoded || p.InfiniBand && st.Value == 0 && slices.Contains(sparseDescs, desc) {
 					continue
 				}
 				if desc != nil && !(p.Traffic && isTraffic(desc)) {
 					s.Emit(desc, float64(st.Value), d.Name, port)
-					told = append(told, desc)
+					emitted = append(emitted, desc)
 				} else if wanted(d.Driver, st.Name) {
 					s.Emit(portHWStat, float64(st.Value), d.Name, port, statName(st.Name))
 				}
@@ -200,8 +200,8 @@ func emitHWCounters(n *snapshot.Node, s Sink) {
 	}
 }
 
-// emitDeviceStats emits the counters of a device. Those that a driver has there only (mana's of congestion, all of mlx5's in switchdev
-// mode, and of mlx4's with old firmware) are those of its port where it has one.
+// emitDeviceStats emits the counters of a device. Counters that a driver has only there (congestion counters of mana, all of mlx5 in
+// switchdev mode and of mlx4 with old firmware) are those of its port if it has exactly one.
 func emitDeviceStats(s Sink, d *snapshot.DeviceCounters, names map[string]*Desc) {
 	for _, st := range d.Stats {
 		desc := transportDesc(names, st.Name)
@@ -215,12 +215,12 @@ func emitDeviceStats(s Sink, d *snapshot.DeviceCounters, names map[string]*Desc)
 	}
 }
 
-// counts says whether one of the counters has the metric.
+// counts reports whether one of the counters has the metric.
 func counts(stats []snapshot.Stat, names map[string]*Desc, d *Desc) bool {
 	return slices.ContainsFunc(stats, func(st snapshot.Stat) bool { return transportDesc(names, st.Name) == d })
 }
 
-// transportDesc is the metric of a driver's counter; mlx5 puts vport_ before those of a representor.
+// transportDesc is the metric of a driver's counter; mlx5 prefixes those of a representor with vport_.
 func transportDesc(names map[string]*Desc, stat string) *Desc {
 	stat = strings.TrimPrefix(stat, "vport_")
 	if d := names[stat]; d != nil {
@@ -229,13 +229,13 @@ func transportDesc(names map[string]*Desc, stat string) *Desc {
 	return common[stat]
 }
 
-// statName makes a counter's name fit for a label: hfi1 appends ",32" for 32-bit counters, irdma has blanks.
+// statName turns a counter's name into a label value: hfi1 appends ",32" for 32-bit counters, irdma has blanks.
 func statName(name string) string {
 	name, _, _ = strings.Cut(name, ",")
 	return strings.ReplaceAll(name, " ", "_")
 }
 
-// wanted keeps the hundreds of per-lane, per-context and chip counters of hfi1 out.
+// wanted reports whether to emit a counter: hfi1 has hundreds of per-lane, per-context and chip counters.
 func wanted(driver, name string) bool {
 	if driver != "hfi1" {
 		return true

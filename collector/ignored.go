@@ -12,25 +12,25 @@ import (
 var (
 	deviceIgnored = &Desc{
 		Name: "rdma_device_ignored", Beside: "rdma_device_info", Type: gauge, Scope: scopeDevice,
-		Help:   "An RDMA device whose faults raise no alert, because --config.file says so; always 1, absent for others. All of its ports are ignored with it.",
+		Help:   "RDMA device ignored by --config.file, always 1: no alert fires for it or for its ports. Absent for others.",
 		Labels: []string{"device"},
 		Source: "--config.file",
 	}
 	portIgnored = &Desc{
 		Name: "rdma_port_ignored", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-		Help:   "A port whose faults raise no alert, because --config.file says so; always 1, absent for others.",
+		Help:   "Port ignored by --config.file, always 1: no alert fires for it. Absent for others.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file",
 	}
 )
 
-// said is what the operator says of a device or port of this host.
-func (o Options) said(s site.Subject) site.Settings {
+// siteSettings returns the site configuration of a device or port of this host.
+func (o Options) siteSettings(s site.Subject) site.Settings {
 	s.Hostname = o.Hostname
 	return o.Site.Current().Settings(s)
 }
 
-// subjects are a device and then its ports, as the site's configuration is asked of them.
+// subjects are a device and its ports, as arguments of the site configuration.
 func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	device := site.Subject{Hostname: o.Hostname, Device: d.Name, BoardID: d.BoardID, PCIAddress: d.PCIAddress}
 	out := []site.Subject{device}
@@ -46,8 +46,8 @@ func (o Options) subjects(d *snapshot.Device) []site.Subject {
 	return out
 }
 
-// ignored asks of every device that is listed or missing, and of its ports. What cannot be read at present is asked by the
-// facts of its last reading: that reads are stuck is a fault to be ignored as well.
+// ignored evaluates every device that is listed or missing, and its ports. A device that cannot be read at present is evaluated by its
+// last reading: stuck reads are to be ignored as well.
 func (c *infiniBand) ignored(names []string, devices []snapshot.Device, missing []snapshot.MissingDevice) []snapshot.PortID {
 	conf := c.Site.Current()
 	if conf == nil || len(conf.Ignore) == 0 {

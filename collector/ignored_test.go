@@ -17,8 +17,7 @@ func conf(t *testing.T, ignores string) *site.Config {
 	return c
 }
 
-// TestIgnored: what is ignored stays so while it cannot be read and when it has missing, and is not once the operator has
-// taken it back.
+// TestIgnored: an ignored object stays ignored while it cannot be read or is missing, until the configuration changes.
 func TestIgnored(t *testing.T) {
 	store := &site.Store{}
 	o := Options{Site: store, Hostname: "gpu-1"}

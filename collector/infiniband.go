@@ -15,67 +15,67 @@ import (
 var (
 	deviceInfo = &Desc{
 		Name: "rdma_device_info", Of: "rdma_device_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Identity of an RDMA device, always 1. function_type is physical, virtual, subfunction or software; it and driver are empty where the device does not show its function.",
+		Help:   "Identity of an RDMA device, always 1. function_type: physical, virtual, subfunction or software. function_type and driver are empty where unknown.",
 		Labels: []string{"device", "driver", "hca_type", "board_id", "firmware_version", "node_guid", "pci_address", "numa_node", "function_type"},
 		Source: "/sys/class/infiniband/DEV/{hca_type,board_id,fw_ver,node_guid}, device/driver, device/numa_node",
 	}
 	devicePresent = &Desc{
 		Name: "rdma_device_present", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether an RDMA device is there (1), or is missing (0): the inventory or a pin names it, and it is gone. A device that was renamed, or moved to a container or a virtual machine, is not missing. Where another device has the name now, device is the PCI address.",
+		Help:   "1 for an RDMA device that is present, 0 for one that is missing although the inventory or --config.file lists it. A device that was renamed, or moved to a container or a virtual machine, is not missing. device is the PCI address where another device has the name now.",
 		Labels: []string{"device", "pci_address"},
 		Source: "entries of /sys/class/infiniband; the inventory in the state directory",
 	}
 	deviceMissing = &Desc{
 		Name: "rdma_device_missing_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "Why a device is missing, always 1. reason: not_on_pci the PCI function is gone, no_driver none is bound to it, no_rdma_device its driver has made none. seen: this_boot, earlier_boot, never (only pinned).",
+		Help:   "Reason why a device is missing, always 1. reason: not_on_pci (no PCI function), no_driver (no driver bound), no_rdma_device (driver bound, no RDMA device registered). seen: this_boot, earlier_boot, never (only pinned in --config.file).",
 		Labels: []string{"device", "pci_address", "node_guid", "reason", "seen"},
 		Source: "/sys/bus/pci/devices, RDMA netlink SYS_GET netns_mode; the inventory in the state directory",
 	}
 	deviceRenamed = &Desc{
 		Name: "rdma_device_renamed_info", Beside: "rdma_device_present", Type: gauge, Scope: scopeDevice,
-		Help:   "A device whose PCI function had another name, earlier_device, in an earlier boot, where another function has that name now or had this one before; always 1, until the names are accepted (rdma_exporter accept).",
+		Help:   "Device whose PCI function had another name (earlier_device) in an earlier boot, always 1 until the names are accepted (rdma_exporter accept). Only where another function has that name now, or had the present one before.",
 		Labels: []string{"device", "earlier_device", "pci_address"},
 		Source: "/sys/class/infiniband/DEV/device, boot_id; the inventory in the state directory",
 	}
 	deviceDataAge = &Desc{
 		Name: "rdma_device_data_age_seconds", Type: gauge, Unit: "seconds", Scope: scopeDevice,
-		Help:   "Age of what is served of a device's state: 0 while it is read in each round. Of a device that cannot be read the last state is served for 10 minutes, its counters are not.",
+		Help:   "Age of the device state served, 0 while it is read in each round. For a device that cannot be read, the last state is served for 10m, without counters.",
 		Labels: []string{"device"},
 		Source: "the exporter",
 	}
 	deviceNodeType = &Desc{
 		Name: "rdma_device_node_type_id", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Kind of node: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
+		Help:   "Node type: 1 CA, 2 switch, 3 router, 4 RNIC (iWARP), 5 and 6 usNIC, 7 unspecified (EFA).",
 		Labels: []string{"device"},
 		Source: "/sys/class/infiniband/DEV/node_type, enum rdma_node_type",
 	}
 	deviceRegistrations = &Desc{
 		Name: "rdma_device_registrations_total", Type: counter, Scope: scopeDevice,
-		Help:   "Times that the device, by its GUID and PCI address, registered since the exporter started, as a driver that is loaded or a function that is reset does; a name that another device takes has the count of that. Absent where the kernel does not tell.",
+		Help:   "Registrations of the device (by GUID and PCI address) since the exporter started: driver loads and function resets. A name taken over by another device has the count of that device. Absent where the kernel does not report registrations.",
 		Labels: []string{"device"},
 		Source: "RDMA netlink, RDMA_NLDEV_CMD_MONITOR of group RDMA_NL_GROUP_NOTIFY (since Linux 6.12)",
 	}
 	hostUptime = &Desc{
 		Name: "rdma_host_uptime_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since the host booted, also in a container. boot_id is the kernel's name of this boot.",
+		Help:   "Time since the host booted, also in a container. boot_id: boot ID of the kernel.",
 		Labels: []string{"boot_id"},
 		Source: "/proc/uptime, /proc/sys/kernel/random/boot_id",
 	}
 )
 
-// infiniBand keeps what outlives a round: slow facts, and what was seen before.
+// infiniBand is the state that outlives a round: slow facts and history.
 type infiniBand struct {
 	Options
-	devices kept[deviceState]
-	ports   map[deviceKey]map[int]*portHistory
-	judged  judged
-	absent  absent
-	facts   map[string][]site.Subject // of devices and their ports, by name of the device: ignored
-	last    map[string]*lastDevice    // by name
-	machine machineFacts
-	roles   roles
-	boot    bootClock
-	stack   stack
+	devices   perDevice[deviceState]
+	ports     map[deviceKey]map[int]*portHistory
+	evaluated evaluated
+	absent    absent
+	facts     map[string][]site.Subject // arguments of ignored for devices and their ports, by name of the device
+	last      map[string]*lastDevice    // by name
+	machine   machineFacts
+	roles     roles
+	boot      bootClock
+	stack     stack
 
 	links      *linkWatch
 	registered *deviceWatch
@@ -113,8 +113,8 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.fabric.begin()
-	c.forget(h, names)
+	c.lastRound.begin()
+	c.drop(h, names)
 	before := c.devices.states
 	states := c.devices.of(h, names, func() *deviceState { return &deviceState{ports: map[int]*portState{}} })
 	for name, st := range states {
@@ -136,13 +136,13 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
-		c.fabric.tell(now, devices, c.machine.gpus)
+		c.lastRound.publish(now, devices, c.machine.gpus)
 		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
 	}, done)
 }
 
-// forget drops the state of devices that are gone; a device that comes back is read afresh.
-func (c *infiniBand) forget(h *host.Host, names []string) {
+// drop removes the state of devices that are gone; a device that returns is read again from scratch.
+func (c *infiniBand) drop(h *host.Host, names []string) {
 	for name := range c.devices.states {
 		if !slices.Contains(names, name) {
 			delete(c.last, name)
@@ -150,10 +150,10 @@ func (c *infiniBand) forget(h *host.Host, names []string) {
 			c.machine.at = time.Time{}
 		}
 	}
-	c.nvlink.forget(names)
+	c.nvlink.drop(names)
 }
 
-// deviceKey outlives a rename and a driver that is loaded again.
+// deviceKey survives a rename and a driver reload.
 type deviceKey struct{ guid, pci, name string }
 
 func keyOf(d *snapshot.Device) deviceKey {
@@ -163,7 +163,7 @@ func keyOf(d *snapshot.Device) deviceKey {
 	return deviceKey{guid: d.NodeGUID, pci: d.PCIAddress}
 }
 
-// readDevice reads one device. A device that is listed and has no directory any more has just gone.
+// readDevice reads one device. A device that is listed but has no directory has just been removed.
 func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapshot.Device, bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine
@@ -187,7 +187,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 	for _, n := range st.numbers {
 		p := st.ports[n]
 		if p == nil {
-			p = &portState{agent: ownAgent{by: c.MADCounters}}
+			p = &portState{agent: ownAgent{mode: c.MADCounters}}
 			st.ports[n] = p
 		}
 		d.Ports = append(d.Ports, p.read(r, &d, n))
@@ -195,7 +195,7 @@ func (c *infiniBand) readDevice(r *reader, name string, st *deviceState) (snapsh
 	return d, true
 }
 
-// namedPorts are ports that are asked nothing. The core knows the link layer.
+// namedPorts are ports that are not queried. The link layer comes from the RDMA core.
 func (r *reader) namedPorts(device string, numbers []int) (out []snapshot.Port) {
 	for _, n := range numbers {
 		out = append(out, snapshot.Port{Number: n, LinkLayer: r.optional(portDir(device, n) + "/link_layer")})

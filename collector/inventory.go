@@ -13,21 +13,20 @@ import (
 
 const pciDir = "sys/bus/pci/devices/"
 
-// absent is what of the inventory was not there in the last round, or had another name before.
+// absent is the part of the inventory that was missing in the last round, or renamed.
 type absent struct {
 	hour      time.Time
 	boot      string
 	version   uint64 // of the memory
 	functions []expect.FunctionRecord
-	renamed   []expect.Renaming // of those that were there
+	renamed   []expect.Renaming // of the present ones
 }
 
-// notThere sees the functions that are there, and returns those that are remembered and are not. Where all is the same as in the
-// round before, it is known.
-func (c *infiniBand) notThere(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
+// absentFunctions records the present functions, and returns the remembered ones that are missing. The result is cached while nothing changes.
+func (c *infiniBand) absentFunctions(now time.Time, boot string, devices []snapshot.Device, same bool) []expect.FunctionRecord {
 	a := &c.absent
 	if hour := now.Truncate(time.Hour); !same || hour != a.hour || boot != a.boot || c.Memory.Version() != a.version {
-		version := c.Memory.Version() // what is forgotten from here on is seen anew in the next round
+		version := c.Memory.Version() // anything deleted from here on is recorded again in the next round
 		there := functionsOf(devices)
 		c.Memory.See(now, boot, there)
 		*a = absent{hour, boot, version, c.Memory.Absent(there), c.Memory.Renamed(there)}
@@ -42,10 +41,10 @@ func renamedDevices(renamed []expect.Renaming) (out []snapshot.RenamedDevice) {
 	return out
 }
 
-// missing compares the devices with the inventory. One that is listed and could not be read is there.
+// missing compares the devices with the inventory. A device that is listed but could not be read is present.
 func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, names []string, devices []snapshot.Device, same bool) (out []snapshot.MissingDevice) {
 	r := &reader{ctx: ctx, h: h}
-	for _, f := range c.notThere(h.Now(), boot, devices, same) {
+	for _, f := range c.absentFunctions(h.Now(), boot, devices, same) {
 		if slices.Contains(names, f.Device) && !slices.ContainsFunc(devices, func(d snapshot.Device) bool { return d.Name == f.Device }) {
 			continue
 		}
@@ -72,16 +71,16 @@ func (c *infiniBand) missing(ctx context.Context, h *host.Host, boot string, nam
 	return append(out, c.pinnedMissing(ctx, h, names, devices, out)...)
 }
 
-// pinnedMissing are devices that the operator says have to be there, that are not, and that the inventory does not know.
+// pinnedMissing are devices pinned in the configuration that are missing and not in the inventory.
 func (c *infiniBand) pinnedMissing(ctx context.Context, h *host.Host, names []string, devices []snapshot.Device, known []snapshot.MissingDevice) (out []snapshot.MissingDevice) {
 	for _, s := range c.Site.Current().Required(c.Hostname) {
 		there := slices.ContainsFunc(devices, func(d snapshot.Device) bool {
 			return (s.Device == "" || d.Name == s.Device) && (s.PCIAddress == "" || d.PCIAddress == s.PCIAddress)
 		})
-		told := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
+		listed := slices.ContainsFunc(known, func(m snapshot.MissingDevice) bool {
 			return m.PCIAddress == s.PCIAddress || m.Name == s.Device
 		})
-		if there || told || s.Device != "" && slices.Contains(names, s.Device) {
+		if there || listed || s.Device != "" && slices.Contains(names, s.Device) {
 			continue
 		}
 		m := snapshot.MissingDevice{Name: cmp.Or(s.Device, s.PCIAddress), PCIAddress: s.PCIAddress, Reason: string(expect.NoRDMADevice), Seen: "never"}
@@ -116,13 +115,13 @@ func functionsOf(devices []snapshot.Device) (out []expect.FunctionRecord) {
 	return out
 }
 
-// presence looks at the function of a device that is not there. Nothing of it asks a driver.
+// presence reads the state of a missing device's function, without a query to a driver.
 func presence(r *reader, address string) (p expect.Presence) {
 	names, err := r.h.Files.List(pciDir + address)
 	if err != nil {
 		p.Unknown = !host.IsAbsent(err)
 		if _, err := r.h.Files.List("sys/bus/pci/devices"); err != nil {
-			p.Unknown = true // a tree without PCI says nothing about it
+			p.Unknown = true // a tree without PCI is no evidence
 		}
 		return p
 	}

@@ -7,17 +7,17 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// lastStateTime is how long the last state is served of a device or port that cannot be read, so that an alert that fires on it
-// does not resolve in the middle of the incident. Counters are never served old.
+// lastStateTime is how long the last state of a device or port that cannot be read is served: an alert on it must not resolve during the
+// incident. Old counters are not served.
 const lastStateTime = 10 * time.Minute
 
-// lastDevice is a device as it was last read.
+// lastDevice is a device at its last read.
 type lastDevice struct {
 	at     time.Time
 	device snapshot.Device
 }
 
-// withLast keeps what was read, and puts the last state of devices whose read has not returned beside it.
+// withLast stores the devices read, and adds the last state of devices whose read has not returned.
 func (c *infiniBand) withLast(reads []snapshot.DeviceRead, devices []snapshot.Device, now time.Time) ([]snapshot.Device, []snapshot.DataAge) {
 	ages := make([]snapshot.DataAge, 0, len(reads))
 	for i := range devices {
@@ -50,7 +50,7 @@ func (c *infiniBand) keep(d *snapshot.Device, at time.Time) {
 	last.at, last.device = at, *d
 }
 
-// ageOf is the age of the oldest port's state, if all were ever read.
+// ageOf is the age of the oldest port state, if all have been read.
 func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
 	for i := range d.Ports {
 		p := &d.Ports[i]
@@ -62,7 +62,7 @@ func ageOf(d *snapshot.Device) (age time.Duration, ok bool) {
 	return age, true
 }
 
-// withoutCounters is a copy of what may be served old.
+// withoutCounters is a copy without values that must not be served old.
 func withoutCounters(d *snapshot.Device) snapshot.Device {
 	out := *d
 	out.Ports = slices.Clone(d.Ports)

@@ -11,38 +11,38 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// linkWatch counts how often the carriers of netdevs came and went by themselves. How often at all is told by the kernel's own
-// counts, which miss nothing; that some of it was administrative is told by events, or without them by IFF_UP at each reading.
+// linkWatch counts non-administrative carrier changes of netdevs. The total comes from the kernel's counts, which are complete; the
+// administrative part from events, or without events from IFF_UP at each reading.
 type linkWatch struct {
 	mu        sync.Mutex
 	listening bool
 	links     map[string]*link // by netdev
 }
 
-// carrier is what the kernel counts of a netdev at one moment, and whether it was administratively up then.
+// carrier is the kernel's carrier counts of a netdev at one moment, and whether it was administratively up.
 type carrier struct {
 	ups, downs uint64
 	admin      bool
 }
 
-// before says whether c is of an earlier moment than o.
+// before reports whether c is of an earlier moment than o.
 func (c carrier) before(o carrier) bool { return c.ups < o.ups || c.downs < o.downs }
 
-// after says whether something has happened since o.
+// after reports whether something has happened since o.
 func (c carrier) after(o carrier) bool { return !c.before(o) && (c.ups > o.ups || c.downs > o.downs) }
 
-// surplus is by how much ups exceed downs. They alternate, so that it has two values.
+// surplus is the number of ups less downs. They alternate: it has two values.
 func (c carrier) surplus() int64 { return int64(c.ups) - int64(c.downs) }
 
-// link is what is known of one netdev.
+// link is the state of one netdev.
 type link struct {
-	index uint64 // of the interface: one that is made again has another
+	index uint64 // of the interface: a recreated one has another
 	last  carrier
-	owed  uint64 // rises that the last administrative fall will bring
+	owed  uint64 // expected ups after the last administrative down
 	ups   uint64 // not administrative, since the netdev was first seen
 	downs uint64
-	// on is by how much ups exceed downs while there is a carrier; nil until an event has told. It depends on the driver: a
-	// netdev is made with a carrier, which most take away before they register it.
+	// on is ups less downs while there is a carrier; nil until an event. It depends on the driver: a netdev is created with a carrier,
+	// which most drivers clear before they register it.
 	on *int64
 
 	readAt    time.Time
@@ -51,11 +51,11 @@ type link struct {
 }
 
 const (
-	// settle is longer than the kernel holds an event back (a second, net/core/link_watch.c). A reading of the counts may fall
-	// into an administrative change; the event that follows tells of it. After this time there is none to come.
+	// settle is longer than the kernel delays an event (1 s, net/core/link_watch.c). A read of the counts may coincide with an
+	// administrative change, which the following event reports. After this time no event is expected.
 	settle = 3 * time.Second
-	// forgetLinks is how long a netdev that is not read any more is remembered: a driver that is loaded again takes less.
-	forgetLinks = time.Hour
+	// linkRetention is how long a netdev is kept that is no longer read: a driver reload is shorter.
+	linkRetention = time.Hour
 )
 
 func newLinkWatch() *linkWatch { return &linkWatch{links: map[string]*link{}} }
@@ -72,7 +72,7 @@ func (w *linkWatch) listen(on bool) {
 	w.listening = on
 }
 
-// note takes an event. Those of interfaces that nobody has read, and those from before the last reading, say nothing new.
+// note records an event. Events of interfaces that are not read, and events from before the last reading, are ignored.
 func (w *linkWatch) note(e host.LinkEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,8 +94,8 @@ func (w *linkWatch) note(e host.LinkEvent) {
 	}
 }
 
-// transitions takes a reading of an interface's counts and tells how often the carrier came and went by itself so far. What
-// happened to another interface of the same name before it was read is not known.
+// transitions records a reading of an interface's counts and returns the non-administrative transitions so far. Earlier changes of
+// another interface with the same name are unknown.
 func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at time.Time) (ups, downs uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,8 +116,8 @@ func (w *linkWatch) transitions(netdev string, index uint64, read carrier, at ti
 	return l.ups, l.downs
 }
 
-// wait leaves a reading that is ahead of the events to the event that is still to come; after settle it was lost. A reading from
-// before the last event is of no use.
+// wait defers a reading that is ahead of the events until the next event; after settle that event was lost. A reading from before the
+// last event is dropped.
 func (l *link) wait(read carrier, at time.Time) {
 	if l.waiting != nil && l.waiting.after(l.last) && at.Sub(l.waitingAt) >= settle {
 		l.advance(*l.waiting)
@@ -160,27 +160,27 @@ func (l *link) advance(now carrier) {
 	l.downs += downs - byHand
 }
 
-// forget drops netdevs that have long not been read.
-func (w *linkWatch) forget(now time.Time) {
+// drop removes netdevs that have long not been read.
+func (w *linkWatch) drop(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(w.links, func(_ string, l *link) bool { return now.Sub(l.readAt) >= forgetLinks })
+	maps.DeleteFunc(w.links, func(_ string, l *link) bool { return now.Sub(l.readAt) >= linkRetention })
 }
 
-// deviceWatch counts how often RDMA devices registered.
+// deviceWatch counts registrations of RDMA devices.
 type deviceWatch struct {
 	mu        sync.Mutex
 	listening bool
-	names     map[uint64]string    // of registrations that were heard, by index
-	heard     map[string]uint64    // registrations since the last reading, by the name that the device has or had last
+	names     map[uint64]string    // of registrations received, by index
+	received  map[string]uint64    // registrations since the last reading, by the name that the device has or had last
 	count     map[deviceKey]uint64 // those of devices that have been read
 }
 
 func newDeviceWatch() *deviceWatch {
-	return &deviceWatch{names: map[uint64]string{}, heard: map[string]uint64{}, count: map[deviceKey]uint64{}}
+	return &deviceWatch{names: map[uint64]string{}, received: map[string]uint64{}, count: map[deviceKey]uint64{}}
 }
 
-// run listens until ctx ends. A kernel that announces no devices, and one that does not let this user listen, is no error.
+// run listens until ctx ends. A kernel without device notifications, or without permission to receive them, is no error.
 func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	err := events.Devices(ctx, func() {
 		w.mu.Lock()
@@ -194,14 +194,14 @@ func (w *deviceWatch) run(ctx context.Context, events host.Events) error {
 	return err
 }
 
-// note takes an event. A device registers under the kernel's name and is renamed afterwards: its registration goes with it.
+// note records an event. A device registers under its kernel name and is renamed afterwards: its registration moves with it.
 func (w *deviceWatch) note(e host.DeviceEvent) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e.Type {
 	case host.DeviceRegistered:
 		w.names[e.Index] = e.Device
-		w.heard[e.Device]++
+		w.received[e.Device]++
 	case host.DeviceUnregistered:
 		delete(w.names, e.Index)
 	case host.DeviceRenamed:
@@ -210,14 +210,14 @@ func (w *deviceWatch) note(e host.DeviceEvent) {
 			return
 		}
 		w.names[e.Index] = e.Device
-		if n := w.heard[old]; n > 0 {
-			w.heard[e.Device] += n
-			delete(w.heard, old)
+		if n := w.received[old]; n > 0 {
+			w.received[e.Device] += n
+			delete(w.received, old)
 		}
 	}
 }
 
-// registrations of a device that was read now under its name, whatever name it had before; nil where the kernel does not tell.
+// registrations returns the registrations of a device just read, under any name it had before; nil where the kernel does not report them.
 func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,13 +225,13 @@ func (w *deviceWatch) registrations(d *snapshot.Device) *uint64 {
 		return nil
 	}
 	key := keyOf(d)
-	w.count[key] += w.heard[d.Name]
-	delete(w.heard, d.Name)
+	w.count[key] += w.received[d.Name]
+	delete(w.received, d.Name)
 	n := w.count[key]
 	return &n
 }
 
-// run listens to what happens between the readings.
+// run receives events between the readings.
 func (c *infiniBand) run(ctx context.Context, h *host.Host) error {
 	if h.Events == nil {
 		return nil

@@ -34,7 +34,7 @@ func (s step) soon() step { s.after = time.Second; return s }
 
 func (s step) of(index uint64) step { s.index = index; return s }
 
-// play returns what the last reading tells: downs and ups.
+// play returns the result of the last reading: downs and ups.
 func (w *linkWatch) play(steps ...step) string {
 	var ups, downs uint64
 	now := time.Unix(0, 0)
@@ -165,7 +165,7 @@ func TestEventsThatSayNothing(t *testing.T) {
 	if got := w.play(read(true, 1, 1)); got != "0 0" {
 		t.Error(got)
 	}
-	w.forget(time.Unix(0, 0).Add(15*time.Second + forgetLinks))
+	w.drop(time.Unix(0, 0).Add(15*time.Second + linkRetention))
 	if len(w.links) != 0 {
 		t.Error("a netdev that is read no more is kept")
 	}
@@ -204,7 +204,7 @@ func TestTransitionsOfInfiniBandPorts(t *testing.T) {
 	}
 }
 
-// TestRegistrations: the count is that of the device, whatever it is called.
+// TestRegistrations: the count belongs to the device, under any name.
 func TestRegistrations(t *testing.T) {
 	w := newDeviceWatch()
 	device := func(name, guid string) *snapshot.Device { return &snapshot.Device{Name: name, NodeGUID: guid} }
@@ -224,7 +224,7 @@ func TestRegistrations(t *testing.T) {
 	read("mlx5_0", "a", 0) // registered before the exporter started
 	read("ibp1s0", "b", 0)
 
-	// Loaded again: the kernel's name, then udev's.
+	// Driver reload: the kernel's name, then udev's.
 	event(host.DeviceUnregistered, 7, "mlx5_0")
 	event(host.DeviceRegistered, 8, "mlx5_0")
 	event(host.NetdevAttached, 8, "mlx5_0")
@@ -232,10 +232,10 @@ func TestRegistrations(t *testing.T) {
 	read("rocep24s0", "a", 1)
 	read("ibp1s0", "b", 0)
 
-	// Renamed between two readings, and by somebody else afterwards.
+	// Renamed between two readings, and by another program afterwards.
 	event(host.DeviceRenamed, 8, "storage")
 	read("storage", "a", 1)
-	event(host.DeviceRenamed, 2, "spare") // its registration was not heard
+	event(host.DeviceRenamed, 2, "spare") // its registration was not received
 	read("spare", "b", 0)
 
 	// Another device takes the name.
@@ -248,7 +248,7 @@ func TestRegistrations(t *testing.T) {
 	read("rocep24s0", "c", 2)
 	read("rocep24s0", "c", 2)
 
-	// What has neither a GUID nor a PCI address is known by its name.
+	// A device without GUID and PCI address is identified by its name.
 	event(host.DeviceRegistered, 11, "rxe0")
 	read("rxe0", "", 1)
 }

@@ -15,31 +15,31 @@ import (
 var (
 	moduleLoaded = &Desc{
 		Name: "rdma_kernel_module_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "Whether a kernel module is live or built in. Drivers are told where they are loaded; modules of the RDMA core always, unless the kernel has ib_core built in and its list of built-in modules cannot be read.",
+		Help:   "Whether a kernel module is live or built in. Drivers only while loaded; modules of the RDMA core always, except where ib_core is built in and the list of built-in modules cannot be read.",
 		Labels: []string{"module"},
 		Source: "/sys/module/MODULE/initstate, /lib/modules/RELEASE/modules.builtin",
 	}
 	driverInfo = &Desc{
 		Name: "rdma_driver_info", Type: gauge, Scope: scopeHost,
-		Help:   "Driver of an RDMA device or module of the RDMA core that is not the kernel's own, always 1. flavour is in-tree, ofed or out-of-tree; version is empty for in-tree modules; taint has P for proprietary, O for out-of-tree, E for unsigned.",
+		Help:   "Driver of an RDMA device, or out-of-tree module of the RDMA core, always 1. flavour: in-tree, ofed, out-of-tree. version is empty for in-tree modules. taint: P proprietary, O out-of-tree, E unsigned.",
 		Labels: []string{"module", "version", "flavour", "taint"},
 		Source: "/sys/module/MODULE/{version,taint}, /sys/module/mlx_compat",
 	}
 	devNodes = &Desc{
 		Name: "rdma_device_nodes", Type: gauge, Scope: scopeHost,
-		Help:   "Nodes in /dev/infiniband by class: uverbs and rdma_cm are what applications open, umad what subnet tools open.",
+		Help:   "Device nodes in /dev/infiniband by class: uverbs and rdma_cm (for applications), umad (for subnet tools).",
 		Labels: []string{"class"},
 		Source: "/dev/infiniband",
 	}
 	devNodesReadable = &Desc{
 		Name: "rdma_device_nodes_readable", Type: gauge, Scope: scopeHost,
-		Help:   "Those nodes in /dev/infiniband that the exporter's own user could open. They are not opened.",
+		Help:   "Device nodes in /dev/infiniband that the exporter's user has permission to open. They are not opened.",
 		Labels: []string{"class"},
 		Source: "access(2) on /dev/infiniband/*",
 	}
 )
 
-// The modules that matter. Core ones are missed when they are not there; a driver is not.
+// Modules of interest. Core modules are reported when they are missing, drivers are not.
 var (
 	coreModules   = []string{"ib_core", "ib_cm", "iw_cm", "rdma_cm", "ib_uverbs", "rdma_ucm", "ib_umad", "ib_ipoib"}
 	driverModules = []string{
@@ -49,7 +49,7 @@ var (
 	}
 )
 
-// nodeClasses are the kinds of nodes, by the letters in front of their number.
+// nodeClasses are the kinds of device nodes: the name without its number.
 var nodeClasses = []string{"rdma_cm", "uverbs", "umad"}
 
 type modules struct {
@@ -62,7 +62,7 @@ func newModules(o Options) *Collector {
 	c := &modules{Options: o}
 	return &Collector{
 		Name:    "modules",
-		Help:    "kernel modules, driver flavour and versions, nodes in /dev/infiniband",
+		Help:    "kernel modules, driver flavour and version, device nodes in /dev/infiniband",
 		Default: true,
 		Descs:   []*Desc{moduleLoaded, driverInfo, driverAsPinned, driverPinInfo, devNodes, devNodesReadable},
 		Read:    c.read,
@@ -114,15 +114,15 @@ func (r *reader) modules() []snapshot.Module {
 		if m.Loaded {
 			m.Flavour = flavour(name, m.Taint, ofed)
 		}
-		// Where ib_core is no part of the kernel image, nothing above it is. It has parameters, so that it shows if it is.
+		// If ib_core is not in the kernel image, nothing that depends on it is. ib_core has parameters, so that a built-in one is
+		// visible.
 		m.Known = m.Loaded || listed || len(out) > 0 && !out[0].BuiltIn || name == "ib_core"
 		out = append(out, m)
 	}
 	return out
 }
 
-// builtin lists the modules in the kernel image; ok is false where the list is not to be had, as in a container without
-// /lib/modules.
+// builtin lists the modules in the kernel image; ok is false without the list, as in a container without /lib/modules.
 func (r *reader) builtin() (out map[string]bool, ok bool) {
 	release := r.optional("proc/sys/kernel/osrelease")
 	if release == "" || strings.Contains(release, "/") {
@@ -143,7 +143,7 @@ func (r *reader) builtin() (out map[string]bool, ok bool) {
 // inTree is the flavour of the kernel's own modules.
 const inTree = "in-tree"
 
-// flavour judges by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
+// flavour is decided by taint: an in-tree module has none. With OFED's mlx_compat loaded, its modules are OFED's.
 func flavour(name, taint string, ofed bool) string {
 	if !strings.Contains(taint, "O") {
 		return inTree
@@ -158,7 +158,7 @@ func flavour(name, taint string, ofed bool) string {
 
 func (r *reader) nodes() []snapshot.NodeClass {
 	names, err := r.h.Files.List("dev/infiniband")
-	if err != nil { // a container without /dev, or no driver that makes nodes
+	if err != nil { // a container without /dev, or no driver with nodes
 		if !host.IsAbsent(err) {
 			r.issue(err)
 		}

@@ -16,14 +16,14 @@ var (
 	}
 	portRoCEMTU = &Desc{
 		Name: "rdma_port_roce_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "Payload of the largest RoCE packet that the netdev's MTU has room for: 256, 512, 1024, 2048 or 4096. Absent where it has not even room for the smallest, and of ports that are not RoCE.",
+		Help:   "Largest RoCE payload that fits into the netdev's MTU: 256, 512, 1024, 2048 or 4096. Absent where 256 does not fit, and on ports without RoCE.",
 		Labels: []string{"device", "port"},
 		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
 	}
 )
 
-// roceHeaderBytes is what the RDMA core takes off a netdev's MTU, whatever the packet will have of it: GRH 40, UDP 8, BTH 12,
-// XRC 4, AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
+// roceHeaderBytes is the header size that the RDMA core subtracts from a netdev's MTU for any packet: GRH 40, UDP 8, BTH 12, XRC 4,
+// AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
 const roceHeaderBytes = 40 + 8 + 12 + 4 + 28 + 4
 
 // roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
@@ -47,8 +47,8 @@ func (r *reader) readMTUs(netdevs []snapshot.Netdev) {
 	}
 }
 
-// isRoCE says whether a port carries RoCE: an Ethernet port of a channel adapter. iWARP devices are RNICs, and EFA has a link
-// layer of its own.
+// isRoCE reports whether a port carries RoCE: an Ethernet port of a channel adapter. iWARP devices are RNICs, and EFA has a link layer of
+// its own.
 func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
 	return p.LinkLayer == "Ethernet" && d.NodeType != nil && *d.NodeType == nodeCA
 }
@@ -56,7 +56,7 @@ func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
 // nodeCA is RDMA_NODE_IB_CA of enum rdma_node_type.
 const nodeCA = 1
 
-// emitMTU: the members of a bond have its MTU.
+// emitMTU emits the MTUs. The members of a bond have its MTU.
 func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, nd := range p.Netdev {
 		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)

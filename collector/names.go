@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// MetricNames is what drivers call a counter that has a common name here.
+// MetricNames are the driver names of a counter that has a common metric.
 type MetricNames struct {
 	Metric  string
 	Drivers []DriverNames
 }
 
-// DriverNames are the names that one RDMA driver has or had for a counter.
+// DriverNames are the names of a counter in one RDMA driver, past ones included.
 type DriverNames struct {
 	Driver string
 	Names  []string
 }
 
-// Names lists the counters of drivers that have a common name, for the documentation.
+// Names lists the driver counters with a common metric, for the documentation.
 func Names() []MetricNames {
 	var out []MetricNames
 	for _, d := range slices.Concat(transportDescs, trafficDescs) {

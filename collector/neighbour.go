@@ -10,48 +10,48 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofCabling are the ports of which the operator says where their cable ends.
+// ofCabling selects the ports with cabling in the configuration.
 const ofCabling = "rdma_port_cabling_info"
 
 var (
 	neighbourInfo = &Desc{
 		Name: "rdma_port_neighbour_info", Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "What is at the far end of a port's link, or of a link of its bond, always 1. system: the name that it announces, else its chassis ID. port_id: the port ID, or where that is an address or a number its description. source: lldp, heard by systemd-networkd or the exporter; subnet, what both ends of an InfiniBand link answer, with --collector.neighbour.subnet; cabling, what --config.file says, where nothing else tells. Absent where nobody tells: no switch announces itself to NICs whose firmware takes LLDP in.",
+		Help:   "Neighbour at the far end of a port's link, or of the link of a bond member, always 1. system: announced system name, else chassis ID. port_id: port ID, or the port description where the ID is an address or a number. source: lldp (received by systemd-networkd or the exporter), subnet (answers of the link's ends, with --collector.neighbour.subnet), cabling (--config.file, where no other source has data). Absent where no source has data: NICs whose firmware consumes LLDP hide the switch.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id", "source"},
 		Source: "/run/systemd/netif/lldp/IFINDEX; AF_PACKET, ETH_P_LLDP (IEEE 802.1AB); NodeInfo, NodeDescription (IBA 14.2.5); --config.file",
 	}
 	neighboursAnnounced = &Desc{
 		Name: "rdma_port_lldp_neighbours", Of: ethernetPorts, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Neighbours that announce themselves on a port's link by LLDP. More than one is a hub, a virtual switch, or a NIC that announces itself beside the switch: the one that forwards packets and was heard last is told. Absent where none does.",
+		Help:   "LLDP neighbours on a port's link. More than one: a hub, a virtual switch, or a NIC that announces itself beside the switch; rdma_port_neighbour_info then has the most recent one that forwards packets. Absent without LLDP neighbours.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info",
 	}
 	cablingInfo = &Desc{
 		Name: ofCabling, Of: ofCabling, Type: gauge, Scope: scopePort,
-		Help:   "Where the cable of a port ends, as --config.file says, always 1. Absent where it says nothing.",
+		Help:   "Far end of the cable of a port according to --config.file, always 1. Absent where --config.file has no cabling for the port.",
 		Labels: []string{"device", "port", "netdev", "system", "port_id"},
 		Source: "--config.file",
 	}
 	portMiscabled = &Desc{
 		Name: "rdma_port_miscabled", Of: ofCabling, Asks: host.SourceLLDP.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether a port's cable ends elsewhere than --config.file says, as LLDP or the subnet tells. Absent where one of them says nothing.",
+		Help:   "Whether the neighbour of a port (LLDP or subnet) differs from the cabling in --config.file. Absent where either is unknown.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "as rdma_port_neighbour_info; --config.file",
 	}
 )
 
-// The sources of neighbours, as labels have them.
+// The sources of neighbours, values of the label source.
 const (
 	sourceLLDP    = "lldp"
 	sourceSubnet  = "subnet"
 	sourceCabling = "cabling"
 )
 
-// neighbours learns what is at the far end of each link.
+// neighbours finds the far end of each link.
 type neighbours struct {
 	Options
-	devices kept[neighbourDevice]
-	heard   *heard
+	devices perDevice[neighbourDevice]
+	lldp    *lldpNeighbours
 }
 
 // neighbourDevice belongs to the lane of its device.
@@ -62,25 +62,25 @@ type neighbourDevice struct {
 	quarantine quarantine
 }
 
-// neighbourReading is a device and what was read of its links. It does not change.
+// neighbourReading is a device and the data of its links. Immutable.
 type neighbourReading struct {
 	device snapshot.Device
 	links  map[string]etherLink // by netdev, of Ethernet ports
 	ends   map[int]subnetAnswer // by port, of InfiniBand ports
 }
 
-// etherLink is what was read of a netdev.
+// etherLink is the data of a netdev.
 type etherLink struct {
 	index   uint64   // of the interface
 	address string   // of the interface
-	saved   []farEnd // that systemd-networkd has heard
+	saved   []farEnd // received by systemd-networkd
 }
 
 func newNeighbours(o Options) *Collector {
-	c := &neighbours{Options: o, heard: newHeard()}
+	c := &neighbours{Options: o, lldp: newLLDPNeighbours()}
 	return &Collector{
 		Name:    "neighbour",
-		Help:    "switch and port at the other end of each port: from systemd-networkd, from LLDP with --collector.neighbour.listen, from the subnet with --collector.neighbour.subnet, from --config.file",
+		Help:    "switch and port at the far end of each link: from systemd-networkd, LLDP (--collector.neighbour.listen), the subnet (--collector.neighbour.subnet) and --config.file",
 		Default: true,
 		Descs:   slices.Concat([]*Desc{neighbourInfo, neighboursAnnounced, cablingInfo, portMiscabled}, subnetDescs),
 		Run:     c.run,
@@ -89,12 +89,12 @@ func newNeighbours(o Options) *Collector {
 	}
 }
 
-// run hears frames until ctx ends, on the netdevs that the readings find.
+// run receives LLDP frames until ctx ends, on the netdevs found by the readings.
 func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 	if !c.ListenLLDP || h.LLDP == nil {
 		return nil
 	}
-	return c.heard.run(ctx, h)
+	return c.lldp.run(ctx, h)
 }
 
 func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
@@ -103,29 +103,29 @@ func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		done(err)
 		return
 	}
-	c.heard.forget(names)
-	c.common.forget(names)
+	c.lldp.drop(names)
+	c.common.drop(names)
 	states := c.devices.of(h, names, func() *neighbourDevice { return &neighbourDevice{} })
 	eachDevice(ctx, h, n, "neighbour", names, func(r *reader, name string) (neighbourReading, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(readings []neighbourReading) {
 		for _, r := range readings {
 			if c.ListenLLDP {
-				c.heard.want(r)
+				c.lldp.watch(r)
 			}
 		}
-		if err := c.heard.failure(); err != nil {
+		if err := c.lldp.failure(); err != nil {
 			n.Issues = append(n.Issues, snapshot.Issue{Source: sourceLLDP, Needs: host.SourceLLDP.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 		}
-		if c.ListenLLDP && h.LLDP != nil && c.heard.early(h.Now()) {
+		if c.ListenLLDP && h.LLDP != nil && c.lldp.tooEarly(h.Now()) {
 			n.Pending = []string{host.SourceLLDP.Name()}
 		}
 		n.Neighbours = c.section(readings, h.Now())
 	}, done)
 }
 
-// readDevice reads one device, each minute; what failed is told until then. Virtual functions and sub-functions have no link of
-// their own, and functions that manage NVLink switches none to the fabric.
+// readDevice reads one device, each minute; failures are repeated until then. Virtual functions and sub-functions have no link of their
+// own, and functions that manage NVLink switches none to the fabric.
 func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (out neighbourReading, ok bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine

@@ -11,12 +11,12 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// farEnd is the far end of a link, as one source tells of it.
+// farEnd is the far end of a link according to one source.
 type farEnd struct {
 	snapshot.End
-	systems, ports []string // all that it is called
+	systems, ports []string // all its names
 	forwards       bool     // a switch
-	sender         string   // MAC address; empty where no frame told
+	sender         string   // MAC address; empty without a frame
 	at             time.Time
 }
 
@@ -28,24 +28,24 @@ type portLink struct {
 	saved, asked   []farEnd
 }
 
-// neighbourSource tells what is at the far end of a link, the most likely first; none where it does not know.
+// neighbourSource returns the candidates for the far end of a link, the most likely first; none where it has no data.
 type neighbourSource struct {
 	label string
 	ends  func(portLink) []farEnd
 }
 
-// sources lists the sources, the best first. What was heard a moment ago is newer than what networkd has written down; what the operator
-// says is what ought to be.
+// sources lists the sources, best first. Frames just received are newer than those saved by networkd; the configuration is only the
+// expected state.
 func (c *neighbours) sources(own ownNames, now time.Time) []neighbourSource {
 	return []neighbourSource{
-		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.heard.of(l.netdev, now)) }},
+		{sourceLLDP, func(l portLink) []farEnd { return own.others(c.lldp.of(l.netdev, now)) }},
 		{sourceLLDP, func(l portLink) []farEnd { return own.others(l.saved) }},
 		{sourceSubnet, func(l portLink) []farEnd { return l.asked }},
 		{sourceCabling, func(l portLink) []farEnd { return cabled(c.Site.Current().Cable(l.subject)) }},
 	}
 }
 
-// section asks the sources about each link.
+// section queries the sources for each link.
 func (c *neighbours) section(readings []neighbourReading, now time.Time) *snapshot.Neighbours {
 	sources := c.sources(c.own(readings), now)
 	out := &snapshot.Neighbours{}
@@ -77,7 +77,7 @@ func (c *neighbours) links(r *neighbourReading) (out []portLink) {
 	return out
 }
 
-// farEndOf takes the first source that knows, and holds what was announced against the cabling.
+// farEndOf uses the first source with data, and compares the announced end with the cabling.
 func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
 	p := snapshot.PortNeighbour{Device: l.device, Port: l.port, Netdev: l.netdev}
 	var announced, cable *farEnd
@@ -107,7 +107,7 @@ func farEndOf(l portLink, sources []neighbourSource) snapshot.PortNeighbour {
 	return p
 }
 
-// announcedEnd is a frame's.
+// announcedEnd is the far end announced in a frame.
 func announcedEnd(n *lldp.Neighbour, at time.Time) farEnd {
 	return farEnd{
 		End:     snapshot.End{System: n.System(), Port: n.Port()},
@@ -116,7 +116,7 @@ func announcedEnd(n *lldp.Neighbour, at time.Time) farEnd {
 	}
 }
 
-// cabled is the end that the operator names.
+// cabled is the far end in the configuration.
 func cabled(c *site.Cable) []farEnd {
 	if c == nil {
 		return nil
@@ -124,20 +124,20 @@ func cabled(c *site.Cable) []farEnd {
 	return []farEnd{{End: snapshot.End{System: c.System, Port: c.PortID}}}
 }
 
-// is says whether the end is the one that the operator names, who may leave the port out.
+// is reports whether the end matches the one in the configuration, which may omit the port.
 func (e *farEnd) is(cable *farEnd) bool {
 	return slices.ContainsFunc(e.systems, func(s string) bool { return sameSystem(s, cable.System) }) &&
 		(cable.Port == "" || slices.ContainsFunc(e.ports, func(s string) bool { return strings.EqualFold(s, cable.Port) }))
 }
 
-// sameSystem compares names of hosts, of which one may lack its domain.
+// sameSystem compares host names, one of which may lack its domain.
 func sameSystem(a, b string) bool {
 	hostA, domainA, _ := strings.Cut(a, ".")
 	hostB, domainB, _ := strings.Cut(b, ".")
 	return a != "" && strings.EqualFold(hostA, hostB) && (domainA == "" || domainB == "" || strings.EqualFold(domainA, domainB))
 }
 
-// byLikelihood puts switches first, and of these what was heard last.
+// byLikelihood sorts switches first, then by the most recent frame.
 func byLikelihood(a, b farEnd) int {
 	switch {
 	case a.forwards != b.forwards && a.forwards:
@@ -148,7 +148,7 @@ func byLikelihood(a, b farEnd) int {
 	return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.System, b.System), cmp.Compare(a.End.Port, b.End.Port))
 }
 
-// ownNames is what this host is called in frames.
+// ownNames are the names of this host in frames.
 type ownNames struct {
 	hostname  string
 	addresses map[string]bool
@@ -166,8 +166,8 @@ func (c *neighbours) own(readings []neighbourReading) ownNames {
 	return own
 }
 
-// others leaves out what the host itself announces, by a daemon or by an agent in the firmware of a NIC, and hears where two of its ports
-// are connected.
+// others removes announcements of the host itself (a daemon, or an agent in NIC firmware), which it receives where two of its ports are
+// connected.
 func (o ownNames) others(ends []farEnd) (out []farEnd) {
 	for i := range ends {
 		e := &ends[i]

@@ -10,14 +10,14 @@ import (
 	"rdma_exporter/internal/lldp"
 )
 
-// savedDir is where systemd-networkd before version 256 writes down what it hears, a file for each interface by its index. A later one
-// answers by Varlink only.
+// savedDir is where systemd-networkd before version 256 saves received frames, one file per interface index. Later versions have Varlink
+// only.
 const savedDir = "run/systemd/netif/lldp/"
 
-// mostNeighbours bounds those of one netdev, at the number of sd_lldp_rx.
+// mostNeighbours bounds the neighbours of one netdev, at the limit of sd_lldp_rx.
 const mostNeighbours = 128
 
-// savedNeighbours reads those of an interface. networkd takes out what has expired, while it runs.
+// savedNeighbours reads the neighbours of an interface. networkd removes expired ones while it runs.
 func (r *reader) savedNeighbours(index uint64) (out []farEnd) {
 	r.begin(host.SourceLLDP)
 	path := savedDir + strconv.FormatUint(index, 10)
@@ -47,7 +47,7 @@ func (r *reader) savedNeighbours(index uint64) (out []farEnd) {
 	return out
 }
 
-// savedFrames takes the frames out of a file: each behind its length in 64 bits, the lowest first (systemd, link_lldp_save).
+// savedFrames returns the frames in a file: each after its length in 64 bits, little-endian (systemd, link_lldp_save).
 func savedFrames(b []byte) (out [][]byte, whole bool) {
 	for len(b) > 0 && len(out) < mostNeighbours {
 		if len(b) < 8 {

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// subnetAnswer is what was answered over an InfiniBand port. It does not change.
+// subnetAnswer is the data received over an InfiniBand port. Immutable.
 type subnetAnswer struct {
 	end      *farEnd // nil where there is none
 	guid     string  // of the node there
@@ -23,8 +23,8 @@ type subnetAnswer struct {
 	settings []snapshot.LinkSetting
 }
 
-// askSubnet asks both ends of an InfiniBand link, if that is permitted: who is there, what both can and have enabled, what the far one counts,
-// and who manages the subnet.
+// askSubnet queries both ends of an InfiniBand link, if permitted: node, supported and enabled modes, counters of the far end, and the
+// subnet manager.
 func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subnetAnswer) {
 	if !c.AskSubnet || r.h.Subnet == nil {
 		return out
@@ -33,7 +33,7 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 	l, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (host.IBLink, error) {
 		return s.Ends(ctx, device, port)
 	})
-	r.asked += max(1, l.Requests) // one that has not returned has not said
+	r.asked += max(1, l.Requests) // unknown for a query that has not returned
 	if err == nil {
 		out.settings = settingsOf(&l)
 	}
@@ -49,7 +49,7 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 	if l.FarLID != nil && isLID(*l.FarLID) {
 		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort)}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
-			out.agent = last.agent // which has said what it has
+			out.agent = last.agent // its capabilities are known
 		}
 		out.counters = r.askFar(port, &out.agent)
 	}
@@ -61,13 +61,13 @@ func isLID(v uint64) bool { return v >= firstLID && v <= lastLID }
 func (r *reader) askFar(port int, a *host.Agent) []snapshot.Stat {
 	r.asked += a.Requests()
 	agent := *a
-	told, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
+	answer, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (agentAnswer, error) {
 		return askAgent(ctx, s, device, port, agent)
 	})
 	if err == nil {
-		*a = told.agent
+		*a = answer.agent
 	}
-	return told.Stats
+	return answer.Stats
 }
 
 func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
@@ -81,13 +81,13 @@ func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {
 	return &snapshot.SubnetManager{GUID: m.GUID, State: m.State, Priority: m.Priority, Activity: m.Activity}
 }
 
-// subnetPatience is for all answers to a question: those of both ends of a link, 200 ms each, a lost one asked for again.
-const subnetPatience = time.Second
+// subnetTimeout bounds all answers to a query: those of both ends of a link, 200 ms each, with one retry.
+const subnetTimeout = time.Second
 
-// overSubnet asks over a port, and notes what fails, but that nobody is there.
+// overSubnet queries over a port, and records failures, except that no node is there.
 func overSubnet[T any](r *reader, port int, ask func(context.Context, host.Subnet, string) (T, error)) (T, error) {
 	subnet, device := r.h.Subnet, r.device
-	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetPatience, func(ctx context.Context) (T, error) {
+	got, err := bounded(r, fmt.Sprintf("subnet/%s/%d", device, port), subnetTimeout, func(ctx context.Context) (T, error) {
 		return ask(ctx, subnet, device)
 	})
 	if err != nil && !host.IsAbsent(err) {
@@ -105,7 +105,7 @@ func answeredEnd(l *host.IBLink) *farEnd {
 	}
 }
 
-// settingsOf lists what the ends have told.
+// settingsOf lists the settings reported by the ends.
 func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
 	for _, end := range []struct {
 		name string
@@ -123,14 +123,14 @@ func settingsOf(l *host.IBLink) (out []snapshot.LinkSetting) {
 	return out
 }
 
-// commonLink is what both ends of a link have enabled.
+// commonLink is the rate and width enabled at both ends of a link.
 type commonLink struct {
-	bits    float64 // per second; 0: it is not known
+	bits    float64 // per second; 0: unknown
 	lanes   uint64
-	limited bool // by the card, which reaches bits with these lanes at the fastest speed, or with more at a slower one
+	limited bool // by the card: bits at the fastest speed with these lanes, or at a slower one with more
 }
 
-// commonOf is l, or what a card reaches of it: one of HDR100 has four lanes and HDR enabled, and never runs at both. 0 is no limit.
+// commonOf is l, limited by the card: an HDR100 card has four lanes and HDR enabled, and never runs at both. 0 is no limit.
 func commonOf(l mad.Link, limit float64) commonLink {
 	c := commonLink{bits: 8 * l.Rate(), lanes: uint64(l.Widths.Lanes())}
 	if limit == 0 || c.bits <= limit {
@@ -146,7 +146,8 @@ func commonOf(l mad.Link, limit float64) commonLink {
 	return c
 }
 
-// commonLinks is what both ends of InfiniBand links have enabled. The collector of neighbours asks, that of devices judges by it.
+// commonLinks holds the rates and widths enabled at both ends of InfiniBand links. The collector neighbour queries them, infiniband uses
+// them.
 type commonLinks struct {
 	mu    sync.Mutex
 	links map[snapshot.PortID]commonLink
@@ -165,8 +166,8 @@ func (c *commonLinks) set(device string, port int, l commonLink) {
 	c.links[id] = l
 }
 
-// forget drops the links of devices that are gone.
-func (c *commonLinks) forget(names []string) {
+// drop removes the links of devices that are gone.
+func (c *commonLinks) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id := range c.links {
@@ -176,7 +177,7 @@ func (c *commonLinks) forget(names []string) {
 	}
 }
 
-// of puts it into the ports of devices.
+// of sets them in the ports of devices.
 func (c *commonLinks) of(devices []snapshot.Device) {
 	if c == nil {
 		return
@@ -191,7 +192,7 @@ func (c *commonLinks) of(devices []snapshot.Device) {
 			if ok {
 				p.CommonRate = &l.bits
 			}
-			if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may have other lanes, and lacks none
+			if ok && !(l.limited && p.Rate != nil && *p.Rate >= l.bits) { // it may run on other lanes without being degraded
 				p.CommonLanes = &l.lanes
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// ofSubnet describes what is asked for over an InfiniBand port.
+// ofSubnet is a Desc of data queried over an InfiniBand port.
 func ofSubnet(name string, kind exposition.Type, source, help string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Of: neighbourInfo.Name + `{source="subnet"}`, Asks: host.SourceSubnet.Name(), Type: kind, Scope: scopePort,
@@ -25,21 +25,21 @@ const (
 
 var (
 	farErrors = ofSubnet("rdma_port_neighbour_errors_total", counter, sourceFar,
-		"Errors that the port at the far end of an InfiniBand link counts, with --collector.neighbour.subnet, each minute. symbol_errors, link_error_recoveries and receive_errors there are of what this port sends; transmit_discards are of what does not come here. Where the switch has no counters of 64 bits they stop at 65535, recoveries and link_downed at 255.", "error")
+		"Errors counted by the port at the far end of an InfiniBand link, read each minute with --collector.neighbour.subnet. symbol_errors, link_error_recoveries and receive_errors concern data sent by this port, transmit_discards data for this port. Without 64-bit counters in the switch they saturate at 65535, link_error_recoveries and link_downed at 255.", "error")
 	farWait = ofSubnet("rdma_port_neighbour_transmit_wait_ticks_total", counter, sourceFar,
-		"Ticks during which the port at the far end of an InfiniBand link had data for this port and no credit: this host takes slowly. The length of a tick is up to the switch.")
+		"Ticks during which the far end of an InfiniBand link had data for this port but no credits: this host receives slowly. The length of a tick is switch-specific.")
 	endRate = ofSubnet("rdma_port_link_end_rate_bytes_per_second", gauge, sourceEnds,
-		"Highest data rate that one end of an InfiniBand link supports, has enabled, or runs at, with --collector.neighbour.subnet, each minute. end: own, or neighbour for the far one. An end whose enabled rate is below its supported one, and below that of the other end, is set low. A card that does not reach its widest and fastest together (HDR100, NDR200) does not say so here. Absent where an end does not answer, active while the link is down.", "end", "setting")
+		"Highest data rate supported, enabled or active at one end of an InfiniBand link, read each minute with --collector.neighbour.subnet. end: own, neighbour. setting: supported, enabled, active. An end with an enabled rate below its supported rate and below the other end is configured too low. Limits of a card that does not support its full width at its highest speed (HDR100, NDR200) are not included. Absent where an end does not answer; active is absent while the link is down.", "end", "setting")
 	endWidth = ofSubnet("rdma_port_link_end_width_lanes", gauge, sourceEnds,
-		"Most lanes that one end of an InfiniBand link supports, has enabled, or uses, as rdma_port_link_end_rate_bytes_per_second.", "end", "setting")
+		"Most lanes supported, enabled or active at one end of an InfiniBand link, as rdma_port_link_end_rate_bytes_per_second.", "end", "setting")
 	managerInfo = ofSubnet("rdma_port_subnet_manager_info", gauge, sourceManager,
-		"The master subnet manager of an InfiniBand port's subnet, always 1, with --collector.neighbour.subnet. port_guid: of the port that it runs on. Absent while none answers.", "port_guid")
+		"Master subnet manager of an InfiniBand port's subnet, always 1, with --collector.neighbour.subnet. port_guid: port GUID of the subnet manager. Absent while it does not answer.", "port_guid")
 	managerState = ofSubnet("rdma_port_subnet_manager_state_id", gauge, sourceManager,
-		"State of the subnet manager that set an InfiniBand port up: 0 not active, 1 discovering, 2 standby, 3 master.")
+		"State of the subnet manager that configured an InfiniBand port: 0 not active, 1 discovering, 2 standby, 3 master.")
 	managerPriority = ofSubnet("rdma_port_subnet_manager_priority", gauge, sourceManager,
-		"Priority of the subnet manager that set an InfiniBand port up, 0 to 15: the highest becomes the master, of equals that of the lowest GUID.")
+		"Priority of the subnet manager that configured an InfiniBand port, 0 to 15. The highest priority becomes master, at equal priority the lowest GUID.")
 	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
-		"Activity count (ActCount) of the subnet manager that set an InfiniBand port up. opensm counts the datagrams that it sends, its answers too, so that asking for the count raises it.")
+		"Activity count (ActCount) of the subnet manager that configured an InfiniBand port. opensm counts all datagrams that it sends: reading the count raises it.")
 
 	subnetDescs = []*Desc{endRate, endWidth, farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
 )

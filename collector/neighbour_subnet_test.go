@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// infinibandPort is an RDMA device with one InfiniBand port, and what was answered over it.
+// infinibandPort is an RDMA device with one InfiniBand port, and the answers received over it.
 func infinibandPort(answers ...string) string {
 	return strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1) + strings.Join(answers, "")
 }
@@ -28,13 +28,13 @@ const (
 	master   = "-- subnet/mlx5_0/1/manager/1 --\nstate: 3\npriority: 14\nactivity: 4711\nguid: b83f:d203:00a1:0001\n"
 )
 
-// enabled are the series of an end that has told nothing else, as older captures have it.
+// enabled are the series of an end without other settings, as in older captures.
 func enabled(end, rate string) []string {
 	at := `{device="mlx5_0",end="` + end + `",port="1",setting="enabled"} `
 	return []string{"rdma_port_link_end_rate_bytes_per_second" + at + rate, "rdma_port_link_end_width_lanes" + at + "4"}
 }
 
-// TestEnds: which of both ends is set low is told, and no active link while there is none.
+// TestEnds: which end is configured low, and no active setting while the link is down.
 func TestEnds(t *testing.T) {
 	const own = "own_widths: 0x13\nown_speeds: 0x7f\nown_supported_widths: 0x13\nown_supported_speeds: 0x7f\n"
 	series := func(end, setting, rate, lanes string) []string {
@@ -65,7 +65,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestHalfRateCards: of a card that does not reach its lanes and its speed together no more is expected than its name says.
+// TestHalfRateCards: the expectation of a card that cannot combine its width and speed is the rate of its name.
 func TestHalfRateCards(t *testing.T) {
 	const (
 		hdr100 = "ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port QSFP56"
@@ -117,7 +117,7 @@ func TestHalfRateCards(t *testing.T) {
 	}
 }
 
-// TestAskedOverTheSubnet: what the far end counts and who manages the subnet is told, each without the others.
+// TestAskedOverTheSubnet: counters of the far end and the subnet manager are independent of each other.
 func TestAskedOverTheSubnet(t *testing.T) {
 	const at = `{device="mlx5_0",port="1"} `
 	ours := enabled("own", "5e+10")
@@ -166,7 +166,7 @@ func farSorted(t *testing.T, n *Collector, h *host.Host) []string {
 	return got
 }
 
-// TestDatagramsAreCounted: each that is sent is a request: five to a switch, three to its agent that is new, one to a subnet manager.
+// TestDatagramsAreCounted: each datagram is a request: five to a switch, three to its new agent, one to a subnet manager.
 func TestDatagramsAreCounted(t *testing.T) {
 	down := "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 0\n"
 	for _, c := range []struct {
@@ -195,14 +195,14 @@ func TestDatagramsAreCounted(t *testing.T) {
 	}
 }
 
-// TestSubnetIsAskedEachMinute, and what an agent has once: it is kept while the same switch is there.
+// TestSubnetIsAskedEachMinute: queries are made each minute, and the capabilities of an agent are kept while the switch is the same.
 func TestSubnetIsAskedEachMinute(t *testing.T) {
 	h := machine(t, infinibandPort(farLink, master))
 	now := time.Now()
 	h.Now, h.Budget = func() time.Time { return now }, nil
 	answers := &agents{Subnet: h.Subnet}
 	h.Subnet = answers
-	var known []bool // of each question, whether it is the first
+	var known []bool // of each query, whether it is the first
 	first := new(host.Agent)
 	answers.answer(func(_ string, a *host.Agent) (host.IBCounters, error) {
 		known = append(known, a.TransmitWait)
@@ -220,7 +220,7 @@ func TestSubnetIsAskedEachMinute(t *testing.T) {
 	}
 }
 
-// hanging is a fabric of which one port never answers.
+// hanging is a subnet with one port that never answers.
 type hanging struct {
 	host.Subnet
 	device string
@@ -233,7 +233,7 @@ func (s hanging) Ends(ctx context.Context, device string, port int) (host.IBLink
 	return s.Subnet.Ends(ctx, device, port)
 }
 
-// TestSubnetHangs: a umad that hangs costs what is asked over it, and the others wait for it once, for a moment.
+// TestSubnetHangs: a hung umad costs only the queries over it, and the others wait for it once, briefly.
 func TestSubnetHangs(t *testing.T) {
 	h := machine(t, infinibandPort(farLink, farAgent, master)+etherPort("mlx5_1", "0000:19:00.0", "eth1", 6)+saved(6, says("leaf-9", "swp1", 120, bridge)))
 	h.Subnet = hanging{h.Subnet, "mlx5_0"}
@@ -248,7 +248,7 @@ func TestSubnetHangs(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if took := time.Since(start); took > 10*subnetPatience {
+		if took := time.Since(start); took > 10*subnetTimeout {
 			t.Error(took)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// says is a frame of a system that calls itself so.
+// says is a frame of a system with this name.
 func says(system, port string, seconds byte, capabilities uint16) []byte {
 	return lldp.Frame([6]byte{2, 0, 0, 0, 0, 9},
 		lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system + "-chassis")}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x05" + port)},
@@ -56,7 +56,7 @@ func neighboursOf(o Options) *Collector {
 	return newNeighbours(o)
 }
 
-// far reads a machine once and tells what is emitted.
+// far reads a machine once and returns its samples.
 func far(t *testing.T, c *Collector, h *host.Host) []string {
 	t.Helper()
 	n := &snapshot.Node{}
@@ -75,7 +75,7 @@ func far(t *testing.T, c *Collector, h *host.Host) []string {
 	return out
 }
 
-// at is where the series of a port are.
+// at are the labels of a port.
 func at(more string) string { return `{device="mlx5_0",netdev="eth0",port="1"` + more + `} ` }
 
 func TestNeighbours(t *testing.T) {
@@ -143,7 +143,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestOwnCable: two ports of one host hear each other, and have no neighbour.
+// TestOwnCable: two connected ports of one host have no neighbour.
 func TestOwnCable(t *testing.T) {
 	own := lldp.Frame([6]byte{2, 0, 0, 0, 0, 6}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x04\x02\x00\x00\x00\x00\x06")},
 		lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x03\x02\x00\x00\x00\x00\x06")}, lldp.TLV{Type: lldp.TypeTTL, Value: []byte{0, 120}})
@@ -153,7 +153,7 @@ func TestOwnCable(t *testing.T) {
 	}
 }
 
-// TestSubnet: both ends of an InfiniBand link are asked, if that is permitted; what both have enabled is evidence for the link.
+// TestSubnet: both ends of an InfiniBand link are queried if permitted; settings enabled at both are evidence for the link.
 func TestSubnet(t *testing.T) {
 	port := strings.Replace(etherPort("mlx5_0", "0000:18:00.0", "ib0", 5), "Ethernet", "InfiniBand", 1)
 	answer := func(description string) string {
@@ -183,7 +183,7 @@ func TestSubnet(t *testing.T) {
 			n := newNeighbours(Options{AskSubnet: c.ask, common: links})
 			h := machine(t, port+c.files)
 			slices.Sort(c.want)
-			for range 2 { // what failed is told until it is asked again
+			for range 2 { // a failure is reported until the next query
 				if got := farSorted(t, n, h); !slices.Equal(got, c.want) {
 					t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 				}
@@ -198,7 +198,7 @@ func TestSubnet(t *testing.T) {
 	}
 }
 
-// tape is a host that hears what a test says.
+// tape is a host with the frames of a test.
 type tape struct {
 	joined chan []string
 	heard  func(netdev string, frame []byte)
@@ -219,7 +219,8 @@ func (p *tape) Hear(ctx context.Context, netdevs []string, under func(int, func(
 	return nil
 }
 
-// TestHeard: what is heard comes before what networkd has written, the switch heard last before others, and nothing outlives its time.
+// TestHeard: received frames take precedence over those saved by networkd, the most recent switch over others, and nothing outlives its
+// TTL.
 func TestHeard(t *testing.T) {
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5)+saved(5, says("old", "swp1", 120, bridge)))
 	synctest.Test(t, func(t *testing.T) {
@@ -238,7 +239,7 @@ func TestHeard(t *testing.T) {
 				fmt.Sprintf(`rdma_port_neighbour_info%s1`, at(`,port_id="swp1",source="lldp",system="`+system+`"`)),
 				fmt.Sprintf(`rdma_port_lldp_neighbours%s%d`, at(""), n),
 			}
-			if time.Since(begun) < firstWord {
+			if time.Since(begun) < firstFrameTimeout {
 				want = append(want, "lldp pending")
 			}
 			if got := far(t, c, &h); !slices.Equal(got, want) {
@@ -275,13 +276,13 @@ func TestHeard(t *testing.T) {
 	})
 }
 
-// TestFloodDoesNotSilence: forged frames that hold for 18 hours fill the table, and a switch is heard, as long as it speaks.
+// TestFloodDoesNotSilence: with a table full of forged frames with a TTL of 18 hours, a switch that keeps sending is still reported.
 func TestFloodDoesNotSilence(t *testing.T) {
 	frame := func(system string, seconds uint16) []byte {
 		return lldp.Frame([6]byte{2}, lldp.TLV{Type: lldp.TypeChassisID, Value: []byte("\x07" + system)}, lldp.TLV{Type: lldp.TypePortID, Value: []byte("\x07p")},
 			lldp.TLV{Type: lldp.TypeTTL, Value: binary.BigEndian.AppendUint16(nil, seconds)})
 	}
-	h, now := newHeard(), time.Unix(1e9, 0)
+	h, now := newLLDPNeighbours(), time.Unix(1e9, 0)
 	flood := func(from, n int) {
 		for i := range n {
 			h.note("eth0", frame(fmt.Sprint("forged-", from+i), 65535), now)
@@ -300,7 +301,7 @@ func TestFloodDoesNotSilence(t *testing.T) {
 	}
 }
 
-// TestNotHeardNeeds: another network namespace wants another remedy than a capability.
+// TestNotHeardNeeds: another network namespace has another remedy than a missing capability.
 func TestNotHeardNeeds(t *testing.T) {
 	for _, c := range []struct {
 		err   error
@@ -321,7 +322,7 @@ func TestNotHeardNeeds(t *testing.T) {
 	}
 }
 
-// TestNotHeard: what may not listen says so in each round, and hears again once it may.
+// TestNotHeard: a denied permission is reported in each round, and reception resumes once permitted.
 func TestNotHeard(t *testing.T) {
 	h := machine(t, etherPort("mlx5_0", "0000:18:00.0", "eth0", 5))
 	p := &tape{joined: make(chan []string, 1), err: &host.Error{Op: "listen to", Path: "LLDP", Err: syscall.EPERM}}

@@ -33,10 +33,10 @@ const (
 	arphrdInfiniBand = "32"
 )
 
-// netdevs finds the netdev of a port, or the members of its bond: told by netlink, else the PCI function's netdev with the
-// port's dev_port, else the netdev of the first GID.
-func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []snapshot.Netdev {
-	name := told
+// netdevs finds the netdev of a port, or the members of its bond: from netlink, else the PCI function's netdev with the port's dev_port,
+// else the netdev of the first GID.
+func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, fromNetlink string) []snapshot.Netdev {
+	name := fromNetlink
 	if name == "" {
 		name = r.netdevOfFunction(d, n, linkLayer)
 	}
@@ -54,22 +54,22 @@ func (r *reader) netdevs(d *snapshot.Device, n int, linkLayer, told string) []sn
 	return out
 }
 
-// portNetdev is a netdev of a wire: that of a port, or a member of its bond.
+// portNetdev is a netdev of a physical port: that of an RDMA port, or a member of its bond.
 type portNetdev struct {
 	port         int
 	layer        string // link_layer of the port
 	name, driver string
 }
 
-// tellsOfWires are drivers whose virtual functions tell of the port behind them: nobody else does, for mana has no other functions.
-var tellsOfWires = map[string]bool{"mana": true}
+// exposesPhysicalPort are drivers whose virtual functions expose the physical port behind them: mana has no other functions.
+var exposesPhysicalPort = map[string]bool{"mana": true}
 
-// wireNetdevs finds the netdevs of a device that are those of a wire. Virtual functions and sub-functions show the wire of their
-// physical function, if anything: theirs are left out, as are those of functions that manage NVLink switches. Ports are there a moment
-// after the device: not whole is one without, to be looked at again in the next round.
+// wireNetdevs finds the netdevs of a device that belong to a physical port. Those of virtual functions and sub-functions show at most the
+// port of their physical function and are left out, as are those of functions that manage NVLink switches. Ports appear a moment after
+// the device: whole is false without any, and the next round reads again.
 func (o *Options) wireNetdevs(r *reader, device string) (out []portNetdev, whole bool) {
 	kind, function := r.function(classDir + "/" + device)
-	if kind != snapshot.Physical && !(kind == snapshot.Virtual && tellsOfWires[r.driver(function)]) || o.nvlink.manages(r, device) {
+	if kind != snapshot.Physical && !(kind == snapshot.Virtual && exposesPhysicalPort[r.driver(function)]) || o.nvlink.manages(r, device) {
 		return nil, true
 	}
 	numbers := r.ports(device)
@@ -85,7 +85,7 @@ func (o *Options) wireNetdevs(r *reader, device string) (out []portNetdev, whole
 	return out, len(numbers) > 0
 }
 
-// uplink is the phys_port_name of a physical port; representors of virtual functions have pf0vf1 and the like.
+// uplink is the phys_port_name of a physical port; representors of virtual functions have names like pf0vf1.
 var uplink = regexp.MustCompile(`^p\d+$`)
 
 func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) string {
@@ -115,8 +115,8 @@ func (r *reader) netdevOfFunction(d *snapshot.Device, n int, linkLayer string) s
 	return r.uplinkOf(dir, found)
 }
 
-// isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or by any name one that is linked to another. The kernel
-// reads both numbers without a lock.
+// isChild reports whether an IPoIB interface is that of a further P_Key: ib0.8001, or under any name an interface linked to another. The
+// kernel reads both numbers without a lock.
 func (r *reader) isChild(dir, name string) bool {
 	if strings.Contains(name, ".") {
 		return true
@@ -125,11 +125,11 @@ func (r *reader) isChild(dir, name string) bool {
 	return link != nil && own != nil && *link != *own
 }
 
-// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and has the reader try again and
-// again while someone else holds it.
+// uplinkOf is the first netdev that is no representor. The kernel takes rtnl for a port's name, and restarts the read while the lock is
+// held elsewhere.
 func (r *reader) uplinkOf(dir string, names []string) string {
 	files := r.h.Files
-	ports := make([]string, len(names)) // empty: none has been told
+	ports := make([]string, len(names)) // empty: no name
 	if r.underRTNL(host.SourcePortNames, len(names), func() {
 		for i, name := range names {
 			if b, err := files.Read(dir+"/"+name+"/phys_port_name", nil); err == nil {
@@ -153,8 +153,8 @@ func (r *reader) netdevOfGID(dir string) string {
 	return name
 }
 
-// bondMembers returns the members of the bond that a netdev is, or is in, if the RDMA device stands for the bond (RoCE
-// LAG); else the netdev. A member whose PCI function has an RDMA device of its own is that device's.
+// bondMembers returns the members of the bond that a netdev is, or belongs to, if the RDMA device represents the bond (RoCE LAG); else
+// the netdev. A member whose PCI function has its own RDMA device belongs to that device.
 func (r *reader) bondMembers(device, netdev string) []string {
 	if strings.Contains(netdev, "/") {
 		return nil
@@ -188,8 +188,8 @@ func (r *reader) bondMembers(device, netdev string) []string {
 // iffUp is IFF_UP of include/uapi/linux/if.h.
 const iffUp = 1
 
-// withLink reads what the kernel itself knows of the netdevs' links, which takes no lock and asks no driver. The flags are read
-// after the counts: who finds a carrier lost by hand finds the netdev down.
+// withLink reads the kernel's own link data of the netdevs, without a lock and without a query to a driver. Flags are read after the
+// counts: a carrier lost administratively is then read together with the netdev down.
 func (r *reader) withLink(netdevs []snapshot.Netdev) []snapshot.Netdev {
 	if len(netdevs) == 0 {
 		return nil
@@ -210,19 +210,19 @@ func (r *reader) withLink(netdevs []snapshot.Netdev) []snapshot.Netdev {
 	return out
 }
 
-// joined are the values of operstate that say whether an interface carries traffic. The kernel takes no rtnl for it.
-var joined = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
+// operational are the values of operstate that decide whether an interface carries traffic. The kernel takes no rtnl for it.
+var operational = map[string]bool{"up": true, "down": false, "lowerlayerdown": false, "dormant": false}
 
 // withIPoIB reads whether the IPoIB interfaces of an InfiniBand port are operationally up.
 func (r *reader) withIPoIB(netdevs []snapshot.Netdev) {
 	for i := range netdevs {
-		if up, told := joined[r.optional(netDir+netdevs[i].Name+"/operstate")]; told {
+		if up, known := operational[r.optional(netDir+netdevs[i].Name+"/operstate")]; known {
 			netdevs[i].Joined = &up
 		}
 	}
 }
 
-// count reads a count that may not be there.
+// count reads an optional count.
 func (r *reader) count(path string) *uint64 {
 	if n, err := strconv.ParseUint(r.optional(path), 10, 64); err == nil {
 		return &n

@@ -17,7 +17,7 @@ func netdevNames(nds []snapshot.Netdev) string {
 	return strings.Join(out, " ")
 }
 
-// function is the part of a tree in which the PCI function of mlx5_0 has netdevs.
+// function is the part of a tree with the netdevs of the PCI function of mlx5_0.
 const function = `-- sys/class/infiniband/mlx5_0 -> ../../devices/pci/0000:18:00.0/infiniband/mlx5_0 --
 -- sys/devices/pci/0000:18:00.0/infiniband/mlx5_0/device -> ../.. --
 `

@@ -65,7 +65,7 @@ func TestReaderTellsAbsentFromFaulty(t *testing.T) {
 		{"padded", uint64(7), "7", nil},
 		{"words", nil, "up", []host.Reason{host.Malformed}},
 		{"empty", nil, "", []host.Reason{host.Malformed, host.Malformed}}, // an empty optional file is no fault
-		{"missing", nil, "", []host.Reason{host.Absent, host.Absent}},     // nor is one that is not there
+		{"missing", nil, "", []host.Reason{host.Absent, host.Absent}},     // nor is a missing one
 		{"bad", nil, "", []host.Reason{host.Invalid, host.Invalid, host.Invalid}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

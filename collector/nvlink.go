@@ -13,42 +13,42 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// nvlink knows the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of
-// their own, and answer most questions with an error and a line in the kernel log, so that their identity is all that is read.
-// Only their vital product data tells them, unless the operator has pinned a role. Reading it takes a tenth of a second and more, so
-// it is read once for each registration of a device. It limits the rate of other cards as well.
+// nvlink identifies the RDMA devices that manage NVLink switches (HGX B200, B300). They look like InfiniBand HCAs, have no link of their
+// own, and answer most queries with an error and a kernel log line: only their identity is read. They are identified by vital product
+// data (VPD), unless the configuration pins a role. Reading VPD takes 100 ms and more: once for each registration of a device. VPD also
+// limits the rate of other cards.
 type nvlink struct {
-	said func(site.Subject) site.Settings
+	siteSettings func(site.Subject) site.Settings
 
 	mu      sync.Mutex
 	devices map[string]*vpdRead
 }
 
-// vpdRead is the reading of one device's vital product data.
+// vpdRead is the read of one device's vital product data.
 type vpdRead struct {
 	inode uint64 // of the device's directory
 	began time.Time
 	done  chan struct{} // closed when the following is there
 	found bool          // it manages NVLink switches
-	limit float64       // of its ports' rates; 0: none is said
-	pin   bool          // the operator has said so
+	limit float64       // of its ports' rates; 0: none
+	pin   bool          // pinned in the configuration
 	err   error
 }
 
-// vpdPatience is how long a device waits for its vital product data, before it is read as a NIC.
-const vpdPatience = 2 * time.Second
+// vpdTimeout is how long a device waits for its vital product data before it is read as a NIC.
+const vpdTimeout = 2 * time.Second
 
-// connectXInfiniBand are the vendor and the class of functions that may manage NVLink switches.
+// Vendor and class of functions that may manage NVLink switches.
 const (
 	vendorMellanox  = "0x15b3"
 	classInfiniBand = "0x020700"
 )
 
 func newNVLink(said func(site.Subject) site.Settings) *nvlink {
-	return &nvlink{said: said, devices: map[string]*vpdRead{}}
+	return &nvlink{siteSettings: said, devices: map[string]*vpdRead{}}
 }
 
-// manages says whether a device manages NVLink switches. What cannot be told is no.
+// manages reports whether a device manages NVLink switches; false where unknown.
 func (v *nvlink) manages(r *reader, name string) bool {
 	if v == nil {
 		return false
@@ -61,7 +61,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	if err != nil {
 		return false
 	}
-	pinned := v.said(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
+	pinned := v.siteSettings(site.Subject{Device: name, BoardID: r.optional(classDir + "/" + name + "/board_id"), PCIAddress: path.Base(function)}).Role
 	if pinned != "" {
 		return v.pin(name, inode, pinned == string(pci.NVLinkManagement))
 	}
@@ -76,10 +76,10 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	if start {
 		go d.read(r.h, name, function)
 	}
-	r.end() // the wait is no reading of this reader
+	r.end() // the wait is not charged to this reader
 	r.source = host.SourceVPD
 	defer r.begin(host.SourceIdentity)
-	patience := time.NewTimer(vpdPatience - time.Since(d.began))
+	patience := time.NewTimer(vpdTimeout - time.Since(d.began))
 	defer patience.Stop()
 	select {
 	case <-d.done:
@@ -90,7 +90,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	return d.result(r, start)
 }
 
-// pin notes what the operator says of a device.
+// pin stores the configured role of a device.
 func (v *nvlink) pin(name string, inode uint64, manages bool) bool {
 	d := &vpdRead{inode: inode, done: make(chan struct{}), found: manages, pin: true}
 	close(d.done)
@@ -105,7 +105,7 @@ func (d *vpdRead) read(h *host.Host, name, function string) {
 	d.err = host.Guard(func() error { return d.ask(h, name, function) })
 }
 
-// ask has a lane of its own: a reading that hangs is not started twice.
+// ask uses a lane of its own: a hung read is not started twice.
 func (d *vpdRead) ask(h *host.Host, name, function string) error {
 	leave, err := h.Lanes.Enter("vpd/" + name)
 	if err != nil {
@@ -121,13 +121,13 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 	if err != nil {
 		return err
 	}
-	data, _ := pci.ParseVPD(b) // some makers end it badly; what is there tells
+	data, _ := pci.ParseVPD(b) // some vendors terminate it incorrectly; the available part is sufficient
 	d.found, d.limit = data.ManagesNVLink(), data.InfiniBandLimit()
 	return nil
 }
 
-// result is what was read, if it is there by now. A failure is told by whoever has started the reading, once; that it is not
-// permitted as long as that is so.
+// result is the outcome, if it is available. A failure is reported once, by the reader that started the read; a denied permission as long
+// as it lasts.
 func (d *vpdRead) result(r *reader, first bool) bool {
 	select {
 	case <-d.done:
@@ -140,22 +140,22 @@ func (d *vpdRead) result(r *reader, first bool) bool {
 	return d.found
 }
 
-// known is what manages has found, without asking.
+// known is the result of manages, without a read.
 func (v *nvlink) known(name string) bool {
-	d := v.told(name)
+	d := v.finished(name)
 	return d != nil && d.found
 }
 
-// limit is the rate in bits per second that the ports of a device do not exceed, by what manages has read; 0 where that says nothing.
+// limit is the maximum rate of a device's ports in bits per second, from the read of manages; 0 where there is none.
 func (v *nvlink) limit(name string) float64 {
-	if d := v.told(name); d != nil {
+	if d := v.finished(name); d != nil {
 		return d.limit
 	}
 	return 0
 }
 
-// told is nil until the reading of a device has ended.
-func (v *nvlink) told(name string) *vpdRead {
+// finished returns the read of a device; nil until it has ended.
+func (v *nvlink) finished(name string) *vpdRead {
 	if v == nil {
 		return nil
 	}
@@ -173,8 +173,8 @@ func (v *nvlink) told(name string) *vpdRead {
 	}
 }
 
-// forget drops devices that are gone.
-func (v *nvlink) forget(names []string) {
+// drop removes devices that are gone.
+func (v *nvlink) drop(names []string) {
 	if v == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/site"
 )
 
-// registrations are files of devices that register again, and counts of what is read of their vital product data.
+// registrations are files of devices that register again, with a count of VPD reads.
 type registrations struct {
 	host.Files
 	mu    sync.Mutex
@@ -40,7 +40,7 @@ func nvlinkTree(vendor, class, vpd string) string {
 }
 
 func TestNVLinkManagement(t *testing.T) {
-	// identifier "x", a field V3 "SMDL=SW_MNG", the end; the same as a NIC has it, without the mark
+	// identifier "x", a field V3 "SMDL=SW_MNG", the end; the same for a NIC, without the mark
 	const (
 		marked  = "@hex --\n8201 0078 900e 0056 330b 534d 444c 3d53 575f 4d4e 4778\n"
 		plain   = "@hex --\n8201 0078 9006 0056 3303 4e49 4378\n"
@@ -70,7 +70,7 @@ func TestNVLinkManagement(t *testing.T) {
 
 func unsaid(site.Subject) site.Settings { return site.Settings{} }
 
-// TestPinnedRole: the operator's word stands, and spares the reading.
+// TestPinnedRole: a pinned role takes precedence, and VPD is not read.
 func TestPinnedRole(t *testing.T) {
 	for role, want := range map[string]bool{"nvlink_management": true, "compute": false, "other": false} {
 		t.Run(role, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestPinnedRole(t *testing.T) {
 	}
 }
 
-// TestVPDOfARegistration: it is read again when the device has registered again, and at no other time.
+// TestVPDOfARegistration: VPD is read once per registration of a device.
 func TestVPDOfARegistration(t *testing.T) {
 	r := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	files := &registrations{Files: r.h.Files, inode: 1}
@@ -103,7 +103,7 @@ func TestVPDOfARegistration(t *testing.T) {
 			t.Errorf("call %d: read %d times, want %d", i, files.vpd, want)
 		}
 	}
-	v.forget(nil)
+	v.drop(nil)
 	if v.manages(r, "mlx5_0"); files.vpd != 3 {
 		t.Errorf("after it was gone: read %d times", files.vpd)
 	}

@@ -14,64 +14,64 @@ import (
 var (
 	pcieSpeed = &Desc{
 		Name: "rdma_pcie_link_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Transfers per second and lane of a PCIe link on the way to an RDMA device. pci_address is the end away from the root. Links that lead to GPUs only have none: an idle GPU slows its link down.",
+		Help:   "Current speed of a PCIe link on the path to an RDMA device, in transfers per second and lane. pci_address: downstream end. Absent for links that lead only to GPUs (an idle GPU reduces the link speed).",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_speed",
 	}
 	pcieMaxSpeed = &Desc{
 		Name: "rdma_pcie_link_max_speed_transfers_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "transfers per second", Scope: scopeDevice,
-		Help:   "Most transfers per second and lane that both ends of the link can.",
+		Help:   "Highest speed that both ends of the PCIe link support, in transfers per second and lane.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_speed of both ends",
 	}
 	pcieWidth = &Desc{
 		Name: "rdma_pcie_link_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
-		Help:   "Lanes that a PCIe link on the way to an RDMA device or a GPU uses.",
+		Help:   "Lanes in use by a PCIe link on the path to an RDMA device or a GPU.",
 		Labels: []string{"pci_address"},
 		Source: "/sys/bus/pci/devices/ADDRESS/current_link_width",
 	}
 	pcieMaxWidth = &Desc{
 		Name: "rdma_pcie_link_max_width_lanes", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "lanes", Scope: scopeDevice,
-		Help:   "Most lanes that both ends of the link can use: a slot with 8 lanes makes it 8.",
+		Help:   "Most lanes that both ends of the PCIe link support: 8 for any card in an x8 slot.",
 		Labels: []string{"pci_address"},
 		Source: "max_link_width of both ends",
 	}
 	pcieLinkInfo = &Desc{
 		Name: "rdma_device_pcie_link_info", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "A PCIe link on the way from a root port to an RDMA device, always 1. upstream is the end towards the root.",
+		Help:   "PCIe link on the path from a root port to an RDMA device, always 1. pci_address: downstream end. upstream: upstream end.",
 		Labels: []string{"device", "pci_address", "upstream"},
 		Source: "the path below /sys/devices",
 	}
 	pcieErrors = &Desc{
 		Name: "rdma_pcie_aer_errors_total", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: counter, Scope: scopeDevice,
-		Help:   "Errors that PCIe advanced error reporting has counted since the function was found: of RDMA devices, GPUs and the bridges above them. severity: correctable, nonfatal, fatal. Of a root port with nothing but the device below it, fatal are those of the device too: the kernel does not count them there, since its link may be down.",
+		Help:   "PCIe advanced error reporting (AER) errors of RDMA devices, GPUs and the bridges above them, since the function was enumerated. severity: correctable, nonfatal, fatal. fatal of a root port with a single device below it includes those of the device, which the kernel does not count (its link may be down).",
 		Labels: []string{"pci_address", "severity"},
 		Source: "/sys/bus/pci/devices/ADDRESS/aer_dev_{correctable,nonfatal,fatal}, aer_rootport_total_err_fatal of root ports",
 	}
 	pcieAvailable = &Desc{
 		Name: "rdma_device_pcie_available_bytes_per_second", Of: physicalFunctions, Asks: host.SourcePCILink.Name(), Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth of the narrowest link between the device and its root port as they run, overhead of packets included.",
+		Help:   "Bandwidth of the narrowest link between the device and its root port at current speed and width, packet overhead included.",
 		Labels: []string{"device"},
 		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
 	pcieCapable = &Desc{
 		Name: "rdma_device_pcie_capable_bytes_per_second", Type: gauge, Unit: "bytes per second", Scope: scopeDevice,
-		Help:   "Bandwidth that the device could use in a slot of its own kind.",
+		Help:   "Bandwidth of the device at its own maximum speed and width.",
 		Labels: []string{"device"},
 		Source: "pcie_bandwidth_capable, drivers/pci/pci.c",
 	}
 	pciePathInfo = &Desc{
 		Name: "rdma_device_pcie_path_info", Type: gauge, Scope: scopeDevice,
-		Help:   "The function of an RDMA device and the one that limits its bandwidth (bottleneck), always 1.",
+		Help:   "PCI function of an RDMA device and the function whose link limits its bandwidth (bottleneck), always 1.",
 		Labels: []string{"device", "pci_address", "bottleneck"},
 		Source: "pcie_bandwidth_available, drivers/pci/pci.c",
 	}
 )
 
-// pcie keeps what was read of each device and of the GPUs: links change when somebody changes hardware, and errors are judged over minutes.
+// pcie keeps the data of each device and of the GPUs: links change with the hardware, and errors are evaluated over minutes.
 type pcie struct {
 	Options
-	devices kept[pciePath]
+	devices perDevice[pciePath]
 	ways    gpuWays
 }
 
@@ -102,7 +102,7 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}
 	states := c.devices.of(h, names, func() *pciePath { return &pciePath{} })
 	gpus := make(chan gpuPaths, 1)
-	go func() { // a GPU that has fallen off its bus holds no device up
+	go func() { // a GPU that has fallen off its bus must not delay the devices
 		var out gpuPaths
 		if err := host.Guard(func() error { out = c.gpuPaths(ctx, h); return nil }); err != nil {
 			out = unreadGPUPaths(err)
@@ -123,8 +123,8 @@ func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fu
 	}, done)
 }
 
-// pciePath reads the way to a device. Virtual functions have no link of their own: the way is that of their physical one, which this
-// host shows as a device too, or which a guest does not see.
+// pciePath reads the path to a device. Virtual functions have no link of their own: their path is that of the physical function, a device
+// of this host or invisible to a guest.
 func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 	r.begin(host.SourcePCILink)
 	kind, function := r.function(classDir + "/" + device)
@@ -134,8 +134,7 @@ func (r *reader) pciePath(device string) (snapshot.PCIePath, bool) {
 	return snapshot.PCIePath{Device: device, Hops: r.pcieHops(function)}, true
 }
 
-// pcieHops are the functions of a path below /sys/devices, with the errors that each of them has counted: those of a link may stand at
-// either end.
+// pcieHops are the functions of a path below /sys/devices, with the errors counted by each: those of a link may be at either end.
 func (r *reader) pcieHops(function string) (out []snapshot.PCIeHop) {
 	functions := pci.Functions(function)
 	for i, address := range functions {
@@ -173,9 +172,9 @@ func (r *reader) aer(file string) *uint64 {
 	return &n
 }
 
-// fatalBelow is how many fatal errors were reported to a root port, its own included; own where it does not tell. Of an endpoint that
-// reports one the kernel reads no status and counts nothing, since its link may be down (aer_get_device_error_info,
-// drivers/pci/pcie/aer.c). It is asked of a root port with nothing but the device at it: below a switch the error may be anybody's.
+// fatalBelow is the number of fatal errors reported to a root port, its own included; own where it is not exposed. For an endpoint that
+// reports a fatal error the kernel reads no status and counts nothing, because its link may be down (aer_get_device_error_info,
+// drivers/pci/pcie/aer.c). Used only for a root port with a single device below it: below a switch the source of the error is unknown.
 func (r *reader) fatalBelow(dir string, own *uint64) *uint64 {
 	file := dir + "/aer_rootport_total_err_fatal"
 	text := r.optional(file)
@@ -221,7 +220,7 @@ type pcieEmitter struct {
 	functions map[string]bool
 }
 
-// hops emits what the functions of a path have counted.
+// hops emits the error counts of the functions of a path.
 func (e *pcieEmitter) hops(path []snapshot.PCIeHop) []pci.Hop {
 	hops := make([]pci.Hop, len(path))
 	for i, h := range path {
@@ -255,7 +254,7 @@ func emitAER(s Sink, h *snapshot.PCIeHop) {
 }
 
 func emitPath(s Sink, device string, hops []pci.Hop) {
-	if len(hops) < 2 { // a flat virtual machine: the hypervisor's bus says nothing of the real one
+	if len(hops) < 2 { // a flat virtual machine: the virtual bus is no evidence of the real one
 		return
 	}
 	own := hops[len(hops)-1]

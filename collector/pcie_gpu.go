@@ -16,27 +16,27 @@ import (
 
 var gpuLinkInfo = &Desc{
 	Name: "rdma_gpu_pcie_link_info", Of: "rdma_gpu_pcie_link_info", Beside: "rdma_device_pcie_link_info", Asks: host.SourcePCILink.Name(), Type: gauge, Scope: scopeGPU,
-	Help:   "A PCIe link on the way from a root port to a GPU, always 1, without those that an RDMA device goes through as well. upstream is the end towards the root. GPUs that NVLink-C2C couples to their processor have none.",
+	Help:   "PCIe link on the path from a root port to a GPU, always 1, except links on the path to an RDMA device. pci_address: downstream end. upstream: upstream end. Absent for GPUs coupled to their CPU by NVLink-C2C.",
 	Labels: gpuLabels("pci_address", "upstream"),
 	Source: "the path below /sys/devices",
 }
 
-// gpuWays keeps what was read of the ways to GPUs, which are in the order of addresses. It belongs to the lane pcie/gpu.
+// gpuWays keeps the paths to GPUs, in the order of addresses. It belongs to the lane pcie/gpu.
 type gpuWays struct {
 	at        time.Time
 	functions []string
 	found     []snapshot.GPUPath
 }
 
-// gpuPaths are the ways to GPUs, and what could not be read of them.
+// gpuPaths are the paths to GPUs, and the failed reads.
 type gpuPaths struct {
 	paths  []snapshot.GPUPath
 	issues []snapshot.Issue
 }
 
-// gpuPaths reads the ways to GPUs each minute. NVML tells which GPU is which.
+// gpuPaths reads the paths to GPUs each minute. Index and UUID come from NVML.
 func (c *pcie) gpuPaths(ctx context.Context, h *host.Host) (out gpuPaths) {
-	_, functions, _ := c.fabric.last(ctx)
+	_, functions, _ := c.lastRound.last(ctx)
 	if len(functions) == 0 {
 		return out
 	}
@@ -62,7 +62,7 @@ func unreadGPUPaths(err error) gpuPaths {
 	return gpuPaths{issues: []snapshot.Issue{{Source: host.SourcePCILink.Name(), Reason: string(host.ReasonOf(err)), Err: err}}}
 }
 
-// gpuWays reads the ways to GPUs. Those to GPUs that are coupled to their processor are left out: data takes another.
+// gpuWays reads the paths to GPUs. GPUs coupled to their CPU are left out: their data takes another path.
 func (r *reader) gpuWays(functions []string) (out []snapshot.GPUPath) {
 	r.begin(host.SourcePCILink)
 	defer r.end()
@@ -77,7 +77,7 @@ func (r *reader) gpuWays(functions []string) (out []snapshot.GPUPath) {
 	return out
 }
 
-// gpuUUID is that which NVIDIA's driver tells without NVML.
+// gpuUUID is the UUID exposed by NVIDIA's driver without NVML.
 func (r *reader) gpuUUID(address string) string {
 	for line := range strings.Lines(r.optional("proc/driver/nvidia/gpus/" + address + "/information")) {
 		if uuid, ok := strings.CutPrefix(line, "GPU UUID:"); ok {
@@ -87,7 +87,7 @@ func (r *reader) gpuUUID(address string) string {
 	return ""
 }
 
-// nameGPU takes over what NVML calls a GPU.
+// nameGPU sets index and UUID of a GPU from NVML.
 func nameGPU(g *snapshot.GPUPath, gpus []snapshot.GPU) {
 	address := g.Hops[len(g.Hops)-1].Address
 	if i := slices.IndexFunc(gpus, func(o snapshot.GPU) bool { return o.PCIAddress == address }); i >= 0 {
@@ -95,7 +95,7 @@ func nameGPU(g *snapshot.GPUPath, gpus []snapshot.GPU) {
 	}
 }
 
-// gpus emits links that lead to GPUs only. Of their speed nothing is said, since idle GPUs slow them down.
+// gpus emits links that lead only to GPUs, without their speed: idle GPUs lower it.
 func (e *pcieEmitter) gpus(paths []snapshot.GPUPath) {
 	devices := maps.Clone(e.links)
 	for _, g := range paths {

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// pcieFunction is a function of the PCI tree, at a width of its own, that has counted one correctable error.
+// pcieFunction is a function of the PCI tree with a given width and one correctable error.
 func pcieFunction(dir string, width int) string {
 	address := dir[strings.LastIndexByte(dir, '/')+1:]
 	return fmt.Sprintf("-- sys/bus/pci/devices/%s -> ../../../devices/%s --\n", address, strings.TrimPrefix(dir, "sys/devices/")) +
@@ -20,7 +20,7 @@ func pcieFunction(dir string, width int) string {
 		fmt.Sprintf("-- %s/aer_dev_correctable --\nTOTAL_ERR_COR 1\n", dir)
 }
 
-// TestLinksOfGPUs: a GPU beside a device behind one switch, one alone, and one that NVLink-C2C couples to its processor.
+// TestLinksOfGPUs: a GPU and a device behind one switch, a single GPU, and one coupled to its CPU by NVLink-C2C.
 func TestLinksOfGPUs(t *testing.T) {
 	const (
 		beside  = "sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:19:00.0"
@@ -36,9 +36,9 @@ func TestLinksOfGPUs(t *testing.T) {
 	entries += "-- proc/driver/nvidia/gpus/0000:21:00.0/information --\nModel: \t\t NVIDIA H200\nGPU UUID: \t GPU-b\n"
 	h := machine(t, entries)
 	h.GPUs = &fakeGPUs{nvml: snapshot.NVML{GPUs: []snapshot.GPU{{Index: 7, UUID: "GPU-a", PCIAddress: "0000:19:00.0"}}}}
-	o := Options{fabric: &fabric{}, gpus: &gpuReadings{}}
-	o.fabric.begin()
-	o.fabric.tell(time.Time{}, nil, []string{coupled, alone, beside})
+	o := Options{lastRound: &lastRound{}, gpus: &gpuReadings{}}
+	o.lastRound.begin()
+	o.lastRound.publish(time.Time{}, nil, []string{coupled, alone, beside})
 	n, samples := collect(t, newPCIe(o), h)
 	if len(n.Issues) > 0 {
 		t.Error(n.Issues)
@@ -74,14 +74,14 @@ func TestLinksOfGPUs(t *testing.T) {
 	}
 }
 
-// TestStuckGPU: NVML that does not return costs no device its links.
+// TestStuckGPU: a hung NVML costs no device its links.
 func TestStuckGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := machine(t, pcieTree(""))
 		h.GPUs, h.Now = slowGPUs(time.Minute), time.Now
-		o := Options{fabric: &fabric{}, gpus: &gpuReadings{}}
-		o.fabric.begin()
-		o.fabric.tell(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
+		o := Options{lastRound: &lastRound{}, gpus: &gpuReadings{}}
+		o.lastRound.begin()
+		o.lastRound.publish(time.Time{}, nil, []string{"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0"})
 		n, samples := collect(t, newPCIe(o), h)
 		if !slices.Contains(samples, `rdma_pcie_link_width_lanes{pci_address="0000:18:00.0"} 16`) || slices.ContainsFunc(n.Devices, func(d snapshot.DeviceRead) bool { return d.Stuck }) {
 			t.Errorf("%+v %q", n.Devices, samples)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pcieTree is a device behind one switch. extra adds files, or takes the place of one.
+// pcieTree is a device behind one switch. extra adds or replaces files.
 func pcieTree(extra string) string {
 	return pcieChain(extra, "0000:15:01.0", "0000:16:00.0", "0000:17:00.0", "0000:18:00.0")
 }
@@ -86,7 +86,7 @@ func TestPCIeFatal(t *testing.T) {
 		{"one of its own and one from below", own + reported + "3\n", "3", 0},
 		{"none yet", reported + "0\n", "0", 0},
 		{"text", own + reported + "many\n", "2", 1},
-		{"below it only", "-- " + root + "0000:18:00.0/aer_rootport_total_err_fatal --\n7\n", "none", 0}, // no kernel has that
+		{"below it only", "-- " + root + "0000:18:00.0/aer_rootport_total_err_fatal --\n7\n", "none", 0}, // in no kernel
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, pcieChain(c.extra, "0000:15:01.0", "0000:18:00.0"))

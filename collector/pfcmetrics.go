@@ -14,16 +14,16 @@ import (
 const fromSamples = "the exporter, by samples of " + statsSource
 
 var (
-	pfcSampled        = wireDesc("rdma_port_pfc_sampled_seconds_total", "Time that is covered by short samples: for ten minutes after a port was last paused, or paused its switch, its pause times are read each --pfc.sample-interval between the rounds. Samples are of their own length each.", fromSamples)
-	pfcStalled        = wireDesc("rdma_port_pfc_stalled_seconds_total", "Length of the samples in which the priority was paused for more than half of the time. Its rate over that of the sampled seconds is the share of the time that the priority stood still.", fromSamples, "direction", "priority")
-	pfcSampleRatio    = wireDesc("rdma_port_pfc_paused_sample_ratio", "Samples by the share of their length in which the priority was paused.", fromSamples, "direction", "priority")
-	pfcSampleRefusals = wireDesc("rdma_port_pfc_samples_refused_total", "Samples that were not taken, or were the last for five minutes: budget reads take their share of the time, and the interval stretches; rtnl another request that takes rtnl was slow; slow the call took over 250 ms; error the driver answered one.", "the exporter", "reason")
-	pfcSampleInterval = wireDesc("rdma_port_pfc_sample_interval_seconds", "Time between samples as it is now, longer than --pfc.sample-interval where samples cost too much; absent while none are taken.", "the exporter")
+	pfcSampled        = wireDesc("rdma_port_pfc_sampled_seconds_total", "Time covered by PFC samples: pause times are read every --pfc.sample-interval between the rounds, for 10m after a port was last paused or paused its switch. Each sample counts with its actual length.", fromSamples)
+	pfcStalled        = wireDesc("rdma_port_pfc_stalled_seconds_total", "Length of the samples in which the priority was paused for more than 50% of the time. Its rate divided by that of rdma_port_pfc_sampled_seconds_total is the share of time for which the priority was stalled.", fromSamples, "direction", "priority")
+	pfcSampleRatio    = wireDesc("rdma_port_pfc_paused_sample_ratio", "PFC samples by the share of their length in which the priority was paused.", fromSamples, "direction", "priority")
+	pfcSampleRefusals = wireDesc("rdma_port_pfc_samples_refused_total", "PFC samples not taken, or followed by a break of 5m. reason: budget (read time of the device used up, interval stretched), rtnl (another request under the rtnl lock was slow), slow (the call took over 250 ms), error (the driver returned an error).", "the exporter", "reason")
+	pfcSampleInterval = wireDesc("rdma_port_pfc_sample_interval_seconds", "Current time between PFC samples, longer than --pfc.sample-interval where samples cost too much. Absent while none are taken.", "the exporter")
 
 	pfcSampleDescs = []*Desc{besidePauses(inSeconds(pfcSampled)), besidePauses(inSeconds(pfcStalled)), ofRatios(pfcSampleRatio), pfcSampleRefusals, asGauge(inSeconds(pfcSampleInterval))}
 )
 
-// besidePauses is for what is there of ports only that were paused.
+// besidePauses is for metrics that exist only for ports that were paused.
 func besidePauses(d *Desc) *Desc {
 	d.Of, d.Beside = "rdma_port_pfc_enabled", "rdma_port_pfc_pause_seconds_total"
 	return d
@@ -44,7 +44,7 @@ func inSeconds(d *Desc) *Desc {
 	return d
 }
 
-// pausesOf takes the pause times out of a reading. It is as of when the driver was half way through.
+// pausesOf extracts the pause times of a read, as of the middle of the call.
 func pausesOf(w *snapshot.Wire) pauseReading {
 	r := pauseReading{at: w.At.Add(-w.Took / 2), seconds: map[flow]float64{}}
 	for i := range w.Counts {
@@ -55,7 +55,7 @@ func pausesOf(w *snapshot.Wire) pauseReading {
 	return r
 }
 
-// readPauses makes a reading, which the next round takes as well.
+// readPauses makes a read that the next round uses as well.
 func (c *ethernet) readPauses(ctx context.Context, h *host.Host, n wireTarget) (pauseReading, time.Duration, error) {
 	w, err := c.wires.read(ctx, h, n)
 	if err != nil {

@@ -8,32 +8,33 @@ import (
 // flow is a direction and a priority of a port.
 type flow struct{ direction, priority string }
 
-// pauseReading is how long flows have been paused so far, in seconds, at one moment.
+// pauseReading is the accumulated pause time of flows in seconds, at one moment.
 type pauseReading struct {
 	at      time.Time
 	seconds map[flow]float64
 }
 
 const (
-	// stalledRatio is the share of a sample from which on a flow counts as stalled: it stood more than it ran.
+	// stalledRatio is the share of a sample above which a flow counts as stalled.
 	stalledRatio = 0.5
-	// sampledAfterPause is how long a port is sampled after its pause time has last moved.
+	// sampledAfterPause is how long a port is sampled after its pause time last increased.
 	sampledAfterPause = 10 * time.Minute
 )
 
-// pausedRatioBounds are those of the histogram of paused ratios, which has one bucket more.
+// pausedRatioBounds are the bounds of the histogram of paused ratios, which has one bucket more.
 var pausedRatioBounds = [...]float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.9}
 
-// pauses sums up the short samples of one netdev. Its sums only rise while the netdev is the same, whatever the driver's counters do.
+// pauses accumulates the samples of one netdev. Its sums only increase while the netdev is the same, also across counter resets of the
+// driver.
 type pauses struct {
 	sampled float64 // seconds
 	flows   map[flow]*flowPauses
-	last    pauseReading // the samples' latest reading; none after a pause in the sampling
-	round   pauseReading // the rounds' latest reading
-	moved   time.Time    // when pause time was last seen to move
+	last    pauseReading // latest sample; none after a break in the sampling
+	round   pauseReading // latest reading of a round
+	moved   time.Time    // last increase of pause time
 }
 
-// flowPauses is of one flow.
+// flowPauses are the samples of one flow.
 type flowPauses struct {
 	stalled float64 // seconds in samples that were paused for more than stalledRatio
 	ratios  [len(pausedRatioBounds) + 1]uint64
@@ -42,8 +43,7 @@ type flowPauses struct {
 
 func newPauses() *pauses { return &pauses{flows: map[flow]*flowPauses{}} }
 
-// noteRound takes the reading of a round. It is no sample: a storm of seconds is lost in so long a time. But it tells that there is
-// something to sample.
+// noteRound records the reading of a round. It is no sample (a storm of seconds is not visible over that time) but starts the sampling.
 func (p *pauses) noteRound(r pauseReading) {
 	p.noteFlows(r)
 	if moved(p.round, r) {
@@ -52,8 +52,8 @@ func (p *pauses) noteRound(r pauseReading) {
 	p.round = r
 }
 
-// noteSample takes a reading of the sampling. What has passed since the one before is a sample of that length, however long; the
-// first one has none. A flow whose counter was reset, or is new, is left out of this sample.
+// noteSample records a sample of the time since the previous one, whatever its length; the first one has none. A flow whose counter was
+// reset, or is new, is left out of this sample.
 func (p *pauses) noteSample(r pauseReading) {
 	p.noteFlows(r)
 	before := p.last
@@ -93,15 +93,15 @@ func (f *flowPauses) add(ratio, length float64) {
 	f.sum += ratio
 }
 
-// rest ends the sampling for a while: what passes until the next reading is no sample.
-func (p *pauses) rest() { p.last = pauseReading{} }
+// interrupt interrupts the sampling: the time until the next reading is no sample.
+func (p *pauses) interrupt() { p.last = pauseReading{} }
 
-// wanted says whether pause time has moved so lately that the netdev is to be sampled.
+// wanted reports whether pause time has increased recently enough to sample the netdev.
 func (p *pauses) wanted(now time.Time) bool {
 	return !p.moved.IsZero() && now.Sub(p.moved) < sampledAfterPause
 }
 
-// moved says whether a flow was paused between two readings.
+// moved reports whether a flow was paused between two readings.
 func moved(before, now pauseReading) bool {
 	for f, s := range now.seconds {
 		if then, known := before.seconds[f]; known && s > then {

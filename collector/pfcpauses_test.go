@@ -56,7 +56,7 @@ func TestRestIsNoSample(t *testing.T) {
 	p := newPauses()
 	p.noteSample(us(1, 0))
 	p.noteSample(us(2, 1))
-	p.rest()
+	p.interrupt()
 	p.noteSample(us(300, 200))
 	p.noteSample(us(301, 200))
 	if f := p.flows[flow{"transmit", "3"}]; p.sampled != 2 || f.stalled != 1 {
@@ -67,7 +67,7 @@ func TestRestIsNoSample(t *testing.T) {
 func TestWhatMovedIsWanted(t *testing.T) {
 	p := newPauses()
 	at := func(s float64) bool { return p.wanted(us(s, 0).at) }
-	p.noteRound(us(0, 100)) // from before we came
+	p.noteRound(us(0, 100)) // from before the start
 	p.noteRound(us(15, 100))
 	if at(15) {
 		t.Error("wanted without any pause")

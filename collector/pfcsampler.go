@@ -13,28 +13,28 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// A pause storm of a few seconds is a small part of a round of 15 s or a minute, and stalls all jobs on the port. So the pause time of
-// ports that have just been paused, or have paused their switch, is read about each second. Each reading is a call of the kernel that
-// takes rtnl and reads some forty registers on mlx5: what it costs is bounded in every way.
+// A pause storm of a few seconds is a small part of a round of 15 s or 1m, and stalls all jobs on the port. The pause time of ports that
+// were just paused, or paused their switch, is therefore read about every second. Each read is a system call that takes rtnl and reads
+// some forty registers on mlx5: its cost is bounded.
 const (
-	// slowSample is how long a call may take before the netdev is left alone for slowRest.
+	// slowSample is the duration of a call above which the netdev is not sampled for slowRest.
 	slowSample = 250 * time.Millisecond
 	slowRest   = 5 * time.Minute
-	// maxStretch is as far as refusals stretch the interval.
+	// maxStretch is the longest interval after refusals.
 	maxStretch = 30 * time.Second
-	// forgetSamples is how long a netdev that no round reads is remembered: a driver that is loaded again takes less.
-	forgetSamples = time.Hour
+	// sampleRetention is how long a netdev is kept that no round reads: a driver reload is shorter.
+	sampleRetention = time.Hour
 )
 
-// Why a sample was not taken.
+// Reasons for which a sample was not taken.
 const (
 	refusedBudget = "budget" // the wall time that reads may take is spent
-	refusedRTNL   = "rtnl"   // a request that takes rtnl was slow, or has not returned
+	refusedRTNL   = "rtnl"   // another request under rtnl was slow, or has not returned
 	refusedSlow   = "slow"   // the call took over slowSample: none for slowRest
-	refusedError  = "error"  // the driver answered an error
+	refusedError  = "error"  // the driver returned an error
 )
 
-// readPauses makes a reading of the pause times of a netdev, and says how long that took in the kernel.
+// readPauses reads the pause times of a netdev, and returns the time in the kernel.
 type readPauses func(ctx context.Context, h *host.Host, n wireTarget) (r pauseReading, took time.Duration, err error)
 
 // pfcSampler samples netdevs between the rounds.
@@ -47,14 +47,14 @@ type pfcSampler struct {
 	netdevs map[string]*sampledNetdev
 }
 
-// sampledNetdev is what is known of one netdev.
+// sampledNetdev is the state of one netdev.
 type sampledNetdev struct {
 	wireTarget
 	pauses   *pauses
 	noted    time.Time     // by a round
 	interval time.Duration // in force; 0 while it is not sampled
 	next     time.Time
-	failed   bool // the driver refused the last sample
+	failed   bool // the driver returned an error for the last sample
 	refused  map[string]uint64
 }
 
@@ -62,7 +62,7 @@ func newPFCSampler(interval time.Duration, read readPauses) *pfcSampler {
 	return &pfcSampler{interval: interval, read: read, netdevs: map[string]*sampledNetdev{}}
 }
 
-// note takes the reading of a round, and gives what the samples came to so far; nil while this program takes none.
+// note records the reading of a round, and returns the totals of the samples; nil while this program takes none.
 func (s *pfcSampler) note(n wireTarget, w *snapshot.Wire, now time.Time) *snapshot.PFCSamples {
 	r := pausesOf(w)
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *pfcSampler) note(n wireTarget, w *snapshot.Wire, now time.Time) *snapsh
 	return known.samples(w)
 }
 
-// sampling says whether a netdev is being sampled.
+// sampling reports whether a netdev is being sampled.
 func (s *pfcSampler) sampling(netdev string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *pfcSampler) sampling(netdev string) bool {
 	return s.running && n != nil && n.interval > 0
 }
 
-// samples tells of the flows that the round has read, and tells of.
+// samples returns the totals of the flows in the reading of the round.
 func (n *sampledNetdev) samples(w *snapshot.Wire) *snapshot.PFCSamples {
 	out := &snapshot.PFCSamples{Sampled: n.pauses.sampled, Refused: maps.Clone(n.refused)}
 	if n.interval > 0 {
@@ -109,11 +109,11 @@ func (n *sampledNetdev) samples(w *snapshot.Wire) *snapshot.PFCSamples {
 	return out
 }
 
-// forget drops netdevs that no round has read for long.
-func (s *pfcSampler) forget(now time.Time) {
+// drop removes netdevs that no round has read for sampleRetention.
+func (s *pfcSampler) drop(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	maps.DeleteFunc(s.netdevs, func(_ string, n *sampledNetdev) bool { return now.Sub(n.noted) >= forgetSamples })
+	maps.DeleteFunc(s.netdevs, func(_ string, n *sampledNetdev) bool { return now.Sub(n.noted) >= sampleRetention })
 }
 
 // run samples until ctx ends.
@@ -143,7 +143,7 @@ func (s *pfcSampler) setRunning(on bool) {
 	s.running = on
 }
 
-// due lists the netdevs whose time has come, by name, and lets those rest that have long not been paused.
+// due lists the netdevs to sample now, by name, and stops those that have not been paused recently.
 func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,7 +152,7 @@ func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 		switch {
 		case now.Before(n.next):
 		case !n.pauses.wanted(now):
-			n.rest(time.Time{})
+			n.suspend(time.Time{})
 		default:
 			if n.interval == 0 {
 				n.interval = s.interval
@@ -163,20 +163,19 @@ func (s *pfcSampler) due(now time.Time) (out []*sampledNetdev) {
 	return out
 }
 
-// end ends the sampling of a netdev until it is seen to be paused.
-func (n *sampledNetdev) end() {
+// stop stops the sampling of a netdev until it is paused again.
+func (n *sampledNetdev) stop() {
 	n.pauses.moved, n.failed = time.Time{}, false
-	n.rest(time.Time{})
+	n.suspend(time.Time{})
 }
 
-// rest ends the sampling of a netdev until a moment.
-func (n *sampledNetdev) rest(until time.Time) {
-	n.pauses.rest()
+// suspend stops the sampling of a netdev until a given time.
+func (n *sampledNetdev) suspend(until time.Time) {
+	n.pauses.interrupt()
 	n.interval, n.next = 0, until
 }
 
-// sample takes one sample. It may take part of what the reads of a device are allowed only, so that the facts that can wait do not
-// wait for it.
+// sample takes one sample. It may use only part of the device's time budget, so that slow facts are not delayed by it.
 func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev) {
 	if !h.Budget.Spare(n.device) {
 		s.mu.Lock()
@@ -194,30 +193,30 @@ func (s *pfcSampler) sample(ctx context.Context, h *host.Host, n *sampledNetdev)
 	switch {
 	case errors.Is(err, host.ErrStuck):
 		n.refuse(refusedRTNL)
-		n.rest(now.Add(slowRest))
+		n.suspend(now.Add(slowRest))
 	case errors.Is(err, host.ErrBackOff):
 		n.stretch(refusedRTNL, now)
 	case err != nil && host.Refused(err) && n.failed:
 		n.refuse(refusedError)
-		n.end() // until a round finds that it answers, and is paused
+		n.stop() // until a round reads it successfully, and it is paused
 	case err != nil:
 		n.failed = host.Refused(err)
 		n.stretch(refusedError, now)
 	case took > slowSample:
 		n.pauses.noteSample(r)
 		n.refuse(refusedSlow)
-		n.rest(now.Add(slowRest))
+		n.suspend(now.Add(slowRest))
 	default:
 		n.pauses.noteSample(r)
 		n.failed = false
 		n.interval = max(s.interval, n.interval-n.interval/4)
-		n.next = now.Add(n.interval - s.interval/2) // the ticks are not to the nanosecond
+		n.next = now.Add(n.interval - s.interval/2) // ticks jitter
 	}
 }
 
 func (n *sampledNetdev) refuse(reason string) { n.refused[reason]++ }
 
-// stretch notes a sample that could not be had. The next one takes longer, and so is worth as much.
+// stretch records a missed sample. The next one covers a longer time.
 func (n *sampledNetdev) stretch(reason string, now time.Time) {
 	n.refuse(reason)
 	n.interval = max(n.interval, min(2*n.interval, maxStretch))

@@ -14,10 +14,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// pausedPort is a port whose pause time a test makes, in the bubble's time.
+// pausedPort is a port with the pause time of a test, in the time of the bubble.
 type pausedPort struct {
 	since time.Time
-	// paused says whether the port stands still at a moment; costs, how long a reading takes, and err what it gives.
+	// paused reports whether the port is paused at a moment; costs is the duration of a read, and err its error.
 	paused func(at time.Duration) bool
 	costs  func(at time.Duration) time.Duration
 	err    func(at time.Duration) error
@@ -70,7 +70,7 @@ func bubbleHost() *host.Host {
 	return &host.Host{Lanes: host.NewLanes(), RTNL: host.NewRTNL(), Meter: &host.Meter{}, Budget: host.NewBudget(time.Now), Now: time.Now}
 }
 
-// watch runs a sampler over a pausedPort, with a round each 15 s, and returns what it knows at the end.
+// watch runs a sampler over a pausedPort, with a round each 15 s, and returns its final state.
 func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Duration, each func(at time.Duration, text string)) (last string) {
 	t.Helper()
 	s := newPFCSampler(interval, w.read)
@@ -100,7 +100,7 @@ func (w *pausedPort) watch(t *testing.T, h *host.Host, interval, length time.Dur
 	return last
 }
 
-// wireOf is the reading of a driver that tells these pause times.
+// wireOf is the read of a driver with these pause times.
 func wireOf(r pauseReading) *snapshot.Wire {
 	w := &snapshot.Wire{At: r.at, Shown: 1<<priorities - 1}
 	for f, s := range r.seconds {
@@ -213,7 +213,7 @@ func TestSamplingRestsAfterASlowCall(t *testing.T) {
 	})
 }
 
-// A call that does not return takes rtnl with it: nobody else's request is made, and this netdev rests.
+// A call that hangs holds rtnl: no other request is made, and this netdev is not sampled.
 func TestSamplingRestsAfterACallThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &pausedPort{paused: storms, costs: func(at time.Duration) time.Duration {
@@ -260,10 +260,10 @@ func TestSamplerForgetsNetdevsThatGo(t *testing.T) {
 	if got := note(us(45, 0)); got.Sampled != 0 || got.Flows[0].Stalled != 0 {
 		t.Errorf("the netdev of another device goes on with %v", got)
 	}
-	if s.forget(us(3644, 0).at); len(s.netdevs) != 1 {
+	if s.drop(us(3644, 0).at); len(s.netdevs) != 1 {
 		t.Error("it is forgotten before its time")
 	}
-	if s.forget(us(3645, 0).at); len(s.netdevs) != 0 {
+	if s.drop(us(3645, 0).at); len(s.netdevs) != 0 {
 		t.Error("it is kept")
 	}
 }

@@ -11,19 +11,19 @@ import (
 var (
 	portPKeysMissing = &Desc{
 		Name: "rdma_port_pkeys_missing", Beside: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "P_Keys that --config.file pins and the port's table lacks. Absent where none is pinned, or a part of the table cannot be read. A pinned key with bit 15 asks for full membership, one without for any.",
+		Help:   "P_Keys pinned in --config.file that are missing from the port's table. A pinned key with bit 15 set requires full membership, one without matches either. Absent where none is pinned, and where part of the table cannot be read.",
 		Labels: []string{"device", "port"},
 		Source: "--config.file; ports/N/pkeys",
 	}
 	driverAsPinned = &Desc{
 		Name: "rdma_driver_as_pinned", Of: "rdma_device_info", Beside: "rdma_device_info", Asks: host.SourceModules.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Whether a loaded driver is the out-of-tree one of the version that --config.file pins; the kernel's own is not. Absent where nothing is pinned.",
+		Help:   "Whether a loaded driver is out-of-tree and of the version pinned in --config.file. Absent where no version is pinned, and where the driver is not loaded.",
 		Labels: []string{"module"},
 		Source: "--config.file; /sys/module/MODULE/{version,taint}",
 	}
 	driverPinInfo = &Desc{
 		Name: "rdma_driver_pin_info", Beside: "rdma_device_info", Type: gauge, Scope: scopeHost,
-		Help:   "The versions of a driver that --config.file pins, as a glob; always 1.",
+		Help:   "Driver versions pinned in --config.file, as a glob, always 1.",
 		Labels: []string{"module", "pin"},
 		Source: "--config.file",
 	}
@@ -32,7 +32,7 @@ var (
 // fullMember is the membership bit of a P_Key, IBA 10.9.2.
 const fullMember = 1 << 15
 
-// missingPKeys counts the pinned P_Keys that a table lacks.
+// missingPKeys counts the pinned P_Keys that are missing from a table.
 func missingPKeys(pinned, table []uint16) (n uint64) {
 	for _, pin := range pinned {
 		if !slices.ContainsFunc(table, func(key uint16) bool {
@@ -44,7 +44,7 @@ func missingPKeys(pinned, table []uint16) (n uint64) {
 	return n
 }
 
-// comparePKeys holds the tables of all ports against what the site says now.
+// comparePKeys compares the tables of all ports with the present configuration.
 func (o Options) comparePKeys(devices []snapshot.Device) {
 	conf := o.Site.Current()
 	if conf == nil || len(conf.Pins) == 0 {
@@ -61,10 +61,10 @@ func (o Options) comparePKeys(devices []snapshot.Device) {
 	}
 }
 
-// pinnedModule is the one that tells the version of the out-of-tree stack.
+// pinnedModule is the module with the version of the out-of-tree stack.
 const pinnedModule = "mlx5_core"
 
-// driverPin holds the loaded driver against what the site says now; nil where it says nothing or the driver is not loaded.
+// driverPin compares the loaded driver with the present configuration; nil where nothing is pinned or the driver is not loaded.
 func (o Options) driverPin(modules []snapshot.Module) *snapshot.DriverPin {
 	glob := o.Site.Current().OFED(o.Hostname)
 	i := slices.IndexFunc(modules, func(m snapshot.Module) bool { return m.Name == pinnedModule && m.Loaded })

@@ -14,7 +14,7 @@ type pmaCounter struct {
 	file  string
 	desc  *Desc
 	scale float64 // to the unit of the metric
-	bits  uint    // width in the MAD; the counter stops at all ones
+	bits  uint    // width in the MAD; the counter saturates at all ones
 }
 
 // wordBytes: PortXmitData and PortRcvData count in units of 4 octets.
@@ -27,48 +27,48 @@ func pma(file, name, unit, help string, scale float64, bits uint) pmaCounter {
 	}
 }
 
-// ofInfiniBand is for what rules ask of InfiniBand ports only. Some drivers have it on Ethernet as well.
+// ofInfiniBand is for counters that rules use on InfiniBand ports only. Some drivers have them on Ethernet as well.
 func ofInfiniBand(c pmaCounter) pmaCounter {
 	c.desc.Of = infinibandPorts
 	return c
 }
 
-// stopsUnseen is for what rules ask the rate of: at the counter's end that is 0 whatever happens, and not known.
-func stopsUnseen(c pmaCounter) pmaCounter {
+// unknownWhenSaturated is for counters whose rate is used by rules: the rate of a saturated counter is 0, but unknown.
+func unknownWhenSaturated(c pmaCounter) pmaCounter {
 	c.desc.Unknown = map[string][]string{"": {fmt.Sprintf("rdma_port_counter_saturated{counter=%q}", c.file)}}
 	return c
 }
 
 var pmaCounters = []pmaCounter{
-	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "bytes", "RDMA bytes sent, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
-	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port's counters or, where a driver has none, from its hw_counters. On RoCE without other traffic of the wire.", wordBytes, 64),
-	pma("port_xmit_packets", "rdma_port_transmit_packets_total", "", "RDMA packets sent, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
-	pma("port_rcv_packets", "rdma_port_receive_packets_total", "", "RDMA packets received, from the port's counters or, where a driver has none, from its hw_counters.", 1, 64),
-	pma("unicast_xmit_packets", "rdma_port_transmit_unicast_packets_total", "", "Unicast packets sent. Absent on InfiniBand, where they are all packets but those of multicast.", 1, 64),
-	pma("unicast_rcv_packets", "rdma_port_receive_unicast_packets_total", "", "Unicast packets received. Absent on InfiniBand, where they are all packets but those of multicast.", 1, 64),
+	pma("port_xmit_data", "rdma_port_transmit_bytes_total", "bytes", "RDMA bytes sent, from the port counters or, where the driver has none, from hw_counters. On RoCE, other traffic of the link is not included.", wordBytes, 64),
+	pma("port_rcv_data", "rdma_port_receive_bytes_total", "bytes", "RDMA bytes received, from the port counters or, where the driver has none, from hw_counters. On RoCE, other traffic of the link is not included.", wordBytes, 64),
+	pma("port_xmit_packets", "rdma_port_transmit_packets_total", "", "RDMA packets sent, from the port counters or, where the driver has none, from hw_counters.", 1, 64),
+	pma("port_rcv_packets", "rdma_port_receive_packets_total", "", "RDMA packets received, from the port counters or, where the driver has none, from hw_counters.", 1, 64),
+	pma("unicast_xmit_packets", "rdma_port_transmit_unicast_packets_total", "", "Unicast packets sent. Absent on InfiniBand (all packets less multicast).", 1, 64),
+	pma("unicast_rcv_packets", "rdma_port_receive_unicast_packets_total", "", "Unicast packets received. Absent on InfiniBand (all packets less multicast).", 1, 64),
 	pma("multicast_xmit_packets", "rdma_port_transmit_multicast_packets_total", "", "Multicast packets sent.", 1, 64),
 	pma("multicast_rcv_packets", "rdma_port_receive_multicast_packets_total", "", "Multicast packets received.", 1, 64),
 	pma("symbol_error", "rdma_port_symbol_errors_total", "", "Minor link errors on one or more lanes.", 1, 16),
 	pma("link_error_recovery", "rdma_port_link_error_recoveries_total", "", "Times the link recovered from an error by retraining.", 1, 8),
 	pma("link_downed", "rdma_port_link_downed_total", "", "Times the link failed to recover and went down.", 1, 8),
 	pma("port_rcv_errors", "rdma_port_receive_errors_total", "", "Packets received with an error.", 1, 16),
-	pma("port_rcv_remote_physical_errors", "rdma_port_receive_remote_physical_errors_total", "", "Packets received with a bad end (EBP): the fault is beyond the neighbour.", 1, 16),
-	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets that a switch could not forward. Absent on InfiniBand, where adapters do not count them.", 1, 16),
-	ofInfiniBand(pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Packets dropped before sending: port down or congested.", 1, 16)),
-	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw filters; on bnxt_re: transmit errors.", 1, 8),
-	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and dropped because of P_Key or raw filters; on bnxt_re: receive discards.", 1, 8),
+	pma("port_rcv_remote_physical_errors", "rdma_port_receive_remote_physical_errors_total", "", "Packets received marked bad (EBP): the fault is beyond the neighbour.", 1, 16),
+	pma("port_rcv_switch_relay_errors", "rdma_port_receive_switch_relay_errors_total", "", "Packets received that the switch relay could not forward. Absent on InfiniBand (not counted by adapters).", 1, 16),
+	ofInfiniBand(pma("port_xmit_discards", "rdma_port_transmit_discards_total", "", "Outbound packets discarded because the port was down or congested.", 1, 16)),
+	pma("port_xmit_constraint_errors", "rdma_port_transmit_constraint_errors_total", "", "Packets not sent because of P_Key or raw packet filters; on bnxt_re: transmit errors.", 1, 8),
+	pma("port_rcv_constraint_errors", "rdma_port_receive_constraint_errors_total", "", "Packets received and discarded because of P_Key or raw packet filters; on bnxt_re: receive discards.", 1, 8),
 	ofInfiniBand(pma("local_link_integrity_errors", "rdma_port_local_link_integrity_errors_total", "", "Times the count of local physical errors exceeded its threshold.", 1, 4)),
-	ofInfiniBand(pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control periods.", 1, 4)),
-	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets dropped for want of buffers.", 1, 16),
-	stopsUnseen(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks during which there was data to send and no credit. The length of a tick is up to the device; 32 bits, stops at its end.", 1, 32))),
+	ofInfiniBand(pma("excessive_buffer_overrun_errors", "rdma_port_excessive_buffer_overrun_errors_total", "", "Times buffer overruns persisted over several flow control update periods.", 1, 4)),
+	pma("VL15_dropped", "rdma_port_vl15_dropped_total", "", "Subnet management packets (VL15) dropped for lack of buffers.", 1, 16),
+	unknownWhenSaturated(ofInfiniBand(pma("port_xmit_wait", "rdma_port_transmit_wait_ticks_total", "ticks", "Ticks with data to send but no credits. The length of a tick is device-specific. The counter has 32 bits and saturates.", 1, 32))),
 }
 
-// idleOnInfiniBand say nothing there: packets are those of unicast and of multicast (IBA 16.1.4.5), and only switches relay.
-var idleOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
+// unusedOnInfiniBand have no information on InfiniBand: packets include unicast and multicast (IBA 16.1.4.5), and only switches relay.
+var unusedOnInfiniBand = []string{"unicast_xmit_packets", "unicast_rcv_packets", "port_rcv_switch_relay_errors"}
 
 var counterSaturated = &Desc{
 	Name: "rdma_port_counter_saturated", Beside: "rdma_port_state_id", Asks: host.SourcePMA.Name(), Type: gauge, Scope: scopeFunction,
-	Help:   "1 where a counter of 32 bits or fewer stands at its end, where it no longer counts until it is cleared; absent while it counts, and for drivers whose counters wrap.",
+	Help:   "1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts, and for drivers whose counters wrap.",
 	Labels: []string{"device", "port", "counter"},
 	Source: "ports/N/counters/COUNTER; widths of PortCounters, IBA 16.1.3.5",
 }
@@ -112,16 +112,16 @@ func (r *reader) pma(portDir string) []snapshot.Stat {
 	})
 }
 
-// allOnes is what a device that has gone answers: no counter of 64 bits reaches its end within the life of a machine.
+// allOnes is the value read from a device that is gone: no 64-bit counter reaches its maximum within the life of a machine.
 const allOnes = 1<<64 - 1
 
-// wraps says whether a driver fills the small counters modulo their width, so that all ones is a value like another.
+// wraps reports whether a driver wraps the narrow counters, so that all ones is a normal value.
 func wraps(driver string) bool { return driver == "bnxt_en" }
 
 func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	for _, st := range p.Counters {
 		c := pmaIndex[st.Name]
-		if c == nil || p.LinkLayer == "InfiniBand" && slices.Contains(idleOnInfiniBand, c.file) {
+		if c == nil || p.LinkLayer == "InfiniBand" && slices.Contains(unusedOnInfiniBand, c.file) {
 			continue
 		}
 		s.Emit(c.desc, float64(st.Value)*c.scale, d.Name, port)
@@ -131,5 +131,5 @@ func emitPMA(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	}
 }
 
-// hasTraffic says whether counters/ tells the port's traffic, so that hw_counters need not.
+// hasTraffic reports whether counters/ has the port's traffic and hw_counters is not needed for it.
 func hasTraffic(names []string) bool { return slices.Contains(names, "port_rcv_data") }

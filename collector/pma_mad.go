@@ -11,34 +11,34 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// MADCounters says whether the counters of InfiniBand ports come by management datagrams.
+// MADCounters selects whether the counters of InfiniBand ports are read by management datagrams.
 type MADCounters int
 
 // The values.
 const (
-	CountersOfFiles  MADCounters = iota // ports/N/counters alone
-	CountersByMAD                       // the ports' own agents are asked
-	CountersRecorded                    // as recorded: where nobody has asked, the files tell
+	CountersOfFiles  MADCounters = iota // ports/N/counters only
+	CountersByMAD                       // agents of the host's own ports
+	CountersRecorded                    // as recorded; files where no datagram was recorded
 )
 
 const (
-	// agentPatience is for all answers of an agent. An own port's comes within a millisecond.
-	agentPatience = 300 * time.Millisecond
-	// agentRest is how long the files are read instead where an agent has failed, unless the link changes.
-	agentRest = 5 * time.Minute
+	// agentTimeout bounds all answers of an agent. An agent of the host's own ports answers within 1 ms.
+	agentTimeout = 300 * time.Millisecond
+	// agentRetryAfter is how long the files are used after a failure of the agent, unless the link changes.
+	agentRetryAfter = 5 * time.Minute
 
 	// LIDs of ports (IBA 4.1.3); those above are multicast.
 	firstLID, lastLID = 1, 0xbfff
 )
 
-// ownAgent is the performance management agent of a local port, which is asked in place of the files of ports/N/counters: a datagram or two
-// for what is a datagram each there. The driver answers both alike. It is asked over the port's own link layer, so that there has to be a link.
+// ownAgent is the performance management agent of a local port, queried instead of the files of ports/N/counters: one or two datagrams
+// instead of one per file. The driver answers both alike. Requests use the port's own link layer and need a link.
 type ownAgent struct {
-	by       MADCounters
+	mode     MADCounters
 	agent    host.Agent
-	verified bool  // it counts as the files do
-	wide     bool  // it has 64 bits where the files have fewer
-	err      error // of the last question, and when it was
+	verified bool  // its counts match the files
+	wide     bool  // 64 bits where the files have fewer
+	err      error // of the last query, with its time
 	failed   time.Time
 }
 
@@ -46,7 +46,7 @@ type ownAgent struct {
 func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
 	var files []snapshot.Stat
 	if a.mayAsk(r, d, p) {
-		if !a.verified && a.by != CountersRecorded {
+		if !a.verified && a.mode != CountersRecorded {
 			files = r.pma(portDir)
 		}
 		got, err := a.ask(r, d.Name, p.Number)
@@ -64,64 +64,64 @@ func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, por
 		files = r.pma(portDir)
 	}
 	a.verified = false
-	if a.wide { // what stands at its end there has gone on: the end would look like a reset
+	if a.wide { // a saturated file would look like a reset
 		files = slices.DeleteFunc(files, atEnd)
 	}
 	p.Counters = files
 }
 
-// mayAsk says whether the agent is asked in this round. What failed is told until it is asked again. A virtual function has the LID of its
-// physical one, whose agent would answer.
+// mayAsk reports whether the agent is queried in this round. A failure is reported until the next query. A virtual function has the LID
+// of its physical function, whose agent would answer.
 func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool {
-	if a.by == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
+	if a.mode == CountersOfFiles || r.h.Subnet == nil || p.LinkLayer != "InfiniBand" || d.FunctionType != snapshot.Physical {
 		return false
 	}
 	if p.Unread || !isActive(p) || p.LID == nil || !isLID(*p.LID) {
-		a.err = nil // the link has gone: what failed may answer when it is back
+		a.err = nil // link down: the agent may answer when the link is back
 		return false
 	}
 	if lid := uint16(*p.LID); lid != a.agent.LID {
-		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: countsWaiting(d.Driver)}
+		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: fillsTransmitWait(d.Driver)}
 		a.err, a.verified = nil, false
 	}
-	if a.err != nil && r.now().Sub(a.failed) < agentRest {
-		a.tell(r)
+	if a.err != nil && r.now().Sub(a.failed) < agentRetryAfter {
+		a.report(r)
 		return false
 	}
 	return true
 }
 
-// countsWaiting says whether a driver fills PortXmitWait without a word of it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
+// fillsTransmitWait reports whether a driver fills PortXmitWait without announcing it in ClassPortInfo (drivers/infiniband/hw/mlx5/mad.c,
 // pma_cnt_assign).
-func countsWaiting(driver string) bool { return driver == "mlx5_core" }
+func fillsTransmitWait(driver string) bool { return driver == "mlx5_core" }
 
-// note keeps what came of a question. That nobody has asked is no failure.
+// note stores the outcome of a query. A missing recording is no failure.
 func (a *ownAgent) note(r *reader, err error) {
 	a.err = err
-	if err == nil || a.by == CountersRecorded && host.IsAbsent(err) {
+	if err == nil || a.mode == CountersRecorded && host.IsAbsent(err) {
 		a.err = nil
 		return
 	}
 	a.failed = r.now()
-	a.tell(r)
+	a.report(r)
 }
 
 func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
 	r.begin(host.SourceSubnet)
-	if a.by == CountersByMAD {
+	if a.mode == CountersByMAD {
 		r.asked += a.agent.Requests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
-	told, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentPatience, func(ctx context.Context) (agentAnswer, error) {
+	answer, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (agentAnswer, error) {
 		return askAgent(ctx, subnet, device, port, agent)
 	})
 	if err == nil {
-		a.agent = told.agent
+		a.agent = answer.agent
 	}
-	return told.IBCounters, err
+	return answer.IBCounters, err
 }
 
-// agentAnswer is what an agent has told, and what is known of it by that.
+// agentAnswer is the answer of an agent, and its capabilities.
 type agentAnswer struct {
 	host.IBCounters
 	agent host.Agent
@@ -133,8 +133,8 @@ func askAgent(ctx context.Context, s host.Subnet, device string, port int, a hos
 	return out, err
 }
 
-// bounded asks in a lane of its own for a time: the call of a driver that hangs costs what was asked for and nothing else. What ask uses may be
-// used after that time.
+// bounded runs a query in its own lane with a time limit: a hung driver call costs only this query. ask may continue to use its variables
+// after the limit.
 func bounded[T any](r *reader, lane string, patience time.Duration, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
@@ -146,12 +146,12 @@ func bounded[T any](r *reader, lane string, patience time.Duration, ask func(con
 	return got, err
 }
 
-func (a *ownAgent) tell(r *reader) {
+func (a *ownAgent) report(r *reader) {
 	r.begin(host.SourceSubnet)
 	r.issue(a.err)
 }
 
-// pmaBut reads those files of ports/N/counters that are not known.
+// pmaBut reads the files of ports/N/counters that are not yet known.
 func (r *reader) pmaBut(portDir string, known []snapshot.Stat) []snapshot.Stat {
 	dir := portDir + "/counters"
 	r.begin(host.SourcePMA)
@@ -167,8 +167,7 @@ func (r *reader) pmaBut(portDir string, known []snapshot.Stat) []snapshot.Stat {
 	return r.stats(dir, names)
 }
 
-// differ holds what an agent has told against the files before and after: nil where it counts the same. A file that stands at its end may
-// be behind.
+// differ compares the agent's counts with the files before and after: nil where they match. A saturated file may lag behind.
 func differ(portDir string, got, before, after []snapshot.Stat) error {
 	for _, s := range got {
 		low, there := statOf(before, s.Name)
@@ -176,13 +175,13 @@ func differ(portDir string, got, before, after []snapshot.Stat) error {
 		if !there || !still || s.Value >= low && (s.Value <= high || atEnd(snapshot.Stat{Name: s.Name, Value: high})) {
 			continue
 		}
-		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: %d by MAD, %d before it and %d after it in the file", errCountsOtherwise, s.Value, low, high)}
+		return &host.Error{Op: "verify", Path: portDir + "/counters/" + s.Name, Err: fmt.Errorf("%w: MAD %d, file %d before and %d after it", errCountersDiffer, s.Value, low, high)}
 	}
 	return nil
 }
 
-// errCountsOtherwise: an agent of the firmware may count the port, and the driver its function.
-var errCountsOtherwise = errors.New("the agent counts otherwise than the driver")
+// errCountersDiffer: a firmware agent may count the whole port, the driver only its function.
+var errCountersDiffer = errors.New("counters of the agent differ from those of the driver")
 
 func namesOf(stats []snapshot.Stat) (names []string) {
 	for _, s := range stats {
@@ -199,7 +198,7 @@ func statOf(stats []snapshot.Stat, name string) (uint64, bool) {
 	return stats[i].Value, true
 }
 
-// atEnd says whether a counter of the files stands at its end.
+// atEnd reports whether a counter of the files is saturated.
 func atEnd(s snapshot.Stat) bool {
 	c := pmaIndex[s.Name]
 	return c != nil && c.bits < 64 && s.Value >= 1<<c.bits-1

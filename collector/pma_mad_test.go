@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// agents answers for all agents and subnet managers what a test says.
+// agents is a subnet with the agents and subnet managers of a test.
 type agents struct {
 	host.Subnet
 	mu       sync.Mutex
@@ -31,7 +31,7 @@ func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent
 	return answer(device, a)
 }
 
-// answer takes the place of what was answered.
+// answer replaces an answer.
 func (s *agents) answer(counters func(device string, a *host.Agent) (host.IBCounters, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ type agentPort struct {
 	answers *agents
 	d       snapshot.Device
 	p       snapshot.Port
-	took    time.Duration // of the last reading
+	took    time.Duration // of the last read
 }
 
 const agentDir = classDir + "/mlx5_0/ports/1"
@@ -72,7 +72,7 @@ const agentDir = classDir + "/mlx5_0/ports/1"
 func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	n := func(v uint64) *uint64 { return &v }
 	a := &agentPort{
-		ownAgent: &ownAgent{by: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
+		ownAgent: &ownAgent{mode: CountersByMAD}, answers: &agents{}, d: snapshot.Device{Name: "mlx5_0", Driver: "mlx5_core", FunctionType: snapshot.Physical},
 		p: snapshot.Port{Number: 1, LinkLayer: "InfiniBand", State: n(stateActive), LID: n(17)},
 		h: machine(t, files(agentDir+"/counters/symbol_error", fmt.Sprint(symbolErrors), agentDir+"/counters/port_xmit_wait", "7", agentDir+"/counters/port_xmit_data", "1000")),
 	}
@@ -80,7 +80,7 @@ func newAgentPort(t *testing.T, symbolErrors int) *agentPort {
 	return a
 }
 
-// read reads a round: what is emitted, what failed, and how often files and agents were asked.
+// read reads a round: samples, failures, and numbers of file reads and agent queries.
 func (a *agentPort) read(t *testing.T) string {
 	t.Helper()
 	requests := func(s host.Source) (n uint64) {
@@ -118,7 +118,7 @@ func (a *agentPort) is(t *testing.T, when, want string) {
 
 func stat(name string, v uint64) snapshot.Stat { return snapshot.Stat{Name: name, Value: v} }
 
-// TestOwnAgent: an agent that counts as the files do takes their place, and what it does not have is read from them.
+// TestOwnAgent: an agent whose counts match the files replaces them, and counters that it lacks are read from files.
 func TestOwnAgent(t *testing.T) {
 	for _, tt := range []struct {
 		name, first, then string
@@ -175,8 +175,8 @@ func TestOwnAgent(t *testing.T) {
 	}
 }
 
-// TestOwnAgentFails: files take the place of an agent in the round in which it fails, without a step of a counter, and it is asked again
-// after its rest, or when the link was away.
+// TestOwnAgentFails: files replace the agent in the round in which it fails, without a step of a counter, and it is queried again after
+// agentRetryAfter, or after a link loss.
 func TestOwnAgentFails(t *testing.T) {
 	a := newAgentPort(t, 65535)
 	now := time.Now()
@@ -193,7 +193,7 @@ func TestOwnAgentFails(t *testing.T) {
 	a.answers.answer(fails(syscall.ETIMEDOUT))
 	a.is(t, "no answer", failed+"1")
 	a.answers.answer(good)
-	now = now.Add(agentRest - time.Second)
+	now = now.Add(agentRetryAfter - time.Second)
 	a.is(t, "rests", failed+"0")
 	now = now.Add(time.Second)
 	a.is(t, "after its rest", anew)
@@ -207,7 +207,7 @@ func TestOwnAgentFails(t *testing.T) {
 	a.is(t, "then", byMAD)
 }
 
-// TestOwnAgentHangs: a call that does not return costs the round its patience, once, and the counters come from the files.
+// TestOwnAgentHangs: a hung call delays the round by agentTimeout, once, and the counters come from the files.
 func TestOwnAgentHangs(t *testing.T) {
 	a := newAgentPort(t, 5)
 	synctest.Test(t, func(t *testing.T) {
@@ -219,27 +219,27 @@ func TestOwnAgentHangs(t *testing.T) {
 			return good(device, agent)
 		})
 		const byFiles = "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7, subnet stuck; "
-		if got := a.read(t); got != byFiles+"3 files, asked 1" || a.took > agentPatience {
+		if got := a.read(t); got != byFiles+"3 files, asked 1" || a.took > agentTimeout {
 			t.Errorf("%s: %s", a.took, got)
 		}
 		for range 3 {
-			time.Sleep(agentRest)
+			time.Sleep(agentRetryAfter)
 			if a.is(t, "still in there", byFiles+"3 files, asked 0"); a.took > 0 {
 				t.Errorf("waits %s", a.took)
 			}
 		}
 		close(free)
-		time.Sleep(agentRest)
+		time.Sleep(agentRetryAfter)
 		a.answers.answer(good)
 		a.is(t, "it is back", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
 	})
 }
 
-// TestNotAsked: ports without a way to their own agent, and all where it is not permitted.
+// TestNotAsked: ports that cannot reach their own agent, and all where it is not permitted.
 func TestNotAsked(t *testing.T) {
 	n := func(v uint64) *uint64 { return &v }
 	for name, change := range map[string]func(*agentPort){
-		"not permitted":    func(a *agentPort) { a.by = CountersOfFiles },
+		"not permitted":    func(a *agentPort) { a.mode = CountersOfFiles },
 		"a tree of files":  func(a *agentPort) { a.h.Subnet = nil },
 		"Ethernet":         func(a *agentPort) { a.p.LinkLayer = "Ethernet" },
 		"virtual function": func(a *agentPort) { a.d.FunctionType = snapshot.Virtual },
@@ -267,11 +267,11 @@ func TestNotAsked(t *testing.T) {
 	}
 }
 
-// TestRecordedAgent: a replay has what was recorded, and files where nobody has asked.
+// TestRecordedAgent: a replay has the recorded counters, and files where none were recorded.
 func TestRecordedAgent(t *testing.T) {
 	a := newAgentPort(t, 5)
 	a.h.Subnet = machine(t, "-- subnet/mlx5_0/1/agent/17-1 --\nsymbol_error: 4\nport_xmit_wait: 6\nport_xmit_data: 900\n").Subnet
-	a.by = CountersRecorded
+	a.mode = CountersRecorded
 	a.is(t, "recorded", "symbol_errors_total 4, transmit_bytes_total 3600, transmit_wait_ticks_total 6; 0 files, asked 0")
 	*a.p.LID = 18
 	a.is(t, "not recorded", "symbol_errors_total 5, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked 0")

@@ -60,7 +60,7 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
-// TestIdleOnInfiniBand: unicast packets follow from the other two, and nothing is relayed.
+// TestIdleOnInfiniBand: unicast packets are redundant, and adapters relay nothing.
 func TestIdleOnInfiniBand(t *testing.T) {
 	for layer, want := range map[string][]string{
 		"InfiniBand": {`rdma_port_transmit_packets_total{device="d",port="1"} 9`, `rdma_port_transmit_multicast_packets_total{device="d",port="1"} 2`},
@@ -80,7 +80,7 @@ func TestIdleOnInfiniBand(t *testing.T) {
 	}
 }
 
-// TestCounterOfAllOnes: a counter of 64 bits that stands at its end is no count; the others of the port are.
+// TestCounterOfAllOnes: a 64-bit counter of all ones is invalid; the other counters of the port are valid.
 func TestCounterOfAllOnes(t *testing.T) {
 	r := readerOf(t, "-- sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data --\n18446744073709551615\n-- sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data --\n18446744073709551614\n")
 	got := r.pma("sys/class/infiniband/mlx5_0/ports/1")

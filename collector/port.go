@@ -14,19 +14,19 @@ const (
 	physicalLinkUp   = 5
 )
 
-// portState is what outlives a round of one port.
+// portState is the state of one port that outlives a round.
 type portState struct {
 	at      time.Time // when the slow facts were read
 	state   uint64    // at the last reading
-	changed bool      // it has changed since the slow facts were read
+	changed bool      // state changed since the slow facts were read
 	slow    snapshot.Port
 	ethtool map[string]host.LinkModes // by netdev
 	wires   portWires
 	agent   ownAgent
 
-	carriers uint64 // times that the carriers of its netdevs came and went
+	carriers uint64 // carrier changes of its netdevs
 
-	last   snapshot.Port // as it was when its state was last read
+	last   snapshot.Port // at the last read of its state
 	lastAt time.Time
 }
 
@@ -43,7 +43,7 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 		r.issue(err)
 		return snapshot.Port{Number: n}
 	}
-	if st.at.IsZero() { // the core tells it, and it tells which lock the state takes
+	if st.at.IsZero() { // from the RDMA core; it decides which lock the state takes
 		st.slow.LinkLayer = r.text(dir, "link_layer")
 	}
 	p, ok := st.fresh(r, d, n)
@@ -63,24 +63,24 @@ func (st *portState) read(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	return p
 }
 
-// takesRTNL says whether each query of the port takes rtnl.
+// takesRTNL reports whether each query of the port takes rtnl.
 func (st *portState) takesRTNL(d *snapshot.Device) bool {
 	return isGeneric(d.Driver) && st.slow.LinkLayer == "Ethernet"
 }
 
-// fresh asks for the state, and for what goes with it. It is not ok where rtnl is in the way.
+// fresh queries the state and related values. ok is false if rtnl is unavailable.
 func (st *portState) fresh(r *reader, d *snapshot.Device, n int) (snapshot.Port, bool) {
-	p, told, netdev, ok := st.query(r, d, n)
+	p, complete, netdev, ok := st.query(r, d, n)
 	if !ok {
 		return p, false
 	}
 	up := isActive(&p)
 	st.linkEvent(r, d, &p)
 	if st.changed && r.deferrable() || r.due(st.at) {
-		st.readSlow(r, d, &p, told, netdev)
+		st.readSlow(r, d, &p, complete, netdev)
 		st.at, st.changed = r.now(), false
 	}
-	if !told {
+	if !complete {
 		p.LID, p.SMLID, p.LMC, p.Capabilities = st.slow.LID, st.slow.SMLID, st.slow.LMC, st.slow.Capabilities
 	}
 	p.LinkLayer = st.slow.LinkLayer
@@ -94,7 +94,7 @@ func (st *portState) fresh(r *reader, d *snapshot.Device, n int) (snapshot.Port,
 	return p, true
 }
 
-// linkEvent forgets what a change of the state makes void: what failed may answer now, what was the speed may not be.
+// linkEvent discards data that a state change invalidates: quarantined items may answer now, the speed may differ.
 func (st *portState) linkEvent(r *reader, d *snapshot.Device, p *snapshot.Port) {
 	var state uint64
 	if p.State != nil {
@@ -119,8 +119,8 @@ func (st *portState) linkEvent(r *reader, d *snapshot.Device, p *snapshot.Port) 
 	}
 }
 
-// carrierEvent lets what failed be asked again when the carrier of a netdev has come or gone: with a state that cannot be read, nothing
-// else tells of a link event.
+// carrierEvent clears the quarantine when the carrier of a netdev has changed: without a readable state it is the only sign of a link
+// event.
 func (st *portState) carrierEvent(r *reader, d *snapshot.Device, n int, netdevs []snapshot.Netdev) {
 	var changes uint64
 	for i := range netdevs {
@@ -135,7 +135,7 @@ func (st *portState) carrierEvent(r *reader, d *snapshot.Device, n int, netdevs 
 	st.carriers = changes
 }
 
-// kept is the port as it was last read, while its state cannot be asked for. What takes no rtnl is read as ever.
+// kept is the port at its last read, while its state cannot be queried. Data that takes no rtnl is read as usual.
 func (st *portState) kept(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	p := snapshot.Port{Number: n, Unread: true}
 	if st.at.IsZero() {
@@ -153,8 +153,8 @@ func (st *portState) kept(r *reader, d *snapshot.Device, n int) snapshot.Port {
 	return p
 }
 
-// readSlow reads what changes with the link or the configuration only.
-func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, told bool, netdev string) {
+// readSlow reads data that changes only with the link or the configuration.
+func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, complete bool, netdev string) {
 	dir := portDir(d.Name, p.Number)
 	r.begin(host.SourceIdentity)
 	layer := st.slow.LinkLayer
@@ -162,7 +162,7 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 		layer = r.text(dir, "link_layer")
 	}
 	st.slow = snapshot.Port{LinkLayer: layer}
-	if !told && p.State != nil && !st.takesRTNL(d) { // each is the query that the state was, and generic ports have none
+	if !complete && p.State != nil && !st.takesRTNL(d) { // each is another query like the state's, and generic ports have none
 		r.begin(host.SourcePortFiles)
 		st.slow.LID, st.slow.SMLID = r.number(dir, "lid"), r.number(dir, "sm_lid")
 		st.slow.LMC, st.slow.Capabilities = r.number(dir, "lid_mask_count"), r.number(dir, "cap_mask")
@@ -175,14 +175,14 @@ func (st *portState) readSlow(r *reader, d *snapshot.Device, p *snapshot.Port, t
 	st.slow.Netdev = r.withLink(r.netdevs(d, p.Number, st.slow.LinkLayer, netdev))
 	r.readMTUs(st.slow.Netdev)
 	st.wires.read(r, d, p.Number, &st.slow, !p.Unread)
-	if p.Unread || st.slow.LinkLayer != "Ethernet" { // rtnl is in the way, or has nothing to tell
+	if p.Unread || st.slow.LinkLayer != "Ethernet" { // rtnl is unavailable, or not an Ethernet port
 		return
 	}
 	st.askLinkModes(r)
 	r.linkStates(st.slow.Netdev, isActive(p))
 }
 
-// askLinkModes asks for the link modes of each netdev. Those of one that was not asked now are kept.
+// askLinkModes queries the link modes of each netdev, and keeps the previous ones where the query was not made.
 func (st *portState) askLinkModes(r *reader) {
 	kept := st.ethtool
 	st.ethtool = map[string]host.LinkModes{}

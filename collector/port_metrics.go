@@ -8,9 +8,9 @@ import (
 var (
 	portInfo = &Desc{
 		Name: "rdma_port_info", Asks: host.SourceIdentity.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (has nothing else here), unknown. role_source is the evidence for it, the strongest first: site configuration, topology_file of NCCL, gpudirect (nearest NIC of a GPU), pcie_switch shared with a GPU, siblings of the same board; vpd; empty where the role is unknown. The state of the port is no evidence, and a compute role is remembered in the state directory.",
+		Help:   "Port of an RDMA device, always 1; one series for each member of a bond. role: compute, other (storage, management), nvlink_management (no further metrics), unknown. role_source, strongest evidence first: site (configuration), topology_file (of NCCL), gpudirect (nearest NIC of a GPU), pcie_switch (shared with a GPU), siblings (most ports of the same board ACTIVE), vpd (nvlink_management only); empty where the role is unknown. The state of the port itself is no evidence. A compute role is kept in the state directory.",
 		Labels: []string{"device", "port", "netdev", "link_layer", "role", "role_source"},
-		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; the configuration file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
+		Source: "ports/N/link_layer; RDMA netlink PORT_GET ndev_name, device/net/*/dev_port, gid_attrs/ndevs; --config.file; NCCL_TOPO_FILE, virtualTopology.xml; the PCI tree, /proc/1/net/route, PCI vpd",
 	}
 	portLogicalState = &Desc{
 		Name: "rdma_port_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
@@ -20,79 +20,79 @@ var (
 	}
 	portPhysicalState = &Desc{
 		Name: "rdma_port_physical_state_id", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers say so of any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
+		Help:   "Physical state of the port: 1 Sleep, 2 Polling, 3 Disabled (RoCE drivers report it for any port that is down), 4 PortConfigurationTraining, 5 LinkUp, 6 LinkErrorRecovery, 7 PhyTest; Omni-Path: 9 offline, 11 test.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/phys_state; enum ib_port_phys_state",
 	}
 	portWasActive = &Desc{
 		Name: "rdma_port_was_active", Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether the exporter has seen the port ACTIVE, in this run or an earlier one that the state directory knows of.",
+		Help:   "Whether the port has been ACTIVE at any reading, in this run or in an earlier one recorded in the state directory.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/state over time; the state directory",
 	}
 	portPinnedActive = &Desc{
 		Name: "rdma_port_pinned_active", Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
-		Help:   "1 where the configuration says that the port has to be ACTIVE.",
+		Help:   "1 for a port pinned ACTIVE in --config.file. Absent for others.",
 		Labels: []string{"device", "port"},
-		Source: "the configuration file, active",
+		Source: "--config.file, active",
 	}
 	portAdminUp = &Desc{
 		Name: "rdma_port_admin_up", Type: gauge, Scope: scopePort,
-		Help:   "Whether the netdev of the port is administratively up (IFF_UP). Of InfiniBand ports rdma_port_ipoib_state_id tells it.",
+		Help:   "Whether the netdev of the port is administratively up (IFF_UP). For InfiniBand ports see rdma_port_ipoib_state_id.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags",
 	}
 	portIPoIBState = &Desc{
 		Name: "rdma_port_ipoib_state_id", Of: infinibandPorts, Asks: host.SourceNetdev.Name(), Beside: "rdma_port_state_id", Type: gauge, Scope: scopePort,
-		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 set up and not operational (it has not joined the broadcast group of its partition), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are left out.",
+		Help:   "State of the IPoIB interface of an InfiniBand port: 0 administratively down, 1 up but not operational (broadcast group of its partition not joined), 2 operational. Absent without IPoIB; child interfaces of further P_Keys are not included.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/flags, operstate",
 	}
 	portCarrierChanges = &Desc{
 		Name: "rdma_port_carrier_changes_total", Type: counter, Scope: scopePort,
-		Help:   "Times the carrier of the port's netdev came or went since the netdev was made; setting it up or down counts as well.",
+		Help:   "Carrier changes of the port's netdev since it was created, administrative ones included.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count",
 	}
 	portTransitions = &Desc{
 		Name: "rdma_port_link_transitions_total", Type: counter, Scope: scopePort,
-		Help:   "Times that the link came up or went down since the exporter first saw the port, however short; what was done by hand is not counted, a carrier that the driver takes away for a new configuration (mlx5: MTU, ring size) is. netdev is empty for InfiniBand ports, of which the readings of the state tell.",
+		Help:   "Link transitions since the exporter first read the port, however short. Administrative changes are not counted; a carrier loss by reconfiguration in the driver (mlx5: MTU, ring size) is. to: up, down. netdev is empty for InfiniBand ports, counted from readings of the port state.",
 		Labels: []string{"device", "port", "netdev", "to"},
 		Source: "/sys/class/net/NETDEV/carrier_up_count, carrier_down_count; rtnetlink RTNLGRP_LINK, flags; RDMA netlink PORT_GET, ports/N/state",
 	}
 	portDownEvents = &Desc{
 		Name: "rdma_port_link_down_events_total", Type: counter, Scope: scopePort,
-		Help:   "Times that the physical link of the port's netdev went down, as the driver counts them. LINKSTATE_GET is read each minute and when the link changes. Of an InfiniBand port from 255 on only, where link_downed stops.",
+		Help:   "Link-down events of the physical link counted by the driver. LINKSTATE_GET is read each minute and when the link changes. On InfiniBand ports only from 255 on, where link_downed saturates.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: "ethtool netlink LINKSTATE_GET, ext_down_cnt (since Linux 6.12); else ethtool -S, link_down_events_phy of mlx5, link_down_events of bnxt_en",
 	}
 	portRate = &Desc{
 		Name: "rdma_port_rate_bytes_per_second", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "bytes per second", Scope: scopePort,
-		Help:   "Data rate of the link; absent while there is no link or the driver does not tell it truly.",
+		Help:   "Data rate of the link. Absent while the link is down, and where the driver reports no valid rate.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES speed on Ethernet",
 	}
 	portWidth = &Desc{
 		Name: "rdma_port_width_lanes", Of: "rdma_port_rate_bytes_per_second", Asks: host.SourcePortFiles.Name(), Type: gauge, Unit: "lanes", Scope: scopePort,
-		Help:   "Lanes that the link uses; absent while there is no link or the driver does not tell.",
+		Help:   "Lanes in use by the link. Absent while the link is down, and where the driver does not report lanes.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/rate; ethtool netlink LINKMODES lanes on Ethernet",
 	}
 	portLID = &Desc{
 		Name: "rdma_port_lid", Type: gauge, Scope: scopePort,
-		Help:   "Local identifier of an InfiniBand port, 0 or 65535 while none is assigned.",
+		Help:   "Local identifier (LID) of an InfiniBand port; 0 or 65535 while none is assigned.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/lid",
 	}
 	portSMLID = &Desc{
 		Name: "rdma_port_sm_lid", Of: infinibandPorts, Asks: host.SourcePortFiles.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Local identifier of the subnet manager that configured an InfiniBand port.",
+		Help:   "LID of the subnet manager that configured an InfiniBand port.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/sm_lid",
 	}
 	portLMC = &Desc{
 		Name: "rdma_port_lid_mask_control", Type: gauge, Scope: scopePort,
-		Help:   "LID mask control of an InfiniBand port, 0 to 7: the port answers to 2^LMC LIDs.",
+		Help:   "LID mask control (LMC) of an InfiniBand port, 0 to 7: the port has 2^LMC LIDs.",
 		Labels: []string{"device", "port"},
 		Source: "RDMA netlink PORT_GET, ports/N/lid_mask_count",
 	}
@@ -104,19 +104,19 @@ var (
 	}
 	portPinnedSM = &Desc{
 		Name: "rdma_port_pinned_subnet_manager", Beside: "rdma_port_is_subnet_manager", Of: infinibandPorts, Type: gauge, Scope: scopePort,
-		Help:   "1 where the configuration says that a subnet manager is meant to run on the port.",
+		Help:   "1 for an InfiniBand port on which --config.file expects a subnet manager. Absent for others.",
 		Labels: []string{"device", "port"},
-		Source: "the configuration file, subnet_manager",
+		Source: "--config.file, subnet_manager",
 	}
 	portGIDs = &Desc{
 		Name: "rdma_port_gid_entries", Type: gauge, Scope: scopePort,
-		Help:   "GID table entries in use by type: ib, roce_v1, roce_v2.",
+		Help:   "GID table entries in use, by type: ib, roce_v1, roce_v2.",
 		Labels: []string{"device", "port", "type"},
 		Source: "ports/N/gid_attrs/types",
 	}
 	portPKeys = &Desc{
 		Name: "rdma_port_pkey_entries", Asks: host.SourcePortTables.Name(), Type: gauge, Scope: scopePort,
-		Help:   "P_Key table entries in use. The count ends at the eighth empty entry in a row.",
+		Help:   "P_Key table entries in use, counted up to the eighth consecutive empty entry.",
 		Labels: []string{"device", "port"},
 		Source: "ports/N/pkeys",
 	}
@@ -185,7 +185,7 @@ func emitPort(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	emitRoCEv2GIDs(s, d, p, port)
 }
 
-// emitIPoIB tells the state of an IPoIB interface, unless it is down and nothing says whether somebody set it down.
+// emitIPoIB emits the state of an IPoIB interface, unless it is down and it is unknown whether administratively.
 func emitIPoIB(s Sink, nd *snapshot.Netdev, device, port string) {
 	switch {
 	case nd.Joined == nil:

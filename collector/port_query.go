@@ -9,16 +9,16 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// query asks the driver once by netlink for what costs it one query a file in sysfs. Where netlink told all, told is
-// true; else the states alone are read, because each further file is another query. It is not ok where rtnl is in the way.
-func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, told bool, netdev string, ok bool) {
+// query reads the port with a single netlink query; in sysfs each file is a query to the driver. complete is true if netlink returned
+// everything; otherwise only the states are read, because each further file is another query. ok is false if rtnl is unavailable.
+func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Port, complete bool, netdev string, ok bool) {
 	p.Number = n
-	a, told, ok := r.portGet(d.Name, n, st.takesRTNL(d))
+	a, complete, ok := r.portGet(d.Name, n, st.takesRTNL(d))
 	if !ok {
 		return p, false, "", false
 	}
 	dir := portDir(d.Name, n)
-	if told && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
+	if complete && a.State != nil && *a.State >= portStates.lowest && *a.State <= portStates.highest {
 		p.State, p.PhysicalState, p.LID, p.SMLID, p.LMC, p.Capabilities = a.State, a.PhysicalState, a.LID, a.SMLID, a.LMC, a.Capabilities
 		r.inRange(dir, &p)
 		return p, true, a.Netdev, true
@@ -37,8 +37,8 @@ func (st *portState) query(r *reader, d *snapshot.Device, n int) (p snapshot.Por
 	return p, false, "", true
 }
 
-// portGet asks for the port by netlink. It is not ok where rtnl is in the way.
-func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, ok bool) {
+// portGet queries the port by netlink. ok is false if rtnl is unavailable.
+func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, complete, ok bool) {
 	dir, now := netlinkDir(name, n), r.now()
 	if r.quarantine.held(dir, "port", now) {
 		return a, false, true
@@ -61,7 +61,7 @@ func (r *reader) portGet(name string, n int, rtnl bool) (a host.RDMAPort, told, 
 	return a, err == nil, true
 }
 
-// noteNetlink takes the outcome of a request that has another way where it fails. Not being permitted is worth telling.
+// noteNetlink records the outcome of a request that has a fallback. A denied permission is reported.
 func (r *reader) noteNetlink(dir, name string, now time.Time, err error) {
 	r.quarantine.note(dir, name, now, err)
 	if err != nil && host.NotPermitted(err) {
@@ -75,8 +75,8 @@ func ethtoolDir(netdev string) string { return "ethtool/" + netdev }
 // netlinkDir names the requests for a port, as captures do.
 func netlinkDir(name string, n int) string { return "rdma/" + name + "/" + strconv.Itoa(n) }
 
-// askEthtool makes an ethtool request for a netdev, which takes rtnl. It is not made if an earlier one is slow or has not
-// returned, nor if the driver refuses it; what the kernel or the driver does not know is the zero answer.
+// askEthtool makes an ethtool request for a netdev, which takes rtnl. made is false if an earlier request is slow or has not returned, or
+// if the item is quarantined; an unsupported request returns the zero answer.
 func askEthtool[T any](r *reader, s host.Source, ask func(context.Context, string) (T, error), netdev string) (answer T, made bool) {
 	ctx, now := r.ctx, r.now()
 	if r.quarantine.held(ethtoolDir(netdev), s.Name(), now) {

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// gids counts the GID table entries in use, those that have a type, and sorts the RoCE v2 ones: nothing where not all could be read.
+// gids counts the GID table entries in use (those with a type), and groups the RoCE v2 ones; nil if not all could be read.
 func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snapshot.GIDFamily) {
 	names, err := r.h.Files.List(dir + "/gids")
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 		t, found := r.tableEntry(dir+"/gid_attrs/types", n)
 		switch {
 		case found == entryUnread:
-			return nil, nil // it may be of either type
+			return nil, nil // its type is unknown
 		case found == entryEmpty:
 		case linkLayer == "InfiniBand":
 			count["ib"]++
@@ -49,7 +49,7 @@ func (r *reader) gids(dir, linkLayer string) (map[string]uint64, map[string]snap
 // emptyPKeys ends the P_Key table: on mlx5 each entry costs a firmware command, and subnet managers fill it from the start.
 const emptyPKeys = 8
 
-// pkeys counts the P_Keys and lists them: nothing where one cannot be read. iWARP ports have no table.
+// pkeys counts and lists the P_Keys; nil if one cannot be read. iWARP ports have no table.
 func (r *reader) pkeys(dir string) (*uint64, []uint16) {
 	names, err := r.h.Files.List(dir + "/pkeys")
 	if err != nil {

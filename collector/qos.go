@@ -10,10 +10,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// qos keeps what changes with a configuration only.
+// qos keeps data that changes only with the configuration.
 type qos struct {
 	Options
-	devices kept[qosDevice]
+	devices perDevice[qosDevice]
 }
 
 // qosDevice belongs to the lane of its device.
@@ -26,20 +26,20 @@ type qosDevice struct {
 	quarantine quarantine
 }
 
-// qosNetdev is what is known of a netdev.
+// qosNetdev is the state of a netdev.
 type qosNetdev struct {
-	at   time.Time // when it was asked for
-	link uint64    // changes of the carrier then
+	at   time.Time // of the last query
+	link uint64    // carrier changes at that time
 	last snapshot.NetdevQoS
 }
 
-// qosPort is what is known of a port.
+// qosPort is the state of a port.
 type qosPort struct {
 	at           time.Time
 	trafficClass *uint64
 }
 
-// qosReading is a device and what was read of it.
+// qosReading is a device and its data.
 type qosReading struct {
 	device  snapshot.Device
 	netdevs []snapshot.NetdevQoS
@@ -72,7 +72,7 @@ func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done fun
 	}, done)
 }
 
-// section puts what was read beside what the operator says now.
+// section combines the data with the present configuration.
 func (c *qos) section(readings []qosReading) *snapshot.QoS {
 	out := &snapshot.QoS{}
 	for i := range readings {
@@ -80,15 +80,15 @@ func (c *qos) section(readings []qosReading) *snapshot.QoS {
 		out.Netdevs = append(out.Netdevs, r.netdevs...)
 		for j, s := range c.subjects(&r.device)[1:] { // the first is the device
 			p := r.ports[j]
-			said := c.said(s)
-			p.PinnedRoCE, p.PinnedCongestionControl = said.RoCE, said.CongestionControl
+			pins := c.siteSettings(s)
+			p.PinnedRoCE, p.PinnedCongestionControl = pins.RoCE, pins.CongestionControl
 			out.Ports = append(out.Ports, p)
 		}
 	}
 	return out
 }
 
-// read reads one device. Virtual functions and sub-functions have the configuration of their port, which is not theirs.
+// read reads one device. Virtual functions and sub-functions have the configuration of their port and are left out.
 func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	r.begin(host.SourceIdentity)
 	r.quarantine = &st.quarantine
@@ -111,8 +111,8 @@ func (st *qosDevice) read(r *reader, name string) (out qosReading, ok bool) {
 	return out, true
 }
 
-// wiredIdentity reads what a device is called by, and those of its ports that have a link layer of some, with the names of their netdevs;
-// none where the function is of another kind. Not whole: the kernel is still making the ports.
+// wiredIdentity reads the names of a device and those of its ports with one of the link layers, with the names of their netdevs; none if
+// the function is of another kind. whole is false while the kernel is still creating the ports.
 func (r *reader) wiredIdentity(name string, kinds []snapshot.FunctionType, layers ...string) (d snapshot.Device, whole bool) {
 	d.Name = name
 	kind, function := r.function(classDir + "/" + name)
@@ -137,7 +137,7 @@ func (r *reader) wiredIdentity(name string, kinds []snapshot.FunctionType, layer
 	return d, len(numbers) > 0
 }
 
-// readPort reads what MLNX_OFED sets for all RoCE packets of a port.
+// readPort reads the MLNX_OFED setting for all RoCE packets of a port.
 func (st *qosDevice) readPort(r *reader, n int) snapshot.PortQoS {
 	p := st.ports[n]
 	if p == nil {
@@ -151,8 +151,7 @@ func (st *qosDevice) readPort(r *reader, n int) snapshot.PortQoS {
 	return snapshot.PortQoS{Device: r.device, Port: n, TrafficClass: p.trafficClass}
 }
 
-// readNetdev asks for a netdev's configuration each minute, and when its carrier came or went: a switch may have negotiated
-// another one then.
+// readNetdev queries a netdev's configuration each minute, and after a carrier change: a switch may have negotiated another one.
 func (st *qosDevice) readNetdev(r *reader, n int, netdev string) snapshot.NetdevQoS {
 	nd := st.state[netdev]
 	if nd == nil {
@@ -175,7 +174,7 @@ func (st *qosDevice) readNetdev(r *reader, n int, netdev string) snapshot.Netdev
 	return nd.last
 }
 
-// carrierChanges counts how often the carrier came and went, which takes no lock.
+// carrierChanges returns the carrier changes, without a lock.
 func (r *reader) carrierChanges(netdev string) (n uint64) {
 	for _, name := range []string{"carrier_up_count", "carrier_down_count"} {
 		if c := r.count(netDir + netdev + "/" + name); c != nil {

@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// readDCB asks for the netdev's bridging. Where rtnl is in the way, what was known stays.
+// readDCB queries the data center bridging configuration of the netdev. The previous one is kept if rtnl is unavailable.
 func (r *reader) readDCB(q *snapshot.NetdevQoS) {
 	dir, now := dcbDir(q.Name), r.now()
 	if r.quarantine.held(dir, "ieee", now) {
@@ -26,7 +26,7 @@ func (r *reader) readDCB(q *snapshot.NetdevQoS) {
 	bridging(q, &c)
 }
 
-// bridging puts a configuration, an empty one where it was refused, into q.
+// bridging stores a configuration in q, an empty one if the query failed.
 func bridging(q *snapshot.NetdevQoS, c *host.DCBConfig) {
 	q.PFC, q.Classes, q.Buffers = nil, nil, nil
 	if p := c.PFC; p != nil {
@@ -47,8 +47,8 @@ func bridging(q *snapshot.NetdevQoS, c *host.DCBConfig) {
 // maxDSCP is the largest value of six bits.
 const maxDSCP = 63
 
-// dscps sorts the DSCPs of an APP table by their priority. The highest priority of a DSCP counts (dcb_ieee_getapp_mask's users
-// take the last bit).
+// dscps groups the DSCPs of an APP table by priority. The highest priority of a DSCP counts (users of dcb_ieee_getapp_mask take the last
+// bit).
 func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
 	leadsTo := map[uint8]uint8{}
 	for _, a := range apps {
@@ -69,11 +69,11 @@ func dscps(apps []host.DCBApp) *[snapshot.Priorities][]uint8 {
 	return out
 }
 
-// byDSCP is the trust in a packet's DSCP.
+// byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// trust is what gives a received packet its priority. Where the driver does not tell, it is the DSCP while an entry of the APP
-// table has one, as mlx5 has it (mlx5e_dcbnl_ieee_setapp).
+// trust selects the priority of a received packet. If the driver does not report it, it is the DSCP while the APP table has a DSCP entry,
+// as in mlx5 (mlx5e_dcbnl_ieee_setapp).
 func trust(c *host.DCBConfig) string {
 	by := func(selector uint8) bool {
 		if c.Trust != nil {

@@ -15,91 +15,91 @@ const fromDCB = "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET"
 var (
 	pfcEnabled = &Desc{
 		Name: "rdma_port_pfc_enabled", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
-		Help:   "Priorities with priority flow control, 1 for each that has it, absent for others. Of a port whose priorities are known rdma_port_pfc_enabled_priorities is there, 0 if none has it.",
+		Help:   "1 for each priority with PFC enabled, absent for others. Where PFC is known but disabled, rdma_port_pfc_enabled_priorities is 0.",
 		Labels: []string{"device", "port", "netdev", "priority"},
 		Source: fromDCB + ", pfc_en",
 	}
 	pfcEnabledPriorities = &Desc{
 		Name: "rdma_port_pfc_enabled_priorities", Of: ethernetPorts, Asks: host.SourceDCB.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Number of priorities with priority flow control, 0 if none has it; absent where the driver does not tell.",
+		Help:   "Number of priorities with PFC enabled. Absent where the driver does not report PFC.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: fromDCB + ", pfc_en",
 	}
 	pfcCapablePriorities = &Desc{
 		Name: "rdma_port_pfc_capable_priorities", Type: gauge, Scope: scopePort,
-		Help:   "Number of priorities that may have priority flow control at a time.",
+		Help:   "Maximum number of priorities with PFC enabled at the same time.",
 		Labels: []string{"device", "port", "netdev"},
 		Source: fromDCB + ", pfc_cap",
 	}
 	dcbPFCFrames = &Desc{
 		Name: "rdma_port_dcb_pfc_frames_total", Type: counter, Scope: scopePort,
-		Help:   "PFC frames of the priorities that have it or had frames, as the driver answers requests on DCB: once a minute, and on mlx5 as of the last reading of the netdev's statistics.",
+		Help:   "PFC frames by priority as reported over DCB, read once a minute (on mlx5 as of the last read of the netdev's statistics). Only priorities with PFC enabled or frames counted.",
 		Labels: []string{"device", "port", "netdev", "priority", "direction"},
 		Source: fromDCB + ", requests (transmit) and indications (receive)",
 	}
 	qosInfo = &Desc{
 		Name: "rdma_port_qos_info", Type: gauge, Scope: scopePort,
-		Help:   "How a netdev sorts traffic, always 1. trust: dscp or pcp, what gives a received packet its priority, empty where it cannot be told. dcbx: who configures it, a list of host, lld_managed (firmware or the switch), cee, ieee, static.",
+		Help:   "Traffic classification of a netdev, always 1. trust: dscp or pcp (what selects the priority of a received packet), empty where unknown. dcbx: DCBX mode, a list of host, lld_managed (firmware or switch), cee, ieee, static.",
 		Labels: []string{"device", "port", "netdev", "trust", "dcbx"},
 		Source: fromDCB + ", APP table and DCBX mode; MLNX_OFED qos/trust",
 	}
 	priorityInfo = &Desc{
 		Name: "rdma_port_priority_info", Type: gauge, Scope: scopePort,
-		Help:   "The DSCPs that lead to a priority, always 1: of priorities with priority flow control, and of those that a DSCP leads to which by default does not. By default it is a DSCP's upper three bits where the driver tells all, else priority 0. Absent where the DSCP gives no priority, or no DSCP is told.",
+		Help:   "DSCPs mapped to a priority, always 1. Only priorities with PFC enabled, or with a DSCP that does not map to them by default. Default priority of a DSCP: its upper three bits where the driver reports all 64 DSCPs, else 0. Absent where the DSCP does not select the priority, and where the driver reports no DSCP.",
 		Labels: []string{"device", "port", "netdev", "priority", "dscps"},
 		Source: fromDCB + ", APP table, selector 5",
 	}
 	classBandwidth = &Desc{
 		Name: "rdma_port_traffic_class_bandwidth_ratio", Type: gauge, Unit: "ratio", Scope: scopePort,
-		Help:   "Share of the bandwidth that a traffic class is sure of, of the classes of priorities with priority flow control or DSCPs of their own (rdma_port_priority_info); absent for classes that do not share it, and where one has all.",
+		Help:   "Guaranteed share of the bandwidth of a traffic class (ETS). Only classes of priorities with PFC enabled or DSCPs of their own (rdma_port_priority_info). Absent for classes without ETS, and where one class has all the bandwidth.",
 		Labels: []string{"device", "port", "netdev", "traffic_class"},
 		Source: fromDCB + ", tc_tx_bw of classes with ETS",
 	}
 	classSelection = &Desc{
 		Name: "rdma_port_traffic_class_selection_info", Type: gauge, Scope: scopePort,
-		Help:   "How the traffic classes in use that do not share the bandwidth take turns, always 1, where others do. algorithm: strict (before those), cbs (credit-based shaper), vendor.",
+		Help:   "Transmission selection of a traffic class in use without ETS, always 1. Only where other classes share the bandwidth. algorithm: strict (before those), cbs (credit-based shaper), vendor.",
 		Labels: []string{"device", "port", "netdev", "traffic_class", "algorithm"},
 		Source: fromDCB + ", tc_tsa",
 	}
 	priorityClass = &Desc{
 		Name: "rdma_port_priority_traffic_class", Type: gauge, Scope: scopePort,
-		Help:   "Traffic class of a priority with priority flow control or DSCPs of its own (rdma_port_priority_info); absent where it has its own number, and where all have the driver's default.",
+		Help:   "Traffic class of a priority with PFC enabled or DSCPs of its own (rdma_port_priority_info). Absent where it equals the priority, and where all priorities have the driver's default.",
 		Labels: []string{"device", "port", "netdev", "priority"},
 		Source: fromDCB + ", prio_tc",
 	}
 	bufferBytes = &Desc{
 		Name: "rdma_port_buffer_bytes", Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "Size of a receive buffer of the port; absent for those of no size.",
+		Help:   "Size of a receive buffer of the port. Absent for buffers of size 0.",
 		Labels: []string{"device", "port", "netdev", "buffer"},
 		Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
 	}
 	priorityBuffer = &Desc{
 		Name: "rdma_port_priority_buffer", Type: gauge, Scope: scopePort,
-		Help:   "Number of the receive buffer of a priority with priority flow control.",
+		Help:   "Number of the receive buffer of a priority with PFC enabled.",
 		Labels: []string{"device", "port", "netdev", "priority"},
 		Source: fromDCB + ", DCB_ATTR_DCB_BUFFER",
 	}
 	notificationEnabled = &Desc{
 		Name: "rdma_port_congestion_notification_enabled", Of: "rdma_port_pfc_enabled", Asks: host.SourceRoCEConfig.Name(), Type: gauge, Scope: scopePort,
-		Help:   "Whether congestion notification (DCQCN) is on for a priority: of the notification point, which answers marked packets with CNPs, and of the reaction point, which slows down. Of priorities with priority flow control, and wherever it is off.",
+		Help:   "Whether congestion notification (DCQCN) is enabled for a priority. point: notification (answers marked packets with CNPs), reaction (reduces the rate). Only priorities with PFC enabled, and any where it is disabled.",
 		Labels: []string{"device", "port", "netdev", "priority", "point"},
 		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_{np,rp}/enable",
 	}
 	cnpInfo = &Desc{
 		Name: "rdma_port_cnp_info", Type: gauge, Scope: scopePort,
-		Help:   "DSCP and 802.1p priority of the CNPs that a port sends, always 1.",
+		Help:   "DSCP and 802.1p priority of the CNPs sent by a port, always 1.",
 		Labels: []string{"device", "port", "netdev", "dscp", "priority"},
 		Source: "MLNX_OFED /sys/class/net/NETDEV/ecn/roce_np/{cnp_dscp,cnp_802p_prio}",
 	}
 	trafficClassInfo = &Desc{
 		Name: "rdma_port_traffic_class_info", Type: gauge, Scope: scopePort,
-		Help:   "Traffic class byte that all RoCE packets of a port are given, and the DSCP in it, always 1; absent where none is set.",
+		Help:   "Traffic class byte of all RoCE packets of a port, and the DSCP in it, always 1. Absent where none is set.",
 		Labels: []string{"device", "port", "traffic_class", "dscp"},
 		Source: "MLNX_OFED /sys/class/infiniband/DEV/tc/N/traffic_class",
 	}
 	rocePinInfo = &Desc{
 		Name: "rdma_port_roce_pin_info", Of: ethernetPorts, Beside: "rdma_port_pfc_enabled_priorities", Type: gauge, Scope: scopePort,
-		Help:   "What --config.file says of RoCE on a port, always 1; absent where it says nothing. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty: not said.",
+		Help:   "RoCE settings pinned for a port in --config.file, always 1. roce: lossless, lossy or auto. congestion_control: dcqcn, zerotouch_rtt or off. Empty where not pinned. Absent where neither is pinned.",
 		Labels: []string{"device", "port", "roce", "congestion_control"},
 		Source: "--config.file",
 	}
@@ -130,12 +130,12 @@ func emitQoS(n *snapshot.Node, s Sink) {
 	}
 }
 
-// qosEmitter emits what is known of one netdev.
+// qosEmitter emits the data of one netdev.
 type qosEmitter struct {
 	s      Sink
 	q      *snapshot.NetdevQoS
 	labels []string
-	marked [snapshot.Priorities]bool // with flow control, or with DSCPs that do not lead there by default
+	marked [snapshot.Priorities]bool // with flow control, or with a non-default DSCP mapping
 }
 
 func (e *qosEmitter) put(d *Desc, v float64, more ...string) {
@@ -154,7 +154,7 @@ func (e *qosEmitter) emit() {
 	e.notification()
 }
 
-// lossless says whether a priority has flow control.
+// lossless reports whether a priority has flow control.
 func (e *qosEmitter) lossless(p int) bool { return e.q.PFC != nil && e.q.PFC.Enabled[p] }
 
 func (e *qosEmitter) pfc() {
@@ -178,13 +178,13 @@ func (e *qosEmitter) pfc() {
 	e.put(pfcCapablePriorities, float64(pfc.Capable))
 }
 
-// allDSCPs is how many there are.
+// allDSCPs is the number of DSCPs.
 const allDSCPs = maxDSCP + 1
 
 func (e *qosEmitter) priorities() {
 	var to [snapshot.Priorities][]uint8
-	told := e.q.DSCPs != nil && e.q.Trust == byDSCP
-	if told {
+	known := e.q.DSCPs != nil && e.q.Trust == byDSCP
+	if known {
 		to = *e.q.DSCPs
 	}
 	n := 0
@@ -198,7 +198,7 @@ func (e *qosEmitter) priorities() {
 			}
 			return p != 0
 		})
-		if e.marked[p] && told {
+		if e.marked[p] && known {
 			e.put(priorityInfo, 1, strconv.Itoa(p), ranges(list))
 		}
 	}
@@ -235,8 +235,8 @@ func algorithmName(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// defaultClasses are maps from priority to traffic class that drivers begin with: identity, all in one, and mlx5's, by
-// which priority 1 is the lowest (mlx5e_ets_init).
+// defaultClasses are the default maps from priority to traffic class of drivers: identity, all in one, and that of mlx5, where priority 1
+// is the lowest (mlx5e_ets_init).
 var defaultClasses = [][snapshot.Priorities]uint64{{0, 1, 2, 3, 4, 5, 6, 7}, {}, {1, 0, 2, 3, 4, 5, 6, 7}}
 
 func (e *qosEmitter) classes() {
@@ -269,7 +269,7 @@ func (e *qosEmitter) classes() {
 	}
 }
 
-// sharing says whether some class has a part of the bandwidth.
+// sharing reports whether a class has a part of the bandwidth.
 func sharing(c *snapshot.Classes) bool {
 	for i, algorithm := range c.Algorithm {
 		if b := c.Bandwidth[i]; algorithm == host.DCBEnhanced && b > 0 && b < 100 {

@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// readOFED reads the files that MLNX_OFED puts beside the netdev's own. A firmware error shows as an empty file.
+// readOFED reads the netdev files of MLNX_OFED. A firmware error shows as an empty file.
 func (r *reader) readOFED(q *snapshot.NetdevQoS) {
 	r.begin(host.SourceRoCEConfig)
 	dir := netDir + q.Name
@@ -27,8 +27,8 @@ func (r *reader) readOFED(q *snapshot.NetdevQoS) {
 	q.CNPPriority = r.count(dir + "/ecn/roce_np/cnp_802p_prio")
 }
 
-// trafficClass reads the one that is set for all RoCE packets of a port; those set for some addresses are left out. An empty
-// file: none is set.
+// trafficClass reads the traffic class set for all RoCE packets of a port; those for single addresses are left out. An empty file: none
+// is set.
 func (r *reader) trafficClass(device string, n int) *uint64 {
 	return globalTrafficClass(r.optional(classDir + "/" + device + "/tc/" + strconv.Itoa(n) + "/traffic_class"))
 }

@@ -77,7 +77,7 @@ InfiniBand
 32
 `
 
-// prioritiesOf is what the netdev of nodeWithPriorities has.
+// prioritiesOf is the configuration of the netdev of nodeWithPriorities.
 var prioritiesOf = []string{
 	`rdma_port_pfc_enabled{device="mlx5_0",netdev="eth0",port="1",priority="3"} 1`,
 	`rdma_port_pfc_enabled_priorities{device="mlx5_0",netdev="eth0",port="1"} 1`,
@@ -129,7 +129,7 @@ func TestOperatorsWordOnRoCE(t *testing.T) {
 	}
 }
 
-// countedDCB counts requests, and lets the test hold or change them.
+// countedDCB counts requests, and lets the test delay or change them.
 type countedDCB struct {
 	host.DCB
 	asked atomic.Int64
@@ -146,7 +146,7 @@ func (d *countedDCB) IEEE(ctx context.Context, netdev string) (host.DCBConfig, e
 	return d.DCB.IEEE(ctx, netdev)
 }
 
-// carrierFiles tells changes of the carrier.
+// carrierFiles simulates carrier changes.
 type carrierFiles struct {
 	host.Files
 	ups int
@@ -159,7 +159,7 @@ func (f *carrierFiles) ReadIn(dir, name string, buf []byte) ([]byte, error) {
 	return f.Files.ReadIn(dir, name, buf)
 }
 
-// slowNode is nodeWithPriorities by the test's clock.
+// slowNode is nodeWithPriorities with the test's clock.
 func slowNode(t *testing.T) (*host.Host, *countedDCB, *carrierFiles) {
 	h := machine(t, nodeWithPriorities)
 	d, f := &countedDCB{DCB: h.DCB}, &carrierFiles{h.Files, 1}
@@ -196,7 +196,7 @@ func TestPrioritiesAreAskedForEachMinuteAndWhenTheLinkChanges(t *testing.T) {
 	})
 }
 
-// TestDriverWithoutDCB is asked twice, not again while nothing changes, and says nothing of it.
+// TestDriverWithoutDCB: two requests, none while nothing changes, and no issue.
 func TestDriverWithoutDCB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, f := slowNode(t)
@@ -234,7 +234,7 @@ func TestRefusedPrioritiesAreReported(t *testing.T) {
 	}
 }
 
-// TestPrioritiesWhileRTNLIsHeld: what was known is served on, and no second request is made.
+// TestPrioritiesWhileRTNLIsHeld: the previous values are served, and no second request is made.
 func TestPrioritiesWhileRTNLIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, d, _ := slowNode(t)
@@ -305,7 +305,7 @@ src_ip=10.0.0.0/8,tclass=96
 Global tclass=106
 `
 
-// TestOFEDFiles: an empty file is a firmware's error, and no value.
+// TestOFEDFiles: an empty file is a firmware error, and no value.
 func TestOFEDFiles(t *testing.T) {
 	got, n := qosSamples(t, newQoS(Options{}), machine(t, nodeWithPriorities+ofedFiles))
 	want := append(slices.Clone(prioritiesOf[:5]),

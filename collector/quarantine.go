@@ -7,23 +7,22 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// quarantineTime is how long an item that keeps failing is left alone, unless its device registers again or its link changes.
+// quarantineTime is how long an item that keeps failing is not read, unless its device registers again or its link changes.
 const quarantineTime = 6 * time.Hour
 
-// failuresToQuarantine: one failure may be a firmware command that was lost.
+// failuresToQuarantine: a single failure may be a lost firmware command.
 const failuresToQuarantine = 2
 
-// quarantine keeps items that answer with an error from being asked again and again: each question costs the firmware a
-// command, and some drivers a line in the kernel log. A nil quarantine holds nothing. An item is a file of a directory, or a netlink request. A group, the
-// items of one directory, is left alone as a whole when two of its items are and none has an answer; where some have, the
-// others go on.
+// quarantine stops repeated reads of items that return an error: each costs a firmware command, and with some drivers a kernel log line.
+// A nil quarantine holds nothing. An item is a file of a directory, or a netlink request. A group (the items of one directory) is held as
+// a whole when two of its items are held and none has been read successfully; otherwise the other items are still read.
 type quarantine struct {
 	groups map[string]*group
 }
 
 type group struct {
 	failed   map[string]*failure
-	answered bool // an item has had an answer
+	answered bool // an item was read successfully
 }
 
 type failure struct {
@@ -31,12 +30,12 @@ type failure struct {
 	last  time.Time
 }
 
-// held says whether the failures are enough, and recent enough, to leave the item alone.
+// held reports whether the failures are numerous and recent enough to hold the item.
 func (f *failure) held(now time.Time) bool {
 	return f != nil && f.count >= failuresToQuarantine && now.Sub(f.last) < quarantineTime
 }
 
-// held says whether an item is to be left alone.
+// held reports whether an item is held.
 func (q *quarantine) held(dir, name string, now time.Time) bool {
 	if q == nil {
 		return false
@@ -45,8 +44,8 @@ func (q *quarantine) held(dir, name string, now time.Time) bool {
 	return g != nil && (g.failed[name].held(now) || g.held(now))
 }
 
-// rest returns the items of a directory that are not to be left alone.
-func (q *quarantine) rest(dir string, names []string, now time.Time) []string {
+// allowed returns the items of a directory that are not held.
+func (q *quarantine) allowed(dir string, names []string, now time.Time) []string {
 	if q == nil || q.groups[dir] == nil {
 		return names
 	}
@@ -72,7 +71,7 @@ func (g *group) held(now time.Time) bool {
 	return n >= 2
 }
 
-// note takes the outcome of a read. Only refusals count: what is absent, gone or not permitted costs nothing to ask for.
+// note records the outcome of a read. Only errors of the driver count: absent, gone or denied items cost nothing.
 func (q *quarantine) note(dir, name string, now time.Time, err error) {
 	if q == nil {
 		return
@@ -105,7 +104,7 @@ func (q *quarantine) note(dir, name string, now time.Time, err error) {
 	f.last = now
 }
 
-// release lets everything below a directory be asked again.
+// release clears everything below a directory.
 func (q *quarantine) release(dir string) {
 	for d := range q.groups {
 		if d == dir || strings.HasPrefix(d, dir+"/") {
@@ -114,7 +113,7 @@ func (q *quarantine) release(dir string) {
 	}
 }
 
-// items counts what is left alone.
+// items counts the held items.
 func (q *quarantine) items(now time.Time) (n uint64) {
 	if q == nil {
 		return 0

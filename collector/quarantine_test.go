@@ -13,7 +13,7 @@ func TestQuarantine(t *testing.T) {
 	const dir = "sys/class/infiniband/mlx5_0/ports/1/counters"
 	var q quarantine
 	fail := func(name string, at time.Time, err error) { q.note(dir, name, at, err) }
-	rest := func(at time.Time) []string { return q.rest(dir, []string{"a", "b", "c"}, at) }
+	rest := func(at time.Time) []string { return q.allowed(dir, []string{"a", "b", "c"}, at) }
 
 	fail("a", start, syscall.EIO)
 	if !slices.Equal(rest(start), []string{"a", "b", "c"}) {
@@ -39,7 +39,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// A group of which nothing answers is left alone as a whole.
+// A group without any successful read is held as a whole.
 func TestQuarantineOfAGroup(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var q quarantine
@@ -47,7 +47,7 @@ func TestQuarantineOfAGroup(t *testing.T) {
 		q.note("d", "a", now, syscall.EIO)
 		q.note("d", "b", now, syscall.EIO)
 	}
-	if got := q.rest("d", []string{"a", "b", "c"}, now); len(got) != 0 {
+	if got := q.allowed("d", []string{"a", "b", "c"}, now); len(got) != 0 {
 		t.Errorf("asked on: %q", got)
 	}
 	if q.held("e", "a", now) {
@@ -55,7 +55,7 @@ func TestQuarantineOfAGroup(t *testing.T) {
 	}
 }
 
-// What costs a driver nothing is no reason to stop asking.
+// Errors without a cost for the driver do not count.
 func TestQuarantineOfRefusalsOnly(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, err := range []error{syscall.ENOENT, syscall.ENODEV, syscall.EACCES, syscall.EAGAIN, syscall.ETIMEDOUT, errors.New("malformed")} {

@@ -11,12 +11,12 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// span is the range of a number. What is outside is malformed, and absent.
+// span is the valid range of a number. A value outside is malformed, and absent.
 type span struct{ lowest, highest uint64 }
 
-// The ranges of what a port tells, by their standards.
+// Ranges of port values by their standards.
 var (
-	portStates     = span{1, 5}              // IBA 14.2.5.6, PortInfo.PortState; 0 changes nothing when it is set, and no port has it; 5 is the kernel's ACTIVE_DEFER
+	portStates     = span{1, 5}              // IBA 14.2.5.6, PortInfo.PortState; 0 is used only in Set and is no port state; 5 is the kernel's ACTIVE_DEFER
 	physicalStates = span{0, 15}             // IBA 14.2.5.6, PortPhysicalState: 4 bits; Omni-Path has some of its own
 	lids           = span{0, math.MaxUint32} // IBA 4.1.1: 16 bits; Omni-Path: 32
 	lidMasks       = span{0, 7}              // IBA 4.1.3: 3 bits
@@ -24,7 +24,7 @@ var (
 	mtus           = span{68, 65536}         // ETH_MIN_MTU and the MTU of lo (include/uapi/linux/if_ether.h, drivers/net/loopback.c)
 )
 
-// within returns a number that is in its range, else nil.
+// within returns a number if it is in its range, else nil.
 func (r *reader) within(path string, n *uint64, s span) *uint64 {
 	if n != nil && (*n < s.lowest || *n > s.highest) {
 		r.issue(host.ErrGarbled(path, fmt.Append(nil, *n)))
@@ -33,7 +33,7 @@ func (r *reader) within(path string, n *uint64, s span) *uint64 {
 	return n
 }
 
-// inRange drops of a port what cannot be.
+// inRange drops invalid values of a port.
 func (r *reader) inRange(dir string, p *snapshot.Port) {
 	p.State = r.within(dir+"/state", p.State, portStates)
 	p.PhysicalState = r.within(dir+"/phys_state", p.PhysicalState, physicalStates)
@@ -43,7 +43,8 @@ func (r *reader) inRange(dir string, p *snapshot.Port) {
 	p.Capabilities = r.capabilities(dir+"/cap_mask", p.Capabilities)
 }
 
-// capabilities are CapabilityMask, 32 bits, with CapabilityMask2, 16 bits, above it (IBA 14.2.5.6). All ones are a register that is gone.
+// capabilities are CapabilityMask (32 bits) with CapabilityMask2 (16 bits) above it (IBA 14.2.5.6). All ones are read from a device that
+// is gone.
 func (r *reader) capabilities(path string, n *uint64) *uint64 {
 	if n != nil && uint32(*n) == math.MaxUint32 {
 		r.issue(host.ErrGarbled(path, fmt.Appendf(nil, "%#x", *n)))
@@ -52,7 +53,7 @@ func (r *reader) capabilities(path string, n *uint64) *uint64 {
 	return r.within(path, n, span{0, 1<<48 - 1})
 }
 
-// The texts of an identity.
+// Formats of identity texts.
 var (
 	guids     = regexp.MustCompile(`^[0-9a-f]{4}(:[0-9a-f]{4}){3}$`)  // "%04x:%04x:%04x:%04x" of node_guid_show, drivers/infiniband/core/sysfs.c
 	firmwares = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._ ()-]*$`) // IB_FW_VERSION_NAME_MAX: 31 letters
@@ -63,7 +64,7 @@ const (
 	nameLength     = 128
 )
 
-// identityText reads a text of an identity that some drivers do not have, or leave empty.
+// identityText reads an identity text that some drivers lack or leave empty.
 func (r *reader) identityText(path string, length int, form *regexp.Regexp) string {
 	text := r.optional(path)
 	if text == "" {

@@ -16,11 +16,11 @@ import (
 	"rdma_exporter/internal/workers"
 )
 
-// slowInterval is how long facts that change with a link or a configuration only are kept: identity, GID and P_Key tables,
-// the netdev of a port, link modes.
+// slowInterval is how long data is kept that changes only with a link or a configuration: identity, GID and P_Key tables, the netdev of a
+// port, link modes.
 const slowInterval = time.Minute
 
-// reading is what the read of one device gave.
+// reading is the result of reading one device.
 type reading[T any] struct {
 	issues []snapshot.Issue
 	held   uint64 // items in quarantine
@@ -29,9 +29,9 @@ type reading[T any] struct {
 	err    error
 }
 
-// eachDevice reads devices in their lanes, gives all that they gave to use, and calls done: when all have returned, or when ctx
-// ends. A device that has not returned by then is reported, costs its own data only, and is not read again until it returns. Any of
-// this may happen in a goroutine that nobody else guards.
+// eachDevice reads devices in their lanes, passes all results to use, and calls done when all have returned or ctx ends. A device that
+// has not returned by then is reported, costs only its own data, and is not read again until it returns. All of this may run in a
+// goroutine without a recover of its own.
 func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, collector string, names []string, read func(*reader, string) (T, bool), use func([]T), done func(error)) {
 	var mu sync.Mutex
 	var buf []byte // of the reader that has ended, for the next one
@@ -50,7 +50,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			defer r.end()
 			res.value, res.ok = read(&r, name)
 		}()
-		if r.used && h.Replaced(name) { // what was read may be of two devices, and what failed is no fault
+		if r.used && h.Replaced(name) { // the data may be of two devices, and failures are no fault
 			res.ok, r.issues = false, nil
 		}
 		res.issues, res.held = r.issues, r.quarantine.items(r.now())+r.held
@@ -92,30 +92,28 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 	})
 }
 
-// reader reads the files of one device and remembers what it could not read. An absent value is a nil pointer or an empty
-// string.
+// reader reads the files of one device and records failures. An absent value is a nil pointer or an empty string.
 type reader struct {
 	ctx    context.Context
 	h      *host.Host
 	device string
 	issues []snapshot.Issue
 	buf    []byte
-	// quarantine outlives the round where the collector keeps it.
+	// quarantine outlives the round if the collector keeps it.
 	quarantine *quarantine
 	held       uint64 // items of other quarantines
 
-	clock time.Time // of the host, when the device's turn came; zero until it is looked up
-	// What is being asked, how often in this group of reads, since when, and the time of the groups before.
+	clock time.Time // of the host, at the start of the device; zero until used
+	// The present source, number of requests of this group of reads, its start, and the time of earlier groups.
 	source host.Source
 	asked  int
-	used   bool // something was asked at all
+	used   bool // at least one request was made
 	since  time.Time
 	spent  time.Duration
-	mayAsk *bool // whether what can wait may be read in this round; nil until it is looked up
+	mayAsk *bool // whether deferrable data may be read in this round; nil until used
 }
 
-// begin starts a group of reads of one source. The clock is read once a group of which something was asked: it costs a tenth
-// of reading a file.
+// begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of reading a file.
 func (r *reader) begin(s host.Source) {
 	if r.asked > 0 && r.source != s {
 		r.settle(time.Now())
@@ -140,8 +138,8 @@ func (r *reader) settle(now time.Time) {
 	r.asked, r.used, r.since = 0, true, now
 }
 
-// underRTNL makes n requests of a source that take rtnl. After an error what f gives must not be looked at: it may still be at
-// it. So f uses nothing of the reader.
+// underRTNL makes n requests of a source that take rtnl. After an error the results of f must not be used, because f may still be
+// running. For the same reason f must not use the reader.
 func (r *reader) underRTNL(s host.Source, n int, f func()) error {
 	if r.asked > 0 {
 		r.settle(time.Now())
@@ -155,7 +153,7 @@ func (r *reader) underRTNL(s host.Source, n int, f func()) error {
 	return err
 }
 
-// apart lets f make requests that charge the device and the source themselves.
+// apart runs requests in f that charge the device and the source themselves.
 func (r *reader) apart(s host.Source, f func()) {
 	if r.asked > 0 {
 		r.settle(time.Now())
@@ -165,7 +163,7 @@ func (r *reader) apart(s host.Source, f func()) {
 	r.since = time.Now()
 }
 
-// now is the time of the reading: one for all files of a device, since looking it up costs a tenth of reading one.
+// now is the time of the reading, one for all files of a device: reading the clock costs a tenth of reading a file.
 func (r *reader) now() time.Time {
 	if r.clock.IsZero() {
 		r.clock = r.h.Now()
@@ -173,7 +171,7 @@ func (r *reader) now() time.Time {
 	return r.clock
 }
 
-// deferrable says whether what can wait, facts that change with a link or a configuration only, may be read in this round.
+// deferrable reports whether deferrable data (changes only with a link or a configuration) may be read in this round.
 func (r *reader) deferrable() bool {
 	if r.mayAsk == nil {
 		ok := r.h.Budget.Allow(r.device)
@@ -182,17 +180,17 @@ func (r *reader) deferrable() bool {
 	return *r.mayAsk
 }
 
-// due says whether facts that were read at a time are to be read again. What was never read is, in any case.
+// due reports whether data of a given time has to be read again. Data that was never read is always due.
 func (r *reader) due(at time.Time) bool {
 	return at.IsZero() || r.now().Sub(at) >= slowInterval && r.deferrable()
 }
 
-// issue notes a failed read. A canceled one has its own report.
+// issue records a failed read. A cancelled one is reported elsewhere.
 func (r *reader) issue(err error) {
 	r.issues = append(r.issues, snapshot.Issue{Device: r.device, Source: r.source.Name(), Needs: r.source.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 }
 
-// bytes reads a file that has to be there. The result is valid until the next read.
+// bytes reads a mandatory file. The result is valid until the next read.
 func (r *reader) bytes(dir, name string) ([]byte, bool) {
 	now := r.now()
 	if r.quarantine.held(dir, name, now) {
@@ -209,7 +207,7 @@ func (r *reader) bytes(dir, name string) ([]byte, bool) {
 	return bytes.TrimSpace(b), true
 }
 
-// text reads a text that has to be there; an empty file is malformed.
+// text reads a mandatory text; an empty file is malformed.
 func (r *reader) text(dir, name string) string {
 	b, ok := r.bytes(dir, name)
 	if ok && len(b) == 0 {
@@ -218,7 +216,7 @@ func (r *reader) text(dir, name string) string {
 	return string(b)
 }
 
-// optional reads a text that some drivers do not have, or leave empty.
+// optional reads a text that some drivers lack or leave empty.
 func (r *reader) optional(path string) string {
 	slash := strings.LastIndexByte(path, '/')
 	dir, name := path[:slash], path[slash+1:]
@@ -239,16 +237,16 @@ func (r *reader) optional(path string) string {
 	return string(bytes.TrimSpace(b))
 }
 
-// found says what became of an entry of a table.
+// found is the state of a table entry.
 type found int
 
 const (
 	entryUsed found = iota
 	entryEmpty
-	entryUnread // it may be in use
+	entryUnread // unknown
 )
 
-// tableEntry reads an entry of a table, where the kernel answers EINVAL for an empty one.
+// tableEntry reads an entry of a table; the kernel returns EINVAL for an empty one.
 func (r *reader) tableEntry(dir, name string) (string, found) {
 	now := r.now()
 	if r.quarantine.held(dir, name, now) {
@@ -260,7 +258,7 @@ func (r *reader) tableEntry(dir, name string) (string, found) {
 	case err == nil:
 	case reason == host.Invalid:
 		return "", entryEmpty
-	case reason == host.Absent: // it goes with its netdev at this moment
+	case reason == host.Absent: // removed with its netdev
 		return "", entryUnread
 	}
 	r.quarantine.note(dir, name, now, err)
@@ -272,7 +270,7 @@ func (r *reader) tableEntry(dir, name string) (string, found) {
 	return string(bytes.TrimSpace(b)), entryUsed
 }
 
-// entry is tableEntry for those that do not count.
+// entry is tableEntry for a single entry.
 func (r *reader) entry(dir, name string) (string, bool) {
 	text, found := r.tableEntry(dir, name)
 	return text, found == entryUsed
@@ -292,11 +290,11 @@ func (r *reader) number(dir, name string) *uint64 {
 	return &n
 }
 
-// numbersUnderRTNL is number of files that take rtnl. It is not ok where that is in the way.
+// numbersUnderRTNL is number for files that take rtnl. ok is false if rtnl is unavailable.
 func (r *reader) numbersUnderRTNL(s host.Source, dir string, names ...string) (numbers []*uint64, ok bool) {
 	now, files := r.now(), r.h.Files
 	numbers = make([]*uint64, len(names))
-	rest := r.quarantine.rest(dir, names, now)
+	rest := r.quarantine.allowed(dir, names, now)
 	if len(rest) == 0 {
 		return numbers, true
 	}
@@ -324,14 +322,14 @@ func (r *reader) numbersUnderRTNL(s host.Source, dir string, names ...string) (n
 	return numbers, true
 }
 
-// noPMA is what a counter's file says on old kernels where the driver has no performance agent (show_pma_counter,
+// noPMA is the content of a counter file on old kernels if the driver has no performance management agent (show_pma_counter,
 // drivers/infiniband/core/sysfs.c).
 const noPMA = "N/A (no PMA)"
 
 // stats reads the counters in a directory by name, in the order of names.
 func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	now := r.now()
-	names = r.quarantine.rest(dir, names, now)
+	names = r.quarantine.allowed(dir, names, now)
 	out := make([]snapshot.Stat, 0, len(names))
 	r.asked += len(names)
 	r.buf = r.h.Files.ReadEach(dir, names, r.buf, func(name string, b []byte, err error) {
@@ -353,7 +351,7 @@ func (r *reader) stats(dir string, names []string) []snapshot.Stat {
 	return out
 }
 
-// parseDecimal is strconv.ParseUint on bytes, for the many.
+// parseDecimal is strconv.ParseUint on bytes, without an allocation.
 func parseDecimal(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -372,7 +370,7 @@ func parseDecimal(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// parseNumber reads what the kernel prints with %d, %u, 0x%x, "%d: %s" or "%u: %s".
+// parseNumber parses the kernel's formats %d, %u, 0x%x, "%d: %s" and "%u: %s".
 func parseNumber(b []byte) (uint64, bool) {
 	s, _, _ := strings.Cut(string(b), ":")
 	n, err := strconv.ParseUint(strings.TrimSpace(s), 0, 64)

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/workers"
 )
 
-// TestPanicOfOneDevice: what one device provokes costs no other one its data, and its lane is free again.
+// TestPanicOfOneDevice: a panic caused by one device costs no other device its data, and its lane is free again.
 func TestPanicOfOneDevice(t *testing.T) {
 	h := machine(t, "")
 	for range 2 {
@@ -39,8 +39,8 @@ func TestPanicOfOneDevice(t *testing.T) {
 	}
 }
 
-// TestPanicOutsideTheRead: what is made of all devices fails the collection, whichever goroutine is at it: that of the caller, one
-// that helps because a device blocks, or that which ctx starts when it ends.
+// TestPanicOutsideTheRead: a panic in the processing of all devices fails the collection in any goroutine: that of the caller, a helper
+// beside a blocked device, or the one started at the end of ctx.
 func TestPanicOutsideTheRead(t *testing.T) {
 	for name, takes := range map[string]map[string]time.Duration{
 		"caller": nil, "helper": {"a": 3 * workers.Patience, "z": time.Second}, "end of ctx": {"a": time.Hour},
@@ -65,7 +65,7 @@ func TestPanicOutsideTheRead(t *testing.T) {
 	}
 }
 
-// panickingFiles are files of which one provokes a fault.
+// panickingFiles are files of which one causes a panic.
 type panickingFiles struct {
 	host.Files
 	name string
@@ -78,17 +78,17 @@ func (f panickingFiles) Read(path string, buf []byte) ([]byte, error) {
 	return f.Files.Read(path, buf)
 }
 
-// Identity lets a device be told from one of the same name.
+// Identity distinguishes devices of the same name.
 func (f panickingFiles) Identity(string) (uint64, error) { return 1, nil }
 
-// TestPanicsOfGoroutines: what goes on beside the reading of devices ends neither the program nor the reading.
+// TestPanicsOfGoroutines: a panic beside the reading of devices ends neither the program nor the reading.
 func TestPanicsOfGoroutines(t *testing.T) {
 	vpd := readerOf(t, nvlinkTree("0x15b3", "0x020700", "@hex --\n78\n"))
 	vpd.h.Files = panickingFiles{vpd.h.Files, "/vpd"}
 	if newNVLink(unsaid).manages(vpd, "mlx5_0") || len(vpd.issues) != 1 || vpd.issues[0].Reason != string(host.Panic) {
 		t.Errorf("VPD: %v", vpd.issues)
 	}
-	n, _ := collect(t, newPCIe(Options{}), machine(t, pcieTree(""))) // no fabric to ask for GPUs
+	n, _ := collect(t, newPCIe(Options{}), machine(t, pcieTree(""))) // without lastRound, the source of GPUs
 	if len(n.Issues) != 1 || n.Issues[0].Reason != string(host.Panic) || len(n.PCIe.Devices) == 0 {
 		t.Errorf("GPUs: %v", n.Issues)
 	}

@@ -20,20 +20,20 @@ import (
 
 var portPeersActive = &Desc{
 	Name: "rdma_port_peers_active", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "1 where the port is not ACTIVE and ought to be because its peers are: more than half of the host's ports of role compute at the same place of their card, at least three. Absent elsewhere.",
+	Help:   "1 for a port that is not ACTIVE although its peers are: more than half, and at least three, of the compute ports at the same position of their card. Absent for others.",
 	Labels: []string{"device", "port"},
 	Source: "the other ports of the host",
 }
 
-// roleAfter is how long evidence has to stand before a compute role is remembered: at boot, NICs register one after the other.
+// roleAfter is how long evidence has to last before a compute role is stored: at boot, NICs register one after the other.
 const roleAfter = 10 * time.Minute
 
-// machineFacts are what roles rest on that is not the NICs'. They are read each minute.
+// machineFacts are the inputs of roles other than the NICs, read each minute.
 type machineFacts struct {
 	at     time.Time
 	gpus   []string      // paths of their functions
 	routed []string      // netdevs below the interface of the default route
-	own    *gdr.Topology // of the machine; nil: it has none
+	own    *gdr.Topology // of the host; nil: none
 	tree   role.Machine
 
 	version uint64 // counts changes
@@ -70,7 +70,7 @@ func (f *machineFacts) read(r *reader, job gdr.Job) {
 	}
 }
 
-// emulated reports whether the place of a GPU is what a hypervisor has made, by the vendor of its root port: a real one has a port above it.
+// emulated reports whether the place of a GPU is virtual, by the vendor of its root port: a real GPU has a port above it.
 func emulated(p pci.Place, rootVendor string) bool { return !p.Bridged() || pci.Emulated(rootVendor) }
 
 // routed returns the netdevs below the interface of the IPv4 default route, else of the IPv6 one, in the network namespace of the host.
@@ -119,7 +119,7 @@ func ipv6Default(f []string) (netdev string, metric uint64, ok bool) {
 	return f[9], metric, err == nil
 }
 
-// below returns an interface and those that it stands on: members of a bond or a bridge, the parent of a VLAN.
+// below returns an interface and its lower interfaces: members of a bond or a bridge, the parent of a VLAN.
 func (r *reader) below(netdev string, depth int) []string {
 	out := []string{netdev}
 	if strings.ContainsRune(netdev, '/') {
@@ -137,10 +137,10 @@ func (r *reader) below(netdev string, depth int) []string {
 	return out
 }
 
-// roles keeps what the evidence says of ports.
+// roles keeps the evidence for the roles of ports.
 type roles struct {
 	ports map[roleKey]*roleState
-	due   time.Time // when a role is to be remembered; zero: none is waiting
+	due   time.Time // when a role is to be stored; zero: none is pending
 }
 
 type roleKey struct {
@@ -149,13 +149,13 @@ type roleKey struct {
 }
 
 type roleState struct {
-	since   time.Time // since when the evidence says compute without a break; zero: it does not
+	since   time.Time // start of uninterrupted evidence for compute; zero: none
 	learned role.Verdict
 }
 
-// assignRoles sets the roles of all ports. Said gives the operator's word for a port, empty where there is none.
-func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) {
-	nics := c.nics(devices, said)
+// assignRoles sets the roles of all ports. configured returns the configured role of a port, empty where none is pinned.
+func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) {
+	nics := c.nics(devices, configured)
 	verdicts := role.Of(&c.machine.tree, nics)
 	c.roles.due = time.Time{}
 	for i := range devices {
@@ -166,7 +166,7 @@ func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said 
 			if d.ManagesNVLink {
 				v = role.Verdict{Role: pci.NVLinkManagement, Source: role.VPD}
 			}
-			if pinned, _ := said(i, j); pinned != "" {
+			if pinned, _ := configured(i, j); pinned != "" {
 				v = role.Verdict{Role: pci.Role(pinned), Source: role.Site}
 			}
 			p.Role, p.RoleSource = string(v.Role), string(v.Source)
@@ -175,14 +175,14 @@ func (c *infiniBand) assignRoles(now time.Time, devices []snapshot.Device, said 
 	peers := role.Peers(nics, func(i, j int) bool { return devices[i].Ports[j].Role == string(pci.Compute) })
 	for i := range devices {
 		for j := range devices[i].Ports {
-			_, ignored := said(i, j)
+			_, ignored := configured(i, j)
 			p := &devices[i].Ports[j]
 			p.PeersActive = peers[i][j] && !ignored && !isActive(p)
 		}
 	}
 }
 
-// learn returns what stands of a port's role, and remembers a compute role whose evidence has stood for long enough.
+// learn returns the role of a port, and stores a compute role whose evidence has lasted for roleAfter.
 func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.Verdict) role.Verdict {
 	key := roleKey{keyOf(d), port}
 	st := c.roles.ports[key]
@@ -191,7 +191,7 @@ func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.V
 		c.roles.ports[key] = st
 	}
 	id := lastingID(d, port, "")
-	if id != "" { // accepting takes it away there
+	if id != "" { // rdma_exporter accept removes it there
 		st.learned = c.Memory.Role(id)
 	}
 	if v.Role != pci.Compute {
@@ -215,11 +215,11 @@ func (c *infiniBand) learn(now time.Time, d *snapshot.Device, port int, v role.V
 	return v
 }
 
-// waiting reports whether a role is to be remembered now.
+// waiting reports whether a role is to be stored now.
 func (r *roles) waiting(now time.Time) bool { return !r.due.IsZero() && !now.Before(r.due) }
 
-// nics are the devices as roles are judged by.
-func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned string, ignored bool)) []role.NIC {
+// nics are the devices as inputs of roles.
+func (c *infiniBand) nics(devices []snapshot.Device, configured func(i, j int) (pinned string, ignored bool)) []role.NIC {
 	out := make([]role.NIC, len(devices))
 	perCard := portsPerCard(devices)
 	routed := map[string]bool{} // cards
@@ -239,7 +239,7 @@ func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned
 		}
 		for j := range d.Ports {
 			p := &d.Ports[j]
-			if _, ignored := said(i, j); ignored {
+			if _, ignored := configured(i, j); ignored {
 				n.Apart = true
 			}
 			n.LinkLayer = p.LinkLayer
@@ -257,7 +257,7 @@ func (c *infiniBand) nics(devices []snapshot.Device, said func(i, j int) (pinned
 	return out
 }
 
-// rateKnown is the best rate that a port tells of itself, in bits per second: that of its link, or what its netdevs are capable of.
+// rateKnown is the highest known rate of a port in bits per second: that of its link, or the capability of its netdevs.
 func rateKnown(p *snapshot.Port) (rate float64) {
 	if isActive(p) {
 		rate = valueOf(p.Rate)
@@ -268,7 +268,7 @@ func rateKnown(p *snapshot.Port) (rate float64) {
 	return rate
 }
 
-// readMachine reads what roles rest on besides the NICs. A job's topology file stands where the machine has none of its own.
+// readMachine reads the inputs of roles other than the NICs. The topology file of a job is used if the host has none.
 func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 	now, before := h.Now(), c.machine
 	if c.machine.at.IsZero() || now.Sub(c.machine.at) >= slowInterval {
@@ -282,7 +282,7 @@ func (c *infiniBand) readMachine(ctx context.Context, h *host.Host) {
 			c.machine = facts
 		}
 	}
-	c.machine.tree.Topology = cmp.Or(c.machine.own, c.fabric.jobTopology())
+	c.machine.tree.Topology = cmp.Or(c.machine.own, c.lastRound.jobTopology())
 	if !reflect.DeepEqual(c.machine.tree, before.tree) || !slices.Equal(c.machine.routed, before.routed) {
 		c.machine.version++
 	}

@@ -35,8 +35,7 @@ func rolesOf(devices []snapshot.Device) (out []string) {
 	return out
 }
 
-// TestRoleIsRemembered: a compute role does not vanish as ports fail, here or after a restart, once it has held for ten minutes; accepting
-// forgets it.
+// TestRoleIsRemembered: a compute role that lasted 10m survives failing ports and a restart; accepting discards it.
 func TestRoleIsRemembered(t *testing.T) {
 	newOne := func(m *expect.Memory) *infiniBand {
 		return &infiniBand{Options: Options{Memory: m}, ports: map[deviceKey]map[int]*portHistory{}, roles: roles{ports: map[roleKey]*roleState{}}}

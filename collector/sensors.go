@@ -14,25 +14,25 @@ import (
 var (
 	deviceTemperature = &Desc{
 		Name: "rdma_device_temperature_celsius", Of: physicalFunctions, Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the module in its cage where the driver shows that too. Read every 30 s.",
+		Help:   "Temperature of a sensor of the adapter: its chip (asic), or the transceiver where the driver exposes it. Read every 30 s.",
 		Labels: []string{"device", "sensor"},
 		Source: "hwmon of the PCI function, tempN_input and tempN_label (mlx5 since Linux 6.7, bnxt_en, ice)",
 	}
 	deviceTemperatureThreshold = &Desc{
 		Name: "rdma_device_temperature_threshold_celsius", Of: "rdma_device_temperature_celsius", Asks: host.SourceSensors.Name(), Type: gauge, Unit: "celsius", Scope: scopeDevice,
-		Help:   "Temperature from which on the sensor's own limit is reached. level: critical.",
+		Help:   "Temperature limit of the sensor. level: critical.",
 		Labels: []string{"device", "sensor", "level"},
 		Source: "hwmon of the PCI function, tempN_crit",
 	}
 )
 
-// sensorInterval spaces the readings: each is a command to the firmware, and heat is slow.
+// sensorInterval is the interval of readings: each is a firmware command, and temperature changes slowly.
 const sensorInterval = 30 * time.Second
 
-// sensors keeps what was read of each device.
+// sensors keeps the readings of each device.
 type sensors struct {
 	Options
-	devices kept[sensorState]
+	devices perDevice[sensorState]
 }
 
 // sensorState belongs to the lane of its device.
@@ -94,7 +94,7 @@ func (st *sensorState) read(r *reader, device string) {
 	}
 }
 
-// find looks for the hwmon device of a function. A virtual function has none.
+// find finds the hwmon device of a function. A virtual function has none.
 func (st *sensorState) find(r *reader, device string) {
 	r.begin(host.SourceIdentity)
 	st.dir, st.channels = "", nil
@@ -123,13 +123,13 @@ func (st *sensorState) find(r *reader, device string) {
 	}
 }
 
-// What a sensor of an adapter can say and mean it: mlx5 prints a negative temperature as about 8190 °C.
+// Valid range of an adapter's sensor: mlx5 prints a negative temperature as about 8190 °C.
 const (
 	coldest = -40
 	hottest = 150
 )
 
-// celsius reads thousandths of a degree; nil where they are not there or make no sense.
+// celsius reads thousandths of a degree; nil where absent or invalid.
 func (r *reader) celsius(dir, name string) *float64 {
 	text := r.optional(dir + "/" + name)
 	if text == "" {

@@ -8,14 +8,13 @@ import (
 
 var deviceVFs = &Desc{
 	Name: "rdma_device_virtual_functions", Type: gauge, Scope: scopeDevice,
-	Help:   "Virtual functions that are enabled on the PCI function of the device, wherever they are in use; absent where it can have none.",
+	Help:   "Virtual functions enabled on the PCI function of the device, in use on the host or elsewhere. Absent where SR-IOV is not supported.",
 	Labels: []string{"device"},
 	Source: "/sys/bus/pci/devices/ADDRESS/{sriov_totalvfs,virtfn*}",
 }
 
-// virtualFunctions counts the virtual functions of a PCI function. The number is in sriov_numvfs as well, but the kernel takes the
-// device's lock to read that one, which the enabling of functions and the recovery of a device hold for minutes
-// (drivers/pci/iov.c).
+// virtualFunctions counts the virtual functions of a PCI function. sriov_numvfs has the number as well, but the kernel takes the device
+// lock to read it, which enabling of functions and recovery of a device hold for minutes (drivers/pci/iov.c).
 func (r *reader) virtualFunctions(function string) *uint64 {
 	total, err := strconv.ParseUint(r.optional(function+"/sriov_totalvfs"), 10, 16)
 	if err != nil {

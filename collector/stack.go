@@ -16,30 +16,30 @@ import (
 var (
 	stackLoaded = &Desc{
 		Name: "rdma_stack_loaded", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is there, and ib_uverbs, by which applications reach it. Absent on a host without a PCI function that can do RDMA, and where nothing says that its Ethernet controllers are meant to.",
+		Help:    "Whether the kernel's RDMA stack is loaded: an RDMA device is registered, and ib_uverbs is available to applications. Absent on hosts without an RDMA-capable PCI function, and where it is unknown whether the Ethernet controllers are meant for RDMA.",
 		Source:  "/sys/class/infiniband, /sys/class/infiniband_verbs, /sys/bus/pci/devices/ADDRESS/{vendor,device,class}",
 		Unknown: map[string][]string{"": {`rdma_stack_info{expected="unknown"}`}},
 	}
 	stackInfo = &Desc{
 		Name: "rdma_stack_info", Of: "rdma_stack_info", Asks: host.SourcePCI.Name(), Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "What is missing of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected is why it ought to be: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device, or unknown where Ethernet controllers could do RDMA besides.",
+		Help:   "Missing part of an RDMA stack that is not loaded, always 1. state: no_device, no_uverbs. expected: reason why the stack is expected: configuration, inventory, compute, rdma_function (InfiniBand, Omni-Path, EFA), device; unknown where the only candidates are RDMA-capable Ethernet controllers.",
 		Labels: []string{"state", "expected"},
 		Source: "/sys/class/infiniband, /sys/class/infiniband_verbs; the inventory in the state directory",
 	}
 	stackSettled = &Desc{
 		Name: "rdma_stack_settled_seconds", Beside: "rdma_stack_loaded", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time since the host booted, or since a kernel module was loaded or removed if the exporter saw it, of an RDMA stack that is not loaded.",
+		Help:   "Time since the host booted, or since the exporter observed a kernel module being loaded or removed. Only for an RDMA stack that is not loaded.",
 		Source: "/proc/uptime, entries of /sys/module",
 	}
 	stackFunction = &Desc{
 		Name: "rdma_stack_function_info", Beside: "rdma_stack_loaded", Type: gauge, Scope: scopeHost,
-		Help:   "A PCI function that can do RDMA on a host without an RDMA device, always 1. kind: rdma where it is made for that, ethernet where it can besides. driver is empty where none is bound. Functions that a virtual machine has (vfio-pci) are left out.",
+		Help:   "RDMA-capable PCI function of a host without an RDMA device, always 1. kind: rdma (RDMA adapter), ethernet (Ethernet controller with RDMA support). driver is empty where none is bound. Functions passed through to a virtual machine (vfio-pci) are not included.",
 		Labels: []string{"pci_address", "kind", "driver"},
 		Source: "/sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}",
 	}
 	verbsNode = &Desc{
 		Name: "rdma_device_verbs_node_present", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeDevice,
-		Help:   "Whether the node in /dev/infiniband is there by which applications open the device. Absent where /dev is a container's own.",
+		Help:   "Whether the uverbs node of the device exists in /dev/infiniband, as applications need to open it. Absent where /dev belongs to a container.",
 		Labels: []string{"device", "node"},
 		Source: "/sys/class/infiniband_verbs/uverbsN/ibdev, /dev/infiniband",
 	}
@@ -50,24 +50,24 @@ var stackDescs = []*Desc{stackLoaded, stackInfo, stackSettled, stackFunction, ve
 
 const verbsDir = "sys/class/infiniband_verbs"
 
-// lent are the drivers of functions that this kernel does not use: a virtual machine has them, or a process.
-var lent = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
+// passthroughDrivers are drivers of functions that this kernel does not use: passed through to a virtual machine or a process.
+var passthroughDrivers = []string{"vfio-pci", "mlx5_vfio_pci", "pci-stub", "pciback", "uio_pci_generic", "igb_uio"}
 
-// stack is what is known of the RDMA stack. It is looked at each minute, and where devices come or go.
+// stack is the state of the RDMA stack, read each minute and when devices are added or removed.
 type stack struct {
 	at      time.Time
 	devices []string
 	nodes   []snapshot.VerbsNode
-	state   snapshot.StackState // empty: nothing here can do RDMA, or it cannot be told
+	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
 	modules uint64    // hash of the names of those that are loaded
-	changed time.Time // when they did; zero: it was not seen
+	changed time.Time // of the last change; zero: none observed
 }
 
-// readStack looks whether the RDMA stack is loaded.
+// readStack reads whether the RDMA stack is loaded.
 func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 	now := h.Now()
-	names, err := h.Devices() // those that are not watched too
+	names, err := h.Devices() // including excluded ones
 	if err != nil && !host.IsAbsent(err) {
 		c.stack.state = ""
 		return
@@ -106,7 +106,7 @@ func (s *stack) read(r *reader, names []string) {
 	}
 }
 
-// verbs reports whether ib_uverbs is there, and true where it cannot be told: it makes its class when it is loaded (ib_uverbs_init,
+// verbs reports whether ib_uverbs is loaded, true where unknown: it creates its class when it is loaded (ib_uverbs_init,
 // drivers/infiniband/core/uverbs_main.c).
 func (r *reader) verbs() bool {
 	for _, dir := range []string{verbsDir, "sys/module/ib_uverbs"} {
@@ -114,11 +114,11 @@ func (r *reader) verbs() bool {
 			return true
 		}
 	}
-	_, err := r.h.Files.List("sys/module/ib_core") // a tree without modules says nothing about this one
+	_, err := r.h.Files.List("sys/module/ib_core") // a tree without modules is no evidence
 	return err != nil
 }
 
-// exclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not seen.
+// exclusive reports whether RDMA devices belong to network namespaces: another one may have those that are not visible.
 func (r *reader) exclusive() bool {
 	s, err := r.h.RDMA.System(r.ctx)
 	return err == nil && s.NetnsMode != nil && *s.NetnsMode == 0
@@ -137,8 +137,7 @@ func (r *reader) loadedModules() (uint64, bool) {
 	return sum.Sum64(), true
 }
 
-// functionsForRDMA are the PCI functions that can do RDMA and that this kernel has for itself, without virtual functions beside their
-// physical one.
+// functionsForRDMA are the RDMA-capable PCI functions in use by this kernel, without virtual functions beside their physical one.
 func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 	names, err := r.h.Files.List("sys/bus/pci/devices")
 	if err != nil {
@@ -151,7 +150,7 @@ func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 			continue
 		}
 		driver := r.driver(dir)
-		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil || slices.Contains(lent, driver) {
+		if _, err := r.h.Files.Link(dir + "/physfn"); err == nil || slices.Contains(passthroughDrivers, driver) {
 			continue
 		}
 		out = append(out, snapshot.StackFunction{PCIAddress: address, Kind: string(kind), Driver: driver})
@@ -159,8 +158,8 @@ func (r *reader) functionsForRDMA() (out []snapshot.StackFunction) {
 	return out
 }
 
-// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. udev links each character device in
-// /dev/char, what makes a container's /dev does not.
+// verbsNodes compares the nodes in /dev/infiniband with the class; nil where /dev is not the host's. Only udev links each character
+// device in /dev/char, a container runtime does not.
 func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
 	if links, err := r.h.Files.List("dev/char"); err != nil || len(links) == 0 {
 		return nil
@@ -181,7 +180,7 @@ func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
 	return out
 }
 
-// stackOf says what is expected of the stack, and why.
+// stackOf returns the expectation of the stack, and its reason.
 func (c *infiniBand) stackOf(now time.Time, boot snapshot.Boot, devices []snapshot.Device) *snapshot.Stack {
 	s := &c.stack
 	if s.state == "" {

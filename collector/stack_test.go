@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestStack: what of the stack is missing, why it is expected, and what is left out.
+// TestStack: the missing part of the stack, the reason for the expectation, and the exclusions.
 func TestStack(t *testing.T) {
 	function := func(address, vendor, device, class, driver string) string {
 		return fmt.Sprintf("-- sys/bus/pci/devices/%[1]s/vendor --\n%[2]s\n-- sys/bus/pci/devices/%[1]s/device --\n%[3]s\n-- sys/bus/pci/devices/%[1]s/class --\n%[4]s\n-- sys/bus/pci/devices/%[1]s/driver -> ../../drivers/%[5]s --\n",
@@ -43,7 +43,7 @@ func TestStack(t *testing.T) {
 			h := machine(t, c.machine)
 			col := &infiniBand{Options: Options{Memory: expect.NewMemory(c.memory)}}
 			col.readStack(t.Context(), h)
-			col.notThere(time.Unix(1e9, 0), "boot", nil, false)
+			col.absentFunctions(time.Unix(1e9, 0), "boot", nil, false)
 			var devices []snapshot.Device
 			for _, n := range col.stack.devices {
 				devices = append(devices, snapshot.Device{Name: n})
@@ -59,7 +59,7 @@ func TestStack(t *testing.T) {
 	}
 }
 
-// TestStackSettles: since the boot, or since the modules were seen to change.
+// TestStackSettles: time since the boot, or since an observed change of the modules.
 func TestStackSettles(t *testing.T) {
 	up, now := 90000.0, time.Unix(1e9, 0)
 	for _, c := range []struct {

@@ -93,7 +93,7 @@ func TestPKeys(t *testing.T) {
 	}
 }
 
-// TestGarbledPKeys: where one has no meaning there is neither count nor table.
+// TestGarbledPKeys: an invalid entry leaves neither count nor table.
 func TestGarbledPKeys(t *testing.T) {
 	for _, text := range []string{"0x18001", "0xfffffffff", "x", "-1"} {
 		r := readerOf(t, pkeyTable(16, map[int]string{0: "0xffff", 1: text}))

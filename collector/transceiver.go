@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// ownModuleInterval spaces the readings of modules where Read makes them: 30 s, less what rounds may be early.
+	// ownModuleInterval is the interval of transceiver readings made by Read: 30 s, less the jitter of rounds.
 	ownModuleInterval = 29 * time.Second
-	// moduleShare bounds the wall time of the readings in the background: the next one of a module comes after that many times what the
-	// last one took. Each byte comes over a slow bus while rtnl is held.
+	// moduleShare bounds the wall time of readings in the background: the next reading of a transceiver follows after this multiple of
+	// the duration of the last one. Each byte is read over a slow bus under rtnl.
 	moduleShare = 400
-	// moduleLeast is the same of a device whose budget is spent: a tenth of it is taken whether there is any left.
+	// moduleLeast is the same for a device whose budget is spent: a tenth of it is used regardless.
 	moduleLeast = 1000
-	// keptReadings is for how many intervals the readings of a module are served that cannot be read any more.
-	keptReadings = 3
+	// servedIntervals is the number of intervals for which the readings of a transceiver that can no longer be read are served.
+	servedIntervals = 3
 )
 
-// transceivers reads modules: Run does in a program that stays, so that no round waits for one, else Read.
+// transceivers reads transceivers: in Run in a long-running program, so that no round waits for one, otherwise in Read.
 type transceivers struct {
 	Options
-	devices kept[opticsState]
+	devices perDevice[opticsState]
 
 	mu    sync.Mutex
 	cages map[wireTarget]*cage
@@ -47,7 +47,7 @@ func newTransceivers(o Options) *Collector {
 	c := &transceivers{Options: o, cages: map[wireTarget]*cage{}, woken: make(chan struct{}, 1)}
 	return &Collector{
 		Name:    "transceiver",
-		Help:    "modules and cables of Ethernet ports: identity, temperature, optical power, thresholds",
+		Help:    "transceivers and cables of Ethernet ports: identity, temperature, optical power, thresholds",
 		Default: true,
 		Descs:   transceiverDescs,
 		Run:     c.run,
@@ -56,7 +56,7 @@ func newTransceivers(o Options) *Collector {
 	}
 }
 
-// background says whether Run reads the modules.
+// background reports whether Run reads the transceivers.
 func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
@@ -65,7 +65,7 @@ func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node,
 		done(err)
 		return
 	}
-	c.forget(names)
+	c.drop(names)
 	states := c.devices.of(h, names, func() *opticsState { return &opticsState{} })
 	eachDevice(ctx, h, n, "transceiver", names, func(r *reader, name string) ([]snapshot.Cage, bool) {
 		return c.readDevice(r, name, states[name]), true
@@ -87,7 +87,7 @@ func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []sna
 	out := make([]snapshot.Cage, 0, len(st.cages))
 	for _, g := range st.cages {
 		if !c.background() && !r.now().Before(g.next) {
-			c.look(r, g)
+			c.readCage(r, g)
 			r.issues = append(r.issues, g.seen.issues...)
 		}
 		out = append(out, c.view(r, g))
@@ -95,7 +95,7 @@ func (c *transceivers) readDevice(r *reader, name string, st *opticsState) []sna
 	return out
 }
 
-// learn finds the cages of a device. Those of InfiniBand ports are not among them: no driver reads a module for a netdev of IPoIB.
+// learn finds the cages of a device, without those of InfiniBand ports: no driver reads a transceiver through an IPoIB netdev.
 func (c *transceivers) learn(r *reader, name string, st *opticsState) {
 	found, whole := c.wireNetdevs(r, name)
 	st.at, st.cages = r.now(), nil
@@ -127,25 +127,25 @@ func (n portNetdev) target(device string) wireTarget {
 	return wireTarget{device, n.port, n.name, n.driver}
 }
 
-// forget drops the cages of devices that are gone.
-func (c *transceivers) forget(names []string) {
+// drop removes the cages of devices that are gone.
+func (c *transceivers) drop(names []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.cages, func(t wireTarget, _ *cage) bool { return !slices.Contains(names, t.device) })
 }
 
-// look reads a module now, and says when to do so again.
-func (c *transceivers) look(r *reader, g *cage) {
-	seen := g.visit(r)
+// readCage reads a transceiver now, and sets the time of the next read.
+func (c *transceivers) readCage(r *reader, g *cage) {
+	seen := g.update(r)
 	wait := ownModuleInterval
 	if c.background() {
 		wait = max(c.ModuleInterval, min(moduleShare*g.took, freshInterval))
 	}
 	if !seen.readAt.Equal(g.seen.readAt) { // there are new readings
-		seen.kept = keptReadings * wait
+		seen.kept = servedIntervals * wait
 	}
-	g.looked = r.h.Now()
-	g.next = g.looked.Add(wait)
+	g.lastRead = r.h.Now()
+	g.next = g.lastRead.Add(wait)
 	if c.background() { // not in step with those of other hosts
 		g.next = g.next.Add(rand.N(wait/10 + 1))
 	}
@@ -154,7 +154,7 @@ func (c *transceivers) look(r *reader, g *cage) {
 	g.seen = seen
 }
 
-// view is what is known of a cage at present. What failed is told in each round for as long as it lasts.
+// view is the present state of a cage. A failure is reported in each round as long as it lasts.
 func (c *transceivers) view(r *reader, g *cage) snapshot.Cage {
 	c.mu.Lock()
 	seen := g.seen
@@ -166,7 +166,7 @@ func (c *transceivers) view(r *reader, g *cage) snapshot.Cage {
 	return seen.at(r.now())
 }
 
-// run reads the modules one after the other, each when its time has come, until ctx ends.
+// run reads the transceivers one after the other, each when it is due, until ctx ends.
 func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 	if !c.background() {
 		return nil
@@ -183,8 +183,8 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 			continue
 		}
 		r := &reader{ctx: ctx, h: h, device: g.device, since: time.Now()}
-		if left := g.looked.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
-			c.look(r, g)
+		if left := g.lastRead.Add(moduleLeast * g.took).Sub(r.now()); left <= 0 || r.deferrable() {
+			c.readCage(r, g)
 		} else {
 			g.next = r.now().Add(min(left, c.ModuleInterval))
 		}
@@ -195,10 +195,10 @@ func (c *transceivers) run(ctx context.Context, h *host.Host) error {
 	}
 }
 
-// idle is how long run sleeps while there is no module to read.
-const idle = time.Hour
+// idleWait is how long run sleeps while there is no cage.
+const idleWait = time.Hour
 
-// due is the cage whose turn is the next, and how long to wait for that.
+// due is the next cage to read, and the time until then.
 func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,18 +208,18 @@ func (c *transceivers) due(now time.Time) (next *cage, wait time.Duration) {
 		}
 	}
 	if next == nil {
-		return nil, idle
+		return nil, idleWait
 	}
 	return next, max(0, next.next.Sub(now))
 }
 
-// compareTurns puts cages whose time comes together in the order of their names.
+// compareTurns sorts cages by the time of their next read, then by name.
 func compareTurns(a, b *cage) int {
 	return cmp.Or(a.next.Compare(b.next), cmp.Compare(a.device, b.device), cmp.Compare(a.port, b.port), cmp.Compare(a.netdev, b.netdev))
 }
 
-// markShared finds modules that several ports show: a module with two ports, or a port with two functions. A serial number is
-// unique for a vendor's part. The first in order stands for the others.
+// markShared finds transceivers reported by several ports: a transceiver with two ports, or a port with two functions. A serial number is
+// unique for a vendor's part number. The first port in order represents the others.
 func markShared(cages []snapshot.Cage) {
 	type identity struct{ vendor, part, serial string }
 	first := map[identity]string{}

@@ -11,45 +11,43 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// freshInterval is how long what is static of a module is kept. Another module that comes without a change of the carrier, since there
-// is no light, is noticed by then.
+// freshInterval is how long static data of a transceiver is kept. A replacement without a carrier change (no light) is detected by then.
 const freshInterval = 10 * time.Minute
 
-// cage is where a module goes: that of one netdev. It belongs to whoever reads modules, but for seen, which the collector's mutex
-// guards.
+// cage is the transceiver cage of one netdev. It belongs to the reader of transceivers, except seen (guarded by the collector's mutex).
 type cage struct {
 	wireTarget
 	link       cageLink
 	pages      transceiver.Pages
 	began      time.Time     // when pages was begun
-	looked     time.Time     // the last time
-	next       time.Time     // when to look again
-	took       time.Duration // the requests of the last look, in the kernel
+	lastRead   time.Time     // the last time
+	next       time.Time     // of the next read
+	took       time.Duration // kernel time of the last read's requests
 	quarantine quarantine
-	silence    snapshot.CageState // why the module did not answer, as far as the driver told
+	noResponse snapshot.CageState // why the module did not respond, as far as the driver reports
 	seen       cageSeen
 }
 
-// cageLink tells whether the module may be another one.
+// cageLink changes if the transceiver may be another one.
 type cageLink struct {
 	inode   uint64 // of the interface
-	carrier uint64 // how often it came and went
+	carrier uint64 // carrier changes
 }
 
-// cageSeen is what came of looking. It does not change.
+// cageSeen is the result of a read. Immutable.
 type cageSeen struct {
 	snapshot.Cage
 	readAt time.Time        // of the readings; zero where there are none
 	kept   time.Duration    // how long they are served
-	issues []snapshot.Issue // of the last look
-	held   uint64           // items that are left alone
+	issues []snapshot.Issue // of the last read
+	held   uint64           // items in quarantine
 }
 
 func newCage(t wireTarget) *cage {
-	return &cage{wireTarget: t, silence: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
+	return &cage{wireTarget: t, noResponse: snapshot.CageNoAnswer, seen: cageSeen{Cage: snapshot.Cage{Device: t.device, Port: t.port, Netdev: t.netdev}}}
 }
 
-// at is what of it may be served at a moment.
+// at is the part that may be served at a given time.
 func (s *cageSeen) at(now time.Time) snapshot.Cage {
 	out := s.Cage
 	if out.Module == nil || s.readAt.IsZero() {
@@ -68,32 +66,32 @@ func (s *cageSeen) at(now time.Time) snapshot.Cage {
 // eepromDir names the requests for the module of a netdev, as captures do.
 func eepromDir(netdev string) string { return ethtoolDir(netdev) + "/eeprom" }
 
-// identifier is the first request to a module: what it is, and whether it has pages. Every module answers it.
+// identifier is the first request to a module: its kind, and whether it has pages. Every module answers it.
 var identifier = transceiver.Ref{Address: transceiver.AddressA0, Length: 3}
 
 func item(ref transceiver.Ref) string {
 	return fmt.Sprintf("%02x-%02x-%d:%d", ref.Address, ref.Page, ref.Bank, ref.Offset)
 }
 
-// visit looks into the cage. An item that was refused twice is left alone; a cage in which nothing answers is left alone until its
-// link changes, or the driver says something else of it.
-func (g *cage) visit(r *reader) cageSeen {
-	told, devices := len(r.issues), r.quarantine
+// update reads the cage. An item that failed twice is quarantined; a cage without any answer is quarantined until its link changes, or the
+// driver reports another state.
+func (g *cage) update(r *reader) cageSeen {
+	before, devices := len(r.issues), r.quarantine
 	r.quarantine, g.took = &g.quarantine, 0
 	seen := g.seen
-	if g.notice(r) {
+	if g.detectChange(r) {
 		seen.Module, seen.State = nil, snapshot.CageUnread
 	}
 	if g.mayAnswer(r) {
 		g.outcome(r, &seen, g.read(r))
 	}
-	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[told:])
-	r.quarantine, r.issues = devices, r.issues[:told]
+	seen.held, seen.issues = g.quarantine.items(r.now()), slices.Clone(r.issues[before:])
+	r.quarantine, r.issues = devices, r.issues[:before]
 	return seen
 }
 
-// notice begins anew where the module may be another one, and with the same one from time to time.
-func (g *cage) notice(r *reader) (another bool) {
+// detectChange discards static data if the transceiver may be another one, and from time to time for the same one.
+func (g *cage) detectChange(r *reader) (another bool) {
 	now := r.now()
 	r.begin(host.SourceNetdev)
 	link := cageLink{carrier: r.carrierChanges(g.netdev)}
@@ -108,23 +106,23 @@ func (g *cage) notice(r *reader) (another bool) {
 	return another
 }
 
-// mayAnswer says whether there is any use in asking the module.
+// mayAnswer reports whether to query the module.
 func (g *cage) mayAnswer(r *reader) bool {
-	dir, before := eepromDir(g.netdev), g.silence
+	dir, before := eepromDir(g.netdev), g.noResponse
 	if !g.quarantine.held(dir, item(identifier), r.now()) {
 		return true
 	}
-	if g.askDriver(r); g.silence == before {
+	if g.askDriver(r); g.noResponse == before {
 		return false
 	}
 	g.quarantine.release(dir)
 	return true
 }
 
-// maxPlans bounds how often what was read leads to more: three times in CMIS.
+// maxPlans bounds the number of dependent reads: three in CMIS.
 const maxPlans = 8
 
-// read asks the module for what is not known of it, and for its readings.
+// read reads unknown static data of the module, and its monitors.
 func (g *cage) read(r *reader) error {
 	for range maxPlans {
 		static, monitors := transceiver.Plan(&g.pages)
@@ -135,10 +133,10 @@ func (g *cage) read(r *reader) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the module's memory does not end", host.ErrMalformed)
+	return fmt.Errorf("%w: module memory map has no end", host.ErrMalformed)
 }
 
-// fetch makes requests. A page that is refused is one that the module lacks, or cannot show now; the lower memory is always there.
+// fetch makes requests. A page that returns an error is missing or unavailable; the lower memory always exists.
 func (g *cage) fetch(r *reader, refs []transceiver.Ref) error {
 	for _, ref := range refs {
 		for ref.Length > 0 {
@@ -161,14 +159,13 @@ func inLowerMemory(ref transceiver.Ref) bool {
 	return ref.Address == transceiver.AddressA0 && ref.Offset < 128
 }
 
-// errNotAsked is the error of bytes that are left alone, or that the driver would take from elsewhere.
-var errNotAsked = errors.New("not asked for")
+// errNotAsked is the error of bytes that are quarantined, or that the driver would read from elsewhere.
+var errNotAsked = errors.New("not requested")
 
-// isRefusal says whether err is an answer, and not that the question could not be put.
+// isRefusal reports whether err is an answer, not a failure to query.
 func isRefusal(err error) bool { return host.Refused(err) || host.IsAbsent(err) }
 
-// request asks for some bytes. mlx5 would take those of a bank from the first one
-// (drivers/net/ethernet/mellanox/mlx5/core/port.c).
+// request reads some bytes. mlx5 ignores the bank and would read the first one (drivers/net/ethernet/mellanox/mlx5/core/port.c).
 func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
 	dir, now := eepromDir(g.netdev), r.now()
 	if ref.Bank != 0 && g.driver == "mlx5_core" || g.quarantine.held(dir, item(ref), now) {
@@ -193,10 +190,10 @@ func (g *cage) request(r *reader, ref transceiver.Ref) ([]byte, error) {
 	return b, err
 }
 
-// outcome puts what came of reading beside what was known before. A module that does not answer is begun anew.
+// outcome updates the state with the result of a read. A module that does not respond is read from scratch.
 func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 	if blocked(err) {
-		return // its issue is told, and nothing else is known than was
+		return // already reported; the previous state is kept
 	}
 	if err != nil && g.gone(r) {
 		seen.Module, seen.State, seen.Err = nil, snapshot.CageUnread, ""
@@ -236,13 +233,13 @@ func (g *cage) outcome(r *reader, seen *cageSeen, err error) {
 	}
 }
 
-// gone says whether the netdev has another name now, or is no more: nothing is known of its cage by that name.
+// gone reports whether the netdev was renamed or removed: its cage is unknown under that name.
 func (g *cage) gone(r *reader) bool {
 	_, err := r.h.Files.Identity(netDir + g.netdev)
 	return err != nil && host.IsAbsent(err)
 }
 
-// failed says what it means that a module does not answer. mlx5 says EINVAL of one whose identifier it does not know
+// failed interprets a module that does not respond. mlx5 returns EINVAL for an identifier that it does not support
 // (mlx5_query_module_id).
 func (g *cage) failed(r *reader, err error) snapshot.CageState {
 	reason := host.ReasonOf(err)
@@ -251,32 +248,32 @@ func (g *cage) failed(r *reader, err error) snapshot.CageState {
 	}
 	g.askDriver(r)
 	switch {
-	case g.silence == snapshot.CageEmpty:
+	case g.noResponse == snapshot.CageEmpty:
 		return snapshot.CageEmpty
 	case reason == host.Unsupported:
 		return snapshot.CageUnsupported
 	case reason == host.Invalid && g.driver == "mlx5_core":
 		return snapshot.CageUnknown
-	case reason == host.Gone && g.silence == snapshot.CageNoAnswer:
+	case reason == host.Gone && g.noResponse == snapshot.CageNoAnswer:
 		return snapshot.CageEmpty
 	}
-	return g.silence
+	return g.noResponse
 }
 
 // noCable is ETHTOOL_LINK_EXT_STATE_NO_CABLE of enum ethtool_link_ext_state.
 const noCable = 4
 
-// askDriver asks what the driver says of the link of a cage whose module does not answer. It tells why there is none of interfaces
-// only that are administratively up.
+// askDriver reads the driver's link state for a cage whose module does not respond. The driver reports a reason only for interfaces that
+// are administratively up.
 func (g *cage) askDriver(r *reader) {
 	s, made := askEthtool(r, host.SourceLinkState, r.h.Ethtool.LinkState, g.netdev)
 	switch {
 	case !made:
 	case s.ExtState != nil && *s.ExtState == noCable:
-		g.silence = snapshot.CageEmpty
+		g.noResponse = snapshot.CageEmpty
 	case s.ExtState != nil, s.Link != nil && *s.Link == 1:
-		g.silence = snapshot.CageUnreadable
+		g.noResponse = snapshot.CageUnreadable
 	default:
-		g.silence = snapshot.CageNoAnswer
+		g.noResponse = snapshot.CageNoAnswer
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 const eepromSource = "ethtool netlink MODULE_EEPROM_GET: "
 
-// opticsDesc is a Desc of the module in the cage of a port; labels are those beside device, port and netdev.
+// opticsDesc is a Desc of the transceiver in the cage of a port; labels are those beside device, port and netdev.
 func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
 	return &Desc{
 		Name: name, Type: gauge, Unit: unit, Scope: scopePort, Help: help,
@@ -21,18 +21,18 @@ func opticsDesc(name, unit, help, source string, labels ...string) *Desc {
 }
 
 var (
-	transceiverInfo  = opticsDesc("rdma_transceiver_info", "", "Module or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (a cable that ends in modules), multi_mode, single_mode, twisted_pair; empty where it does not tell.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media")
-	transceiverState = opticsDesc("rdma_transceiver_state", "", "State of a port's cage and of the module in it, 1; states that are not so have no series. present: the module answers; absent: the driver says that the cage is empty; busy: its firmware is being written; unreadable: there is a module, and reading it fails; no_answer: reading fails, and the driver does not tell whether there is a module, as while the interface is administratively down; unknown_layout: its memory cannot be understood. Beside present what the module says: low_power, power_up, ready, power_down, fault of CMIS; low_power, not_ready (no readings yet) of SFF modules. None where the driver does not read modules.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
-	// transceiverDuplicate lets rules name one of the ports that show a module: PromQL cannot choose by name.
-	transceiverDuplicate = opticsDesc("rdma_transceiver_duplicate_info", "", "Port that shows the module of another port as well, by vendor, part and serial number, always 1: a module with two ports, or a port with two functions. first is the netdev of the port whose alerts stand for the module. Absent for that one, and where a module shows once.", "as rdma_transceiver_info", "first")
-	transceiverAge       = opticsDesc("rdma_transceiver_age_seconds", "seconds", "Time since the module's readings were taken: every --transceiver.interval, never by a scrape. Readings are left out once they are older than three intervals. Absent for modules without readings.", "the exporter")
+	transceiverInfo  = opticsDesc("rdma_transceiver_info", "", "Transceiver or cable in the cage of a port, always 1. media: passive_copper, active_copper, active_optical (cable with transceivers at both ends), multi_mode, single_mode, twisted_pair; empty where not reported.", eepromSource+"identity (SFF-8472, SFF-8636, CMIS)", "form_factor", "vendor", "part_number", "serial_number", "media")
+	transceiverState = opticsDesc("rdma_transceiver_state", "", "State of a port's cage and of the transceiver in it, 1 for each state that applies. present: the transceiver responds. absent: the driver reports an empty cage. busy: firmware is being written. unreadable: the cage is occupied and reading fails. no_answer: reading fails and the driver does not report whether the cage is occupied, as while the interface is administratively down. unknown_layout: the memory map is not supported. In addition to present: low_power, power_up, ready, power_down, fault (CMIS), or low_power, not_ready (SFF, no readings yet). Absent where the driver does not read transceivers.", eepromSource+"CMIS 00h:3, SFF-8636 00h:2 and 93; LINKSTATE_GET, ext_state", "state")
+	// transceiverDuplicate lets rules select one of the ports that report a transceiver: PromQL cannot select by name.
+	transceiverDuplicate = opticsDesc("rdma_transceiver_duplicate_info", "", "Port that reports the transceiver of another port (same vendor, part and serial number), always 1: a transceiver with two ports, or a port with two functions. first: netdev of the port that carries the alerts. Absent for that port, and for transceivers reported once.", "as rdma_transceiver_info", "first")
+	transceiverAge       = opticsDesc("rdma_transceiver_age_seconds", "seconds", "Age of the readings of the transceiver, taken every --transceiver.interval and never by a scrape. Readings older than three intervals are not served. Absent for transceivers without readings.", "the exporter")
 
-	transceiverTemperature = opticsDesc("rdma_transceiver_temperature_celsius", "celsius", "Temperature of the module's case.", eepromSource+"A2h:96, 00h:22, 00h:14")
-	transceiverVoltage     = opticsDesc("rdma_transceiver_voltage_volts", "volts", "Supply voltage of the module.", eepromSource+"A2h:98, 00h:26, 00h:16")
-	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Light that a lane receives; -40 is dark. Absent for copper, where the reading means nothing (all ones), and on InfiniBand ports, where the kernel shows no module.", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
-	transceiverTransmit    = opticsDesc("rdma_transceiver_transmit_power_dbm", "dbm", "Light that a lane sends; -40 is dark.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane")
-	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Current of a lane's laser.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
-	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to a data path that is activated, as a CMIS module says of all its lanes: which of them are this port's it does not know. Absent for SFF modules, whose lanes count while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
+	transceiverTemperature = opticsDesc("rdma_transceiver_temperature_celsius", "celsius", "Case temperature of the transceiver.", eepromSource+"A2h:96, 00h:22, 00h:14")
+	transceiverVoltage     = opticsDesc("rdma_transceiver_voltage_volts", "volts", "Supply voltage of the transceiver.", eepromSource+"A2h:98, 00h:26, 00h:16")
+	transceiverReceive     = opticsDesc("rdma_transceiver_receive_power_dbm", "dbm", "Optical power received by a lane, -40 for no light. Absent for copper (no valid reading), and on InfiniBand ports (no transceiver data from the kernel).", eepromSource+"A2h:104, 00h:34, 11h:186", "lane")
+	transceiverTransmit    = opticsDesc("rdma_transceiver_transmit_power_dbm", "dbm", "Optical power transmitted by a lane, -40 for no light.", eepromSource+"A2h:102, 00h:50, 11h:154", "lane")
+	transceiverBias        = opticsDesc("rdma_transceiver_bias_amperes", "amperes", "Laser bias current of a lane.", eepromSource+"A2h:100, 00h:42, 11h:170", "lane")
+	transceiverLaneActive  = opticsDesc("rdma_transceiver_lane_active", "", "Whether a media lane belongs to an activated data path. A CMIS transceiver reports all its lanes, including those of other ports. Absent for SFF transceivers, whose lanes are in use while the port is ACTIVE.", eepromSource+"11h:128 and 206", "lane")
 
 	transceiverDescs = slices.Concat(
 		[]*Desc{transceiverState, of(`rdma_transceiver_state{state="present"}`, transceiverInfo), besideInfo(transceiverDuplicate), besideInfo(transceiverAge), besideAge(transceiverLaneActive)},
@@ -49,7 +49,7 @@ var (
 )
 
 func thresholdDesc(name, unit string) *Desc {
-	return opticsDesc(name, unit, "Threshold of the reading of that name, the same for all lanes, as the module's maker has set it. level: high_alarm, low_alarm, high_warning, low_warning. Ones that make no sense are left out.", eepromSource+"A2h:0-39, 03h, 02h", "level")
+	return opticsDesc(name, unit, "Vendor threshold of the reading of the same name, for all lanes. level: high_alarm, low_alarm, high_warning, low_warning. Absent where the value is invalid.", eepromSource+"A2h:0-39, 03h, 02h", "level")
 }
 
 func of(what string, d *Desc) *Desc {
@@ -57,7 +57,7 @@ func of(what string, d *Desc) *Desc {
 	return d
 }
 
-// besideInfo is for what some modules have: passive cables have no readings.
+// besideInfo is for metrics of some transceivers only: passive cables have no readings.
 func besideInfo(d *Desc) *Desc {
 	d.Beside = "rdma_transceiver_info"
 	return of(`rdma_transceiver_state{state="present"}`, d)
@@ -68,7 +68,7 @@ func besideAge(d *Desc) *Desc {
 	return of("rdma_transceiver_age_seconds", d)
 }
 
-// readingDescs are of modules that have readings.
+// readingDescs are Descs of transceivers with readings.
 func readingDescs(descs ...*Desc) []*Desc {
 	for _, d := range descs {
 		d.Of = "rdma_transceiver_age_seconds"
@@ -76,7 +76,7 @@ func readingDescs(descs ...*Desc) []*Desc {
 	return descs
 }
 
-// laneDescs are of the lanes of such modules, which passive copper has not whatever else it reads.
+// laneDescs are Descs of the lanes of such transceivers. Passive copper has none, whatever else it reports.
 func laneDescs(descs ...*Desc) []*Desc {
 	for _, d := range descs {
 		d.Beside = `rdma_transceiver_info{media="passive_copper"}`

@@ -21,8 +21,7 @@ import (
 	"rdma_exporter/internal/transceiver/dump"
 )
 
-// moduleEntries are the entries of a capture that hold a module of internal/transceiver/testdata, with changes of its text: what and by
-// what.
+// moduleEntries are the entries of a capture with a module of internal/transceiver/testdata, with replacements in its text.
 func moduleEntries(t testing.TB, netdev, name string, changes ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "internal", "transceiver", "testdata", name+".txt"))
@@ -41,12 +40,12 @@ func moduleEntries(t testing.TB, netdev, name string, changes ...string) string 
 	return b.String()
 }
 
-// moduleBus is the driver of a recorded machine, that a test may keep from answering.
+// moduleBus is the driver of a recorded machine whose answers a test may suppress.
 type moduleBus struct {
 	host.Ethtool
 	mu     sync.Mutex
 	asked  []transceiver.Ref
-	states int                         // questions about the link
+	states int                         // requests for the link state
 	fails  func(transceiver.Ref) error // nil: it does not
 	link   *host.LinkState
 	takes  time.Duration
@@ -93,7 +92,7 @@ func (b *moduleBus) taken() (out []string) {
 	return out
 }
 
-// carriers counts changes of carriers in place of the recorded machine.
+// carriers replaces the carrier changes of the recorded machine.
 type carriers struct {
 	host.Files
 	mu      sync.Mutex
@@ -132,7 +131,7 @@ func newOpticsRig(t *testing.T, interval time.Duration, entries string) *opticsR
 	return r
 }
 
-// start runs what is between the rounds.
+// start runs the background part.
 func (r *opticsRig) start() (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	ended := make(chan error)
@@ -143,7 +142,7 @@ func (r *opticsRig) start() (stop func()) {
 	}
 }
 
-// round makes a round and tells what it shows, a line a series.
+// round makes a round and returns its samples, one line per series.
 func (r *opticsRig) round() (*snapshot.Node, string) {
 	r.t.Helper()
 	n := &snapshot.Node{}
@@ -155,7 +154,7 @@ func (r *opticsRig) round() (*snapshot.Node, string) {
 	return n, served(r.c, n)
 }
 
-// served are the samples without what all have in common.
+// served are the samples without their common labels.
 func served(c *Collector, n *snapshot.Node) string {
 	short := strings.NewReplacer(`device="mlx5_0"`, "", `netdev="eth0"`, "", `port="1"`, "", "rdma_transceiver_", "", ",", "")
 	var b strings.Builder
@@ -165,7 +164,7 @@ func served(c *Collector, n *snapshot.Node) string {
 	return b.String()
 }
 
-// states are those that a round shows.
+// states are the states in a round.
 func states(text string) string {
 	var out []string
 	for line := range strings.Lines(text) {
@@ -177,7 +176,7 @@ func states(text string) string {
 	return strings.Join(out, " ")
 }
 
-// sample is the value of a sample; empty where it is not there.
+// sample is the value of a sample; empty if absent.
 func sample(text, name string) string {
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, name+" "); ok {
@@ -187,7 +186,7 @@ func sample(text, name string) string {
 	return ""
 }
 
-// TestModulesAsServed shows what is served of modules of each layout, read by Read itself.
+// TestModulesAsServed: metrics of modules of each layout, read by Read.
 func TestModulesAsServed(t *testing.T) {
 	for name, want := range map[string][]string{
 		"osfp-2xdr4": {
@@ -220,7 +219,7 @@ func TestModulesAsServed(t *testing.T) {
 	}
 }
 
-// TestGarbledLight: a reading of light that means nothing is no sample, and is reported as malformed while it lasts.
+// TestGarbledLight: an invalid optical power is no sample, and is reported as malformed while it lasts.
 func TestGarbledLight(t *testing.T) {
 	r := newOpticsRig(t, 0, moduleEntries(t, "eth0", "qsfp28-sr4", "34: 27 10 00 00", "34: 27 10 ff ff"))
 	n, text := r.round()
@@ -232,14 +231,13 @@ func TestGarbledLight(t *testing.T) {
 	}
 }
 
-// The readings of a CMIS module of eight lanes, and those of the first look besides.
+// The monitors of a CMIS module with eight lanes, and the static data of its first read.
 var (
 	cmisMonitors = []string{"50-00-0:3+1", "50-00-0:14+28", "50-11-0:128+4", "50-11-0:154+60"}
 	cmisStatic   = []string{"50-00-0:0+3", "50-00-0:39+2", "50-00-0:85+33", "50-00-0:128+95", "50-01-0:128+128", "50-02-0:128+128"}
 )
 
-// TestModulesAreReadInTheBackground: no round reads a module. What is static is read once in ten minutes, the readings each half
-// minute at most.
+// TestModulesAreReadInTheBackground: no round reads a module. Static data is read every 10m, monitors at most every 30 s.
 func TestModulesAreReadInTheBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -269,8 +267,8 @@ func TestModulesAreReadInTheBackground(t *testing.T) {
 	})
 }
 
-// TestReadingsGrowOld: while rtnl is in the way the last readings are served with their age, and left out after three intervals; what
-// the module is stays.
+// TestReadingsGrowOld: while rtnl is unavailable the last readings are served with their age, and left out after three intervals; static
+// data stays.
 func TestReadingsGrowOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -300,7 +298,7 @@ func TestReadingsGrowOld(t *testing.T) {
 	})
 }
 
-// TestModulesKeepTheirShare: a slow module takes a quarter of a percent of the time, and a tenth where the device's budget is spent.
+// TestModulesKeepTheirShare: reads of a slow module take 0.25% of the time, and a tenth of that if the device's budget is spent.
 func TestModulesKeepTheirShare(t *testing.T) {
 	for spent, share := range map[bool]float64{false: 0.0025, true: 0.001} {
 		t.Run(fmt.Sprintf("budget spent=%v", spent), func(t *testing.T) {
@@ -330,8 +328,8 @@ func failing(err error) func(transceiver.Ref) error {
 	return func(transceiver.Ref) error { return err }
 }
 
-// TestModulePulledAndPlugged: a cage that the driver calls empty is not asked again, until the driver says something else; another
-// module is another one.
+// TestModulePulledAndPlugged: a cage that the driver reports as empty is not read until the driver reports another state; a new module is
+// read from scratch.
 func TestModulePulledAndPlugged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -348,7 +346,7 @@ func TestModulePulledAndPlugged(t *testing.T) {
 			t.Errorf("pulled:\n%s%v", text, n.Issues)
 		}
 		time.Sleep(time.Hour)
-		if got := r.bus.taken(); len(got) != 3 { // one of the readings, then what it is, twice
+		if got := r.bus.taken(); len(got) != 3 { // one for the monitors, then two for the identity
 			t.Errorf("asked of an empty cage: %v", got)
 		}
 		if n, _ := r.round(); n.Devices[0].Quarantined != 1 {
@@ -366,7 +364,7 @@ func TestModulePulledAndPlugged(t *testing.T) {
 	})
 }
 
-// TestModuleExchanged: after a change of the carrier what is static is read again.
+// TestModuleExchanged: after a carrier change static data is read again.
 func TestModuleExchanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -383,7 +381,7 @@ func TestModuleExchanged(t *testing.T) {
 	})
 }
 
-// TestModulesThatDoNotAnswer: why is told apart, and each is left alone after two refusals until its link changes.
+// TestModulesThatDoNotAnswer: causes are distinguished, and each cage is quarantined after two failures until its link changes.
 func TestModulesThatDoNotAnswer(t *testing.T) {
 	up, down := &host.LinkState{Link: n64(1)}, &host.LinkState{Link: n64(0)}
 	training := &host.LinkState{Link: n64(0), ExtState: n64(1)}
@@ -436,7 +434,7 @@ func TestModulesThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestBusyModuleKeepsItsIdentity: while firmware is written the module is known still.
+// TestBusyModuleKeepsItsIdentity: the identity is kept while firmware is written.
 func TestBusyModuleKeepsItsIdentity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -456,7 +454,7 @@ func TestBusyModuleKeepsItsIdentity(t *testing.T) {
 	})
 }
 
-// TestPageThatFails costs what is in it; it is left alone after two refusals, and no old readings are served for new ones.
+// TestPageThatFails: a failing page costs its content; it is quarantined after two failures, and old readings are not served as new ones.
 func TestPageThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -491,7 +489,7 @@ func TestPageThatFails(t *testing.T) {
 	})
 }
 
-// TestByteThatFails: of the lower memory as well, once it is left alone the rest is read as before.
+// TestByteThatFails: a failing byte is quarantined, in the lower memory as well, and the rest is read as before.
 func TestByteThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 30*time.Second, moduleEntries(t, "eth0", "osfp-2xdr4"))
@@ -521,7 +519,7 @@ func TestByteThatFails(t *testing.T) {
 	})
 }
 
-// TestBanksOfMlx5: a bank other than the first is not asked for, and its lanes are not there.
+// TestBanksOfMlx5: banks other than the first are not read, and their lanes are absent.
 func TestBanksOfMlx5(t *testing.T) {
 	for driver, lanes := range map[string]int{"mlx5_core": 8, "bnxt_en": 16} {
 		t.Run(driver, func(t *testing.T) {
@@ -529,7 +527,7 @@ func TestBanksOfMlx5(t *testing.T) {
 			entries += strings.Replace(entries[strings.Index(entries, "-- ethtool/eth0/eeprom/50-11-0"):], "50-11-0", "50-11-1", 1)
 			r := newOpticsRig(t, 0, entries)
 			g := newCage(wireTarget{"mlx5_0", 1, "eth0", driver})
-			seen := g.visit(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
+			seen := g.update(&reader{ctx: t.Context(), h: r.h, device: "mlx5_0"})
 			banked := slices.ContainsFunc(r.bus.asked, func(ref transceiver.Ref) bool { return ref.Bank > 0 })
 			if seen.Module == nil || len(seen.Module.Lanes) != lanes || banked != (lanes > 8) || len(seen.issues) != 0 {
 				t.Errorf("%+v, %v", seen, r.bus.asked)
@@ -538,7 +536,7 @@ func TestBanksOfMlx5(t *testing.T) {
 	}
 }
 
-// TestSharedModules: the first port in order stands for all that show a module.
+// TestSharedModules: the first port in order represents all ports that report a module.
 func TestSharedModules(t *testing.T) {
 	m := &transceiver.Module{Vendor: "NVIDIA", PartNumber: "MMS4X00-NM", SerialNumber: "MT1"}
 	other, nameless := *m, *m
@@ -554,7 +552,7 @@ func TestSharedModules(t *testing.T) {
 	}
 }
 
-// TestOwnReadingsAreSpaced: a program that does not stay reads a module each half minute.
+// TestOwnReadingsAreSpaced: Read reads a module every 30 s.
 func TestOwnReadingsAreSpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOpticsRig(t, 0, moduleEntries(t, "eth0", "osfp-2xdr4"))

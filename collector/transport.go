@@ -11,56 +11,56 @@ func transport(name, unit, help string) *Desc {
 	return &Desc{Name: name, Type: counter, Unit: unit, Scope: scopeFunction, Help: help, Labels: []string{"device", "port"}, Source: "RDMA netlink STAT_GET, ports/N/hw_counters", Asks: host.SourceHWCounters.Name()}
 }
 
-// bondWide is for what the RoCE ports of a bond count together.
+// bondWide is for counters shared by the RoCE ports of a bond.
 func bondWide(d *Desc) *Desc {
 	d.Scope, d.Of = scopeBond, ethernetPorts
 	return d
 }
 
-const absentWhileZero = " Absent on InfiniBand while it is 0."
+const absentWhileZero = " Absent on InfiniBand while 0."
 
-// seldom is a counter that is left out on InfiniBand while it is 0. Those of RoCE mlx5 names there as well, by what its firmware can
-// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); of the others few programs make the requests.
-func seldom(d *Desc) *Desc {
+// sparse is a counter that is left out on InfiniBand while 0. mlx5 lists those of RoCE there as well, by firmware capability
+// (mlx5_ib_alloc_counters, drivers/infiniband/hw/mlx5/counters.c); the others count requests that few programs make.
+func sparse(d *Desc) *Desc {
 	d.Help += absentWhileZero
 	return d
 }
 
-// The transport counters that several drivers have, under one name.
+// Transport counters that several drivers have, under one name.
 var (
-	ecnMarked          = seldom(bondWide(transport("rdma_port_ecn_marked_packets_total", "", "RoCE packets received with the congestion experienced mark (notification point).")))
-	cnpSent            = seldom(bondWide(transport("rdma_port_cnp_sent_total", "", "Congestion notification packets sent (notification point).")))
-	cnpHandled         = seldom(bondWide(transport("rdma_port_cnp_handled_total", "", "Congestion notification packets received that slowed a flow (reaction point).")))
-	cnpIgnored         = seldom(bondWide(transport("rdma_port_cnp_ignored_total", "", "Congestion notification packets received and not acted upon (reaction point): control off on that priority, or the queue pair gone.")))
-	outOfSequence      = transport("rdma_port_out_of_sequence_total", "", "Packets received out of order: loss, or adaptive routing at work.")
-	packetSequence     = transport("rdma_port_packet_sequence_errors_total", "", "NAKs for a sequence error received: the peer missed a packet.")
-	impliedNAK         = transport("rdma_port_implied_nak_errors_total", "", "Responses or ACKs with a later sequence number than expected: a loss on the way back.")
-	ackTimeouts        = transport("rdma_port_ack_timeouts_total", "", "ACK timers that expired and started a retransmission.")
-	rnrNAKs            = transport("rdma_port_rnr_naks_received_total", "", "Receiver-not-ready NAKs received; the request goes on after a pause.")
+	ecnMarked          = sparse(bondWide(transport("rdma_port_ecn_marked_packets_total", "", "RoCE packets received with the ECN congestion experienced mark (notification point).")))
+	cnpSent            = sparse(bondWide(transport("rdma_port_cnp_sent_total", "", "Congestion notification packets (CNP) sent (notification point).")))
+	cnpHandled         = sparse(bondWide(transport("rdma_port_cnp_handled_total", "", "Congestion notification packets (CNP) received that throttled a flow (reaction point).")))
+	cnpIgnored         = sparse(bondWide(transport("rdma_port_cnp_ignored_total", "", "Congestion notification packets (CNP) received and ignored (reaction point): congestion control disabled on the priority, or queue pair gone.")))
+	outOfSequence      = transport("rdma_port_out_of_sequence_total", "", "Packets received out of order, by packet loss or adaptive routing.")
+	packetSequence     = transport("rdma_port_packet_sequence_errors_total", "", "NAKs received for a packet sequence error: the peer is missing a packet.")
+	impliedNAK         = transport("rdma_port_implied_nak_errors_total", "", "Responses or ACKs received with a packet sequence number beyond the expected one: a response was lost.")
+	ackTimeouts        = transport("rdma_port_ack_timeouts_total", "", "ACK timeouts, each followed by a retransmission.")
+	rnrNAKs            = transport("rdma_port_rnr_naks_received_total", "", "Receiver-not-ready (RNR) NAKs received; the request is repeated after the RNR timer.")
 	receiveExhausted   = transport("rdma_port_receive_buffer_exhausted_total", "", "Packets dropped because no receive work request was posted.")
-	retriesExceeded    = transport("rdma_port_transport_retries_exceeded_total", "", "Requests whose retries ran out: the queue pair goes to error, and the job with it.")
-	rnrRetriesExceeded = transport("rdma_port_rnr_retries_exceeded_total", "", "Requests whose receiver-not-ready retries ran out: the queue pair goes to error.")
-	adaptiveRetrans    = seldom(transport("rdma_port_adaptive_retransmissions_total", "", "Adaptive retransmissions (RoCE accelerations)."))
-	adaptiveTimeouts   = seldom(transport("rdma_port_adaptive_retransmission_timeouts_total", "", "Adaptive retransmissions started by a time-out."))
-	retransmittedPkts  = transport("rdma_port_retransmitted_packets_total", "", "Packets sent again.")
-	retransmittedBytes = transport("rdma_port_retransmitted_bytes_total", "bytes", "Bytes sent again.")
-	slowRestarts       = seldom(transport("rdma_port_slow_restarts_total", "", "Times a flow restarted slowly after being idle."))
-	slowRestartCNPs    = seldom(transport("rdma_port_slow_restart_cnps_total", "", "Congestion notification packets made by slow restart."))
-	slowRestartTrans   = seldom(transport("rdma_port_slow_restart_transitions_total", "", "Changes of state of slow restart."))
-	duplicateRequests  = transport("rdma_port_duplicate_requests_total", "", "Requests received twice: the peer retransmitted.")
-	icrcErrors         = seldom(transport("rdma_port_icrc_errors_total", "", "RoCE packets received with a wrong invariant CRC. Counted for the whole port."))
+	retriesExceeded    = transport("rdma_port_transport_retries_exceeded_total", "", "Requests that exceeded the transport retry counter: the queue pair enters the error state and the job fails.")
+	rnrRetriesExceeded = transport("rdma_port_rnr_retries_exceeded_total", "", "Requests that exceeded the receiver-not-ready (RNR) retry counter: the queue pair enters the error state.")
+	adaptiveRetrans    = sparse(transport("rdma_port_adaptive_retransmissions_total", "", "Adaptive retransmissions (RoCE accelerations)."))
+	adaptiveTimeouts   = sparse(transport("rdma_port_adaptive_retransmission_timeouts_total", "", "Adaptive retransmissions caused by a timeout."))
+	retransmittedPkts  = transport("rdma_port_retransmitted_packets_total", "", "Packets retransmitted.")
+	retransmittedBytes = transport("rdma_port_retransmitted_bytes_total", "bytes", "Bytes retransmitted.")
+	slowRestarts       = sparse(transport("rdma_port_slow_restarts_total", "", "Slow restarts of flows after idle time."))
+	slowRestartCNPs    = sparse(transport("rdma_port_slow_restart_cnps_total", "", "Congestion notification packets (CNP) generated by slow restart."))
+	slowRestartTrans   = sparse(transport("rdma_port_slow_restart_transitions_total", "", "State transitions of slow restart."))
+	duplicateRequests  = transport("rdma_port_duplicate_requests_total", "", "Duplicate requests received: the peer retransmitted.")
+	icrcErrors         = sparse(transport("rdma_port_icrc_errors_total", "", "RoCE packets received with an invariant CRC (ICRC) error, on the whole port."))
 	readRequests       = transport("rdma_port_read_requests_received_total", "", "RDMA READ requests received.")
 	writeRequests      = transport("rdma_port_write_requests_received_total", "", "RDMA WRITE requests received.")
-	atomicRequests     = seldom(transport("rdma_port_atomic_requests_received_total", "", "Atomic requests received."))
-	dctConnects        = seldom(transport("rdma_port_dct_connects_received_total", "", "Connect requests of dynamically connected transport received."))
+	atomicRequests     = sparse(transport("rdma_port_atomic_requests_received_total", "", "Atomic requests received."))
+	dctConnects        = sparse(transport("rdma_port_dct_connects_received_total", "", "Dynamically connected transport (DCT) connect requests received."))
 	reqCQEErrors       = transport("rdma_port_requester_cqe_errors_total", "", "Completions with an error at the requester.")
 	reqCQEFlush        = transport("rdma_port_requester_cqe_flush_errors_total", "", "Work requests flushed at the requester; normal at teardown.")
-	reqRemoteAccess    = transport("rdma_port_requester_remote_access_errors_total", "", "Requests that the peer refused for want of access rights.")
-	reqRemoteInvalid   = transport("rdma_port_requester_remote_invalid_requests_total", "", "Requests that the peer found invalid.")
+	reqRemoteAccess    = transport("rdma_port_requester_remote_access_errors_total", "", "Requests that the peer rejected with a remote access error.")
+	reqRemoteInvalid   = transport("rdma_port_requester_remote_invalid_requests_total", "", "Requests that the peer rejected as invalid.")
 	respCQEErrors      = transport("rdma_port_responder_cqe_errors_total", "", "Completions with an error at the responder.")
 	respCQEFlush       = transport("rdma_port_responder_cqe_flush_errors_total", "", "Work requests flushed at the responder; normal at teardown.")
-	respLocalLength    = transport("rdma_port_responder_local_length_errors_total", "", "Messages longer than the receive buffer.")
-	respRemoteAccess   = transport("rdma_port_responder_remote_access_errors_total", "", "Requests refused here for want of access rights.")
+	respLocalLength    = transport("rdma_port_responder_local_length_errors_total", "", "Messages received that exceed the receive buffer.")
+	respRemoteAccess   = transport("rdma_port_responder_remote_access_errors_total", "", "Requests of a peer rejected with a remote access error.")
 	transmitBytesHW    = pmaIndex["port_xmit_data"].desc
 	receiveBytesHW     = pmaIndex["port_rcv_data"].desc
 	transmitPacketsHW  = pmaIndex["port_xmit_packets"].desc
@@ -75,13 +75,13 @@ var (
 	}
 )
 
-// seldomDescs are the counters that are left out on InfiniBand while they are 0.
-var seldomDescs = slices.DeleteFunc(slices.Clone(transportDescs), func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
+// sparseDescs are the counters that are left out on InfiniBand while 0.
+var sparseDescs = slices.DeleteFunc(slices.Clone(transportDescs), func(d *Desc) bool { return !strings.HasSuffix(d.Help, absentWhileZero) })
 
-// isTraffic tells the counters that counters/ has as well, with more of the truth.
+// isTraffic reports whether a counter is also in counters/, which is more accurate.
 func isTraffic(d *Desc) bool { return slices.Contains(trafficDescs, d) }
 
-// family is the driver whose names a device uses. The PCI driver's name is not always the RDMA driver's.
+// family is the driver whose counter names a device uses. The PCI driver's name is not always that of the RDMA driver.
 func family(driver string) string {
 	switch driver {
 	case "mlx5_core":
@@ -98,7 +98,7 @@ func family(driver string) string {
 	return driver
 }
 
-// common are the names of mlx5, which later drivers took over: of each driver those that its own table has not.
+// common are the names of mlx5, adopted by later drivers: used for names that are not in the driver's own table.
 var common = map[string]*Desc{
 	"local_ack_timeout_err":          ackTimeouts,
 	"packet_seq_err":                 packetSequence,

@@ -8,13 +8,13 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// drivers are the names by which a device's driver is known: that of its PCI function, or its own.
+// drivers are the names of a device's driver: that of its PCI function, or its own.
 var drivers = map[string][]string{
 	"mlx5": {"mlx5_core"}, "mlx4": {"mlx4_core"}, "bnxt": {"bnxt_en"}, "irdma": {"ice", "i40e", "idpf"}, "hns": {"hns3"},
 	"mana": {"mana"}, "ionic": {"ionic"}, "rxe": {"rxe"}, "efa": {"efa"}, "erdma": {"erdma"},
 }
 
-// emitted is what the counters of a port are called when a driver gives them.
+// emitted are the metrics of a driver's port counters.
 func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
 	c := newHWCounters(Options{})
 	return samples(c.Descs, func(s Sink) {
@@ -24,7 +24,7 @@ func emitted(driver string, traffic bool, stats ...snapshot.Stat) []string {
 	})
 }
 
-// What each driver calls the common counters; "|" separates old and new names.
+// Driver names of the common counters; "|" separates old and new names.
 func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 	for metric, columns := range map[string]map[string]string{
 		"rdma_port_ack_timeouts_total": {
@@ -130,7 +130,7 @@ func TestCanonicalNamesOfEveryDriver(t *testing.T) {
 	}
 }
 
-// The names of mlx5 mean the same of Broadcom's own bnxt_re, and of a driver that is not known here.
+// The names of mlx5 have the same meaning in Broadcom's own bnxt_re and in unknown drivers.
 func TestCommonNames(t *testing.T) {
 	for _, driver := range []string{"bnxt_en", "efa", "unheardof", ""} {
 		for name, desc := range common {
@@ -145,7 +145,7 @@ func TestCommonNames(t *testing.T) {
 	}
 }
 
-// A driver that has an old name and a new one counts once; the second is passed through.
+// A driver with an old and a new name counts once; the second is passed through.
 func TestTwoNamesOfOneCounter(t *testing.T) {
 	got := emitted("bnxt_en", false, snapshot.Stat{Name: "tx_cnp_pkts", Value: 7}, snapshot.Stat{Name: "np_cnp_sent", Value: 8})
 	want := []string{`rdma_port_cnp_sent_total{device="d",port="1"} 7`, `rdma_port_hw_stat{device="d",port="1",stat="np_cnp_sent"} 8`}
@@ -154,7 +154,7 @@ func TestTwoNamesOfOneCounter(t *testing.T) {
 	}
 }
 
-// What looks alike and is something else.
+// Similar names with another meaning.
 func TestNamesThatAreNotCanonical(t *testing.T) {
 	for driver, names := range map[string][]string{
 		"bnxt_en":   {"recoverable_errors", "active_qps", "db_fifo_register", "tx_roce_errors", "rx_roce_discards", "tx_read_req"},
@@ -179,7 +179,7 @@ func TestNamesThatAreNotCanonical(t *testing.T) {
 	}
 }
 
-// What a driver counts on the device only is its port's, where it has one.
+// Device counters of a driver belong to its port, where there is exactly one.
 func TestCountersOfTheDevice(t *testing.T) {
 	cnps := snapshot.Stat{Name: "np_cnp_sent", Value: 3}
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestCountersOfTheDevice(t *testing.T) {
 	}
 }
 
-// Where counters/ has the traffic, what hw_counters say of it goes by its own name.
+// If counters/ has the traffic, that of hw_counters is passed through.
 func TestTrafficIsToldOnce(t *testing.T) {
 	stats := []snapshot.Stat{{Name: "tx_bytes", Value: 1}, {Name: "out_of_buffer", Value: 2}}
 	if got, want := emitted("bnxt_en", true, stats...), []string{
@@ -226,7 +226,7 @@ func TestTrafficIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestSeldomCountersOnInfiniBand: they are left out while they say nothing; of others, and on Ethernet, 0 is told.
+// TestSeldomCountersOnInfiniBand: left out while 0; other counters, and all on Ethernet, are served as 0.
 func TestSeldomCountersOnInfiniBand(t *testing.T) {
 	marks := func(v uint64) snapshot.Stat { return snapshot.Stat{Name: "np_ecn_marked_roce_packets", Value: v} }
 	retries := snapshot.Stat{Name: "req_transport_retries_exceeded"}

@@ -17,31 +17,31 @@ import (
 
 var wireInfo = &Desc{
 	Name: "rdma_wire_info", Type: gauge, Scope: scopePort,
-	Help:   "The wire that a port ends at, always 1. Several functions of a card may show one wire (shared is true): what is counted on the wire shows on each of them, and rules aggregate max by (instance, wire). wire is unique within the host. Absent for virtual functions and sub-functions.",
+	Help:   "Physical port behind a port of an RDMA device, always 1. wire: identifier of the physical port, unique within the host. shared: true where several functions of a card report the same physical port; its link counters then appear on each of them, and rules aggregate max by (instance, wire). Absent for virtual functions and sub-functions.",
 	Labels: []string{"device", "port", "netdev", "wire", "shared"},
 	Source: "/sys/class/net/NETDEV/{phys_port_id,phys_switch_id,phys_port_name}; sys_image_guid and the number of the PCI function",
 }
 
-// wireDuplicate lets rules name one of the ports that show a wire: PromQL cannot choose by name.
+// wireDuplicate lets rules select one of the ports that report a physical port: PromQL cannot select by name.
 var wireDuplicate = &Desc{
 	Name: "rdma_wire_duplicate_info", Beside: "rdma_port_info", Type: gauge, Scope: scopePort,
-	Help:   "Port that shows the wire of another device as well, always 1; first is the device whose port alerts on the wire name. Absent for that one, and where a wire shows once.",
+	Help:   "Port that reports the same physical port (wire) as another device, always 1. first: device whose port carries the alerts. Absent for that device, and where no other device reports the physical port.",
 	Labels: []string{"device", "port", "netdev", "first"},
 	Source: "as rdma_wire_info",
 }
 
-// portWiresInterval is how long the name of a wire is kept. It changes with the mode of an embedded switch, and the kernel takes rtnl to
-// tell it.
+// portWiresInterval is how long the identifier of a physical port is kept. It changes with the mode of an embedded switch, and the kernel
+// takes rtnl to read it.
 const portWiresInterval = time.Hour
 
-// portWires is what outlives a round of the names of a port's wires.
+// portWires are the identifiers of a port's physical ports, kept between rounds.
 type portWires struct {
 	at     time.Time
-	netdev []string // the names that they were read for
+	netdev []string // the netdevs that they belong to
 	names  []string
 }
 
-// physicalPort is what a driver says of the port behind a netdev; empty texts where it says nothing.
+// physicalPort is the driver's data on the port behind a netdev; empty where not reported.
 type physicalPort struct {
 	id, switchID, name string
 }
@@ -49,9 +49,9 @@ type physicalPort struct {
 // physicalName is the phys_port_name of a physical port: p0, or p0s1 where a cage is split.
 var physicalName = regexp.MustCompile(`^p\d+(s\d+)?$`)
 
-// wireOf names a wire: by the port's own id, or by card and port. The card is that of the switch id, else of the system image GUID.
-// Which port of it the driver tells, else the number of the PCI function, which all functions of a port have in common: those for
-// other sockets are on other buses.
+// wireOf is the identifier of a physical port: the port's own id, or card and port. The card is the switch id, else the system image
+// GUID. The port is that of the driver, else the number of the PCI function, which all functions of a port share: those for other sockets
+// are on other buses.
 func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	card := systemGUID
 	if strings.Trim(card, "0:") == "" {
@@ -71,8 +71,8 @@ func (p physicalPort) wireOf(systemGUID, address string, port int) string {
 	return systemGUID + "/f" + address[strings.LastIndexByte(address, '.')+1:] + "/" + strconv.Itoa(port)
 }
 
-// isSameID says whether a switch id is the GUID: mlx5 prints that number as it lies in memory. Not every function of a card tells
-// its switch, but all tell the GUID.
+// isSameID reports whether a switch id is the GUID: mlx5 prints the number in memory order. Not every function of a card reports its
+// switch, but all report the GUID.
 func isSameID(switchID, guid string) bool {
 	a, errA := hex.DecodeString(switchID)
 	b, errB := hex.DecodeString(strings.ReplaceAll(guid, ":", ""))
@@ -86,8 +86,8 @@ func isSameID(switchID, guid string) bool {
 	return slices.Equal(a, b)
 }
 
-// read names the wires of a port's netdevs, or of an InfiniBand port without one. IPoIB has nothing to say of the port behind it.
-// Where rtnl is in the way, what was known stays.
+// read sets the physical ports of a port's netdevs, or of an InfiniBand port without a netdev. IPoIB has no data on the port behind it.
+// The previous ones are kept if rtnl is unavailable.
 func (w *portWires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port, mayAsk bool) {
 	if d.FunctionType != snapshot.Physical {
 		return
@@ -117,7 +117,7 @@ func (w *portWires) read(r *reader, d *snapshot.Device, n int, p *snapshot.Port,
 	}
 }
 
-// ask asks for the ports behind the netdevs; again next time where it is refused.
+// ask queries the ports behind the netdevs; again in the next round after a failure.
 func (w *portWires) ask(r *reader, d *snapshot.Device, n int) {
 	w.at = r.now()
 	for i, netdev := range w.netdev {
@@ -130,8 +130,8 @@ func (w *portWires) ask(r *reader, d *snapshot.Device, n int) {
 	}
 }
 
-// physicalPort asks for the port behind a netdev; drivers that do not know answer EOPNOTSUPP, which is no failure. The kernel takes
-// rtnl, and has the reader try again and again while someone else holds it.
+// physicalPort queries the port behind a netdev; drivers without support return EOPNOTSUPP, which is no failure. The kernel takes rtnl,
+// and restarts the read while the lock is held elsewhere.
 func (r *reader) physicalPort(netdev string) (p physicalPort, asked bool) {
 	files, dir := r.h.Files, netDir+netdev+"/"
 	var got physicalPort
@@ -152,7 +152,7 @@ func (r *reader) physicalPort(netdev string) (p physicalPort, asked bool) {
 	return got, true
 }
 
-// addressOf is the PCI address of a netdev's function: the second member of a bond is not on that of the RDMA device.
+// addressOf is the PCI address of a netdev's function: the second member of a bond has another function than the RDMA device.
 func (r *reader) addressOf(netdev string, d *snapshot.Device) string {
 	if real, err := r.h.Files.Resolve(netDir + netdev + "/device"); err == nil && pci.IsAddress(path.Base(real)) {
 		return path.Base(real)
@@ -160,7 +160,7 @@ func (r *reader) addressOf(netdev string, d *snapshot.Device) string {
 	return d.PCIAddress
 }
 
-// emitWires tells which ports show the same wire. An InfiniBand port without a netdev has a wire only to share it.
+// emitWires emits which ports share a physical port. An InfiniBand port without a netdev is emitted only if it shares one.
 func emitWires(s Sink, devices []snapshot.Device) {
 	shown := map[string][]string{} // the devices that show a wire
 	eachWire(devices, func(d *snapshot.Device, _ *snapshot.Port, _, wire string) {
@@ -179,7 +179,7 @@ func emitWires(s Sink, devices []snapshot.Device) {
 	})
 }
 
-// eachWire visits the wires of all ports.
+// eachWire visits the physical ports of all ports.
 func eachWire(devices []snapshot.Device, visit func(d *snapshot.Device, p *snapshot.Port, netdev, wire string)) {
 	for i := range devices {
 		d := &devices[i]

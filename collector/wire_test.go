@@ -38,7 +38,7 @@ func TestNameOfAWire(t *testing.T) {
 	}
 }
 
-// The names are asked for once an hour, and when the netdevs are others. A driver that has none is no failure.
+// The names are read once an hour, and when the netdevs change. A driver without names is no failure.
 func TestWiresAreKept(t *testing.T) {
 	r := readerOf(t, "-- sys/class/net/eth0/phys_port_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_switch_id !EOPNOTSUPP --\n-- sys/class/net/eth0/phys_port_name --\np0\n")
 	now := time.Unix(0, 0)
@@ -82,7 +82,7 @@ func TestWiresAreKept(t *testing.T) {
 	}
 }
 
-// An InfiniBand port without a netdev has a wire where another function shows it as well.
+// An InfiniBand port without a netdev has a physical port if another function reports it as well.
 func TestSharedWires(t *testing.T) {
 	port := func(wire string, netdevs ...snapshot.Netdev) []snapshot.Port {
 		return []snapshot.Port{{Number: 1, Wire: wire, Netdev: netdevs}}
@@ -112,7 +112,7 @@ func TestSharedWires(t *testing.T) {
 	}
 }
 
-// TestWireCountOfAllOnes: a device that has gone answers all ones, which is no count.
+// TestWireCountOfAllOnes: a device that is gone reads all ones, which is no count.
 func TestWireCountOfAllOnes(t *testing.T) {
 	table := map[string]wireEntry{"gone": {}, "there": {}}
 	if got := wireCounts(table, []host.Stat{{Name: "gone", Value: allOnes}, {Name: "there", Value: 7}}); len(got) != 1 || got[0].Value != 7 {

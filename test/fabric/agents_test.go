@@ -149,7 +149,7 @@ func TestOwnCounters(t *testing.T) {
 
 	n = s.node(t, 2, 9) // the file is higher than the agent's counter: it counts something else
 	n.collectors = n.collectors[:1]
-	if m, failed := n.read(t); m["rdma_port_symbol_errors_total"+port] != 9 || len(failed) != 1 || !strings.Contains(failed[0], "the agent counts otherwise than the driver: 7 by MAD, 9 before it and 9 after it") {
+	if m, failed := n.read(t); m["rdma_port_symbol_errors_total"+port] != 9 || len(failed) != 1 || !strings.Contains(failed[0], "counters of the agent differ from those of the driver: MAD 7, file 9 before and 9 after it") {
 		t.Errorf("%v %q", m["rdma_port_symbol_errors_total"+port], failed)
 	}
 }

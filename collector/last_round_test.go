@@ -11,7 +11,7 @@ import (
 
 func TestFabricWaitsForTheFirstRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fabric{}
+		f := &lastRound{}
 		start := time.Now()
 		if d, _, _ := f.last(t.Context()); d != nil || time.Since(start) != 0 {
 			t.Errorf("%v after %s: nobody reads", d, time.Since(start))
@@ -19,21 +19,21 @@ func TestFabricWaitsForTheFirstRound(t *testing.T) {
 		f.begin()
 		go func() {
 			time.Sleep(time.Second)
-			f.tell(start, []snapshot.Device{{Name: "mlx5_0"}}, []string{"gpu"})
+			f.publish(start, []snapshot.Device{{Name: "mlx5_0"}}, []string{"gpu"})
 		}()
 		if d, g, _ := f.last(t.Context()); len(d) != 1 || len(g) != 1 || time.Since(start) != time.Second {
 			t.Errorf("%v %v after %s", d, g, time.Since(start))
 		}
 		f.begin()
-		f.tell(start, nil, nil)
+		f.publish(start, nil, nil)
 		if d, _, _ := f.last(t.Context()); d != nil || time.Since(start) != time.Second {
 			t.Errorf("%v after %s", d, time.Since(start))
 		}
 
-		slow := &fabric{}
+		slow := &lastRound{}
 		slow.begin()
 		start = time.Now()
-		if _, _, _ = slow.last(t.Context()); time.Since(start) != fabricPatience {
+		if _, _, _ = slow.last(t.Context()); time.Since(start) != firstRoundTimeout {
 			t.Errorf("waited %s", time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -1,0 +1,98 @@
+package collector
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/snapshot"
+)
+
+// lastRound holds the RDMA devices and GPUs of the last round, read by the collector infiniband, for the other collectors.
+type lastRound struct {
+	mu        sync.Mutex
+	devices   []snapshot.Device
+	at        time.Time     // when they were read
+	gpus      []string      // paths of the GPUs' PCI functions
+	first     chan struct{} // closed when the first round is over; nil before it has begun
+	published bool
+
+	job     *gdr.Topology // from the topology file of a running job; nil: none
+	jobText string
+}
+
+// firstRoundTimeout is how long a collector waits for the first round, which includes reads of vital product data.
+const firstRoundTimeout = vpdTimeout + time.Second
+
+// begin records that a round has started.
+func (f *lastRound) begin() {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.first == nil {
+		f.first = make(chan struct{})
+	}
+}
+
+// publish publishes the result of a round.
+func (f *lastRound) publish(at time.Time, devices []snapshot.Device, gpus []string) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.devices, f.at, f.gpus = slices.Clone(devices), at, gpus
+	if !f.published {
+		f.published = true
+		close(f.first)
+	}
+}
+
+// last is the result of the last round, and its time. It waits for the first round if that has started.
+func (f *lastRound) last(ctx context.Context) (devices []snapshot.Device, gpus []string, at time.Time) {
+	f.mu.Lock()
+	first := f.first
+	f.mu.Unlock()
+	if first != nil {
+		patience := time.NewTimer(firstRoundTimeout)
+		defer patience.Stop()
+		select {
+		case <-first:
+		case <-patience.C:
+		case <-ctx.Done():
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.devices, f.gpus, f.at
+}
+
+// publishJob publishes the topology file of a running job.
+func (f *lastRound) publishJob(processes []snapshot.Process) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.IndexFunc(processes, func(p snapshot.Process) bool { return p.Topology != "" })
+	switch {
+	case i < 0:
+		f.job, f.jobText = nil, ""
+	case f.jobText != processes[i].Topology:
+		f.job, f.jobText = topologyOf(&processes[i]), processes[i].Topology
+	}
+}
+
+// jobTopology is the topology published by publishJob; nil: none.
+func (f *lastRound) jobTopology() *gdr.Topology {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.job
+}
