@@ -225,7 +225,7 @@ func TestReloadRules(t *testing.T) {
 // TestSeriesAreThoseOfAScrape: the rules see each series with the labels, byte for byte, that a central Prometheus gives it.
 func TestSeriesAreThoseOfAScrape(t *testing.T) {
 	m, sched := open(t, fixture(storm))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer j.close()
 	at := m.player.Times()[0]

@@ -24,9 +24,9 @@ func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs 
 
 // patience gives a running exporter so long to answer.
 func patience(t *testing.T, d time.Duration) {
-	before := daemonPatience
-	daemonPatience = d
-	t.Cleanup(func() { daemonPatience = before })
+	before := daemonTimeout
+	daemonTimeout = d
+	t.Cleanup(func() { daemonTimeout = before })
 }
 
 // findings waits for the first round of a server.

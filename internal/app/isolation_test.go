@@ -244,7 +244,7 @@ func release(t *testing.T, fifo string) {
 func TestReadStuckAlert(t *testing.T) {
 	dir := tree(t, "dgx-h100-ib")
 	s := live(t, dir, 2*time.Second)
-	j, err := newJudge(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	start := time.Now()

@@ -12,7 +12,7 @@ func TestTimesOfALook(t *testing.T) {
 	m.player = nil // its clock alone
 	for length, want := range map[time.Duration]int{0: 1, 10 * time.Second: 1, 15 * time.Second: 2, 5 * time.Minute: 21} {
 		times := (&checkConfig{length: length}).times(m)
-		if len(times) != want || times[want-1].Sub(times[0]) != time.Duration(want-1)*lookInterval {
+		if len(times) != want || times[want-1].Sub(times[0]) != time.Duration(want-1)*oneOffInterval {
 			t.Errorf("%s: %d rounds", length, len(times))
 		}
 	}

@@ -165,7 +165,7 @@ func settleStep(times []time.Time) time.Duration {
 // information in any round.
 func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool, report check.Report) {
 	t.Helper()
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	times := m.player.Times()
@@ -176,7 +176,7 @@ func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time
 	loud = map[string]bool{}
 	for _, at := range times {
 		must(t, m.seek(at))
-		p, err := judgeRound(t.Context(), j.rounds, j.engine, 0)
+		p, err := evaluateRound(t.Context(), j.rounds, j.engine, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}

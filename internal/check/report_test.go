@@ -159,24 +159,24 @@ func TestFilter(t *testing.T) {
 		err       error
 		code      int
 		judged    int
-		notJudged int
+		notEvaluated int
 	}{
-		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
-		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, judged: 1, notJudged: 1},
-		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
+		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
+		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, judged: 1, notEvaluated: 1},
+		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
 		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, judged: 1},
-		"only what is not judged":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notJudged: 1},
-		"strict":                        {filter: check.Filter{Strict: true}, code: 3, judged: 3, notJudged: 2},
-		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
-		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, judged: 1, notJudged: 1},
+		"only what is not judged":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
+		"strict":                        {filter: check.Filter{Strict: true}, code: 3, judged: 3, notEvaluated: 2},
+		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
+		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, judged: 1, notEvaluated: 1},
 		"the look failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, judged: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err})
 			r := tc.filter.Apply(whole)
-			if r.ExitCode != tc.code || len(r.Evaluated) != tc.judged || len(r.NotEvaluated) != tc.notJudged {
-				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.judged, tc.notJudged)
+			if r.ExitCode != tc.code || len(r.Evaluated) != tc.judged || len(r.NotEvaluated) != tc.notEvaluated {
+				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.judged, tc.notEvaluated)
 			}
 			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
 				t.Errorf("incomplete: %t", r.Incomplete)
