@@ -52,7 +52,7 @@ var usageFuncs = template.FuncMap{
 		}
 		return nil
 	},
-	"usage":  CommandUsage,
+	"usage": CommandUsage,
 	"rows": func(flags []*kingpin.FlagModel) (rows [][2]string) {
 		for _, f := range flags {
 			short := "    "

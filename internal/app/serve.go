@@ -20,8 +20,8 @@ import (
 type serveConfig struct {
 	serve Serve
 	webConfig
-	minInterval time.Duration
-	noBudget    bool
+	minInterval    time.Duration
+	noBudget       bool
 	sampleInterval time.Duration // of ports that are paused or send pause; 0: disabled
 	moduleInterval time.Duration // of transceivers; 0: disabled
 	gpuInterval    time.Duration

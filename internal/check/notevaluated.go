@@ -19,7 +19,7 @@ var words = []struct{ reason, text string }{
 	{string(coverage.Failed), "read failed, see the log"},
 	{string(coverage.Unknown), "state unknown, see --verbose"},
 	{string(coverage.NotReadYet), "not read yet"},
-	{reasonPending, "condition true, not yet for as long as required:"},
+	{reasonPending, "condition true for less than required: up to"},
 	{reasonTooShort, "more history required than observed: up to"},
 	{reasonHistory, "more history required than the exporter keeps, evaluated by a central Prometheus"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},

@@ -112,7 +112,7 @@ type Input struct {
 	Suspects
 	Identities []Identity        // of the alerts, in their order; none: unknown
 	Needs      map[string]string // required permission by source that cannot be read
-	Err        error             // why the evaluation failed, when it did
+	Err        error             // why the evaluation failed
 }
 
 const (

@@ -154,11 +154,11 @@ func TestFilter(t *testing.T) {
 	hot := coverage.Report{Gaps: []coverage.Gap{{Alert: "RDMADeviceHot", Reason: coverage.NotSupported}}}
 
 	tests := map[string]struct {
-		filter    check.Filter
-		alerts    []alerting.Alert
-		err       error
-		code      int
-		judged    int
+		filter       check.Filter
+		alerts       []alerting.Alert
+		err          error
+		code         int
+		judged       int
 		notEvaluated int
 	}{
 		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
