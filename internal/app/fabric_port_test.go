@@ -48,7 +48,7 @@ func TestFabricPort(t *testing.T) {
 		{"nothing was seen", []string{active, active}, host.MADPort{}, "", "/0"},
 		{"as before", []string{active, active}, first, "", "mlx5_0/1"},
 		{"another is better", []string{"2: INIT", active}, first, "", "mlx5_0/1"},
-		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, which the fabric was seen from, has no link; another port may be in another fabric: name the one to look from with --fabric.device"},
+		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, which the fabric was seen from, has no link; another port may be in another fabric: select the port to sweep from with --fabric.device"},
 		{"a device is named", []string{down, active}, first, "mlx5_1", "mlx5_1/0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

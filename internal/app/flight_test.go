@@ -91,7 +91,7 @@ func TestFlightRecorderNeedsState(t *testing.T) {
 	put(t, filepath.Join(stateDir, incidentFolder), "")
 	s := serve(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
 	s.firing(t, "SiteDown")
-	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "no captures of incidents are kept") {
+	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "cannot use the incident directory, no incident captures are kept") {
 		t.Errorf("%q\n%s", got, s.log)
 	}
 }
@@ -212,7 +212,7 @@ func TestIncidentOnAFullDisk(t *testing.T) {
 	if s, tried := d.incident(); !tried || !s.Failed {
 		t.Errorf("%+v, %v", s, tried)
 	}
-	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "cannot keep a capture of the incident") {
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "incident capture failed") {
 		t.Errorf("log:\n%s", l)
 	}
 	if left, err := filepath.Glob(dir + "/" + unfinished + "*"); err != nil || len(left)+len(captures(t, dir)) > 0 {
@@ -298,7 +298,7 @@ func TestHistoryText(t *testing.T) {
 		{Labels: map[string]string{"__name__": "rdma_b", "instance": "i"}, Points: at(1, 1, 1)},
 		{Labels: map[string]string{"__name__": "rdma_c", "instance": "i"}, Points: at(1)},
 	}
-	want := "# Samples of the rules that have changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, each 15s; - is none.\n" +
+	want := "# Samples of the rules that changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, each 15s; - is none.\n" +
 		"rdma_a{device=\"mlx5_0\",port=\"1\"} 1 1 2\nrdma_c{} 1 - -\n"
 	if got := string(historyText(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

@@ -104,7 +104,7 @@ func TestFlagUsage(t *testing.T) {
 
 func TestVersionText(t *testing.T) {
 	got := versionText()
-	nvml := "NVML:         no: built without cgo"
+	nvml := "NVML:         disabled: built without cgo"
 	if host.NVML {
 		nvml = "NVML:         yes,"
 	}

@@ -82,20 +82,20 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 			t.Errorf("inventory list:\n%s", list)
 		}
 		slower := []string{"  link mlx5_0/1: was 100 Gb/s 2X\n", "  link mlx5_1/1: was 100 Gb/s 2X\n", "  link mlx5_2/1: was 100 Gb/s 2X\n"}
-		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Forgotten. What is there is remembered again.\n"
+		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Accepted. The present state is recorded.\n"
 		for _, c := range []struct {
 			args []string
 			code int
 			want string
 		}{
-			{[]string{"accept"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
-			{[]string{"accept", "--all", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
-			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0]},
-			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
-			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter: accept: name devices or links, or give --all, not both\n"},
+			{[]string{"accept"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "--all", "--dry-run"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0]},
+			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
+			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter: NAME and --all are mutually exclusive\n"},
 			{[]string{"accept", "mlx5_0"}, 0, "Forgetting:\n" + slower[0] + forgotten},
 			{[]string{"accept", "0000:5e:00.0"}, 0, "Forgetting:\n" + gone + forgotten},
-			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter: mlx5_3: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
+			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter: mlx5_3: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
 			{[]string{"accept", "mlx5_1/1"}, 0, "Forgetting:\n" + slower[1] + forgotten},
 			{[]string{"accept", "--all"}, 0, "Forgetting:\n" + slower[2] + forgotten},
 		} {
@@ -103,7 +103,7 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
 			}
 		}
-		if code, out, errs := command(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: what is remembered is there.\n" {
+		if code, out, errs := command(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: no device or link differs from the recorded state.\n" {
 			t.Errorf("once all is accepted: exit %d\n%s%s", code, out, errs)
 		}
 		if got := metric(t, s, expected); got != "6.25e+09" {

@@ -35,7 +35,7 @@ func TestReadRules(t *testing.T) {
 		filepath.Join(dir, "nope.yml"): "nope.yml: no file matches",
 		filepath.Join(dir, "none-*"):   "none-*: no file matches",
 		"[":                            "syntax error in pattern",
-		dir:                            "has to be a regular file",
+		dir:                            "must be a regular file",
 	} {
 		if _, _, err := readRules([]string{glob}, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", glob, err)

@@ -33,7 +33,7 @@ func TestCheckConfig(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)
-	want := file + `:3: lanes: "x": has to be a whole number from 1 to 16` + "\n" +
+	want := file + `:3: lanes: "x": must be an integer from 1 to 16` + "\n" +
 		file + `:5: match: unknown key "dev": there are board_id, device, gpu, hostname, link_layer, netdev, pci_address, port` + "\n"
 	if code, out, errs := command(t, "check-config", file); code != 2 || out != "" || errs != want {
 		t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)

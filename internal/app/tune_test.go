@@ -30,9 +30,9 @@ func TestRulesTuned(t *testing.T) {
 	}
 	for _, c := range []struct{ flag, want string }{
 		{"--tune.leave-out=RDMAPortDwon", "there is no alert RDMAPortDwon: did you mean RDMAPortDown"},
-		{"--tune.severity=RDMAPortDown", "--tune.severity=RDMAPortDown: has to be NAME=VALUE"},
+		{"--tune.severity=RDMAPortDown", "--tune.severity=RDMAPortDown: must be NAME=VALUE"},
 		{"--tune.threshold=flap-per-hour=3", "there is no threshold flap-per-hour: did you mean flaps-per-hour"},
-		{"--tune.label=severity=x", "label severity: alerts have it already"},
+		{"--tune.label=severity=x", "label severity: reserved, alerts have this label"},
 		{"--tune.selector=job", "selector job:"},
 		{"--tune.file=/none", "--tune.file=/none: "},
 		{"--object-label=a=b", "is of --format=prometheusrule"},

@@ -128,12 +128,12 @@ func TestCoverage(t *testing.T) {
 		},
 	})
 	want := []check.NotEvaluated{
-		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
+		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no permission to read module_eeprom, missing metrics: rdma_b, rdma_c", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
 		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
-		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
+		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "no evaluation has finished"},
 		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "looks back 25h, observed 1m15s", Needs: "25h"},
 		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is off", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
-		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "not for all ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
+		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "missing on some ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
 		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s", Needs: "1h30m"},
 	}
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
@@ -289,10 +289,10 @@ func TestHeadline(t *testing.T) {
 		headline string
 		line     string
 	}{
-		{"nothing", nil, "ok", ": all ok, "},
+		{"nothing", nil, "ok", ": ok, "},
 		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical, "},
 		{"both", []alerting.Alert{warning, critical, warning}, "watching", ": watching: 1 pending critical, 2 pending warning, "},
-		{"information alone", []alerting.Alert{info}, "ok", ": all ok, "},
+		{"information alone", []alerting.Alert{info}, "ok", ": ok, "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}})
@@ -329,10 +329,10 @@ func TestNotes(t *testing.T) {
 		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
 	}
 	for only, want := range map[string]string{
-		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0|Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
+		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0|Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
 		"RDMAPortDown":        "1 port DOWN, not expected to be up: mlx5_0/1",
-		"RDMAStackNotLoaded":  "The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0",
-		"RDMALinkDownshifted": "Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
+		"RDMAStackNotLoaded":  "RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0",
+		"RDMALinkDownshifted": "Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
 		"RDMAPCIeErrors":      "",
 	} {
 		t.Run(only, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestNotes(t *testing.T) {
 		})
 	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[Nothing outside this host confirms the rate of 1 port, which is compared with its own past]" {
+	if got := fmt.Sprint(one.Notes()); got != "[Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past]" {
 		t.Error(got)
 	}
 }
