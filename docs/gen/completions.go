@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/app"
 )
 
-// completions are those of the shells, by their place in packaging/completions.
+// completions are the shell completions, by path in packaging/completions.
 func completions() []page {
 	m := app.CommandLine()
 	return []page{
@@ -23,16 +23,16 @@ func completions() []page {
 
 const completionHead = "# Written by go run ./docs/gen from the flags and commands of the program.\n"
 
-// option is a flag as a shell completes it.
+// option is a flag in a completion.
 type option struct {
 	name, help string
 	short      string // a letter, or empty
-	value      string // what stands behind =; empty for a switch
+	value      string // name of the value; empty for a switch
 	choices    []string
 	files      bool
 }
 
-// fileValue matches what the values of files and folders are called, and flags whose default is a path.
+// fileValue matches the names of file and directory values, and defaults that are paths.
 var fileValue = regexp.MustCompile(`^(FILE|DIR|GLOB|"/.*")$|/`)
 
 func options(flags []*kingpin.FlagModel) (out []option) {
@@ -46,7 +46,7 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 		}
 		if f.IsBoolFlag() {
 			if strings.HasPrefix(app.FlagUsage(f), "--[no-]") {
-				out = append(out, option{name: "no-" + f.Name, help: "Not: " + o.help})
+				out = append(out, option{name: "no-" + f.Name, help: "Disable: " + o.help})
 			}
 			out = append(out, o)
 			continue
@@ -61,13 +61,13 @@ func options(flags []*kingpin.FlagModel) (out []option) {
 	return out
 }
 
-// firstSentence is what has room in a menu.
+// firstSentence fits into a menu.
 func firstSentence(s string) string {
 	s, _, _ = strings.Cut(s, ". ")
 	return strings.TrimSuffix(s, ".")
 }
 
-// shown are the commands of a group but help.
+// shown are the commands of a group except help.
 func shown(commands []*kingpin.CmdModel) []*kingpin.CmdModel {
 	return slices.DeleteFunc(slices.Clone(commands), func(c *kingpin.CmdModel) bool { return c.Name == "help" })
 }
@@ -80,7 +80,7 @@ func names(commands []*kingpin.CmdModel) string {
 	return strings.Join(out, " ")
 }
 
-// flagsWithout are those that may stand where no command is named: those of all, and of the command that runs then.
+// flagsWithout are the flags without a command: those of all commands and of the default one.
 func flagsWithout(m *kingpin.ApplicationModel) []*kingpin.FlagModel {
 	flags := slices.Clone(m.Flags)
 	for _, c := range m.Commands {
@@ -91,7 +91,7 @@ func flagsWithout(m *kingpin.ApplicationModel) []*kingpin.FlagModel {
 	return flags
 }
 
-// each calls back for every command that has flags of its own or commands below.
+// each calls f for every command and its subcommands.
 func each(commands []*kingpin.CmdModel, f func(*kingpin.CmdModel)) {
 	for _, c := range shown(commands) {
 		f(c)
@@ -119,7 +119,7 @@ func bashCompletion(m *kingpin.ApplicationModel) []byte {
 	d.WriteString("# bash completion for rdma_exporter\n" + completionHead)
 	d.WriteString(`_rdma_exporter() {
   local i word command='' cur=$2 flags words=''
-  # Behind = there is a value: one of a few, else a file name, which the shell completes itself.
+  # After = is a value: a choice, or a file name, which the shell completes itself.
   if [[ $cur == = || ${COMP_WORDS[COMP_CWORD-1]} == = ]]; then
     case ${COMP_WORDS[COMP_CWORD-1]}${COMP_WORDS[COMP_CWORD-2]} in
 `)
@@ -232,7 +232,7 @@ func zshCompletion(m *kingpin.ApplicationModel) []byte {
 	return d.Bytes()
 }
 
-// zshLevel completes the flags before a command, the commands, and what stands behind each.
+// zshLevel completes the flags before a command, the commands, and their flags and arguments.
 func zshLevel(d *document, commands []*kingpin.CmdModel, before []*kingpin.FlagModel, indent string) {
 	d.line("%s_arguments -C $global \\\n%s%s  '1: :->command' '*:: :->rest'", indent, zshFlags(before, indent+"  ", " \\\n"), indent)
 	d.line("%scase $state in", indent)
@@ -268,7 +268,7 @@ func zshArgs(args []*kingpin.ArgModel) string {
 
 var zshSpecial = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`)
 
-// zshFlags writes what _arguments takes, one a line; where more follows, end is what stands behind each.
+// zshFlags writes the specs of _arguments, one per line, each followed by end.
 func zshFlags(flags []*kingpin.FlagModel, indent, end string) string {
 	var specs []string
 	for _, o := range options(flags) {

@@ -16,9 +16,9 @@ func manPage() []byte {
 	var r roff
 	r.macro(".TH RDMA_EXPORTER 1 \"\" rdma_exporter \"User Commands\"")
 	r.macro(".SH NAME")
-	r.text("rdma_exporter - health of RDMA fabrics for Prometheus")
+	r.text("rdma_exporter - Prometheus exporter and alerting daemon for RDMA fabrics")
 	r.macro(".SH SYNOPSIS")
-	r.macro(`\fBrdma_exporter\fR [\fIFLAG\fR ...] [\fICOMMAND\fR [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]]`)
+	r.macro(`\fBrdma_exporter\fR [\fICOMMAND\fR] [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]`)
 	r.macro(".SH DESCRIPTION")
 	for i, p := range manDescription {
 		if i > 0 {
@@ -43,7 +43,7 @@ func manPage() []byte {
 		}
 	}
 	r.macro(".SH OPTIONS")
-	r.text("Those of all commands.")
+	r.text("Flags of all commands. They may stand before or after the command.")
 	r.groups(m.Flags, true, ".SS %s")
 	for _, s := range manRest {
 		r.macro(".SH " + s.title)
@@ -56,8 +56,8 @@ func manPage() []byte {
 }
 
 var manDescription = []string{
-	"Tells Prometheus and people how healthy the RDMA devices of this host are: InfiniBand and RoCE ports, their links, modules, PCIe slots and the way of data between GPUs and NICs. What is wrong is decided by alerting rules in the binary, which a central Prometheus can load as well.",
-	"It reads only: nothing of the host is changed, and no other program is run. It works unprivileged and says what it cannot see then.",
+	"Exports metrics of the RDMA devices of this host: InfiniBand and RoCE ports, links, transceivers, PCIe links, and GPUDirect RDMA between GPUs and NICs. Evaluates built-in alerting rules, which a central Prometheus can load as well. Without a command it runs serve.",
+	"It is read-only: it changes nothing on the host and runs no other program. It works unprivileged, and reports what it cannot read.",
 }
 
 // manRest are the sections after the options.
@@ -66,34 +66,34 @@ var manRest = []struct {
 	items [][2]string
 }{
 	{"EXIT STATUS", [][2]string{
-		{"0", "Success; of check: nothing is wrong."},
-		{"1", "An error at run time; of check: a warning."},
-		{"2", "Usage: flags, arguments or files that are not valid; of check: something critical."},
-		{"3", "Of check only: unknown."},
+		{"0", "Success. check: no finding of severity warning or above."},
+		{"1", "healthy: not healthy. check: warning."},
+		{"2", "Error, such as an invalid flag, argument or file. check: critical."},
+		{"3", "check: unknown, or an error of the command line."},
 	}},
 	{"SIGNALS", [][2]string{
-		{"SIGHUP", "Reads --config.file and the rule files again; the log says whether they are valid."},
-		{"SIGTERM, SIGINT", "Ends after the scrapes in progress, within five seconds."},
+		{"SIGHUP", "Reloads --config.file, --alerting.rule-files and --alerting.alertmanager-config-file. An invalid file changes nothing and is logged."},
+		{"SIGTERM, SIGINT", "Finishes scrapes in progress and exits, within 5s."},
 	}},
 	{"FILES", [][2]string{
-		{"/var/lib/rdma_exporter", "What is remembered of links, devices and alerts (--state.dir)."},
+		{"/var/lib/rdma_exporter", "State directory (--state.dir): known links and devices, alert state, incident captures."},
 	}},
 	{"EXAMPLES", [][2]string{
-		{"rdma_exporter --replay=demo", "Serves the recorded demo node, without an RDMA device."},
-		{"rdma_exporter check --severity=critical", "What is critically wrong with this host, for the prolog of a job."},
-		{"rdma_exporter capture --anonymise -o node.txtar", "Writes all that is read of this host into one file, with pseudonyms, for a report of an error."},
+		{"rdma_exporter --replay=demo", "Serves the built-in demo node. Requires no RDMA device."},
+		{"rdma_exporter check --severity=critical", "Reports critical faults of this host."},
+		{"rdma_exporter capture --anonymise -o node.txtar", "Writes everything read on this host to one file, with pseudonyms, for a bug report."},
 	}},
 	{"SEE ALSO", [][2]string{
-		{"http://localhost:10879/", "The page of a running exporter: verdict, findings, runbooks."},
+		{"http://localhost:10879/", "Page of the running exporter: verdict, findings, runbooks."},
 	}},
 }
 
-// roff is a man page in the making.
+// roff builds a man page.
 type roff struct{ bytes.Buffer }
 
 func (r *roff) macro(line string) { fmt.Fprintln(r, line) }
 
-// text writes a paragraph: each sentence begins a line, as roff wants it, and lines have up to 80 characters.
+// text writes a paragraph: each sentence begins a line, as is usual in roff, and lines have up to 80 characters.
 func (r *roff) text(s string) {
 	for _, sentence := range strings.Split(strings.ReplaceAll(s, ". ", ".\n"), "\n") {
 		line := ""
@@ -114,7 +114,7 @@ func (r *roff) item(head string) {
 	fmt.Fprintf(r, ".TP\n\\fB%s\\fR\n", escape(head))
 }
 
-// groups lists flags below the titles of their groups, or without them.
+// groups lists flags by group, with or without titles.
 func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
 	for _, g := range app.FlagGroups(flags) {
 		if titles {
@@ -133,7 +133,7 @@ func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
 
 var roffSpecial = strings.NewReplacer(`\`, `\e`, "-", `\-`)
 
-// escape makes text mean itself.
+// escape escapes text for roff.
 func escape(s string) string {
 	s = roffSpecial.Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

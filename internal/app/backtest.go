@@ -75,7 +75,7 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 		return usage(err)
 	}
 	if u, err := url.Parse(b.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return usage(fmt.Errorf("--prometheus=%s: must be http://HOST:PORT/… or https://HOST:PORT/…; credentials belong into --prometheus.config-file", b.url))
+		return usage(fmt.Errorf("--prometheus=%s: must be http://HOST:PORT/… or https://HOST:PORT/…; credentials go in --prometheus.config-file", b.url))
 	}
 	files, names, err := b.rules()
 	if err != nil {

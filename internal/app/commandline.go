@@ -12,10 +12,7 @@ import (
 
 // parse parses a command line. Errors name the flag or argument, and the help that applies.
 func (p *program) parse(args []string) (command string, err error) {
-	if len(args) > 1 && args[0] == "help" { // kingpin prints its own error for an unknown command
-		args = append(slices.Clone(args[1:]), "--help")
-	}
-	args = joinDash(args)
+	args = normal(args)
 	if command, err = p.Parse(args); err == nil {
 		return command, nil
 	}
@@ -23,6 +20,14 @@ func (p *program) parse(args []string) (command string, err error) {
 	of := commandIn(ctx, args)
 	help := joined(" ", p.Name, fullCommand(of), "--help")
 	return "", fmt.Errorf("%w; see %s", p.reworded(ctx, of, args, err), help)
+}
+
+// normal rewrites what kingpin does not handle well: "help COMMAND", whose errors it prints itself, and "-o -".
+func normal(args []string) []string {
+	if len(args) > 1 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	return joinDash(args)
 }
 
 // joinDash makes "-o -" one argument: kingpin takes a lone dash for an empty one.
@@ -40,7 +45,8 @@ func joinDash(args []string) []string {
 
 // prefix begins the errors of a command line: the program, and the command if one is named.
 func (p *program) prefix(args []string) string {
-	ctx, _ := p.ParseContext(joinDash(args))
+	args = normal(args)
+	ctx, _ := p.ParseContext(args)
 	return joined(" ", p.Name, fullCommand(commandIn(ctx, args)))
 }
 
@@ -72,6 +78,7 @@ var (
 	argumentMissing = regexp.MustCompile(`^required argument '(.+)' not provided$`)
 	unexpectedWord  = regexp.MustCompile(`^(?:unexpected(?: argument)?|expected command but got) ['"]?(.+?)['"]?$`)
 	subcommandOf    = regexp.MustCompile(`^must select a subcommand of '(.+)'$`)
+	oneOf           = regexp.MustCompile(`One of: \[(.+)\]`)
 	notInEnum       = regexp.MustCompile(`^enum value must be one of (.+), got '.*'$`)
 )
 
@@ -86,7 +93,7 @@ func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, arg
 		return m[1], true
 	}
 	if name, ok := match(unknownFlag); ok {
-		return p.unknownFlag(of, name)
+		return p.unknownFlag(of, args, name)
 	}
 	if name, ok := match(valueMissing); ok {
 		return fmt.Errorf("%s: value missing", name)
@@ -124,7 +131,13 @@ func (p *program) flagsOf(c *kingpin.CmdClause) (out []*kingpin.FlagModel) {
 	return slices.DeleteFunc(out, func(f *kingpin.FlagModel) bool { return f.Hidden })
 }
 
-func (p *program) unknownFlag(of *kingpin.CmdClause, given string) error {
+func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string) error {
+	for _, arg := range args { // -severity=critical
+		if rest, ok := strings.CutPrefix(arg, given); ok && !strings.HasPrefix(given, "--") && rest != "" {
+			given, _, _ = strings.Cut(arg, "=")
+			break
+		}
+	}
 	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
 	var others, known []string
 	for _, c := range p.Model().FlattenedCommands() {
@@ -135,11 +148,14 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, given string) error {
 	for _, f := range p.flagsOf(of) {
 		known = append(known, f.Name)
 	}
-	switch near := closest(name, known); {
-	case len(others) > 0 && strings.HasPrefix(given, "--"+name):
-		return fmt.Errorf("%s is a flag of %s", given, strings.Join(others, ", "))
-	case len(near) > 0 && strings.HasPrefix(given, "--"):
-		return fmt.Errorf("unknown flag %s: did you mean --%s?", given, strings.Join(near, " or --"))
+	near := closest(name, known)
+	switch whole := strings.TrimLeft(given, "-") == name; {
+	case whole && len(others) > 0 && of == nil:
+		return fmt.Errorf("--%s is a flag of %s and must follow that command", name, strings.Join(others, ", "))
+	case whole && len(others) > 0:
+		return fmt.Errorf("--%s is a flag of %s", name, strings.Join(others, ", "))
+	case len(near) > 0 && len(name) > 1:
+		return fmt.Errorf("unknown flag %s (did you mean --%s?)", given, near[0])
 	}
 	return fmt.Errorf("unknown flag %s", given)
 }
@@ -181,7 +197,7 @@ func (p *program) unexpected(of *kingpin.CmdClause, word string) error {
 	}
 	command := joined(" ", group, word)
 	if near := closest(command, candidates); len(near) > 0 {
-		return fmt.Errorf("unknown command %s: did you mean %s?", command, strings.Join(near, " or "))
+		return fmt.Errorf("unknown command %s (did you mean %s?)", command, near[0])
 	}
 	return fmt.Errorf("unknown command %s", command)
 }
@@ -204,6 +220,8 @@ func wrongValue(ctx *kingpin.ParseContext) (flag, given string, err error) {
 			err = errors.New("must be a duration such as 30s or 5m")
 		case strings.HasPrefix(text, "strconv."):
 			err = errors.New("must be a number")
+		case oneOf.MatchString(m.Help): // of promslog
+			err = fmt.Errorf("must be one of %s", oneOf.FindStringSubmatch(m.Help)[1])
 		}
 		return m.Name, *e.Value, err
 	}

@@ -32,7 +32,7 @@ func closest(name string, all []string) []string {
 	low := strings.ToLower(name)
 	for _, other := range all {
 		n := changes(low, strings.ToLower(other))
-		if n <= len(name)/3 || low != "" && strings.Contains(strings.ToLower(other), low) {
+		if n <= max(2, len(name)/3) || low != "" && strings.Contains(strings.ToLower(other), low) {
 			found = append(found, candidate{other, n})
 		}
 	}

@@ -133,7 +133,7 @@ func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, 
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	select {
 	case err := <-failed:
-		return usage(fmt.Errorf("cannot serve: %w", err))
+		return usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w", strings.Join(*flags.WebListenAddresses, ","), err))
 	case <-ctx.Done():
 	}
 	log.Info("stopping")

@@ -51,8 +51,12 @@ func (f *siteFile) prepare() (apply func(), err error) {
 		return func() {}, nil
 	}
 	text, parsed, err := parseSite(f.name)
-	if err != nil {
+	var p site.Problems
+	switch {
+	case errors.As(err, &p):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("--config.file=%w", err)
 	}
 	return func() {
 		f.mu.Lock()

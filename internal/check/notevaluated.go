@@ -17,10 +17,10 @@ var words = []struct{ reason, text string }{
 	{string(coverage.CollectorDisabled), "collector disabled"},
 	{string(coverage.Permission), "permission denied, requires"},
 	{string(coverage.Failed), "read failed, see the log"},
-	{string(coverage.Unknown), "state unknown, see --verbose"},
+	{string(coverage.Unknown), "state unknown"},
 	{string(coverage.NotReadYet), "not read yet"},
-	{reasonPending, "condition true for less than required: up to"},
-	{reasonTooShort, "more history required than observed: up to"},
+	{reasonPending, "condition true for less than required"},
+	{reasonTooShort, "more history required than observed"},
 	{reasonHistory, "more history required than the exporter keeps, evaluated by a central Prometheus"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},
 }
@@ -92,7 +92,7 @@ func text(group []NotEvaluated) string {
 	}
 	switch {
 	case n.Reason == reasonTooShort, n.Reason == reasonPending:
-		return s + " " + longest(group)
+		return s + " (up to " + longest(group) + ")"
 	case n.Reason == string(coverage.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)
 	case n.Reason == string(coverage.CollectorDisabled):

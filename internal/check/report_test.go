@@ -131,10 +131,10 @@ func TestCoverage(t *testing.T) {
 		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no permission to read module_eeprom, missing metrics: rdma_b, rdma_c", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
 		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
 		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "no evaluation has finished"},
-		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "looks back 25h, observed 1m15s", Needs: "25h"},
-		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is off", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
+		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "requires 25h of history, observed 1m15s", Needs: "25h"},
+		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is disabled", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
 		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "missing on some ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
-		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s", Needs: "1h30m"},
+		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "requires 1h30m of history, observed 1m15s", Needs: "1h30m"},
 	}
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
 		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
