@@ -53,7 +53,7 @@ func (s *server) firing(t *testing.T, name string) v1.Alert {
 	}
 }
 
-// rounds waits until so many have been judged.
+// rounds waits until so many have been evaluated.
 func (s *server) rounds(t *testing.T, n float64) {
 	t.Helper()
 	for {
@@ -289,7 +289,7 @@ func TestOverlappingRestart(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
 	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules}
-	look := func(s *server) (began, judged time.Time) {
+	look := func(s *server) (began, evaluated time.Time) {
 		rules, err := s.prometheus(t).Rules(t.Context(), nil)
 		must(t, err)
 		for _, g := range rules.Groups {
@@ -299,7 +299,7 @@ func TestOverlappingRestart(t *testing.T) {
 				}
 			}
 		}
-		return began, judged
+		return began, evaluated
 	}
 	outer := t
 	var second *server

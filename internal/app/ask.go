@@ -148,7 +148,7 @@ func usable(r check.Report, now time.Time) error {
 	case r.Version != check.Version || r.Exporter != build():
 		return fmt.Errorf("different version: %q, this is %q", r.Exporter, build())
 	case r.Replay != "":
-		return fmt.Errorf("it evaluates a replay: %s", r.Replay)
+		return fmt.Errorf("it evaluates a replay, %s", r.Replay)
 	case age < -oldLeast:
 		return fmt.Errorf("its last evaluation is %s ahead of the clock of this host", -age.Round(time.Second))
 	case age > max(oldRounds*interval, oldLeast):

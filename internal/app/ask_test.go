@@ -39,7 +39,7 @@ func (s *server) findings(t *testing.T) []byte {
 				t.Errorf("%v", h)
 			}
 			return []byte(body)
-		case http.StatusServiceUnavailable: // no round has been judged yet
+		case http.StatusServiceUnavailable: // no round has been evaluated yet
 		default:
 			t.Fatalf("%d %s", status, body)
 		}
@@ -58,7 +58,7 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
-		t.Errorf("findings %v, judged %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
+		t.Errorf("findings %v, evaluated %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
 	}
 	if r, _ := checked(t, s.url, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
 		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
@@ -67,7 +67,7 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 		t.Errorf("--no-daemon: %s", r.Host)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
-		t.Error("/metrics does not tell what is blind")
+		t.Error("/metrics does not expose what is not evaluated")
 	}
 }
 
@@ -90,14 +90,14 @@ func TestVerdictOfTheDaemon(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutEngine: an exporter that judges nothing has no findings, and tells all the same what would be blind.
+// TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and tells all the same what would be blind.
 func TestCheckWithoutEngine(t *testing.T) {
 	s := serve(t, "--path.rootfs="+tree(t, "port-down"), "--no-alerting")
 	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
 		t.Errorf("status %d", status)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "rdma_detection_unavailable{") {
-		t.Error("/metrics does not tell what is blind")
+		t.Error("/metrics does not expose what is not evaluated")
 	}
 	if _, body, _ := s.get(t, "/metrics?collect[]=pcie"); strings.Contains(body, "rdma_detection_unavailable{") {
 		t.Error("a part of the collectors tells what is blind")

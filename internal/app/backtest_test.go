@@ -37,7 +37,7 @@ func TestBacktestRefused(t *testing.T) {
 		{[]string{"--prometheus=" + empty.URL, "--prometheus.config-file=" + config, "--since=30d"}, "--since=30d: exceeds the retention of the Prometheus, 15d"},
 		{[]string{"--prometheus=http://x", "--prometheus.config-file=/none"}, "--prometheus.config-file=/none: "},
 		{[]string{"--prometheus=http://x", "--since=14"}, "--since=14: must be a duration"},
-		{[]string{"--prometheus=http://x", "--step=10m"}, "--step=10m0s: must be from 15s to 2m0s"},
+		{[]string{"--prometheus=http://x", "--step=10m"}, "--step=10m0s: must be from 15s to 2m"},
 		{[]string{"--prometheus=http://x", "--until=yesterday"}, "--until=yesterday: must be a time"},
 		{[]string{"--prometheus=http://x", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: unknown alert: did you mean RDMAPortDown"},
 		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDwon"}, "did you mean RDMAPortDown"},

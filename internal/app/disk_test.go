@@ -112,7 +112,7 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 				t.Errorf("afterwards: %+v", kept)
 			}
 			a.close()
-			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write the file of alerts") || !strings.Contains(l, "writing alert state works again") {
+			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write alert state") || !strings.Contains(l, "writing alert state works again") {
 				t.Errorf("log:\n%s", l)
 			}
 		})

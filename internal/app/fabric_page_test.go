@@ -65,7 +65,7 @@ func TestServeFabric(t *testing.T) {
 	}{
 		{"not seen", []string{"leaf1/1"}, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
 		{"nothing named", nil, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
-		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter: NAME and --all are mutually exclusive\n"},
+		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if code, _, errs := command(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {

@@ -230,7 +230,7 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
 	begin := f.begin
-	f.begin = func(context.Context) (*captureRun, error) { return nil, errors.New("no door") }
+	f.begin = func(context.Context) (*captureRun, error) { return nil, errors.New("no host access") }
 	f.note(time.Unix(1e9, 0), []alerting.Alert{alertNamed("A", alerting.StatePending)})
 	f.step(t.Context())
 	if log.String() != "" {
@@ -238,7 +238,7 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	}
 	f.note(time.Unix(1e9+15, 0), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
 	f.step(t.Context())
-	if !strings.Contains(log.String(), "no door") || len(f.incidents()) > 0 {
+	if !strings.Contains(log.String(), "no host access") || len(f.incidents()) > 0 {
 		t.Errorf("%v\n%s", f.incidents(), log)
 	}
 	f.begin = begin
@@ -298,7 +298,7 @@ func TestHistoryText(t *testing.T) {
 		{Labels: map[string]string{"__name__": "rdma_b", "instance": "i"}, Points: at(1, 1, 1)},
 		{Labels: map[string]string{"__name__": "rdma_c", "instance": "i"}, Points: at(1)},
 	}
-	want := "# Samples of the rules that changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, each 15s; - is none.\n" +
+	want := "# Samples of the rules that changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, every 15s; - is no sample.\n" +
 		"rdma_a{device=\"mlx5_0\",port=\"1\"} 1 1 2\nrdma_c{} 1 - -\n"
 	if got := string(historyText(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

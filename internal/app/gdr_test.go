@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/gdr"
 )
 
-// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing knows each reason, and says it in the words of internal/gdr.
+// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing has each reason, in the words of internal/gdr.
 func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 	m, sched := open(t, fixture("no-rdma"))
 	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))

@@ -17,8 +17,8 @@ func TestGPURelease(t *testing.T) {
 		text   string
 	}{
 		{"30m", live, "?for=30m", 200, "released: the exporter uses no GPU for 30m0s; for=0s ends the release\n"},
-		{"end", live, "?for=0s", 200, "release ended, release of GPUs ended\n"},
-		{"no time", live, "", 400, "must be a time from 0s"},
+		{"end", live, "?for=0s", 200, "release ended, GPUs are read again\n"},
+		{"no time", live, "", 400, "must be a duration up to 24h"},
 		{"not a time", live, "?for=soon", 400, "for=soon: must be"},
 		{"negative", live, "?for=-1s", 400, "for=-1s: must be"},
 		{"too long", live, "?for=25h", 400, "to 24h0m0s"},
@@ -49,7 +49,7 @@ func TestGPUMode(t *testing.T) {
 	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric,full") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval: must be") {
+	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -79,7 +79,7 @@ func TestHealthyFinds(t *testing.T) {
 		"--web.external-url=https://h/rdma/":                  "http://127.0.0.1:10879/rdma",
 		"--web.config.file=" + web:                            "https://127.0.0.1:10879/",
 		"--web.systemd-socket":                                "!the running exporter uses a systemd socket: set --url",
-		"--web.listen-address=127.0.0.1:0":                    "!the running exporter listens on 127.0.0.1:0: give --url",
+		"--web.listen-address=127.0.0.1:0":                    "!the running exporter listens on 127.0.0.1:0: set --url",
 		"fabric --fabric.device mlx5_0 --web.route-prefix=ib": "http://127.0.0.1:10880/ib",
 		"check":                "!serves nothing",
 		"--help":               "!serves nothing",

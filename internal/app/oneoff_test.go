@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestTimesOfALook: at once, then each 15s up to the end of --for.
-func TestTimesOfALook(t *testing.T) {
+// TestTimesOfOneOffEvaluation: at once, then each 15s up to the end of --for.
+func TestTimesOfOneOffEvaluation(t *testing.T) {
 	m, _ := open(t, fixture("no-rdma"))
 	m.player = nil // its clock alone
 	for length, want := range map[time.Duration]int{0: 1, 10 * time.Second: 1, 15 * time.Second: 2, 5 * time.Minute: 21} {

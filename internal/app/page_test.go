@@ -192,7 +192,7 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 	}
 }
 
-// TestPageReadsNothing: while rules are judged the page shows the round that they saw, and asks for no other.
+// TestPageReadsNothing: while rules are evaluated the page shows the round that they saw, and asks for no other.
 func TestPageReadsNothing(t *testing.T) {
 	d := &daemon{}
 	x := &shown{daemon: d} // without a scheduler that could collect

@@ -75,8 +75,8 @@ func TestRunbookCommand(t *testing.T) {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	for name, want := range map[string]string{
-		"rdmaportdwn":      "runbook rdmaportdwn: unknown alert: did you mean RDMAPortDown",
-		"Zzz":              "runbook Zzz: unknown alert: names: rdma_exporter runbook",
+		"rdmaportdwn":      "unknown alert rdmaportdwn: did you mean RDMAPortDown",
+		"Zzz":              "unknown alert Zzz: names: rdma_exporter runbook",
 		"../runbooks/a.md": "there is no such alert",
 	} {
 		if code, out, errs := command(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {

@@ -154,7 +154,7 @@ func TestNoConfigFile(t *testing.T) {
 	}
 }
 
-// TestCaptureKeepsConfig: a capture has the file in it, a replay judges by it, and another file goes before it.
+// TestCaptureKeepsConfig: a capture has the file in it, a replay evaluates by it, and another file goes before it.
 func TestCaptureKeepsConfig(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "site.yml"), filepath.Join(dir, "other.yml")

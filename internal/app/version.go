@@ -17,9 +17,9 @@ var nameVersion = sync.OnceFunc(func() { version.Version = cmp.Or(version.Versio
 // versionText is the output of --version. Its first line is that of all Prometheus exporters.
 func versionText() string {
 	nameVersion()
-	gpus := "disabled: built without cgo"
+	gpus := "no: built without cgo"
 	if host.NVML {
-		gpus = "enabled, requires libnvidia-ml.so.1 on the host"
+		gpus = "yes, where the host has libnvidia-ml.so.1"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "rdma_exporter, version %s (revision: %s)\n", version.Version, version.GetRevision())

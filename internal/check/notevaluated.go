@@ -25,14 +25,14 @@ var words = []struct{ reason, text string }{
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},
 }
 
-// Unjudged is a group of alerts that were not evaluated for one reason.
-type Unjudged struct {
+// ReasonGroup is a group of alerts that were not evaluated for one reason.
+type ReasonGroup struct {
 	Text   string // the reason, with the missing permission, flag or time
 	Alerts []NotEvaluated
 }
 
 // Gaps groups the alerts that were not evaluated by reason, those that the user can change first.
-func (r *Report) Gaps() (out []Unjudged) {
+func (r *Report) Gaps() (out []ReasonGroup) {
 	all := sorted(r.NotEvaluated)
 	for len(all) > 0 {
 		first := all[0]
@@ -41,7 +41,7 @@ func (r *Report) Gaps() (out []Unjudged) {
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, Unjudged{text(group), group})
+		out = append(out, ReasonGroup{text(group), group})
 	}
 	return out
 }

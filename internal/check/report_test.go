@@ -75,10 +75,10 @@ func TestVerdict(t *testing.T) {
 		"kept after its data went":      {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
 		"info alone":                    {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
 		"the watchdog is no finding":    {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"only a watchdog judged":        {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
-		"some blind":                    {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
+		"only a watchdog evaluated":        {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
+		"some not evaluated":                    {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
 		"no rules":                      {code: 3, verdict: "unknown"},
-		"the look failed":               {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
+		"the evaluation failed":               {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -139,9 +139,9 @@ func TestCoverage(t *testing.T) {
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
 		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
 	}
-	judged := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
-	if !slices.Equal(r.Evaluated, judged) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
-		t.Errorf("judged %v, not applicable %v", r.Evaluated, r.NotApplicable)
+	evaluated := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
+	if !slices.Equal(r.Evaluated, evaluated) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
+		t.Errorf("evaluated %v, not applicable %v", r.Evaluated, r.NotApplicable)
 	}
 }
 
@@ -158,25 +158,25 @@ func TestFilter(t *testing.T) {
 		alerts       []alerting.Alert
 		err          error
 		code         int
-		judged       int
+		evaluated       int
 		notEvaluated int
 	}{
-		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
-		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, judged: 1, notEvaluated: 1},
-		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
-		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, judged: 1},
-		"only what is not judged":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
-		"strict":                        {filter: check.Filter{Strict: true}, code: 3, judged: 3, notEvaluated: 2},
-		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notEvaluated: 2},
-		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, judged: 1, notEvaluated: 1},
-		"the look failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, judged: 1},
+		"all":                           {alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, evaluated: 1, notEvaluated: 1},
+		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, evaluated: 1},
+		"only what is not evaluated":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
+		"strict":                        {filter: check.Filter{Strict: true}, code: 3, evaluated: 3, notEvaluated: 2},
+		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, evaluated: 1, notEvaluated: 1},
+		"the evaluation failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, evaluated: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err})
 			r := tc.filter.Apply(whole)
-			if r.ExitCode != tc.code || len(r.Evaluated) != tc.judged || len(r.NotEvaluated) != tc.notEvaluated {
-				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.judged, tc.notEvaluated)
+			if r.ExitCode != tc.code || len(r.Evaluated) != tc.evaluated || len(r.NotEvaluated) != tc.notEvaluated {
+				t.Errorf("exit %d, evaluated %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.evaluated, tc.notEvaluated)
 			}
 			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
 				t.Errorf("incomplete: %t", r.Incomplete)

@@ -34,9 +34,9 @@ const (
 var useAdvices = map[Reason]advice{
 	Registered:    {"GPU memory is registered with NICs", ""},
 	NotRegistered: {"the NIC is busy, but no GPU memory is registered with any NIC: data goes through host memory, although GPUDirect RDMA is possible", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines; check that the container has /dev/infiniband and the version file of the peer memory module"},
-	IBDisabled:    {"NCCL_IB_DISABLE is set, NCCL uses TCP sockets", "remove NCCL_IB_DISABLE from the environment of the job and from nccl.conf"},
-	NetChosen:     {"NCCL_NET=Socket is set, NCCL uses TCP sockets", "remove NCCL_NET from the environment of the job and from nccl.conf"},
-	NoVerbs:       {"the job spans nodes, has no RDMA device open, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; check that the container has /dev/infiniband and libibverbs with the provider of the NIC"},
+	IBDisabled:    {"NCCL_IB_DISABLE is set, which makes NCCL use sockets", "remove NCCL_IB_DISABLE from the job's environment and from nccl.conf"},
+	NetChosen:     {"NCCL_NET=Socket is set, which makes NCCL use sockets", "remove NCCL_NET from the job's environment and from nccl.conf"},
+	NoVerbs:       {"the job spans nodes, has no RDMA device open, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
 	NotNCCL:       {"a process without NCCL uses the GPU and an RDMA device, such as storage or a cache: NCCL sends no GPU data", ""},
 	OneNode:       {"the job runs on one node and needs no NIC", ""},
 

@@ -88,7 +88,7 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	}
 }
 
-// TestNoDevice: GPUs are shown where they are, and why nothing is judged.
+// TestNoDevice: GPUs are shown where they are, and why nothing is evaluated.
 func TestNoDevice(t *testing.T) {
 	n := nested()
 	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil
