@@ -63,8 +63,8 @@ func TestAccept(t *testing.T) {
 		"one of each":     {[]string{"leaf1/1", "mlx5_0"}, 0, does + "  mlx5_0\n  leaf1/1\n" + done, "both", "both"},
 		"of both":         {[]string{"both"}, 0, does + "  both\n  both\n" + done, "mlx5_0", "leaf1/1"},
 		"by name, dry":    {[]string{"mlx5_0", "--dry-run"}, 0, planned + "  mlx5_0\n", "mlx5_0 both", "leaf1/1 both"},
-		"unknown":         {[]string{"mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: unknown in state\n", "mlx5_0 both", "leaf1/1 both"},
-		"an unknown link": {[]string{"mlx5_0", "leaf9/1"}, 2, "rdma_exporter: leaf9/1: unknown in fabric\n", "mlx5_0 both", "leaf1/1 both"},
+		"unknown":         {[]string{"mlx5_0", "mlx5_9"}, 2, "rdma_exporter accept: mlx5_9: unknown in state\n", "mlx5_0 both", "leaf1/1 both"},
+		"an unknown link": {[]string{"mlx5_0", "leaf9/1"}, 2, "rdma_exporter accept: leaf9/1: unknown in fabric\n", "mlx5_0 both", "leaf1/1 both"},
 		"of a replay":     {[]string{"--replay=demo"}, 2, "rdma_exporter accept: --replay: a replay has no running exporter\n", "mlx5_0 both", "leaf1/1 both"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -278,7 +278,7 @@ func TestStateDirectoryTaken(t *testing.T) {
 	if found, err := filepath.Glob(state + "/alerting/*"); err != nil || len(found) != 2 {
 		t.Errorf("%q, %v", found, err)
 	}
-	if !strings.Contains(second.log.String(), "another rdma_exporter runs with it") {
+	if !strings.Contains(second.log.String(), "in use by another rdma_exporter") {
 		t.Error(second.log)
 	}
 }
@@ -316,7 +316,7 @@ func TestOverlappingRestart(t *testing.T) {
 		}
 	})
 	second.waitFor(t, "rdma_alerting_store_degraded 0")
-	if log := second.log.String(); !strings.Contains(log, "is free: alerts and their history are kept") {
+	if log := second.log.String(); !strings.Contains(log, "is available, alert state and history are saved") {
 		t.Error(log)
 	}
 	again, from := look(second)

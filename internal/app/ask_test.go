@@ -144,8 +144,8 @@ func TestCheckWithBadDaemon(t *testing.T) {
 		}, "larger than 8 MiB"},
 		"not found":       {http.NotFound, "404"},
 		"redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, "302"},
-		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "another version"},
-		"another schema":  {with(func(r *check.Report) { r.Version++ }), "another version"},
+		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "different version"},
+		"another schema":  {with(func(r *check.Report) { r.Version++ }), "different version"},
 		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
 		"old":             {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute) }), "old"},
 	}

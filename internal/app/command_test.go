@@ -72,7 +72,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--replay=" + web, "capture", "-o", "-"}, "not a capture"},
 		{[]string{"--config.file=" + dir + "/nope", "check"}, dir + "/nope: no such file or directory"},
 		{[]string{"--config.file=" + dir, quick, "check"}, dir + ": must be a regular file"},
-		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config": there are cabling, ignore, pins`},
+		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config", known keys: cabling, ignore, pins`},
 		{[]string{"--config.file=" + web, quick, "capture", "-o", dir + "/x"}, web + ":1: "},
 		{[]string{"--config.file=" + web}, web + ":1: "},
 		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
@@ -128,7 +128,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "check", "--only=Flapping"}, "RDMALinkFlapping"},
 		{[]string{quick, "check", "--only=zzz"}, "docs/alerts.md"},
 		{[]string{quick, "check", "--severity=fatal"}, "fatal"},
-		{[]string{quick, "check", "--for=1m"}, "--for=1m0s: a replay"},
+		{[]string{quick, "check", "--for=1m"}, "--for=1m0s: cannot be combined with --replay"},
 		{[]string{"check", "--for=-1s"}, "--for=-1s"},
 		{[]string{"check", "--timeout=0s"}, "--timeout=0s"},
 		{[]string{"check", "--daemon=localhost:10879"}, "--daemon=localhost:10879: must be http://HOST:PORT"},
@@ -309,7 +309,7 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		text string
 	}{
 		"gdr-unseen-ok": {3, `unknown  state unknown: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
-		"gdr-ok-live":   {0, "all ok, 1 alert evaluated"},
+		"gdr-ok-live":   {0, "ok, 1 rule evaluated"},
 		"gdr-ok":        {3, "1 not applicable"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,8 +63,8 @@ func TestServeFabric(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"not seen", []string{"leaf1/1"}, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
-		{"nothing named", nil, "rdma_exporter: the fabric is not seen at present: what is gone is not known\n"},
+		{"not seen", []string{"leaf1/1"}, "rdma_exporter accept: the fabric is not seen at present: what is gone is not known\n"},
+		{"nothing named", nil, "rdma_exporter accept: the fabric is not seen at present: what is gone is not known\n"},
 		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

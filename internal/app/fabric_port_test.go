@@ -75,7 +75,7 @@ func TestFabricPortKept(t *testing.T) {
 	must(t, store.Write(fabricKept{From: host.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
 	must(t, store.Close())
 	s := serve(t, "fabric", "--path.rootfs="+madRoot(t, "4: ACTIVE"), "--state.dir="+dir)
-	const want = "mlx5_7/1 of node 0:7, which the fabric was seen from, is not there: there are [mlx5_0/1]; another port may be in another fabric: name the one"
+	const want = "mlx5_7/1 of node 0:7, which the fabric was seen from, is not there: there are [mlx5_0/1]; another port may be in another fabric: select the port"
 	if body := s.await(t, "/", "RDMAFabricUnseen"); !strings.Contains(body, want) {
 		t.Errorf("the page has %.2000s", body)
 	}

@@ -304,7 +304,7 @@ func TestHistoryText(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	large := slices.Repeat(series, historyMax/40)
-	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# cut\n") {
+	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# truncated\n") {
 		t.Errorf("%d bytes: %.100s", len(got), got[len(got)-100:])
 	}
 }

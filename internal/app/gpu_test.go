@@ -46,7 +46,7 @@ func TestGPUMode(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric,full") {
+	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric, full") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval=0s: must be") {

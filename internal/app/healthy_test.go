@@ -38,11 +38,11 @@ func TestHealthy(t *testing.T) {
 	}{
 		"well":                  {(*httptest.Server).Start, status(200), nil, exitOK, ": healthy\n"},
 		"TLS":                   {(*httptest.Server).StartTLS, status(200), nil, exitOK, ": healthy\n"},
-		"password":              {(*httptest.Server).Start, status(401), nil, exitOK, "wants a password"},
-		"certificate":           {certified, status(200), nil, exitOK, "wants another certificate"},
-		"failing":               {(*httptest.Server).Start, status(500), nil, exitUnhealthy, "it answers 500"},
-		"elsewhere":             {(*httptest.Server).Start, http.RedirectHandler("/", http.StatusFound).ServeHTTP, nil, exitUnhealthy, "it answers 302"},
-		"not ready":             {(*httptest.Server).Start, http.NotFound, []string{"--ready"}, exitUnhealthy, "/-/ready: it answers 404"},
+		"password":              {(*httptest.Server).Start, status(401), nil, exitOK, "requires a password"},
+		"certificate":           {certified, status(200), nil, exitOK, "requires a client certificate"},
+		"failing":               {(*httptest.Server).Start, status(500), nil, exitUnhealthy, "HTTP status 500"},
+		"elsewhere":             {(*httptest.Server).Start, http.RedirectHandler("/", http.StatusFound).ServeHTTP, nil, exitUnhealthy, "HTTP status 302"},
+		"not ready":             {(*httptest.Server).Start, http.NotFound, []string{"--ready"}, exitUnhealthy, "/-/ready: HTTP status 404"},
 		"hangs":                 {(*httptest.Server).Start, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, []string{"--timeout=50ms"}, exitUnhealthy, "deadline exceeded"},
 		"TLS where it has none": {(*httptest.Server).Start, status(200), []string{"--url=https"}, exitOK, ": healthy\n"},
 	} {

@@ -93,11 +93,11 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0]},
 			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter accept: mlx5_9: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
 			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
-			{[]string{"accept", "mlx5_0"}, 0, "Forgetting:\n" + slower[0] + forgotten},
-			{[]string{"accept", "0000:5e:00.0"}, 0, "Forgetting:\n" + gone + forgotten},
+			{[]string{"accept", "mlx5_0"}, 0, "Accepting:\n" + slower[0] + forgotten},
+			{[]string{"accept", "0000:5e:00.0"}, 0, "Accepting:\n" + gone + forgotten},
 			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter accept: mlx5_3: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
-			{[]string{"accept", "mlx5_1/1"}, 0, "Forgetting:\n" + slower[1] + forgotten},
-			{[]string{"accept", "--all"}, 0, "Forgetting:\n" + slower[2] + forgotten},
+			{[]string{"accept", "mlx5_1/1"}, 0, "Accepting:\n" + slower[1] + forgotten},
+			{[]string{"accept", "--all"}, 0, "Accepting:\n" + slower[2] + forgotten},
 		} {
 			if code, out, errs := command(t, append(live, c.args...)...); code != c.code || out+errs != c.want {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
@@ -127,7 +127,7 @@ func TestTwoExporters(t *testing.T) {
 	if n := metric(t, second, "rdma_state_last_write_successful"); n != "0" {
 		t.Errorf("state written: %q", n)
 	}
-	if log := second.log.String(); !strings.Contains(log, "another rdma_exporter runs with it") {
+	if log := second.log.String(); !strings.Contains(log, "in use by another rdma_exporter") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 	if n := metric(t, second, `rdma_port_was_active{device="mlx5_0",port="1"}`); n != "1" {

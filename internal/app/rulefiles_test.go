@@ -41,7 +41,7 @@ func TestReadRules(t *testing.T) {
 			t.Errorf("%s: %v", glob, err)
 		}
 	}
-	if _, _, err := readRules([]string{own, second}, ""); err == nil || !strings.Contains(err.Error(), "same name") {
+	if _, _, err := readRules([]string{own, second}, ""); err == nil || !strings.Contains(err.Error(), "same base name") {
 		t.Errorf("two of one name: %v", err)
 	}
 }

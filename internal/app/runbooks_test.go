@@ -77,7 +77,7 @@ func TestRunbookCommand(t *testing.T) {
 	for name, want := range map[string]string{
 		"rdmaportdwn":      "unknown alert rdmaportdwn: did you mean RDMAPortDown",
 		"Zzz":              "unknown alert Zzz: names: rdma_exporter runbook",
-		"../runbooks/a.md": "there is no such alert",
+		"../runbooks/a.md": "unknown alert",
 	} {
 		if code, out, errs := command(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, errs)

@@ -40,7 +40,7 @@ func TestSlurmOfReplays(t *testing.T) {
 		{"warning", replay("link-errors", "--drain"), 0, ""},
 		{"dry run", replay("port-down", "--drain", "--dry-run"), 0, ""},
 		{"no device", replay("no-rdma", "--drain"), 0, "passes: exit code 3: web-22: drain unknown, do not drain: no RDMA port could be read"},
-		{"wrong flag", binary + " check --nope", 0, "passes: exit code 3: rdma_exporter: unknown long flag '--nope'"},
+		{"wrong flag", binary + " check --nope", 0, "passes: exit code 3: rdma_exporter check: unknown flag --nope"},
 		{"hangs", "sleep 60", 0, "passes: no answer in 5 s"},
 		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passes: no answer in 5 s"},
 		{"not installed", binary + "-not check", 0, "passes: exit code 127: "},

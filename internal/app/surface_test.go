@@ -297,7 +297,7 @@ func TestNothingWithoutPassword(t *testing.T) {
 			if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
 				t.Errorf("with the password: %d", status)
 			}
-			if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "wants a password") {
+			if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "requires a password") {
 				t.Errorf("healthy: exit %d, %s%s", code, out, errs)
 			}
 			s.url = plain
