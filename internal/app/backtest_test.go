@@ -41,7 +41,7 @@ func TestBacktestRefused(t *testing.T) {
 		{[]string{"--prometheus=http://x", "--until=yesterday"}, "--until=yesterday: must be a time"},
 		{[]string{"--prometheus=http://x", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: unknown alert: did you mean RDMAPortDown"},
 		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDwon"}, "did you mean RDMAPortDown"},
-		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDown", "--only=RDMAPortDown"}, "--only=RDMAPortDown: there is no such alert"},
+		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDown", "--only=RDMAPortDown"}, "--only=RDMAPortDown: unknown alert"},
 	} {
 		code, out, errs := command(t, append([]string{"backtest"}, c.args...)...)
 		if code != 2 || out != "" || !strings.Contains(errs, c.want) {

@@ -141,7 +141,7 @@ func (p *program) unknownFlag(of *kingpin.CmdClause, args []string, given string
 	name := strings.TrimPrefix(strings.TrimLeft(given, "-"), "no-")
 	var others, known []string
 	for _, c := range p.Model().FlattenedCommands() {
-		if slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
+		if c.FullCommand != fullCommand(of) && slices.ContainsFunc(c.Flags, func(f *kingpin.FlagModel) bool { return f.Name == name }) {
 			others = append(others, c.FullCommand)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/fabric"
@@ -73,9 +74,9 @@ func (f *fabricConfig) check(c *config) error {
 	case f.interval < time.Second:
 		return fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)
 	case f.full < f.interval:
-		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, f.interval)
+		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))
 	case f.forget < f.full:
-		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, f.full)
+		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, model.Duration(f.full))
 	case f.port < 0 || f.port > 254:
 		return fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)
 	case f.client.Rate < 1 || f.client.Rate > 1e6:

@@ -16,13 +16,13 @@ func TestGPURelease(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"30m", live, "?for=30m", 200, "released: the exporter uses no GPU for 30m0s; for=0s ends the release\n"},
+		{"30m", live, "?for=30m", 200, "released: the exporter uses no GPU for 30m; for=0s ends the release\n"},
 		{"end", live, "?for=0s", 200, "release ended, GPUs are read again\n"},
 		{"no time", live, "", 400, "must be a duration up to 24h"},
 		{"not a time", live, "?for=soon", 400, "for=soon: must be"},
 		{"negative", live, "?for=-1s", 400, "for=-1s: must be"},
-		{"too long", live, "?for=25h", 400, "to 24h0m0s"},
-		{"replay", replay, "?for=30m", 503, "not released: a replay holds no GPU"},
+		{"too long", live, "?for=25h", 400, "up to 24h"},
+		{"replay", replay, "?for=30m", 503, "not all GPUs released: a replay holds no GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {

@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 	p.show(start, 0)
 	p.show(start.Add(15*time.Second), 2)
 	p.end()
-	want := "\r\x1b[Kobserving: 0s of 1m0s, findings: 0\r\x1b[Kobserving: 15s of 1m0s, findings: 2\r\x1b[K"
+	want := "\r\x1b[Kobserving: 0s of 1m, findings: 0\r\x1b[Kobserving: 15s of 1m, findings: 2\r\x1b[K"
 	if b.String() != want {
 		t.Errorf("%q", &b)
 	}

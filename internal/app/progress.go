@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // progress is a progress line on a terminal during check --for.
@@ -31,7 +33,7 @@ func (p *progress) show(t time.Time, findings int) {
 	if p.start.IsZero() {
 		p.start = t
 	}
-	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d", clearLine, t.Sub(p.start).Round(time.Second), p.length, findings)
+	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d", clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
 }
 
 // end clears the line.

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -146,13 +147,13 @@ func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 	switch err := h.ReleaseGPUs(r.Context(), d); {
 	case err != nil:
 		h.Logger.Warn("not all GPUs could be released, retrying", "for", d, "err", err)
-		http.Error(w, fmt.Sprintf("not all GPUs released: %v; GPUs are not read for %s and are released as soon as possible", err, d), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("not all GPUs released: %v; GPUs are not read for %s and are released as soon as possible", err, model.Duration(d)), http.StatusServiceUnavailable)
 	case d == 0:
 		h.Logger.Info("release of GPUs ended")
 		fmt.Fprintln(w, "release ended, GPUs are read again")
 	default:
 		h.Logger.Info("GPUs released", "for", d)
-		fmt.Fprintf(w, "released: the exporter uses no GPU for %s; for=0s ends the release\n", d)
+		fmt.Fprintf(w, "released: the exporter uses no GPU for %s; for=0s ends the release\n", model.Duration(d))
 	}
 }
 
