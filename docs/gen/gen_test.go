@@ -111,7 +111,7 @@ func TestOptions(t *testing.T) {
 		got[o.name] = o
 	}
 	want := map[string]option{
-		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Not: Is on"},
+		"on": {name: "on", help: "Is on"}, "no-on": {name: "no-on", help: "Disable: Is on"},
 		"file": {name: "file", help: "A file", short: "f", value: "FILE", files: true},
 		"set":  {name: "set", help: "One", value: "x|y", choices: []string{"x", "y"}},
 	}

@@ -176,7 +176,7 @@ func TestReplaySends(t *testing.T) {
 	}
 }
 
-// TestReplayFires: a served replay says so in its metrics and by an alert, which begins with the others; a host does not.
+// TestReplayFires: a served replay is marked in its metrics and by an alert, which begins with the others; a host does not.
 func TestReplayFires(t *testing.T) {
 	s := serve(t, "--replay="+fixture("no-rdma"))
 	s.firing(t, "RDMAReplay")

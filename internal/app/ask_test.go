@@ -71,7 +71,7 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 	}
 }
 
-// TestVerdictOfTheDaemon: what the running exporter says of drain and fitness is what the rules have recorded, and check --drain goes by it.
+// TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and check --drain goes by it.
 func TestVerdictOfTheDaemon(t *testing.T) {
 	patience(t, time.Minute)
 	well := serve(t, "--path.rootfs="+tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
@@ -90,7 +90,7 @@ func TestVerdictOfTheDaemon(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and tells all the same what would be blind.
+// TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and reports what cannot be evaluated.
 func TestCheckWithoutEngine(t *testing.T) {
 	s := serve(t, "--path.rootfs="+tree(t, "port-down"), "--no-alerting")
 	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
@@ -115,7 +115,7 @@ func TestCheckAsksAReplay(t *testing.T) {
 	}
 }
 
-// TestCheckWithBadDaemon: whatever answers there, check says so and looks for itself, soon.
+// TestCheckWithBadDaemon: whatever answers there, check logs it and runs a one-off evaluation.
 func TestCheckWithBadDaemon(t *testing.T) {
 	with := func(change func(*check.Report)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

@@ -26,7 +26,7 @@ func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 }
 
 // TestUnknownOfMachines takes from recorded machines each metric that an alert needs, as if it could not be read: an alert that was evaluated
-// is not any more, and says so. A metric must be on one machine at least on which the alert is evaluated.
+// is not any more, and reports it. A metric must be on one machine at least on which the alert is evaluated.
 func TestUnknownOfMachines(t *testing.T) {
 	files, names, err := rules.Node()
 	must(t, err)

@@ -220,7 +220,7 @@ func TestCollectorOffIsGap(t *testing.T) {
 	}
 }
 
-// TestModulesAreNotRead: an interval of 0s switches their collector off, which is told.
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is reported.
 func TestModulesAreNotRead(t *testing.T) {
 	s := serve(t, "--replay="+fixture("optics-hot"), "--transceiver.interval=0s")
 	_, body, _ := s.get(t, "/metrics")

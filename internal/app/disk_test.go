@@ -40,7 +40,7 @@ func noFiles(t *testing.T) (mend func()) {
 	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)) }
 }
 
-// TestStateThatCannotBeWritten: it is told while it lasts, logged when it starts and when it ends, and written once it can be.
+// TestStateThatCannotBeWritten: it is reported while it lasts, logged when it starts and when it ends, and written once it can be.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	if !alone.Test(t) {
 		return

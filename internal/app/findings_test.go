@@ -52,7 +52,7 @@ func (h *held) Done() <-chan struct{} {
 	return h.Context.Done()
 }
 
-// TestFindingsDuringEvaluation: those of the round before are there at once: check does not wait long.
+// TestFindingsDuringEvaluation: those of the round before are available immediately: check does not wait long.
 func TestFindingsDuringEvaluation(t *testing.T) {
 	e, err := alerting.New(alerting.Options{
 		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},

@@ -84,7 +84,7 @@ func TestFlightRecorder(t *testing.T) {
 	}
 }
 
-// TestFlightRecorderNeedsState: where nothing can be kept nothing is captured, and the rules are evaluated all the same.
+// TestFlightRecorderNeedsState: where nothing can be kept nothing is captured, and the rules are evaluated.
 func TestFlightRecorderNeedsState(t *testing.T) {
 	dir, stateDir, rules := tree(t, "hdr100-ok"), t.TempDir(), filepath.Join(t.TempDir(), "site.rules.yml")
 	put(t, rules, strings.Replace(siteRule, "== 1", "== 4", 1))

@@ -185,7 +185,7 @@ func TestInjectedErrno(t *testing.T) {
 	}
 }
 
-// TestStuckReadCostsItsDevice: a FIFO in the place of a counter blocks for ever, from the first collection on.
+// TestStuckReadCostsItsDevice: a FIFO in the place of a counter blocks forever, from the first collection on.
 func TestStuckReadCostsItsDevice(t *testing.T) {
 	dir := tree(t, "dgx-h100-ib")
 	fifo := filepath.Join(dir, port0+"counters/symbol_error")

@@ -118,7 +118,7 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 	must(t, known(3, 3)(d))
 }
 
-// TestTwoExporters: the second one serves, writes nothing, and says so.
+// TestTwoExporters: the second one serves, writes nothing, and reports it.
 func TestTwoExporters(t *testing.T) {
 	dir, stateDir := tree(t, "hdr100-ok"), t.TempDir()
 	serve(t, liveArgs(dir, stateDir)...)

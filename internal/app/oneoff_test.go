@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTimesOfOneOffEvaluation: at once, then each 15s up to the end of --for.
+// TestTimesOfOneOffEvaluation: immediately, then every 15s up to the end of --for.
 func TestTimesOfOneOffEvaluation(t *testing.T) {
 	m, _ := open(t, fixture("no-rdma"))
 	m.player = nil // its clock alone

@@ -209,7 +209,7 @@ func describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + a.Name + " " + about)
 }
 
-// seriesOf are the samples that tell of the machine: those of the exporter itself are left out, but for the rules that it cannot evaluate.
+// seriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot evaluate.
 func seriesOf(families []exposition.Family) (lines []string) {
 	families = slices.DeleteFunc(slices.Clone(families), func(f exposition.Family) bool {
 		d := f.Head.Desc

@@ -144,7 +144,7 @@ func shell(t *testing.T, check, name string, args ...string) (code int, said str
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// oneLineOf says whether a text is one line that begins so, or nothing.
+// oneLineOf reports whether a text is one line that begins so, or nothing.
 func oneLineOf(text, begins string, nothing bool) bool {
 	if nothing {
 		return text == ""

@@ -58,7 +58,7 @@ func TestSurface(t *testing.T) {
 			}
 		}
 	}
-	// A recording without files has nothing to reload and no GPU, and says so.
+	// A recording without files has nothing to reload and no GPU, and reports it.
 	for path, allowed := range map[string]int{"/-/reload": 400, "/-/gpu/release?for=0s": 503} {
 		for method, want := range map[string]int{"GET": 405, "HEAD": 405, "PUT": 405, "POST": allowed} {
 			if status, body, _ := s.ask(t, once(), method, path, nil); status != want {

@@ -301,7 +301,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCannot: each error says what is wrong with the history.
+// TestCannot: each error names what is wrong with the history.
 func TestCannot(t *testing.T) {
 	s := server(t, "2h or 10GiB")
 	var long *backtest.TooLong

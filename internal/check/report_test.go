@@ -75,10 +75,10 @@ func TestVerdict(t *testing.T) {
 		"kept after its data went":      {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
 		"info alone":                    {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
 		"the watchdog is no finding":    {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"only a watchdog evaluated":        {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
-		"some not evaluated":                    {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
+		"only a watchdog evaluated":     {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
+		"some not evaluated":            {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
 		"no rules":                      {code: 3, verdict: "unknown"},
-		"the evaluation failed":               {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
+		"the evaluation failed":         {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,18 +158,18 @@ func TestFilter(t *testing.T) {
 		alerts       []alerting.Alert
 		err          error
 		code         int
-		evaluated       int
+		evaluated    int
 		notEvaluated int
 	}{
 		"all":                           {alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
 		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, evaluated: 1, notEvaluated: 1},
 		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
 		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, evaluated: 1},
-		"only what is not evaluated":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
+		"only what is not evaluated":    {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
 		"strict":                        {filter: check.Filter{Strict: true}, code: 3, evaluated: 3, notEvaluated: 2},
 		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
 		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, evaluated: 1, notEvaluated: 1},
-		"the evaluation failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, evaluated: 1},
+		"the evaluation failed":         {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, evaluated: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func process(t *testing.T, dir, role string) *exec.Cmd {
 	return c
 }
 
-// writeRole writes for ever and says which value is on the disk.
+// writeRole writes forever and says which value is on the disk.
 func writeRole(dir, _ string) error {
 	s, err := Open(dir)
 	if err != nil {
