@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReadmeOfReplays: what the README shows of the demo node is the output of check.
+// TestReadmeOfReplays: what the README shows of the demo node is what check says of it.
 func TestReadmeOfReplays(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	must(t, err)
