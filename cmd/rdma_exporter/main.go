@@ -1,4 +1,4 @@
-// Command rdma_exporter tells Prometheus and people how healthy the RDMA fabric is as this node sees it.
+// Command rdma_exporter is a Prometheus exporter and alerting daemon for RDMA fabrics.
 package main
 
 import (

@@ -80,7 +80,7 @@ func names(commands []*kingpin.CmdModel) string {
 	return strings.Join(out, " ")
 }
 
-// flagsWithout are those that may stand where no command is named: those of all, and of the command that runs then.
+// flagsWithout are the flags without a command: those of all commands and of the default one.
 func flagsWithout(m *kingpin.ApplicationModel) []*kingpin.FlagModel {
 	flags := slices.Clone(m.Flags)
 	for _, c := range m.Commands {
@@ -91,7 +91,7 @@ func flagsWithout(m *kingpin.ApplicationModel) []*kingpin.FlagModel {
 	return flags
 }
 
-// each calls back for every command that has flags of its own or commands below.
+// each calls f for every command and its subcommands.
 func each(commands []*kingpin.CmdModel, f func(*kingpin.CmdModel)) {
 	for _, c := range shown(commands) {
 		f(c)
@@ -119,7 +119,7 @@ func bashCompletion(m *kingpin.ApplicationModel) []byte {
 	d.WriteString("# bash completion for rdma_exporter\n" + completionHead)
 	d.WriteString(`_rdma_exporter() {
   local i word command='' cur=$2 flags words=''
-  # Behind = there is a value: one of a few, else a file name, which the shell completes itself.
+  # After = is a value: a choice, or a file name, which the shell completes itself.
   if [[ $cur == = || ${COMP_WORDS[COMP_CWORD-1]} == = ]]; then
     case ${COMP_WORDS[COMP_CWORD-1]}${COMP_WORDS[COMP_CWORD-2]} in
 `)
@@ -232,7 +232,7 @@ func zshCompletion(m *kingpin.ApplicationModel) []byte {
 	return d.Bytes()
 }
 
-// zshLevel completes the flags before a command, the commands, and what stands behind each.
+// zshLevel completes the flags before a command, the commands, and their flags and arguments.
 func zshLevel(d *document, commands []*kingpin.CmdModel, before []*kingpin.FlagModel, indent string) {
 	d.line("%s_arguments -C $global \\\n%s%s  '1: :->command' '*:: :->rest'", indent, zshFlags(before, indent+"  ", " \\\n"), indent)
 	d.line("%scase $state in", indent)
@@ -268,7 +268,7 @@ func zshArgs(args []*kingpin.ArgModel) string {
 
 var zshSpecial = strings.NewReplacer(`\`, `\\`, "[", `\[`, "]", `\]`, ":", `\:`)
 
-// zshFlags writes what _arguments takes, one a line; where more follows, end is what stands behind each.
+// zshFlags writes the specs of _arguments, one per line, each followed by end.
 func zshFlags(flags []*kingpin.FlagModel, indent, end string) string {
 	var specs []string
 	for _, o := range options(flags) {

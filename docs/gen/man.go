@@ -18,7 +18,7 @@ func manPage() []byte {
 	r.macro(".SH NAME")
 	r.text("rdma_exporter - Prometheus exporter and alerting daemon for RDMA fabrics")
 	r.macro(".SH SYNOPSIS")
-	r.macro(`\fBrdma_exporter\fR [\fIFLAG\fR ...] [\fICOMMAND\fR [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]]`)
+	r.macro(`\fBrdma_exporter\fR [\fICOMMAND\fR] [\fIFLAG\fR ...] [\fIARGUMENT\fR ...]`)
 	r.macro(".SH DESCRIPTION")
 	for i, p := range manDescription {
 		if i > 0 {
@@ -43,7 +43,7 @@ func manPage() []byte {
 		}
 	}
 	r.macro(".SH OPTIONS")
-	r.text("Global options.")
+	r.text("Flags of all commands. They may stand before or after the command.")
 	r.groups(m.Flags, true, ".SS %s")
 	for _, s := range manRest {
 		r.macro(".SH " + s.title)
@@ -56,8 +56,8 @@ func manPage() []byte {
 }
 
 var manDescription = []string{
-	"Exports metrics of the RDMA devices of this host: InfiniBand and RoCE ports, links, transceivers, PCIe links, and paths between GPUs and NICs. Alerting rules in the binary detect faults; a central Prometheus can load them as well.",
-	"The exporter is read-only: it changes nothing on the host and runs no other program. It works unprivileged and reports the data that requires a permission.",
+	"Exports metrics of the RDMA devices of this host: InfiniBand and RoCE ports, links, transceivers, PCIe links, and GPUDirect RDMA between GPUs and NICs. Evaluates built-in alerting rules, which a central Prometheus can load as well. Without a command it runs serve.",
+	"It is read-only: it changes nothing on the host and runs no other program. It works unprivileged, and reports what it cannot read.",
 }
 
 // manRest are the sections after the options.
@@ -66,25 +66,25 @@ var manRest = []struct {
 	items [][2]string
 }{
 	{"EXIT STATUS", [][2]string{
-		{"0", "Success; check: no finding of severity warning or critical."},
-		{"1", "Run-time error; check: warning."},
-		{"2", "Invalid flags, arguments or files; check: critical."},
-		{"3", "check only: unknown."},
+		{"0", "Success. check: no finding of severity warning or above."},
+		{"1", "healthy: not healthy. check: warning."},
+		{"2", "Error, such as an invalid flag, argument or file. check: critical."},
+		{"3", "check: unknown, or an error of the command line."},
 	}},
 	{"SIGNALS", [][2]string{
-		{"SIGHUP", "Reloads --config.file and the rule files; the log reports the result."},
-		{"SIGTERM, SIGINT", "Exits after the scrapes in progress, within five seconds."},
+		{"SIGHUP", "Reloads --config.file, --alerting.rule-files and --alerting.alertmanager-config-file. An invalid file changes nothing and is logged."},
+		{"SIGTERM, SIGINT", "Finishes scrapes in progress and exits, within 5s."},
 	}},
 	{"FILES", [][2]string{
-		{"/var/lib/rdma_exporter", "State: history of links, devices and alerts (--state.dir)."},
+		{"/var/lib/rdma_exporter", "State directory (--state.dir): known links and devices, alert state, incident captures."},
 	}},
 	{"EXAMPLES", [][2]string{
-		{"rdma_exporter --replay=demo", "Serve the recorded demo node; needs no RDMA device."},
-		{"rdma_exporter check --severity=critical", "Critical findings of this host, for a job prolog."},
-		{"rdma_exporter capture --anonymise -o node.txtar", "Write all data read from this host into one file, with pseudonyms, for a bug report."},
+		{"rdma_exporter --replay=demo", "Serves the built-in demo node. Requires no RDMA device."},
+		{"rdma_exporter check --severity=critical", "Reports critical faults of this host."},
+		{"rdma_exporter capture --anonymise -o node.txtar", "Writes everything read on this host to one file, with pseudonyms, for a bug report."},
 	}},
 	{"SEE ALSO", [][2]string{
-		{"http://localhost:10879/", "Page of a running exporter: verdict, findings, runbooks."},
+		{"http://localhost:10879/", "Page of the running exporter: verdict, findings, runbooks."},
 	}},
 }
 
@@ -93,7 +93,7 @@ type roff struct{ bytes.Buffer }
 
 func (r *roff) macro(line string) { fmt.Fprintln(r, line) }
 
-// text writes a paragraph: one sentence per line, as is usual in roff, lines of up to 80 characters.
+// text writes a paragraph: each sentence begins a line, as is usual in roff, and lines have up to 80 characters.
 func (r *roff) text(s string) {
 	for _, sentence := range strings.Split(strings.ReplaceAll(s, ". ", ".\n"), "\n") {
 		line := ""
@@ -114,7 +114,7 @@ func (r *roff) item(head string) {
 	fmt.Fprintf(r, ".TP\n\\fB%s\\fR\n", escape(head))
 }
 
-// groups lists flags below the titles of their groups, or without them.
+// groups lists flags by group, with or without titles.
 func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
 	for _, g := range app.FlagGroups(flags) {
 		if titles {
@@ -133,7 +133,7 @@ func (r *roff) groups(flags []*kingpin.FlagModel, titles bool, form string) {
 
 var roffSpecial = strings.NewReplacer(`\`, `\e`, "-", `\-`)
 
-// escape escapes text.
+// escape escapes text for roff.
 func escape(s string) string {
 	s = roffSpecial.Replace(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {

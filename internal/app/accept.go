@@ -20,16 +20,16 @@ import (
 	"rdma_exporter/internal/fabric"
 )
 
-// acceptPath is that of the control sockets: GET plans, POST forgets.
+// acceptPath is the path on the control sockets: GET lists, POST discards.
 const acceptPath = "/accept"
 
-// acceptAnswer is what an exporter forgets, and why names are none that it remembers.
+// acceptAnswer is the state that an exporter discards, and the reasons for names that it does not know.
 type acceptAnswer struct {
 	Forgets []string          `json:"forgets"`
 	Unknown map[string]string `json:"unknown,omitempty"`
 }
 
-// controlAccept adds the answers on a socket. No names are all.
+// controlAccept adds the handlers on a socket. No names means all.
 func controlAccept(mux *http.ServeMux, plan, accept func(ctx context.Context, names []string) (acceptAnswer, error)) {
 	for method, answer := range map[string]func(context.Context, []string) (acceptAnswer, error){http.MethodGet: plan, http.MethodPost: accept} {
 		mux.HandleFunc(method+" "+acceptPath, func(w http.ResponseWriter, r *http.Request) {
@@ -47,20 +47,20 @@ func (k *keeper) plan(_ context.Context, names []string) (acceptAnswer, error) {
 	return answerOf(k.memory.Accept(names, true))
 }
 
-// accept answers once it is so on disk.
+// accept responds when the change is on disk.
 func (k *keeper) accept(_ context.Context, names []string) (acceptAnswer, error) {
 	a, err := answerOf(k.memory.Accept(names, false))
 	if err != nil {
 		return a, err
 	}
-	k.log.Info("accepted", "forgotten", a.Forgets)
+	k.log.Info("change accepted", "discarded", a.Forgets)
 	if err := k.write(); err != nil {
-		return a, fmt.Errorf("forgotten until the exporter ends only: %w", err)
+		return a, fmt.Errorf("accepted, but not saved: the earlier state returns at the next restart of the exporter: %w", err)
 	}
 	return a, nil
 }
 
-// answerOf says what is forgotten, a line each.
+// answerOf is the state that is discarded, a line each.
 func answerOf(what expect.Accepted, unknown []string, err error) (acceptAnswer, error) {
 	a := acceptAnswer{Unknown: map[string]string{}}
 	for _, l := range what.Links {
@@ -68,7 +68,7 @@ func answerOf(what expect.Accepted, unknown []string, err error) (acceptAnswer, 
 		a.Forgets = append(a.Forgets, fmt.Sprintf("link %s: was %s", linkName(l), was))
 	}
 	for _, r := range what.Roles {
-		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s/%d: was of role %s", r.Device, r.Port, r.Role))
+		a.Forgets = append(a.Forgets, fmt.Sprintf("port %s/%d: role was %s", r.Device, r.Port, r.Role))
 	}
 	for _, f := range what.Functions {
 		if f.Earlier != "" {
@@ -78,12 +78,12 @@ func answerOf(what expect.Accepted, unknown []string, err error) (acceptAnswer, 
 		a.Forgets = append(a.Forgets, fmt.Sprintf("device %s (%s): was present", f.Device, f.PCIAddress))
 	}
 	for _, name := range unknown {
-		a.Unknown[name] = name + ": no such device or port is remembered (see rdma_exporter expect list, inventory list)"
+		a.Unknown[name] = name + ": unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)"
 	}
 	return a, err
 }
 
-// fabricControl answers on the socket of a fabric's state directory until it is closed.
+// fabricControl serves the control socket of fabric until it is closed.
 func fabricControl(dir string, m *fabric.Monitor, log *slog.Logger) (*http.Server, error) {
 	mux := http.NewServeMux()
 	controlAccept(mux, func(ctx context.Context, names []string) (a acceptAnswer, err error) {
@@ -91,7 +91,7 @@ func fabricControl(dir string, m *fabric.Monitor, log *slog.Logger) (*http.Serve
 		return a, err
 	}, func(ctx context.Context, names []string) (a acceptAnswer, err error) {
 		if a.Forgets, err = m.Accept(ctx, names, len(names) == 0); err == nil {
-			log.Info("accepted as taken away", "forgotten", a.Forgets)
+			log.Info("change accepted", "discarded", a.Forgets)
 		}
 		return a, err
 	})
@@ -105,24 +105,24 @@ type acceptConfig struct {
 }
 
 func (p *acceptConfig) flags(a *kingpin.CmdClause) {
-	a.Arg("NAME", "DEVICE, its PCI address or DEVICE/PORT of this host; of the fabric NODE/PORT, one end of a link that is gone, or NODE, one that does not answer, with all its links. Names of the fabric are those of its page, or GUIDs.").StringsVar(&p.names)
-	a.Flag("all", "All that differs from what is there now.").BoolVar(&p.all)
-	a.Flag("dry-run", "Only show what would be forgotten.").BoolVar(&p.dryRun)
+	a.Arg("NAME", "On this host: DEVICE, its PCI address, or DEVICE/PORT. In the fabric: NODE/PORT, one end of a link that is gone, or NODE, a node that does not respond, with all its links; node names are those of the fabric page, or GUIDs.").StringsVar(&p.names)
+	a.Flag("all", "Accept all differences from the present state.").BoolVar(&p.all)
+	a.Flag("dry-run", "List what would be accepted, change nothing.").BoolVar(&p.dryRun)
 }
 
-// remembering is an exporter that runs on this host, and what is to be accepted of it.
+// remembering is a running exporter on this host with the state that it would discard.
 type remembering struct {
 	dir   string
-	names []string // that it knows
+	names []string // those known to it
 	acceptAnswer
 }
 
 func runAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer) (int, error) {
 	switch {
 	case p.all && len(p.names) > 0:
-		return usage(errors.New("accept: name devices or links, or give --all, not both"))
+		return usage(errors.New("NAME and --all are mutually exclusive"))
 	case c.replay != "":
-		return usage(errors.New("accept: a replay has no running exporter; leave --replay out"))
+		return usage(errors.New("--replay: a replay has no running exporter"))
 	}
 	exporters, err := c.toAccept(ctx, p.names)
 	if err != nil {
@@ -134,13 +134,13 @@ func runAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer
 		forgets = append(forgets, e.Forgets...)
 	}
 	if len(forgets) == 0 {
-		fmt.Fprintln(stdout, "Nothing to accept: what is remembered is there.")
+		fmt.Fprintln(stdout, "Nothing to accept: no device or link differs from the recorded state.")
 		return exitOK, nil
 	}
 	if do {
-		fmt.Fprintln(stdout, "Forgetting:")
+		fmt.Fprintln(stdout, "Accepting:")
 	} else {
-		fmt.Fprintln(stdout, "To accept, by name or with --all; nothing is forgotten yet:")
+		fmt.Fprintln(stdout, "To accept, by NAME or with --all (nothing changed yet):")
 	}
 	for _, what := range forgets {
 		fmt.Fprintf(stdout, "  %s\n", check.Plain(what))
@@ -156,19 +156,19 @@ func runAccept(ctx context.Context, c *config, p *acceptConfig, stdout io.Writer
 			return usage(err)
 		}
 	}
-	fmt.Fprintln(stdout, "Forgotten. What is there is remembered again.")
+	fmt.Fprintln(stdout, "Accepted. The present state is recorded.")
 	return exitOK, nil
 }
 
-// toAccept asks the exporters that run on this host what they would forget: that of the node, that of the fabric, or both. A name that none of
-// them knows is an error.
+// toAccept asks the running exporters of this host what they would discard: serve, fabric, or both. A name that is unknown to all of them is an
+// error.
 func (c *config) toAccept(ctx context.Context, names []string) (out []remembering, err error) {
-	var refused []error
+	var notRunning []error
 	for _, dir := range []string{c.stateDir, filepath.Join(c.stateDir, fabricState)} {
 		a, err := askControl[acceptAnswer](ctx, dir, http.MethodGet, acceptPath, url.Values{"name": names})
 		switch {
 		case errors.Is(err, errNoExporter):
-			refused = append(refused, err)
+			notRunning = append(notRunning, err)
 			continue
 		case err != nil:
 			return nil, err
@@ -177,7 +177,7 @@ func (c *config) toAccept(ctx context.Context, names []string) (out []rememberin
 		out = append(out, remembering{dir, known, a})
 	}
 	if len(out) == 0 {
-		return nil, refused[0]
+		return nil, notRunning[0]
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(out, func(e remembering) bool { return e.Unknown[name] == "" }) {
@@ -187,7 +187,7 @@ func (c *config) toAccept(ctx context.Context, names []string) (out []rememberin
 	return out, err
 }
 
-// whyUnknown prefers the words of the fabric for what looks like one of its names.
+// whyUnknown prefers the reason of fabric for names in its form.
 func whyUnknown(of []remembering, name string) string {
 	if last := of[len(of)-1].Unknown[name]; strings.Contains(name, "/") {
 		return last

@@ -46,9 +46,9 @@ func remembers(t *testing.T, dir string, things ...string) (left func() []string
 	return func() []string { return things }
 }
 
-// TestAccept: each name goes to the exporters that know it, one that nobody knows forgets nothing at all, and nothing is forgotten unasked.
+// TestAccept: each name goes to the exporters that know it, one that no exporter knows forgets nothing at all, and nothing is forgotten unasked.
 func TestAccept(t *testing.T) {
-	const planned, does, done = "To accept, by name or with --all; nothing is forgotten yet:\n", "Forgetting:\n", "Forgotten. What is there is remembered again.\n"
+	const planned, does, done = "To accept, by NAME or with --all (nothing changed yet):\n", "Accepting:\n", "Accepted. The present state is recorded.\n"
 	for name, c := range map[string]struct {
 		args         []string
 		code         int
@@ -63,9 +63,9 @@ func TestAccept(t *testing.T) {
 		"one of each":     {[]string{"leaf1/1", "mlx5_0"}, 0, does + "  mlx5_0\n  leaf1/1\n" + done, "both", "both"},
 		"of both":         {[]string{"both"}, 0, does + "  both\n  both\n" + done, "mlx5_0", "leaf1/1"},
 		"by name, dry":    {[]string{"mlx5_0", "--dry-run"}, 0, planned + "  mlx5_0\n", "mlx5_0 both", "leaf1/1 both"},
-		"unknown":         {[]string{"mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: unknown in state\n", "mlx5_0 both", "leaf1/1 both"},
-		"an unknown link": {[]string{"mlx5_0", "leaf9/1"}, 2, "rdma_exporter: leaf9/1: unknown in fabric\n", "mlx5_0 both", "leaf1/1 both"},
-		"of a replay":     {[]string{"--replay=demo"}, 2, "rdma_exporter: accept: a replay has no running exporter; leave --replay out\n", "mlx5_0 both", "leaf1/1 both"},
+		"unknown":         {[]string{"mlx5_0", "mlx5_9"}, 2, "rdma_exporter accept: mlx5_9: unknown in state\n", "mlx5_0 both", "leaf1/1 both"},
+		"an unknown link": {[]string{"mlx5_0", "leaf9/1"}, 2, "rdma_exporter accept: leaf9/1: unknown in fabric\n", "mlx5_0 both", "leaf1/1 both"},
+		"of a replay":     {[]string{"--replay=demo"}, 2, "rdma_exporter accept: --replay: a replay has no running exporter\n", "mlx5_0 both", "leaf1/1 both"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")

@@ -15,7 +15,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// alertingConfig is what an operator says of the rules and of where their alerts go.
+// alertingConfig holds the flags of rules and notifications.
 type alertingConfig struct {
 	on             bool
 	interval       time.Duration
@@ -30,19 +30,19 @@ type alertingConfig struct {
 }
 
 func (a *alertingConfig) flags(c *kingpin.CmdClause) {
-	c.Flag("alerting", "Judge the alerting rules here; without it the program only exports.").Default("true").BoolVar(&a.on)
-	c.Flag("alerting.interval", "How often the rules are evaluated, from 1s to 2m; a collection younger than half of it is used again.").Default("15s").DurationVar(&a.interval)
-	c.Flag("alerting.alertmanager-url", "An Alertmanager to send alerts to; may be repeated, each gets all. Without one nobody is told.").PlaceHolder("URL").StringsVar(&a.alertmanagers)
-	c.Flag("alerting.alertmanager-config-file", "How the Alertmanagers are reached, YAML: TLS, authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&a.httpFile)
-	c.Flag("alerting.rule-files", "Rule files to evaluate besides those in the binary, or instead of one of the same name; a glob, may be repeated.").PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
-	c.Flag("alerting.job", "Label job of the alerts, as a central Prometheus would set it.").Default("rdma_exporter").StringVar(&a.job)
-	c.Flag("alerting.instance", "Label instance of the alerts: the address that a central Prometheus scrapes; HOSTNAME:PORT if empty.").PlaceHolder("HOST:PORT").StringVar(&a.instance)
-	c.Flag("alerting.external-labels", "A label that is added to all alerts that are sent; may be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
-	c.Flag("replay.send-alerts", "Send the alerts of a replay too, with the label replay=\"true\".").BoolVar(&a.sendReplay)
-	a.runbooks.flag(c, "Where runbooks are read, for the annotation runbook_url of alerts; without it, the exporter's own pages where their address is known")
+	c.Flag("alerting", "Evaluate the alerting rules. With --no-alerting, serve metrics only.").Default("true").BoolVar(&a.on)
+	c.Flag("alerting.interval", "Rule evaluation interval, from 1s to 2m. A collection younger than half of it is reused.").Default("15s").DurationVar(&a.interval)
+	c.Flag("alerting.alertmanager-url", "Alertmanager to send alerts to. Repeatable; each gets all alerts. Without one, no alerts are sent.").PlaceHolder("URL").StringsVar(&a.alertmanagers)
+	c.Flag("alerting.alertmanager-config-file", "HTTP client configuration for the Alertmanagers, YAML: TLS and authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&a.httpFile)
+	c.Flag("alerting.rule-files", "Additional rule files, as a glob. A file replaces the built-in one of the same name. Repeatable.").PlaceHolder("GLOB").StringsVar(&a.ruleFiles)
+	c.Flag("alerting.job", "Label job of alerts, as set by a central Prometheus.").Default("rdma_exporter").StringVar(&a.job)
+	c.Flag("alerting.instance", "Label instance of alerts: the address scraped by a central Prometheus. Default: HOSTNAME:PORT.").PlaceHolder("HOST:PORT").StringVar(&a.instance)
+	c.Flag("alerting.external-labels", "Label added to all alerts sent. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&a.externalPairs)
+	c.Flag("replay.send-alerts", "Send the alerts of a replay, with the label replay=\"true\".").BoolVar(&a.sendReplay)
+	a.runbooks.flag(c, "Runbooks for the annotation runbook_url of alerts. Default: the pages of this exporter, if its address is known.")
 }
 
-// Intervals of the rules: the shortest range in them is 5m, which has to hold several rounds.
+// Limits of the evaluation interval: the shortest range of the rules is 5m and must contain several rounds.
 const (
 	minAlertingInterval = time.Second
 	maxAlertingInterval = 2 * time.Minute
@@ -50,26 +50,26 @@ const (
 
 func (a *alertingConfig) check() (err error) {
 	if a.interval < minAlertingInterval || a.interval > maxAlertingInterval {
-		return fmt.Errorf("--alerting.interval: has to be from %s to %s: the rules look back 5m and more", minAlertingInterval, maxAlertingInterval)
+		return fmt.Errorf("--alerting.interval=%s: must be from 1s to 2m: the ranges of the rules start at 5m", a.interval)
 	}
 	if err := a.runbooks.check(); err != nil {
 		return err
 	}
 	if a.job == "" {
-		return errors.New("--alerting.job: has to be something")
+		return errors.New("--alerting.job: must not be empty")
 	}
 	if !a.on && len(a.alertmanagers) > 0 {
-		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting: no rules are evaluated and no alerts are sent", a.alertmanagers[0])
+		return fmt.Errorf("--alerting.alertmanager-url=%s: has no effect with --no-alerting, which sends no alerts", a.alertmanagers[0])
 	}
 	if a.httpFile != "" && len(a.alertmanagers) == 0 {
-		return errors.New("--alerting.alertmanager-config-file: is of no use without --alerting.alertmanager-url")
+		return fmt.Errorf("--alerting.alertmanager-config-file=%s: has no effect without --alerting.alertmanager-url", a.httpFile)
 	}
 	for i, u := range a.alertmanagers {
 		if err := alerting.CheckURL(u); err != nil {
 			return fmt.Errorf("--alerting.alertmanager-url=%w", err)
 		}
 		if slices.Contains(a.alertmanagers[:i], u) {
-			return fmt.Errorf("--alerting.alertmanager-url=%s: is there twice", u)
+			return fmt.Errorf("--alerting.alertmanager-url=%s: given more than once", u)
 		}
 	}
 	if a.externalLabels, err = alerting.ParseLabels(a.externalPairs); err != nil {
@@ -78,7 +78,7 @@ func (a *alertingConfig) check() (err error) {
 	return nil
 }
 
-// instanceOf is the address that a central Prometheus would scrape, as far as this host knows it.
+// instanceOf is the address that a central Prometheus would scrape, as far as it is known here.
 func (a *alertingConfig) instanceOf(m *machine, listen []string) string {
 	if a.instance != "" {
 		return a.instance
@@ -96,7 +96,7 @@ func (a *alertingConfig) instanceOf(m *machine, listen []string) string {
 	return at
 }
 
-// notifier is nil where nobody is to be told.
+// notifier is nil if no alerts are sent.
 func (a *alertingConfig) notifier(m *machine, o alerting.NotifierOptions) (*alerting.Notifier, error) {
 	if len(a.alertmanagers) == 0 {
 		return nil, nil
@@ -104,14 +104,14 @@ func (a *alertingConfig) notifier(m *machine, o alerting.NotifierOptions) (*aler
 	o.URLs, o.HTTPFile, o.ExternalLabels = a.alertmanagers, a.httpFile, maps.Clone(a.externalLabels)
 	if m.player != nil {
 		if !a.sendReplay {
-			o.Logger.Warn("alerts of a replay are not sent without --replay.send-alerts")
+			o.Logger.Warn("not sending the alerts of the replay: --replay.send-alerts is not set")
 			return nil, nil
 		}
 		o.ExternalLabels["replay"] = "true"
 	}
 	n, err := alerting.NewNotifier(o)
 	if err != nil {
-		return nil, fmt.Errorf("--alerting.alertmanager-config-file: %w", err)
+		return nil, fmt.Errorf("--alerting.alertmanager-config-file=%s: %w", a.httpFile, err)
 	}
 	return n, nil
 }

@@ -53,7 +53,7 @@ func (s *server) firing(t *testing.T, name string) v1.Alert {
 	}
 }
 
-// rounds waits until so many have been judged.
+// rounds waits until so many have been evaluated.
 func (s *server) rounds(t *testing.T, n float64) {
 	t.Helper()
 	for {
@@ -176,7 +176,7 @@ func TestReplaySends(t *testing.T) {
 	}
 }
 
-// TestReplayFires: a served replay says so in its metrics and by an alert, which begins with the others; a host does not.
+// TestReplayFires: a served replay is marked in its metrics and by an alert, which begins with the others; a host does not.
 func TestReplayFires(t *testing.T) {
 	s := serve(t, "--replay="+fixture("no-rdma"))
 	s.firing(t, "RDMAReplay")
@@ -225,7 +225,7 @@ func TestReloadRules(t *testing.T) {
 // TestSeriesAreThoseOfAScrape: the rules see each series with the labels, byte for byte, that a central Prometheus gives it.
 func TestSeriesAreThoseOfAScrape(t *testing.T) {
 	m, sched := open(t, fixture(storm))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer j.close()
 	at := m.player.Times()[0]
@@ -278,7 +278,7 @@ func TestStateDirectoryTaken(t *testing.T) {
 	if found, err := filepath.Glob(state + "/alerting/*"); err != nil || len(found) != 2 {
 		t.Errorf("%q, %v", found, err)
 	}
-	if !strings.Contains(second.log.String(), "another rdma_exporter runs with it") {
+	if !strings.Contains(second.log.String(), "in use by another rdma_exporter") {
 		t.Error(second.log)
 	}
 }
@@ -289,7 +289,7 @@ func TestOverlappingRestart(t *testing.T) {
 	rules := filepath.Join(t.TempDir(), "x.yml")
 	put(t, rules, "groups: [{name: x, rules: [{alert: X, expr: vector(1), for: 1h}]}]\n")
 	args := []string{"--path.rootfs=" + dir, "--state.dir=" + state, "--alerting.interval=1s", "--alerting.rule-files=" + rules}
-	look := func(s *server) (began, judged time.Time) {
+	look := func(s *server) (began, evaluated time.Time) {
 		rules, err := s.prometheus(t).Rules(t.Context(), nil)
 		must(t, err)
 		for _, g := range rules.Groups {
@@ -299,7 +299,7 @@ func TestOverlappingRestart(t *testing.T) {
 				}
 			}
 		}
-		return began, judged
+		return began, evaluated
 	}
 	outer := t
 	var second *server
@@ -316,7 +316,7 @@ func TestOverlappingRestart(t *testing.T) {
 		}
 	})
 	second.waitFor(t, "rdma_alerting_store_degraded 0")
-	if log := second.log.String(); !strings.Contains(log, "is free: alerts and their history are kept") {
+	if log := second.log.String(); !strings.Contains(log, "is available, alert state and history are saved") {
 		t.Error(log)
 	}
 	again, from := look(second)

@@ -18,7 +18,7 @@ type inhibitRule struct {
 	Equal  []string `yaml:"equal"`
 }
 
-// matches says whether an alert has all that matchers ask for.
+// matches reports whether an alert has all that matchers ask for.
 func matches(t *testing.T, matchers []string, alert model.LabelSet) bool {
 	t.Helper()
 	for _, text := range matchers { // of the same form and meaning as PromQL's

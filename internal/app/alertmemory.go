@@ -13,11 +13,11 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// alertMemory keeps since when alerts are active, so that a restart does not begin their waiting anew even where the samples are lost.
+// alertMemory keeps the start times of active alerts, so that a restart does not restart their `for`, even if the samples are lost.
 type alertMemory struct {
 	dir    string
-	store  *state.Store // nil: the directory is not to be had
-	retry  bool         // it may be later: another process has it
+	store  *state.Store // nil: the directory cannot be used
+	retry  bool         // later: another process holds the lock
 	known  []alerting.Active
 	kept   []alerting.Active // in the file
 	last   []alerting.Active // in the last round
@@ -25,11 +25,11 @@ type alertMemory struct {
 	log    *slog.Logger
 }
 
-// openAlertMemory takes the directory and reads what is in it. While it is open nobody else has the samples below it either.
+// openAlertMemory locks the directory, which includes the samples below it, and reads the file of alerts.
 func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
 	a := &alertMemory{dir: dir, log: log}
 	if err := a.open(); err != nil {
-		log.Warn("alerts and their history are kept until the program ends only", "err", err)
+		log.Warn("cannot use the alert state directory, alert state and history are lost at the next restart", "err", err)
 		a.retry = errors.Is(err, state.ErrLocked)
 	}
 	return a
@@ -40,26 +40,26 @@ func (a *alertMemory) open() (err error) {
 		return err
 	}
 	if err := a.store.Read(&a.known); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		a.log.Warn("nothing is known of the alerts before", "err", err)
+		a.log.Warn("could not restore alert state", "err", err)
 	}
 	a.kept, a.retry = a.known, false
 	return nil
 }
 
-// reopen takes the directory when another process has let it go.
+// reopen reports whether the directory was taken after another process released it.
 func (a *alertMemory) reopen() bool {
 	if !a.retry || a.open() != nil {
 		return false
 	}
-	a.log.Info("the state directory is free: alerts and their history are kept")
+	a.log.Info("alert state directory is available, alert state and history are saved")
 	return true
 }
 
-// samples is the folder of the samples. The directory has been taken.
+// samples is the folder of the samples. The directory must be open.
 func (a *alertMemory) samples() string { return filepath.Join(a.dir, "store") }
 
-// alertsKept is how long the file of alerts tells when they were seen last, if they do not change. What a restart takes for the time in
-// which nobody looked is longer by that at most, where this program is killed and the samples are lost.
+// alertsKept is the maximum age of the last-seen times in the file of alerts if nothing else changes. If the program is killed and the
+// samples are lost, the outage that a restart assumes is longer by that at most.
 const alertsKept = time.Minute
 
 // save writes what has changed.
@@ -69,7 +69,7 @@ func (a *alertMemory) save(active []alerting.Active) {
 	}
 }
 
-// write logs a lasting failure when it starts and when it ends.
+// write logs the beginning and the end of a persistent failure.
 func (a *alertMemory) write() {
 	if a.store == nil {
 		return
@@ -79,15 +79,15 @@ func (a *alertMemory) write() {
 	case err == nil:
 		a.kept = a.last
 		if a.failed {
-			a.log.Info("can write the file of alerts again")
+			a.log.Info("writing alert state works again")
 		}
 	case !a.failed:
-		a.log.Warn("cannot write the file of alerts: a restart begins their waiting anew", "err", err)
+		a.log.Warn("cannot write alert state, a restart restarts the for duration of alerts", "err", err)
 	}
 	a.failed = err != nil
 }
 
-// isNews says whether the alerts are others than those in the file, or wait since another time, or were seen there too long ago.
+// isNews reports whether alerts or their start times differ from those in the file, or the file is older than alertsKept.
 func isNews(kept, active []alerting.Active) bool {
 	return !slices.EqualFunc(kept, active, func(k, a alerting.Active) bool {
 		age := a.SeenAt.Sub(k.SeenAt)
@@ -95,12 +95,12 @@ func isNews(kept, active []alerting.Active) bool {
 	})
 }
 
-// close writes when the alerts were seen last.
+// close writes the last-seen times of the alerts.
 func (a *alertMemory) close() {
 	if a.store != nil {
 		if len(a.last) > 0 {
 			a.write()
 		}
-		discard(a.log, "cannot close the directory of alerts", a.store.Close())
+		discard(a.log, "cannot close the alert state directory", a.store.Close())
 	}
 }

@@ -1,5 +1,4 @@
-// Package app wires the program together. It is the only place with flags; Run is the whole program, so that a test can
-// run it.
+// Package app wires the program together. It is the only place with flags. Run is the whole program, for tests.
 package app
 
 import (
@@ -19,7 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// Exit codes. check has its own, check.ExitUnknown for all that is not the host's fault.
+// Exit codes. check has its own: check.ExitUnknown for all errors that are no findings.
 const (
 	exitOK    = 0
 	exitUsage = 2
@@ -30,13 +29,13 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return RunOn(ctx, Outside{}, args, stdout, stderr)
 }
 
-// Outside is what the program meets beyond this host. A test has its own; what is nil is the kernel's.
+// Outside is the access to what is outside of this host. Tests replace it; nil fields are the real ones.
 type Outside struct {
-	MAD   OpenMAD // the way into a fabric
-	Serve Serve   // how serve is reached
+	MAD   OpenMAD // access to an InfiniBand subnet
+	Serve Serve   // listener of serve
 }
 
-// RunOn is Run with another outside: a simulated fabric, or clients that need no socket.
+// RunOn is Run with another Outside: a simulated fabric, or clients without a socket.
 func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) int {
 	if o.MAD == nil {
 		o.MAD = host.OpenMAD
@@ -44,37 +43,37 @@ func RunOn(ctx context.Context, o Outside, args []string, stdout, stderr io.Writ
 	if o.Serve == nil {
 		o.Serve = serveUntil
 	}
-	code, err := run(ctx, o, args, stdout, stderr)
+	p := newProgram(o)
+	code, err := p.run(ctx, args, stdout, stderr)
 	if err != nil {
-		fmt.Fprintf(stderr, "rdma_exporter: %s\n", oneLine(err))
+		fmt.Fprintf(stderr, "%s: %s\n", p.prefix(args), oneLine(err))
 	}
 	return code
 }
 
-// oneLine keeps a joined error on the line that an operator reads.
+// oneLine writes a joined error on one line.
 func oneLine(err error) string { return check.Plain(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
-func run(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer) (int, error) {
-	p := newProgram(o)
+func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	done := false
 	p.Terminate(func(int) { done = true })
 	p.UsageWriter(stdout)
 	p.ErrorWriter(stderr)
 	p.logs.Writer = stderr
 
-	command, err := p.Parse(joinDash(args))
+	command, err := p.parse(args)
 	if done { // --help, --version
 		return exitOK, nil
 	}
 	wrong := exitUsage
-	if slices.Contains(args, "check") { // 2 would say that the host is sick
+	if slices.Contains(args, "check") { // 2 is a critical finding
 		wrong = check.ExitUnknown
 	}
 	if err != nil {
-		return wrong, fmt.Errorf("%w (see rdma_exporter --help)", err)
+		return wrong, err
 	}
 	log := promslog.New(p.logs)
-	if command != serveCommand && command != fabricCommand { // the result is what one looks at; news of devices are not
+	if command != serveCommand && command != fabricCommand { // changes of devices are of interest to a daemon only
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := p.config.check(); err != nil {
@@ -83,28 +82,15 @@ func run(ctx context.Context, o Outside, args []string, stdout, stderr io.Writer
 	return p.runs[command](ctx, stdout, stderr, log)
 }
 
-// joinDash makes "-o -" one argument: kingpin takes a lone dash for an empty one.
-func joinDash(args []string) []string {
-	var out []string
-	for _, arg := range args {
-		if n := len(out); arg == "-" && n > 0 && (out[n-1] == "-o" || out[n-1] == "--output") {
-			out[n-1] = "--output=-"
-			continue
-		}
-		out = append(out, arg)
-	}
-	return out
-}
-
-// usage marks an error that the operator mends by another command line: exit code 2.
+// usage is the result for an error that another command line corrects: exit code 2.
 func usage(err error) (int, error) { return exitUsage, err }
 
-// collectors returns those that are switched on.
+// collectors returns the enabled collectors.
 func (c *config) collectors(m *machine, memory *expect.Memory) ([]*collector.Collector, error) {
-	return c.switchedOn(collector.All(c.options(m, memory)))
+	return c.enabled(collector.All(c.options(m, memory)))
 }
 
-func (c *config) switchedOn(all []*collector.Collector) ([]*collector.Collector, error) {
+func (c *config) enabled(all []*collector.Collector) ([]*collector.Collector, error) {
 	var on []*collector.Collector
 	for _, x := range all {
 		if c.isOn(x) {
@@ -112,7 +98,7 @@ func (c *config) switchedOn(all []*collector.Collector) ([]*collector.Collector,
 		}
 	}
 	if len(on) == 0 {
-		return nil, errors.New("all collectors are switched off: leave at least one --collector.NAME on")
+		return nil, errors.New("all collectors are disabled: enable at least one with --collector.NAME")
 	}
 	return on, nil
 }
@@ -125,7 +111,7 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	}
 }
 
-// madCounters says where the counters of InfiniBand ports come from; a replay has them as they were recorded.
+// madCounters is the source of the counters of InfiniBand ports. A replay has them as recorded.
 func (c *config) madCounters(m *machine) collector.MADCounters {
 	switch {
 	case m.player != nil:
@@ -143,7 +129,7 @@ func (h atLeastWarn) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && h.Handler.Enabled(ctx, l)
 }
 
-// discard logs an error that changes nothing for the caller.
+// discard logs an error that the caller ignores.
 func discard(log *slog.Logger, what string, err error) {
 	if err != nil {
 		log.Warn(what, "err", err)

@@ -24,9 +24,9 @@ func checked(t *testing.T, daemon string, args ...string) (r check.Report, errs 
 
 // patience gives a running exporter so long to answer.
 func patience(t *testing.T, d time.Duration) {
-	before := daemonPatience
-	daemonPatience = d
-	t.Cleanup(func() { daemonPatience = before })
+	before := daemonTimeout
+	daemonTimeout = d
+	t.Cleanup(func() { daemonTimeout = before })
 }
 
 // findings waits for the first round of a server.
@@ -39,7 +39,7 @@ func (s *server) findings(t *testing.T) []byte {
 				t.Errorf("%v", h)
 			}
 			return []byte(body)
-		case http.StatusServiceUnavailable: // no round has been judged yet
+		case http.StatusServiceUnavailable: // no round has been evaluated yet
 		default:
 			t.Fatalf("%d %s", status, body)
 		}
@@ -58,7 +58,7 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 		t.Errorf("exit %d, host %s, every %gs, %s; told %+v", r.ExitCode, r.Host, r.IntervalSeconds, errs, told)
 	}
 	if len(r.Findings) != 1 || r.Findings[0].Alert != "RDMAPortNoSubnetManager" || len(r.NotEvaluated) == 0 || len(r.Evaluated) < 10 {
-		t.Errorf("findings %v, judged %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
+		t.Errorf("findings %v, evaluated %v, not %v", r.Findings, r.Evaluated, r.NotEvaluated)
 	}
 	if r, _ := checked(t, s.url, "--only=RDMAPortDown"); r.ExitCode != check.ExitOK || len(r.Evaluated) != 1 {
 		t.Errorf("--only: exit %d, %v", r.ExitCode, r.Evaluated)
@@ -67,11 +67,11 @@ func TestCheckAsksTheDaemon(t *testing.T) {
 		t.Errorf("--no-daemon: %s", r.Host)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, `rdma_detection_unavailable{alert="RDMAPCIeErrors",reason="not_supported"} 1`) {
-		t.Error("/metrics does not tell what is blind")
+		t.Error("/metrics does not expose what is not evaluated")
 	}
 }
 
-// TestVerdictOfTheDaemon: what the running exporter says of drain and fitness is what the rules have recorded, and check --drain goes by it.
+// TestVerdictOfTheDaemon: what the running exporter reports on drain and fitness is what the rules have recorded, and check --drain goes by it.
 func TestVerdictOfTheDaemon(t *testing.T) {
 	patience(t, time.Minute)
 	well := serve(t, "--path.rootfs="+tree(t, "dgx-h100-ib"), "--alerting.interval=5s")
@@ -90,14 +90,14 @@ func TestVerdictOfTheDaemon(t *testing.T) {
 	}
 }
 
-// TestCheckWithoutEngine: an exporter that judges nothing has no findings, and tells all the same what would be blind.
+// TestCheckWithoutEngine: an exporter that evaluates nothing has no findings, and reports what cannot be evaluated.
 func TestCheckWithoutEngine(t *testing.T) {
 	s := serve(t, "--path.rootfs="+tree(t, "port-down"), "--no-alerting")
 	if status, _, _ := s.get(t, "/api/v1/findings"); status != http.StatusNotFound {
 		t.Errorf("status %d", status)
 	}
 	if _, body, _ := s.get(t, "/metrics"); !strings.Contains(body, "rdma_detection_unavailable{") {
-		t.Error("/metrics does not tell what is blind")
+		t.Error("/metrics does not expose what is not evaluated")
 	}
 	if _, body, _ := s.get(t, "/metrics?collect[]=pcie"); strings.Contains(body, "rdma_detection_unavailable{") {
 		t.Error("a part of the collectors tells what is blind")
@@ -115,7 +115,7 @@ func TestCheckAsksAReplay(t *testing.T) {
 	}
 }
 
-// TestCheckWithBadDaemon: whatever answers there, check says so and looks for itself, soon.
+// TestCheckWithBadDaemon: whatever answers there, check logs it and runs a one-off evaluation.
 func TestCheckWithBadDaemon(t *testing.T) {
 	with := func(change func(*check.Report)) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -144,8 +144,8 @@ func TestCheckWithBadDaemon(t *testing.T) {
 		}, "larger than 8 MiB"},
 		"not found":       {http.NotFound, "404"},
 		"redirect":        {http.RedirectHandler("/elsewhere", http.StatusFound).ServeHTTP, "302"},
-		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "another version"},
-		"another schema":  {with(func(r *check.Report) { r.Version++ }), "another version"},
+		"another version": {with(func(r *check.Report) { r.Exporter = "0.0.1 abc" }), "different version"},
+		"another schema":  {with(func(r *check.Report) { r.Version++ }), "different version"},
 		"a replay":        {with(func(r *check.Report) { r.Replay = "demo" }), "replay"},
 		"old":             {with(func(r *check.Report) { r.Time = r.Time.Add(-2 * time.Minute) }), "old"},
 	}

@@ -25,8 +25,8 @@ func without(r coverage.Round, d *exposition.Desc) coverage.Round {
 	return r
 }
 
-// TestUnknownOfMachines takes from recorded machines each metric that an alert needs, as if it could not be read: an alert that was judged
-// is not any more, and says so. A metric has to be on one machine at least on which the alert is judged.
+// TestUnknownOfMachines takes from recorded machines each metric that an alert needs, as if it could not be read: an alert that was evaluated
+// is not any more, and reports it. A metric must be on one machine at least on which the alert is evaluated.
 func TestUnknownOfMachines(t *testing.T) {
 	files, names, err := rules.Node()
 	must(t, err)
@@ -71,10 +71,10 @@ func TestUnknownOfMachines(t *testing.T) {
 						metrics[m] = state(without(r, descs[m]))
 					}
 					mu.Lock()
-					if was := outcome[pair{a.Name, m}]; was == "" || was == "judged" || was == "not applicable" && metrics[m][a.Name] != "" {
+					if was := outcome[pair{a.Name, m}]; was == "" || was == "evaluated" || was == "not applicable" && metrics[m][a.Name] != "" {
 						outcome[pair{a.Name, m}] = metrics[m][a.Name]
 						if metrics[m][a.Name] == "" {
-							outcome[pair{a.Name, m}] = "judged"
+							outcome[pair{a.Name, m}] = "evaluated"
 						}
 					}
 					mu.Unlock()
@@ -88,7 +88,7 @@ func TestUnknownOfMachines(t *testing.T) {
 				continue
 			}
 			if got := outcome[pair{a.Name, m}]; got != "not evaluated" && got != "partly" {
-				t.Errorf("%s is %s where %s could not be read", a.Name, cmp.Or(got, "judged on no machine"), m)
+				t.Errorf("%s is %s where %s could not be read", a.Name, cmp.Or(got, "evaluated on no machine"), m)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ import (
 type backtestConfig struct {
 	url      string
 	httpFile string
-	since    string // as Prometheus writes durations
+	since    string // duration in the syntax of Prometheus
 	until    string // RFC 3339; empty: now
 	step     time.Duration
 	only     []string
@@ -32,41 +32,41 @@ type backtestConfig struct {
 }
 
 func (b *backtestConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("prometheus", "Prometheus that has scraped the exporters, or anything with its query API.").Required().PlaceHolder("URL").StringVar(&b.url)
-	a.Flag("prometheus.config-file", "How it is reached, YAML: TLS, authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&b.httpFile)
-	a.Flag("since", "How far back the history begins. Alerts that look back further than that, such as a day, do not fire before they have seen as much.").Default("14d").StringVar(&b.since)
-	a.Flag("until", "When the history ends; now, if empty.").PlaceHolder("RFC3339").StringVar(&b.until)
-	a.Flag("step", "How often the rules are evaluated, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
-	a.Flag("only", "Report this alert only. Can be repeated.").PlaceHolder("ALERT").StringsVar(&b.only)
+	a.Flag("prometheus", "Prometheus that scrapes the exporters, or a server with its query API.").Required().PlaceHolder("URL").StringVar(&b.url)
+	a.Flag("prometheus.config-file", "HTTP client configuration for --prometheus, YAML: TLS and authentication, the contents of http_config in Prometheus.").PlaceHolder("FILE").StringVar(&b.httpFile)
+	a.Flag("since", "Length of the history. Rules with a longer range, such as one day, cannot fire before that much history was evaluated.").Default("14d").StringVar(&b.since)
+	a.Flag("until", "End of the history. Default: now.").PlaceHolder("RFC3339").StringVar(&b.until)
+	a.Flag("step", "Evaluation interval, from 15s to 2m, a multiple of the scrape interval. A longer step takes less time.").Default("1m").DurationVar(&b.step)
+	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&b.only)
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&b.json)
 	b.tune.flags(a)
 }
 
-// Steps of a backtest: the shortest range of the rules is 5m, which has to hold several.
+// Limits of the step: the shortest range of the rules is 5m and must contain several steps.
 const (
 	minBacktestStep = 15 * time.Second
 	maxBacktestStep = 2 * time.Minute
 )
 
-// span is the history that is asked for.
+// span is the requested history.
 func (b *backtestConfig) span(now time.Time) (from, to time.Time, err error) {
 	since, err := model.ParseDuration(b.since)
 	if err != nil || since <= 0 {
-		return from, to, fmt.Errorf("--since=%s: has to be a duration such as 12h or 14d", b.since)
+		return from, to, fmt.Errorf("--since=%s: must be a duration such as 12h or 14d", b.since)
 	}
 	if b.step < minBacktestStep || b.step > maxBacktestStep {
-		return from, to, fmt.Errorf("--step=%s: has to be from %s to %s: the rules look back 5m and more", b.step, minBacktestStep, maxBacktestStep)
+		return from, to, fmt.Errorf("--step=%s: must be from 15s to 2m: the ranges of the rules start at 5m", b.step)
 	}
 	to = now
 	if b.until != "" {
 		if to, err = time.Parse(time.RFC3339, b.until); err != nil {
-			return from, to, fmt.Errorf("--until=%s: has to be a time such as 2026-01-02T15:04:05Z", b.until)
+			return from, to, fmt.Errorf("--until=%s: must be a time such as 2026-01-02T15:04:05Z", b.until)
 		}
 	}
 	return to.Add(-time.Duration(since)), to, nil
 }
 
-// progressInterval is how often a person is told how far the evaluation is.
+// progressInterval is the interval of progress messages.
 const progressInterval = 10 * time.Second
 
 func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Writer) (code int, err error) {
@@ -75,7 +75,7 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 		return usage(err)
 	}
 	if u, err := url.Parse(b.url); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
-		return usage(fmt.Errorf("--prometheus=%s: has to be http://HOST:PORT/… or https://HOST:PORT/… of a Prometheus, credentials in a file of their own", b.url))
+		return usage(fmt.Errorf("--prometheus=%s: must be http://HOST:PORT/… or https://HOST:PORT/…; credentials go in --prometheus.config-file", b.url))
 	}
 	files, names, err := b.rules()
 	if err != nil {
@@ -97,19 +97,19 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 	}
 	dir, err := os.MkdirTemp("", "rdma_exporter-backtest-")
 	if err != nil {
-		return exitUsage, fmt.Errorf("cannot make a folder for samples: %w: set TMPDIR to a folder with free space", err)
+		return exitUsage, fmt.Errorf("cannot create a temporary directory for samples: %w: set TMPDIR to a directory with free space", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	told := time.Now()
+	shown := time.Now()
 	report, err := backtest.Run(ctx, backtest.Options{
 		Prometheus: &backtest.Prometheus{URL: b.url, Client: client, Pause: 5 * time.Second},
 		Rules:      files, Files: names, Dir: dir, From: from, To: to, Step: b.step, Matchers: tuning.Selector,
 		Progress: func(at time.Time) {
-			if time.Since(told) < progressInterval {
+			if time.Since(shown) < progressInterval {
 				return
 			}
-			told = time.Now()
-			fmt.Fprintf(stderr, "evaluated to %s: %.0f%%\n", at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
+			shown = time.Now()
+			fmt.Fprintf(stderr, "evaluated up to %s: %.0f%%\n", at.UTC().Format("2006-01-02 15:04 MST"), min(100, 100*at.Sub(from).Seconds()/to.Sub(from).Seconds()))
 		},
 	})
 	var long *backtest.TooLong
@@ -117,7 +117,7 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 	case errors.As(err, &long):
 		return usage(fmt.Errorf("--since=%s: %w", b.since, err))
 	case errors.Is(err, backtest.ErrNoSeries):
-		return exitUsage, fmt.Errorf("--prometheus=%s: %w: does it scrape the exporters?", b.url, err)
+		return exitUsage, fmt.Errorf("--prometheus=%s: %w: check that it scrapes the exporters", b.url, err)
 	case err != nil:
 		return exitUsage, fmt.Errorf("--prometheus=%s: %w", b.url, err)
 	}
@@ -134,7 +134,7 @@ func runBacktest(ctx context.Context, b *backtestConfig, stdout, stderr io.Write
 	return exitOK, nil
 }
 
-// rules are those of nodes, then the central ones, with the changes that are asked for.
+// rules are the node rules, then the central ones, tuned by the flags.
 func (b *backtestConfig) rules() (fs.FS, []string, error) {
 	fsys, node, err := rules.Node()
 	if err != nil {

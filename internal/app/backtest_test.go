@@ -30,18 +30,18 @@ func TestBacktestRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--prometheus=localhost:9090"}, "--prometheus=localhost:9090: has to be http://HOST:PORT"},
+		{[]string{"--prometheus=localhost:9090"}, "--prometheus=localhost:9090: must be http://HOST:PORT"},
 		{[]string{"--prometheus=http://127.0.0.1:1"}, "connection refused"},
 		{[]string{"--prometheus=" + empty.URL}, "HTTP status 401"},
 		{[]string{"--prometheus=" + empty.URL, "--prometheus.config-file=" + config, "--since=1d"}, "no series of rdma_exporter between "},
-		{[]string{"--prometheus=" + empty.URL, "--prometheus.config-file=" + config, "--since=30d"}, "--since=30d: the Prometheus keeps samples for 15d"},
+		{[]string{"--prometheus=" + empty.URL, "--prometheus.config-file=" + config, "--since=30d"}, "--since=30d: exceeds the retention of the Prometheus, 15d"},
 		{[]string{"--prometheus=http://x", "--prometheus.config-file=/none"}, "--prometheus.config-file=/none: "},
-		{[]string{"--prometheus=http://x", "--since=14"}, "--since=14: has to be a duration"},
-		{[]string{"--prometheus=http://x", "--step=10m"}, "--step=10m0s: has to be from 15s to 2m0s"},
-		{[]string{"--prometheus=http://x", "--until=yesterday"}, "--until=yesterday: has to be a time"},
-		{[]string{"--prometheus=http://x", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: there is no such alert: did you mean RDMAPortDown"},
+		{[]string{"--prometheus=http://x", "--since=14"}, "--since=14: must be a duration"},
+		{[]string{"--prometheus=http://x", "--step=10m"}, "--step=10m0s: must be from 15s to 2m"},
+		{[]string{"--prometheus=http://x", "--until=yesterday"}, "--until=yesterday: must be a time"},
+		{[]string{"--prometheus=http://x", "--only=RDMAPortDwon"}, "--only=RDMAPortDwon: unknown alert: did you mean RDMAPortDown"},
 		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDwon"}, "did you mean RDMAPortDown"},
-		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDown", "--only=RDMAPortDown"}, "--only=RDMAPortDown: there is no such alert"},
+		{[]string{"--prometheus=http://x", "--tune.leave-out=RDMAPortDown", "--only=RDMAPortDown"}, "--only=RDMAPortDown: unknown alert"},
 	} {
 		code, out, errs := command(t, append([]string{"backtest"}, c.args...)...)
 		if code != 2 || out != "" || !strings.Contains(errs, c.want) {

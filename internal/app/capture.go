@@ -30,21 +30,21 @@ type captureConfig struct {
 }
 
 func (p *captureConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("output", "File to write, - for standard output.").Short('o').Required().PlaceHolder("FILE").StringVar(&p.out)
-	a.Flag("for", "How long to read; 0s is one round.").Default("0s").DurationVar(&p.length)
-	a.Flag("every", "Time between rounds.").Default("15s").DurationVar(&p.every)
-	a.Flag("anonymise", "Replace host names and addresses by pseudonyms that keep their relations.").BoolVar(&p.anonymise)
+	a.Flag("output", "Output file; - is standard output.").Short('o').Required().PlaceHolder("FILE").StringVar(&p.out)
+	a.Flag("for", "Duration of the capture. 0s captures one round.").Default("0s").DurationVar(&p.length)
+	a.Flag("every", "Interval between rounds.").Default("15s").DurationVar(&p.every)
+	a.Flag("anonymise", "Replace host names and addresses with consistent pseudonyms.").BoolVar(&p.anonymise)
 }
 
 func (p *captureConfig) check() error {
 	if p.out == "" {
-		return errors.New("--output: names a file, or - for standard output")
+		return errors.New("--output: must be a file, or - for standard output")
 	}
 	if p.length < 0 || p.every <= 0 {
-		return errors.New("--for has to be 0s or more, --every more than 0s")
+		return fmt.Errorf("--for=%s --every=%s: --for must be 0s or more, --every greater than 0s", p.length, p.every)
 	}
 	if p.length/p.every > 10000 {
-		return errors.New("--for and --every ask for more than 10000 rounds")
+		return fmt.Errorf("--for=%s --every=%s: more than 10000 rounds", p.length, p.every)
 	}
 	return nil
 }
@@ -57,9 +57,9 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	if err != nil {
 		return usage(err)
 	}
-	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	defer func() { discard(log, "cannot release the host files", m.close()) }()
 	known, err := c.remembered(m)
-	discard(log, "the capture lacks what was remembered", err)
+	discard(log, "cannot read the state directory, known links and devices are missing in the capture", err)
 	on, err := c.collectors(m, expect.NewMemory(known))
 	if err != nil {
 		return usage(err)
@@ -68,25 +68,25 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	r := c.record(ctx, m, on, known, log)
 	for i, offset := range p.offsets(m) {
 		if err := m.reach(ctx, r.meta.Time.Add(offset)); err != nil {
-			return usage(fmt.Errorf("capture: %w: nothing was written", err))
+			return usage(fmt.Errorf("%w: nothing was written", err))
 		}
 		if i == 1 {
-			log.Info("reading further rounds", "every", p.every, "for", p.length)
+			log.Info("capturing further rounds", "every", p.every, "for", p.length)
 		}
 		if err := r.round(ctx, offset); err != nil {
-			return usage(fmt.Errorf("capture: %w", err))
+			return usage(fmt.Errorf("capture failed: %w", err))
 		}
 	}
 	a := r.rec.Archive(r.meta)
 	if err := c.site.record(a, p.anonymise); err != nil {
-		return usage(fmt.Errorf("capture: %w", err))
+		return usage(fmt.Errorf("capture failed: %w", err))
 	}
 	if p.anonymise {
 		capture.Anonymise(a, c.site.store.Current().Systems()...)
 	}
 	b, err := capture.Format(a)
 	if err != nil {
-		return usage(fmt.Errorf("capture: %w", err))
+		return usage(fmt.Errorf("capture failed: %w", err))
 	}
 	if err := write(p.out, b, stdout); err != nil {
 		return usage(fmt.Errorf("--output=%s: %w", p.out, err))
@@ -94,12 +94,12 @@ func runCapture(ctx context.Context, c *config, p *captureConfig, stdout io.Writ
 	return exitOK, nil
 }
 
-// captureRun reads a machine by collectors of its own, and writes down what they read.
+// captureRun reads a machine with its own collectors and records what they read.
 type captureRun struct {
 	rec   *capture.Recorder
 	sched *rounds.Scheduler
 	meta  capture.Meta
-	known *expect.Data // what was remembered; nil once it is in the recording
+	known *expect.Data // known links and devices; nil once recorded
 }
 
 func (c *config) record(ctx context.Context, m *machine, on []*collector.Collector, known expect.Data, log *slog.Logger) *captureRun {
@@ -128,7 +128,7 @@ func (r *captureRun) round(ctx context.Context, offset time.Duration) error {
 	return nil
 }
 
-// offsets are the rounds to read: those that a replay has, unless others are asked for.
+// offsets are the times of the rounds: those of a replay, unless --for is set.
 func (p *captureConfig) offsets(m *machine) []time.Duration {
 	if m.player != nil && p.length == 0 {
 		var out []time.Duration
@@ -144,7 +144,7 @@ func (p *captureConfig) offsets(m *machine) []time.Duration {
 	return out
 }
 
-// reach waits for a moment; a replayed machine is moved there.
+// reach waits until a time. A replay is moved there.
 func (m *machine) reach(ctx context.Context, t time.Time) error {
 	if m.player != nil {
 		return m.player.Seek(t)
@@ -184,7 +184,7 @@ func (m *machine) firstLine(path string) string {
 	return line
 }
 
-// capabilities names those that a reader of RDMA state may need.
+// capabilities are the names of those that reading RDMA state may require.
 func capabilities(mask uint64) (out []string) {
 	named := map[int]string{
 		unix.CAP_DAC_READ_SEARCH: "CAP_DAC_READ_SEARCH", unix.CAP_NET_ADMIN: "CAP_NET_ADMIN", unix.CAP_NET_RAW: "CAP_NET_RAW",
@@ -198,10 +198,10 @@ func capabilities(mask uint64) (out []string) {
 	return out
 }
 
-// unfinished begins the names of files that are being written.
+// unfinished is the prefix of files that are being written.
 const unfinished = ".rdma_exporter-capture-"
 
-// write puts b into a file at once: a reader sees the old file or the new one, a failure leaves nothing behind.
+// write replaces a file atomically.
 func write(name string, b []byte, stdout io.Writer) (err error) {
 	if name == "-" {
 		_, err := stdout.Write(b)

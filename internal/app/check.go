@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/version"
 	"golang.org/x/sys/unix"
 
@@ -27,38 +28,38 @@ type checkConfig struct {
 	daemonURL string
 	noDaemon  bool
 	daemonSet bool
-	length    time.Duration // 0: a single look
+	length    time.Duration // 0: a single round
 	timeout   time.Duration
 }
 
 func (k *checkConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("json", "Print JSON instead of a table: docs/check.md.").BoolVar(&k.json)
-	a.Flag("verbose", "List each alert that was not evaluated, with the reason.").BoolVar(&k.verbose)
-	a.Flag("short", "Print the table alone, without how to diagnose a finding and what to do.").BoolVar(&k.short)
-	a.Flag("only", "Evaluate this alert only; may be repeated.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
+	a.Flag("json", "Print JSON instead of a table. Schema: docs/check.md.").BoolVar(&k.json)
+	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
+	a.Flag("short", "Print only the table, without diagnose and action lines.").BoolVar(&k.short)
+	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
 	a.Flag("severity", "Minimum severity to report.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
-	a.Flag("strict", "Exit with 3 instead of 0 where an alert was not evaluated that could have been.").BoolVar(&k.filter.Strict)
-	a.Flag("drain", "Say whether this host is to be drained: exit 2 for cordon or evict, 0 for no, 3 where it is not known, which drains nobody.").BoolVar(&k.drain)
-	a.Flag("dry-run", "With --drain: say what it would do, and exit 0.").BoolVar(&k.dryRun)
-	a.Flag("return-to-service", "Say whether this host may take jobs again: exit 0 where no alert drains it and its links have been free of errors for "+check.CleanFor.String()+", else 2 with what is missing; 3 where it is not known.").BoolVar(&k.back)
-	a.Flag("daemon", "The running exporter, which is asked first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
-	a.Flag("no-daemon", "Look for itself, whether an exporter runs or not.").BoolVar(&k.noDaemon)
-	a.Flag("for", "Look for itself for so long, in rounds 15s apart, so that rules with a range can be evaluated.").PlaceHolder("DURATION").DurationVar(&k.length)
-	a.Flag("timeout", "Longest time that a look of its own may take, --for not counted.").Default("10s").DurationVar(&k.timeout)
+	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").BoolVar(&k.filter.Strict)
+	a.Flag("drain", "Report whether to drain this host. Exit code: 0 no, 2 cordon or evict, 3 unknown (do not drain).").BoolVar(&k.drain)
+	a.Flag("dry-run", "With --drain: print the result, exit with 0.").BoolVar(&k.dryRun)
+	a.Flag("return-to-service", "Report whether this host may take jobs again: no alert drains it, and its links have been free of errors for "+model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
+	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
+	a.Flag("no-daemon", "Do not query the running exporter. Run a one-off evaluation.").BoolVar(&k.noDaemon)
+	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules with a range need it.").PlaceHolder("DURATION").DurationVar(&k.length)
+	a.Flag("timeout", "Timeout of a one-off evaluation, without --for.").Default("10s").DurationVar(&k.timeout)
 }
 
 func (k *checkConfig) check(c *config) error {
 	switch {
 	case k.drain && k.back:
-		return errors.New("--drain --return-to-service: give one of them")
+		return errors.New("--drain and --return-to-service are mutually exclusive")
 	case k.dryRun && !k.drain:
-		return errors.New("--dry-run: has a meaning with --drain only")
+		return errors.New("--dry-run: has no effect without --drain")
 	case k.timeout <= 0:
-		return fmt.Errorf("--timeout=%s: has to be more than 0", k.timeout)
+		return fmt.Errorf("--timeout=%s: must be greater than 0", k.timeout)
 	case k.length < 0:
-		return fmt.Errorf("--for=%s: has to be 0s or more", k.length)
+		return fmt.Errorf("--for=%s: must be 0s or more", k.length)
 	case k.length > 0 && c.replay != "":
-		return fmt.Errorf("--for=%s: a replay has its own rounds; leave --for out", k.length)
+		return fmt.Errorf("--for=%s: cannot be combined with --replay, which has its own rounds", k.length)
 	}
 	if _, err := findingsURL(k.daemonURL); err != nil {
 		return fmt.Errorf("--daemon=%s: %w", k.daemonURL, err)
@@ -73,7 +74,7 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.
 	report, ok := k.ask(ctx, c, log)
 	if !ok {
 		var err error
-		if report, err = k.look(ctx, c, stderr, log); err != nil {
+		if report, err = k.evaluateOnce(ctx, c, stderr, log); err != nil {
 			return check.ExitUnknown, err
 		}
 	}
@@ -88,10 +89,10 @@ func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.
 	return code, nil
 }
 
-// render prints what was asked for, and gives the exit code.
+// render prints the report, and returns the exit code.
 func (k *checkConfig) render(stdout io.Writer, report check.Report) (int, error) {
 	out := stdout
-	if k.json { // the whole report, with the exit code of what was asked
+	if k.json { // the whole report, with the exit code of --drain or --return-to-service
 		if err := check.JSON(stdout, report); err != nil {
 			return check.ExitUnknown, err
 		}
@@ -114,7 +115,7 @@ func (k *checkConfig) table(w io.Writer, report check.Report) error {
 	return check.Table(w, report, check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose, Short: k.short})
 }
 
-// isTerminal says whether somebody looks at what is written.
+// isTerminal reports whether a writer is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -124,5 +125,5 @@ func isTerminal(w io.Writer) bool {
 	return err == nil
 }
 
-// build is the version that reports carry: an exporter of another one may judge by other rules.
+// build is the version in reports: another version may have other rules.
 func build() string { return version.Version + " " + version.GetRevision() }

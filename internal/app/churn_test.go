@@ -199,7 +199,7 @@ func TestExchangedWithinARead(t *testing.T) {
 	}
 }
 
-// has says whether there is a series with these labels.
+// has reports whether there is a series with these labels.
 func has(samples map[string]string, metric string, pairs ...string) bool {
 	for key := range samples {
 		if strings.HasPrefix(key, metric+"{") && !slices.ContainsFunc(pairs, func(p string) bool { return !strings.Contains(key, p) }) {

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// config is what all commands share: which machine, which collectors.
+// config holds the flags of all commands: host, devices, collectors.
 type config struct {
 	paths            host.Paths
 	replay           string
@@ -46,15 +46,15 @@ type choice struct {
 }
 
 func (c *config) flags(a *kingpin.Application) {
-	a.Flag("path.rootfs", "Root of the machine's file system.").Default("/").StringVar(&c.paths.RootFS)
-	a.Flag("path.sysfs", "The machine's /sys; sys below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
-	a.Flag("path.procfs", "The machine's /proc; proc below --path.rootfs if empty.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
-	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the recorded node in the binary.").PlaceHolder("FILE").StringVar(&c.replay)
-	a.Flag("state.dir", "Where the exporter remembers what links and devices there were; only serve writes there.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
-	a.Flag("config.file", "What the operator says of the site, YAML: docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
-	a.Flag("device.include", "Read only RDMA devices whose names match this regular expression, anchored.").PlaceHolder("REGEX").StringVar(&c.includeText)
-	a.Flag("device.exclude", "Never open RDMA devices whose names match this regular expression, anchored.").PlaceHolder("REGEX").StringVar(&c.excludeText)
-	a.Flag("collector.disable-defaults", "Switch all collectors off that are not named.").BoolVar(&c.disableDefaults)
+	a.Flag("path.rootfs", "Root of the host file system.").Default("/").StringVar(&c.paths.RootFS)
+	a.Flag("path.sysfs", "/sys of the host. Default: sys below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
+	a.Flag("path.procfs", "/proc of the host. Default: proc below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
+	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the built-in one.").PlaceHolder("FILE").StringVar(&c.replay)
+	a.Flag("state.dir", "State directory: known links and devices, alert state, incident captures. Written by serve and fabric only.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
+	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
+	a.Flag("device.include", "Read only RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.includeText)
+	a.Flag("device.exclude", "Never open RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.excludeText)
+	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").BoolVar(&c.disableDefaults)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
 		ch := &choice{on: x.Default}
@@ -62,12 +62,12 @@ func (c *config) flags(a *kingpin.Application) {
 		a.Flag("collector."+x.Name, "Collect "+x.Help+".").Default(fmt.Sprint(x.Default)).
 			IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
-	a.Flag("collector.gpu.mode", "Figures of GPUs: fabric, what tells of NVLink, PCIe and errors; full, also what a DCGM exporter tells: temperature, power, memory, utilization, limits of clocks.").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
-	a.Flag("collector.infiniband.mad", "Ask each InfiniBand port for its counters by one or two management datagrams, in place of reading 21 files, each of which is a firmware command; needs root or the group of umad.").BoolVar(&c.askAgents)
-	a.Flag("collector.neighbour.subnet", "Ask the far end of each InfiniBand link, one directed hop away, who it is, what it has enabled and what it counts, and the subnet manager how it does: eight datagrams a minute; needs root or the group of umad.").BoolVar(&c.askSubnet)
-	a.Flag("collector.gdr.bufinfo", "Look at the DMA-BUFs of GPUs in debugfs where a job is suspected of staging, once in ten minutes at most; the kernel holds up jobs meanwhile.").BoolVar(&c.bufinfo)
-	a.Flag("collect.timeout", "Longest wait for a collection.").Default("10s").DurationVar(&c.timeout)
-	a.Flag("runtime.gomaxprocs", "Processors that the program uses at a time.").Default("2").IntVar(&c.maxProcs)
+	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
+	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, instead of 21 files, each of which is a firmware command. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askAgents)
+	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askSubnet)
+	a.Flag("collector.gdr.bufinfo", "Read the DMA-BUFs of GPUs in debugfs if a job is suspected of staging, at most once in 10m. The kernel blocks jobs during the read. Off by default.").BoolVar(&c.bufinfo)
+	a.Flag("collect.timeout", "Timeout of a collection.").Default("10s").DurationVar(&c.timeout)
+	a.Flag("runtime.gomaxprocs", "Maximum number of CPUs used at a time (GOMAXPROCS).").Default("2").IntVar(&c.maxProcs)
 }
 
 // Values of --collector.gpu.mode.
@@ -84,7 +84,7 @@ func (c *config) isOn(x *collector.Collector) bool {
 	return ch.on
 }
 
-// check finds what kingpin does not: values that make no sense.
+// check validates what kingpin does not.
 func (c *config) check() (err error) {
 	if c.include, err = anchored("--device.include", c.includeText); err != nil {
 		return err
@@ -93,10 +93,10 @@ func (c *config) check() (err error) {
 		return err
 	}
 	if c.timeout <= 0 {
-		return errors.New("--collect.timeout: has to be more than 0")
+		return fmt.Errorf("--collect.timeout=%s: must be greater than 0", c.timeout)
 	}
 	if c.maxProcs < 1 {
-		return errors.New("--runtime.gomaxprocs: has to be at least 1")
+		return fmt.Errorf("--runtime.gomaxprocs=%d: must be at least 1", c.maxProcs)
 	}
 	return nil
 }
@@ -105,27 +105,30 @@ func anchored(flag, text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
 	}
+	if _, err := regexp.Compile(text); err != nil { // an error without the anchors
+		return nil, fmt.Errorf("%s=%s: %w", flag, text, err)
+	}
 	re, err := regexp.Compile("^(?:" + text + ")$")
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return nil, fmt.Errorf("%s=%s: %w", flag, text, err)
 	}
 	return re, nil
 }
 
-// machine is the host of a command: this one, or a replay.
+// machine is the host that a command reads: this one, or a replay.
 type machine struct {
 	*host.Host
 	player *capture.Player // nil for a live host
 	meta   capture.Meta    // of the replay
-	config []byte          // of the replay: the configuration file that was in force there; nil if there was none
-	past   time.Time       // the moment that an earlier round of a replay is played at; zero: now
+	config []byte          // of the replay: the configuration file in force there; nil: none
+	past   time.Time       // time of the earlier round of a replay that is being played; zero: now
 	close  func() error
 }
 
-// demo names the recorded node in the binary.
+// demo is the name of the built-in capture.
 const demo = fixtures.Demo
 
-// open opens the machine and reads what the operator says of it. A replay ends its recorded rounds at last.
+// open opens the machine and reads the site configuration. The recorded rounds of a replay end at last.
 func (c *config) open(last time.Time) (*machine, error) {
 	m, err := c.openMachine(last)
 	if err != nil {
@@ -166,7 +169,7 @@ func (c *config) archive() (*capture.Archive, error) {
 	return capture.Load(c.replay, fixtures.Builtin)
 }
 
-// clock is the time of day, or of the earlier round of a replay that is being played.
+// clock is the wall clock, or the time of the earlier round of a replay that is being played.
 func (m *machine) clock() time.Time {
 	if !m.past.IsZero() {
 		return m.past
@@ -174,7 +177,7 @@ func (m *machine) clock() time.Time {
 	return time.Now()
 }
 
-// seek moves a replayed machine to a moment; a live one is where it is.
+// seek moves a replay to a point in time. It does nothing on a live host.
 func (m *machine) seek(t time.Time) error {
 	if m.player == nil {
 		return nil
@@ -182,7 +185,7 @@ func (m *machine) seek(t time.Time) error {
 	return m.player.Seek(t)
 }
 
-// recording names what is judged instead of a host; empty on one.
+// recording names the replay that is evaluated; empty on a live host.
 func (m *machine) recording(c *config) string {
 	if m.player == nil {
 		return ""
@@ -190,7 +193,7 @@ func (m *machine) recording(c *config) string {
 	return fmt.Sprintf("%s, recorded %s", c.replay, m.meta.Time.UTC().Format(time.DateOnly))
 }
 
-// recorded is what is served instead of a host; nil on one.
+// recorded is the replay that is served; nil on a live host.
 func (m *machine) recorded() *rounds.Recording {
 	if m.player == nil {
 		return nil
@@ -198,29 +201,29 @@ func (m *machine) recorded() *rounds.Recording {
 	return &rounds.Recording{Hostname: m.meta.Hostname, Date: m.meta.Time.UTC().Format(time.DateOnly)}
 }
 
-// playRounds looks at the rounds of a replay, so that what they showed is known when serving begins.
-func (m *machine) playRounds(look func() error) error {
+// playRounds calls evaluate for each round of a replay, before serving starts.
+func (m *machine) playRounds(evaluate func() error) error {
 	if m.player == nil {
 		return nil
 	}
 	times := m.player.Times()
 	for _, m.past = range times[:len(times)-1] {
-		if err := look(); err != nil {
+		if err := evaluate(); err != nil {
 			return err
 		}
 	}
 	m.past = time.Time{}
-	return look()
+	return evaluate()
 }
 
-// describe says which machine is read, for the first line of the log and the page.
+// describe names the machine that is read, for the first line of the log and the page.
 func (m *machine) describe(c *config) string {
 	if m.player == nil {
 		return "this host"
 	}
 	name := c.replay
 	if name == demo {
-		name = "the recorded node in the binary"
+		name = "the built-in demo node"
 	}
-	return fmt.Sprintf("a replay of %s (%s, recorded %s), nothing of this host", name, m.meta.Hostname, m.meta.Time.UTC().Format(time.DateOnly))
+	return fmt.Sprintf("a replay of %s (%s, recorded %s), not this host", name, m.meta.Hostname, m.meta.Time.UTC().Format(time.DateOnly))
 }

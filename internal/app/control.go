@@ -15,19 +15,21 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
-// Whoever may write into the state directory may make the running exporter forget, and announce maintenance: through a socket there, so that it
-// alone writes its state.
+// Users with write permission on the state directory may accept changes and announce maintenance. They do so through a socket there, so that
+// only the exporter writes its state.
 const (
 	controlSocket = "control.sock"
 	controlMode   = 0o660
-	controlTime   = time.Minute                    // a sweep of a fabric whose nodes do not answer takes long
-	controlAnswer = controlTime + 10*time.Second   // until the answer, that it took longer, is written
-	controlWait   = controlAnswer + 10*time.Second // of who asks, so that the answer is what it sees
+	controlTime   = time.Minute                    // a sweep of a fabric with nodes that do not respond takes long
+	controlAnswer = controlTime + 10*time.Second   // until the timeout response is written
+	controlWait   = controlAnswer + 10*time.Second // of the client, so that it receives the timeout response
 )
 
-// control answers on the socket until the listener is closed.
+// control serves the control socket until the listener is closed.
 func (k *keeper) control() (*http.Server, error) {
 	mux := http.NewServeMux()
 	controlAccept(mux, k.plan, k.accept)
@@ -35,7 +37,7 @@ func (k *keeper) control() (*http.Server, error) {
 	return listenControl(k.dir, mux, k.log)
 }
 
-// listenControl serves on the socket of a directory that is locked: a socket that is there is a dead process's.
+// listenControl serves the socket of a locked directory. An existing socket belongs to a process that has ended.
 func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, error) {
 	name := filepath.Join(dir, controlSocket)
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -51,19 +53,19 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 	s := controlServer(h)
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			discard(log, "control socket", err)
+			discard(log, "control socket failed, accept and maintenance cannot reach this exporter", err)
 		}
 	}()
 	return s, nil
 }
 
-// controlServer answers in time, whatever a handler waits for.
+// controlServer responds in time, whatever a handler waits for.
 func controlServer(h http.Handler) *http.Server {
-	late := fmt.Sprintf("not done within %s: a sweep of the fabric, or a write to the state directory, takes longer: try again", controlTime)
+	late := fmt.Sprintf("timed out after %s: a sweep of the fabric or a write to the state directory is in progress, try again", model.Duration(controlTime))
 	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
 }
 
-// controlClient asks a controlServer.
+// controlClient is a client of a controlServer.
 func controlClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 	return &http.Client{Timeout: controlWait, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
@@ -72,12 +74,12 @@ func controlClient(dial func(context.Context) (net.Conn, error)) *http.Client {
 
 func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone away is nobody's fault
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
-var errNoExporter = errors.New("no rdma_exporter answers")
+var errNoExporter = errors.New("no running rdma_exporter")
 
-// askControl asks the running exporter through the socket in its state directory.
+// askControl sends a request to the running exporter through the socket in its state directory.
 func askControl[T any](ctx context.Context, dir, method, path string, q url.Values) (out T, err error) {
 	client := controlClient(func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
@@ -92,7 +94,7 @@ func askControl[T any](ctx context.Context, dir, method, path string, q url.Valu
 		if e := new(net.OpError); errors.As(err, &e) {
 			err = e.Err
 		}
-		return out, fmt.Errorf("%w for --state.dir=%s: %w: name the directory of the one that runs, as a user that may write there", errNoExporter, dir, err)
+		return out, fmt.Errorf("%w in --state.dir=%s: %w: set --state.dir to the directory of the running exporter, and run as root or as its user", errNoExporter, dir, err)
 	}
 	b, err := io.ReadAll(answer.Body)
 	if err = errors.Join(err, answer.Body.Close()); err == nil && answer.StatusCode != http.StatusOK {

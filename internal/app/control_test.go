@@ -19,7 +19,7 @@ func TestControlTime(t *testing.T) {
 	for took, want := range map[time.Duration]string{
 		0:                "200 done",
 		59 * time.Second: "200 done",
-		time.Hour:        "503 not done within 1m0s: a sweep of the fabric, or a write to the state directory, takes longer: try again",
+		time.Hour:        "503 timed out after 1m: a sweep of the fabric or a write to the state directory is in progress, try again",
 	} {
 		t.Run(took.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestCountersThatStartAgain(t *testing.T) {
 	}
 	dir := tree(t, "dgx-h100-ib")
 	s := live(t, dir, 10*time.Second)
-	j, err := newJudge(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	start := time.Now()

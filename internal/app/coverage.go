@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// detector tells which of the alerts in rule files a host leaves blind.
+// detector finds the alerts in rule files that cannot be evaluated on a host.
 func detector(fsys fs.FS, names []string) (*coverage.Detector, error) {
 	alerts, err := alerting.Needs(fsys, names)
 	if err != nil {
@@ -21,7 +21,7 @@ func detector(fsys fs.FS, names []string) (*coverage.Detector, error) {
 	return coverage.New(alerts, readable()), nil
 }
 
-// embeddedDetector is that of the rules in the program. Reading what they need takes longer than a round, and they do not change.
+// embeddedDetector is that of the built-in rules, made once: parsing them takes longer than a round.
 var embeddedDetector = sync.OnceValues(func() (*coverage.Detector, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {

@@ -111,7 +111,7 @@ func TestHealthyIsSeen(t *testing.T) {
 	}
 	slices.Sort(gaps)
 	if !slices.Equal(gaps, want) {
-		t.Errorf("blind for\n%s\nwant\n%s", strings.Join(gaps, "\n"), strings.Join(want, "\n"))
+		t.Errorf("not evaluated:\n%s\nwant\n%s", strings.Join(gaps, "\n"), strings.Join(want, "\n"))
 	}
 	// It has no priority with flow control.
 	for _, name := range []string{"RDMAPFCStormSource", "RDMAPFCStormVictim", "RDMASlowReceiver"} {
@@ -120,7 +120,7 @@ func TestHealthyIsSeen(t *testing.T) {
 		}
 	}
 	if gaps, idle := gapsOf(t, fixture("no-rdma")); len(gaps) > 0 || !slices.Contains(idle, "RDMAPortDown") {
-		t.Errorf("a host without RDMA: blind for %v, does not apply %v", gaps, idle)
+		t.Errorf("a host without RDMA: not evaluated: %v, does not apply %v", gaps, idle)
 	}
 }
 
@@ -149,7 +149,7 @@ func refuse(e *capture.Entry) {
 // shorten is configuration space as every process may read it.
 func shorten(e *capture.Entry) { e.Data = e.Data[:64] }
 
-// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is blind for it.
+// TestRefusedIsGap: what the process may not read is a gap that names the source, and no other alert is not evaluated: it.
 func TestRefusedIsGap(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fixture, path string
@@ -220,7 +220,7 @@ func TestCollectorOffIsGap(t *testing.T) {
 	}
 }
 
-// TestModulesAreNotRead: an interval of 0s switches their collector off, which is told.
+// TestModulesAreNotRead: an interval of 0s switches their collector off, which is reported.
 func TestModulesAreNotRead(t *testing.T) {
 	s := serve(t, "--replay="+fixture("optics-hot"), "--transceiver.interval=0s")
 	_, body, _ := s.get(t, "/metrics")

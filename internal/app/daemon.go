@@ -15,8 +15,8 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// judgeRound collects and judges. Collections younger than young will do; their own time is that of the round.
-func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
+// evaluateRound collects and evaluates. Collections younger than young are reused; their time is the time of the round.
+func evaluateRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.Engine, young time.Duration) (*rounds.Picture, error) {
 	p, err := sched.CollectWithin(ctx, nil, young)
 	if err != nil {
 		return nil, err
@@ -27,11 +27,11 @@ func judgeRound(ctx context.Context, sched *rounds.Scheduler, engine *alerting.E
 	return p, engine.Eval(ctx, p.Read)
 }
 
-// daemon judges the rounds of a machine while the program serves.
+// daemon evaluates the rules on the rounds of a machine while the program serves.
 type daemon struct {
 	config   *alertingConfig
 	engine   *alerting.Engine
-	notifier *alerting.Notifier // nil: nobody is told
+	notifier *alerting.Notifier // nil: no alerts are sent
 	memory   *alertMemory       // nil for a replay
 	rounds   *rounds.Scheduler
 	log      *slog.Logger
@@ -42,10 +42,10 @@ type daemon struct {
 	seen     seenLast
 }
 
-// storeFolder is where the alerting engine keeps its samples below the state directory, and beside them what alerts wait for.
+// storeFolder is the directory of samples and alert state below the state directory.
 const storeFolder = "alerting"
 
-// daemon makes the engine; nil where there is to be none. A replay keeps nothing.
+// daemon makes the engine; nil without alerting. A replay saves nothing.
 func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, error) {
 	a := &s.alerting
 	if !a.on {
@@ -73,37 +73,37 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 	}
 	if d.engine, err = alerting.New(o); err != nil {
 		d.close()
-		return nil, fmt.Errorf("cannot evaluate the rules: %w", err)
+		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
 	return d, nil
 }
 
-// run judges a round at once, and then one in each interval, at the host's own moment, until ctx ends.
+// run evaluates a round immediately, and then one per interval at the host's phase, until ctx ends.
 func (d *daemon) run(ctx context.Context) {
 	beat(ctx, d.config.interval, d.phase, func() {
-		_ = d.round(ctx, d.config.interval/2) // it has logged that
+		_ = d.round(ctx, d.config.interval/2) // already logged
 	})
 }
 
-// round logs a lasting failure when it starts and when it ends, and returns why nothing was collected.
+// round logs the beginning and the end of a persistent failure, and returns why nothing was collected.
 func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	start := time.Now()
 	if d.memory != nil && d.memory.reopen() {
 		d.engine.MoveTo(d.memory.samples(), d.memory.known)
 	}
 	var p *rounds.Picture
-	err := host.Guard(func() (err error) { // what goes wrong in judging costs no scrape
-		p, err = judgeRound(ctx, d.rounds, d.engine, young)
+	err := host.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes
+		p, err = evaluateRound(ctx, d.rounds, d.engine, young)
 		return err
 	})
 	concluded, unread := concludedBy(d.engine)
-	discard(d.log, "cannot read what the rules have recorded", unread)
+	discard(d.log, "cannot read the recorded verdict and suppressed conditions", unread)
 	d.seen.note(p, concluded, d.engine.Stats().Rounds > 0)
 	var collected error
 	if p == nil {
 		collected = err
 	}
-	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // nothing was read since, or the clock went back for a moment
+	if ctx.Err() != nil || errors.Is(err, alerting.ErrTimeBackwards) { // shutdown, or the clock stepped back
 		return collected
 	}
 	d.stats.note(d, time.Since(start))
@@ -113,15 +113,15 @@ func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	}
 	switch failed := d.failed; {
 	case err != nil && !failed:
-		d.log.Error("evaluation of rules failed", "err", oneLine(err))
+		d.log.Error("rule evaluation failed", "err", oneLine(err))
 	case err == nil && failed:
-		d.log.Info("all rules are evaluated again")
+		d.log.Info("rule evaluation works again")
 	}
 	d.failed = err != nil
 	return collected
 }
 
-// prepare takes rules, and reads how Alertmanagers are reached. apply puts both in force; what is refused changes nothing.
+// prepare validates rules and the HTTP client configuration of the Alertmanagers. apply puts both in force.
 func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err error) {
 	if d == nil {
 		return func() {}, nil
@@ -134,14 +134,14 @@ func (d *daemon) prepare(files ruleFiles, names []string) (apply func(), err err
 	return func() { applyRules(); applyNotifier() }, err
 }
 
-// close ends what there is. Rounds have ended.
+// close closes all parts. Rounds have ended.
 func (d *daemon) close() {
 	d.flight.close()
 	if d.notifier != nil {
 		d.notifier.Close()
 	}
 	if d.engine != nil {
-		discard(d.log, "cannot close the store of the rules", d.engine.Close())
+		discard(d.log, "cannot close the sample store", d.engine.Close())
 	}
 	if d.memory != nil {
 		d.memory.close()

@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestReplayThatFails: a recording that cannot be played does not begin to serve, whether rules are judged or not.
+// TestReplayThatFails: a recording that cannot be played does not begin to serve, whether rules are evaluated or not.
 func TestReplayThatFails(t *testing.T) {
 	m, _ := open(t, fixture(storm))
 	full := errors.New("no space left on device")

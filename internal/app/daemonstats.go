@@ -7,7 +7,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// daemonStats are the figures of the last round: a scrape waits neither for the engine nor for what it waits for.
+// daemonStats are the statistics of the last round. A scrape does not wait for the engine.
 type daemonStats struct {
 	last atomic.Pointer[rounds.AlertingState]
 }
@@ -25,7 +25,7 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 	s.last.Store(&x)
 }
 
-// current is how the engine does; false without one, and before its first round.
+// current is the state of the engine; false without one, and before its first round.
 func (d *daemon) current() (x rounds.AlertingState, ok bool) {
 	if d == nil {
 		return x, false

@@ -16,14 +16,14 @@ type dashboardsConfig struct {
 }
 
 func (d *dashboardsConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("output", "Folder to write the files into, one each: one that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
+	a.Flag("output", "Output directory, one file per dashboard: a directory that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&d.force)
-	d.books.flag(a, "Where runbooks are read, for links in tables of alerts")
+	d.books.flag(a, "Runbooks for links in alert tables.")
 }
 
 func runDashboards(d *dashboardsConfig) (int, error) {
 	if d.dir == "-" {
-		return usage(errors.New("--output=-: has to be a folder: each dashboard is a file of its own"))
+		return usage(errors.New("--output=-: must be a directory: each dashboard is a separate file"))
 	}
 	if err := d.books.check(); err != nil {
 		return usage(err)

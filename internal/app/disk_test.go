@@ -40,7 +40,7 @@ func noFiles(t *testing.T) (mend func()) {
 	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit)) }
 }
 
-// TestStateThatCannotBeWritten: it is told while it lasts, logged when it starts and when it ends, and written once it can be.
+// TestStateThatCannotBeWritten: it is reported while it lasts, logged when it starts and when it ends, and written once it can be.
 func TestStateThatCannotBeWritten(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -76,7 +76,7 @@ func TestStateThatCannotBeWritten(t *testing.T) {
 				if s, _ := k.current(); s.Failed || !s.At.After(first) {
 					t.Errorf("afterwards: %+v", s)
 				}
-				if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write the state file") || !strings.Contains(l, "can write the state file again") {
+				if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write the state file, known links and devices are lost at the next restart") || !strings.Contains(l, "writing the state file works again") {
 					t.Errorf("log:\n%s", l)
 				}
 			})
@@ -112,7 +112,7 @@ func TestAlertsThatCannotBeWritten(t *testing.T) {
 				t.Errorf("afterwards: %+v", kept)
 			}
 			a.close()
-			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write the file of alerts") || !strings.Contains(l, "can write the file of alerts again") {
+			if l := log.String(); strings.Count(l, "\n") != 2 || !strings.Contains(l, "cannot write alert state") || !strings.Contains(l, "writing alert state works again") {
 				t.Errorf("log:\n%s", l)
 			}
 		})

@@ -28,8 +28,7 @@ func readEmbedded(fsys fs.FS, names []string) (files []embedded, err error) {
 	return files, nil
 }
 
-// writeEmbedded puts files into a folder, which is made if it is not there. Where one is there with other content nothing is written,
-// unless it is forced.
+// writeEmbedded writes files to a directory, which is created if missing. Without force it writes nothing if one exists with other content.
 func writeEmbedded(dir string, force bool, files []embedded) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return errors.Unwrap(err)
@@ -48,7 +47,7 @@ func writeEmbedded(dir string, force bool, files []embedded) error {
 		}
 	}
 	if len(differ) > 0 && !force {
-		return fmt.Errorf("%s: has other content: --force overwrites it", strings.Join(differ, ", "))
+		return fmt.Errorf("%s: exists with other content: --force overwrites it", strings.Join(differ, ", "))
 	}
 	for _, f := range changed {
 		if err := write(filepath.Join(dir, f.name), f.text, nil); err != nil {

@@ -32,20 +32,20 @@ func (l *listConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table.").BoolVar(&l.json)
 }
 
-// seen is what a machine shows.
+// seen is the state of a machine.
 type seen struct {
 	*rounds.Picture
-	Host string // its name; empty where it does not tell
+	Host string // its name; empty: unknown
 }
 
-// observe collects what a machine shows now to some collectors, all rounds of a replay, with what is remembered of it. infiniband is
-// among them.
+// observe collects with some collectors, infiniband among them: one round of a live host, all rounds of a replay. It starts from the known links
+// and devices.
 func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...string) (*seen, *expect.Memory, error) {
 	m, err := c.open(time.Now())
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	defer func() { discard(log, "cannot release the host files", m.close()) }()
 	known, err := c.remembered(m)
 	if err != nil {
 		return nil, nil, err
@@ -62,7 +62,7 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...st
 		if err := m.seek(t); err != nil {
 			return nil, nil, err
 		}
-		if neighbours { // what both ends of a link have enabled is evidence for it
+		if neighbours { // the settings of both ends are evidence for the expected rate
 			if _, err := sched.Collect(ctx, []string{"neighbour"}); err != nil {
 				return nil, nil, err
 			}
@@ -72,7 +72,7 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...st
 		}
 	}
 	if p.Node.InfiniBand == nil {
-		return nil, nil, errors.New("the RDMA devices could not be read in time")
+		return nil, nil, errors.New("timed out reading the RDMA devices: try --collect.timeout=30s")
 	}
 	return &seen{p, m.hostname()}, memory, nil
 }
@@ -107,11 +107,11 @@ func runExpectList(ctx context.Context, c *config, l *listConfig, stdout io.Writ
 		return exitOK, printJSON(stdout, rows)
 	}
 	t := table{}
-	t.row("DEVICE", "PORT", "NETDEV", "ROLE", "LINK", "EXPECTED", "BY", "HIGHEST", "SINCE")
+	t.row("DEVICE", "PORT", "NETDEV", "ROLE", "LINK", "EXPECTED", "SOURCE", "HIGHEST", "SINCE")
 	for _, r := range rows {
 		link, since := "down", ""
 		if r.Active {
-			link = cmp.Or(rateText(r.Rate, r.Lanes), "?")
+			link = cmp.Or(rateText(r.Rate, r.Lanes), "unknown")
 		}
 		if r.HighestAt != nil {
 			since = r.HighestAt.UTC().Format(time.DateOnly)
@@ -164,7 +164,7 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// rateText is "400 Gb/s 4X"; empty where there is none.
+// rateText is "400 Gb/s 4X"; empty: no rate.
 func rateText(bits float64, lanes uint64) string {
 	if bits == 0 {
 		return ""
@@ -184,7 +184,7 @@ func linkName(l expect.LinkRecord) string {
 	return check.Plain(s)
 }
 
-// table is a text table with a heading.
+// table is a text table with a header row.
 type table struct {
 	rows [][]string
 }
@@ -204,7 +204,7 @@ func (t *table) print(w io.Writer) error {
 	return tw.Flush()
 }
 
-// onTerminal writes a text of which hardware and other users have chosen some words.
+// onTerminal writes a text that has names from hardware and from other users.
 func onTerminal(to io.Writer, print func(io.Writer) error) error {
 	var text strings.Builder
 	if err := print(&text); err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/version"
 
 	"rdma_exporter/internal/fabric"
@@ -26,13 +27,13 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// fabricPort is beside that of the exporter of a node, so that both run on one host.
+// fabricPort differs from defaultPort, since serve and fabric may run on one host.
 const fabricPort = "10880"
 
-// fabricState is the folder below the state directory: an exporter of the node has the lock of that one.
+// fabricState is the folder below the state directory, which serve locks.
 const fabricState = "fabric"
 
-// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: of 2,048 hosts it saves some 40 MiB.
+// fabricGC is GOGC in fabric mode, where most of the memory is the text of series: with 2,048 hosts it saves some 40 MiB.
 const fabricGC = 25
 
 // OpenMAD opens a port of an InfiniBand device for management datagrams; empty and 0 are any.
@@ -53,60 +54,60 @@ type fabricConfig struct {
 
 func (f *fabricConfig) flags(a *kingpin.CmdClause) {
 	f.webConfig.flags(a, fabricPort)
-	a.Flag("fabric.device", "InfiniBand device to look from; if empty the one that the fabric was seen from before, at first one with an ACTIVE port.").PlaceHolder("DEVICE").StringVar(&f.device)
-	a.Flag("fabric.port", "Port of the device; 0 for any.").Default("0").IntVar(&f.port)
-	a.Flag("fabric.interval", "How often the fabric is looked at; at least 1s.").Default("1m").DurationVar(&f.interval)
-	a.Flag("fabric.full-interval", "How often all nodes are asked again who they are, not only those whose links have changed.").Default("10m").DurationVar(&f.full)
-	a.Flag("fabric.forget-after", "How long a node or a link that is gone is remembered.").Default("168h").DurationVar(&f.forget)
-	a.Flag("fabric.rate", "Requests a second at most.").Default("10000").IntVar(&f.client.Rate)
-	a.Flag("fabric.in-flight", "Requests that wait for an answer at a time, at most.").Default("8").IntVar(&f.client.InFlight)
-	a.Flag("fabric.timeout", "How long an answer is waited for.").Default("500ms").DurationVar(&f.client.Timeout)
-	a.Flag("fabric.retries", "How often a request is repeated that has no answer.").Default("2").IntVar(&f.client.Retries)
-	a.Flag("fabric.pkey-index", "Index of the P_Key by which counters are asked for, in the table of the port.").Default("0").IntVar(&f.pkeyIndex)
-	a.Flag("fabric.adapter-counters", "Ask for the counters of adapters too, which the exporters on their nodes tell.").BoolVar(&f.adapters)
+	a.Flag("fabric.device", "InfiniBand device to sweep from. Default: the device of the earlier sweeps, at the first start one with an ACTIVE port.").PlaceHolder("DEVICE").StringVar(&f.device)
+	a.Flag("fabric.port", "Port of the device. 0 selects any.").Default("0").IntVar(&f.port)
+	a.Flag("fabric.interval", "Sweep interval; at least 1s.").Default("1m").DurationVar(&f.interval)
+	a.Flag("fabric.full-interval", "Interval of querying the identity of all nodes, not only of those with changed links.").Default("10m").DurationVar(&f.full)
+	a.Flag("fabric.forget-after", "Retention of nodes and links that are gone.").Default("168h").DurationVar(&f.forget)
+	a.Flag("fabric.rate", "Maximum number of requests per second.").Default("10000").IntVar(&f.client.Rate)
+	a.Flag("fabric.in-flight", "Maximum number of outstanding requests.").Default("8").IntVar(&f.client.InFlight)
+	a.Flag("fabric.timeout", "Timeout of a request.").Default("500ms").DurationVar(&f.client.Timeout)
+	a.Flag("fabric.retries", "Number of retries of a request that timed out.").Default("2").IntVar(&f.client.Retries)
+	a.Flag("fabric.pkey-index", "P_Key of counter requests, as an index into the P_Key table of the port.").Default("0").IntVar(&f.pkeyIndex)
+	a.Flag("fabric.adapter-counters", "Read the counters of adapters too. Exporters on their hosts expose the same counters.").BoolVar(&f.adapters)
 }
 
 func (f *fabricConfig) check(c *config) error {
 	switch {
 	case c.replay != "":
-		return errors.New("--replay: fabric looks at the fabric itself; a recording is of one node")
+		return errors.New("--replay: not supported by fabric, which sweeps a live subnet")
 	case f.interval < time.Second:
-		return errors.New("--fabric.interval: has to be 1s or more: each look asks every switch for every port")
+		return fmt.Errorf("--fabric.interval=%s: must be 1s or more: each sweep queries every port of every switch", f.interval)
 	case f.full < f.interval:
-		return errors.New("--fabric.full-interval: has to be --fabric.interval or more")
+		return fmt.Errorf("--fabric.full-interval=%s: must be --fabric.interval (%s) or more", f.full, model.Duration(f.interval))
 	case f.forget < f.full:
-		return errors.New("--fabric.forget-after: has to be --fabric.full-interval or more")
+		return fmt.Errorf("--fabric.forget-after=%s: must be --fabric.full-interval (%s) or more", f.forget, model.Duration(f.full))
 	case f.port < 0 || f.port > 254:
-		return errors.New("--fabric.port: has to be from 1 to 254, or 0 for any")
+		return fmt.Errorf("--fabric.port=%d: must be from 1 to 254, or 0 for any", f.port)
 	case f.client.Rate < 1 || f.client.Rate > 1e6:
-		return errors.New("--fabric.rate: has to be from 1 to 1000000")
+		return fmt.Errorf("--fabric.rate=%d: must be from 1 to 1000000", f.client.Rate)
 	case f.client.InFlight < 1 || f.client.InFlight > 64:
-		return errors.New("--fabric.in-flight: has to be from 1 to 64: subnet management has no flow control, and more are dropped")
+		return fmt.Errorf("--fabric.in-flight=%d: must be from 1 to 64: subnet management has no flow control, more requests are dropped", f.client.InFlight)
 	case f.client.Timeout < 10*time.Millisecond:
-		return errors.New("--fabric.timeout: has to be 10ms or more")
+		return fmt.Errorf("--fabric.timeout=%s: must be 10ms or more", f.client.Timeout)
 	case f.client.Retries < 0 || f.client.Retries > 10:
-		return errors.New("--fabric.retries: has to be from 0 to 10")
+		return fmt.Errorf("--fabric.retries=%d: must be from 0 to 10", f.client.Retries)
 	case f.pkeyIndex < 0 || f.pkeyIndex > math.MaxUint16:
-		return errors.New("--fabric.pkey-index: has to be from 0 to 65535")
+		return fmt.Errorf("--fabric.pkey-index=%d: must be from 0 to 65535", f.pkeyIndex)
 	}
 	return f.webConfig.check()
 }
 
-// fabricKept is what is kept of a fabric across restarts.
+// fabricKept is the saved state of a fabric.
 type fabricKept struct {
 	fabric.Data
-	From host.MADPort `json:"from,omitzero"` // the port that it was seen from
+	From host.MADPort `json:"from,omitzero"` // the port of the sweeps
 }
 
-// openPort opens the port to look from. Without --fabric.device that is the one that the fabric was seen from before, and no other: another one may
-// lead into another fabric, and all that is remembered of this one would be gone.
+// openPort opens the port to sweep from. Without --fabric.device it is the port of the earlier sweeps and no other: another port may be in another
+// fabric, and the saved state of this one would be lost.
 func (f *fabricConfig) openPort(p host.Paths, before host.MADPort) (mad.Transport, host.MADPort, error) {
 	device, port := f.device, f.port
 	if device == "" && before.Device != "" {
 		before.Port = cmp.Or(f.port, before.Port)
 		found, err := host.FindMAD(p, before)
 		if err != nil {
-			return nil, host.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: name the one to look from with --fabric.device", err)
+			return nil, host.MADPort{}, fmt.Errorf("%w; another port may be in another fabric: select the port to sweep from with --fabric.device", err)
 		}
 		device, port = found.Device, found.Port
 	}
@@ -140,7 +141,7 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	m.Open = func() (mad.Transport, error) {
 		t, port, err := f.openPort(c.paths, from)
 		if err == nil {
-			log.Info("looks at the fabric", "device", port.Device, "port", port.Port)
+			log.Info("sweeping the InfiniBand subnet", "device", port.Device, "port", port.Port)
 			shown.port.Store(&port)
 		}
 		return t, err
@@ -158,12 +159,12 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 		defer func() { discard(log, "cannot close the state directory", store.Close()) }()
 		control, err := fabricControl(dir, m, log)
 		if err != nil {
-			log.Warn("accept does not reach this exporter", "err", err)
+			log.Warn("cannot serve the control socket, rdma_exporter accept cannot reach this exporter", "err", err)
 		} else {
 			defer func() { discard(log, "cannot close the control socket", control.Close()) }()
 		}
 	}
-	log.Info("rdma_exporter looks at an InfiniBand fabric", "version", version.Version, "revision", version.GetRevision())
+	log.Info("starting rdma_exporter fabric", "version", version.Version, "revision", version.GetRevision())
 	ctx, cancel := context.WithCancel(ctx)
 	var sweeps sync.WaitGroup
 	defer sweeps.Wait()
@@ -177,7 +178,8 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	return serveUntil(ctx, h, f.toolkit, log)
 }
 
-// beat sweeps at once and then at this host's moments, so that two exporters of one fabric do not sweep together, and calls done after each.
+// beat sweeps immediately and then at this host's phase of the interval, so that two exporters of one fabric do not sweep at the same time. It
+// calls done after each sweep.
 func (f *fabricConfig) beat(ctx context.Context, done func()) func(sweep func()) {
 	own := phase(cmp.Or(hostname(), f.device), f.interval)
 	return func(sweep func()) {
@@ -188,7 +190,7 @@ func (f *fabricConfig) beat(ctx context.Context, done func()) func(sweep func())
 	}
 }
 
-// hostname is empty where the host has none.
+// hostname is empty if the host has none.
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -197,29 +199,29 @@ func hostname() string {
 	return name
 }
 
-// fabricMemory begins with what earlier runs have kept. Without the directory the fabric is remembered for this run.
+// fabricMemory reads the state of earlier runs. Without the directory the state is lost at the end of this run.
 func fabricMemory(dir string, log *slog.Logger) (*state.Store, fabricKept) {
 	var known fabricKept
 	store, err := state.Open(dir)
 	if err != nil {
-		log.Warn("the fabric is remembered until the program ends only", "err", err)
+		log.Warn("cannot use the state directory, the state of the fabric is lost at the next restart", "err", err)
 		return nil, known
 	}
 	if aside := store.SetAside(); aside != "" {
-		log.Warn("the state file was damaged and an earlier one is used", "set aside", aside)
+		log.Warn("state file damaged, using the earlier one", "moved to", aside)
 	}
 	err = store.Read(&known)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return store, known
 	}
-	log.Warn("the fabric is remembered until the program ends only", "err", errors.Join(err, store.Close()))
+	log.Warn("cannot use the state directory, the state of the fabric is lost at the next restart", "err", errors.Join(err, store.Close()))
 	return nil, fabricKept{}
 }
 
-// fabricRounds serves what the last sweep has found.
+// fabricRounds serves the result of the last sweep.
 type fabricRounds struct{ *fabric.Monitor }
 
-// Collect waits for nothing: a sweep belongs to nobody's scrape.
+// Collect does not wait: sweeps are independent of scrapes.
 func (r fabricRounds) Collect(_ context.Context, names []string) (*rounds.Picture, error) {
 	if len(names) > 0 {
 		return nil, &rounds.UnknownCollectorError{Name: names[0]}

@@ -18,12 +18,12 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// fabricShown makes what a person looks at in fabric mode: the last sweep. Looking at it asks the fabric for nothing.
+// fabricShown makes the pages of fabric mode from the last sweep. Requests for pages send nothing to the fabric.
 type fabricShown struct {
 	monitor  *fabric.Monitor
 	host     string
 	interval time.Duration
-	port     atomic.Pointer[host.MADPort] // that is looked from; nil: none was opened
+	port     atomic.Pointer[host.MADPort] // of the sweeps; nil: none was opened
 
 	mu   sync.Mutex // one makes it for all
 	kept *page.Fabric
@@ -47,7 +47,7 @@ func (f *fabricConfig) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) 
 	}), Static: page.Static()}, nil
 }
 
-// fabric is what is known of the fabric. What is made of a sweep serves all who look.
+// fabric is made once per sweep, for all requests.
 func (x *fabricShown) fabric() *page.Fabric {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -58,7 +58,7 @@ func (x *fabricShown) fabric() *page.Fabric {
 	return x.kept
 }
 
-// moment is what large pages show, without keeping it.
+// moment identifies the data of large pages without keeping it in memory.
 func (x *fabricShown) moment() any {
 	f := x.fabric()
 	return struct {
@@ -67,7 +67,7 @@ func (x *fabricShown) moment() any {
 	}{weak.Make(f), f.Stale(time.Now())}
 }
 
-// forget lets go of a sweep that is not the last any more.
+// forget drops the data of an earlier sweep.
 func (x *fabricShown) forget() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

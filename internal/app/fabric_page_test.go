@@ -63,9 +63,9 @@ func TestServeFabric(t *testing.T) {
 		args []string
 		want string
 	}{
-		{"not seen", []string{"leaf1/1"}, "rdma_exporter: the fabric is not reachable at present: missing links and nodes cannot be determined\n"},
-		{"nothing named", nil, "rdma_exporter: the fabric is not reachable at present: missing links and nodes cannot be determined\n"},
-		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter: accept: name devices or links, or give --all, not both\n"},
+		{"not seen", []string{"leaf1/1"}, "rdma_exporter accept: the fabric is not reachable at present: missing links and nodes cannot be determined\n"},
+		{"nothing named", nil, "rdma_exporter accept: the fabric is not reachable at present: missing links and nodes cannot be determined\n"},
+		{"all and a link", []string{"--all", "leaf1/1"}, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if code, _, errs := command(t, append([]string{"accept", "--state.dir=" + dir}, c.args...)...); code != 2 || errs != c.want {
@@ -73,7 +73,7 @@ func TestServeFabric(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := command(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no rdma_exporter answers for --state.dir=") {
+	if code, _, errs := command(t, "accept", "--state.dir="+t.TempDir(), "--all"); code != 2 || !strings.Contains(errs, "no running rdma_exporter in --state.dir=") {
 		t.Errorf("without an exporter: %d %s", code, errs)
 	}
 }

@@ -48,7 +48,7 @@ func TestFabricPort(t *testing.T) {
 		{"nothing was seen", []string{active, active}, host.MADPort{}, "", "/0"},
 		{"as before", []string{active, active}, first, "", "mlx5_0/1"},
 		{"another is better", []string{"2: INIT", active}, first, "", "mlx5_0/1"},
-		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, the port of earlier sweeps, has no link; another port may be in another fabric: name the one to look from with --fabric.device"},
+		{"another has a link", []string{down, active}, first, "", "mlx5_0/1 of node 0:0, the port of earlier sweeps, has no link; another port may be in another fabric: select the port to sweep from with --fabric.device"},
 		{"a device is named", []string{down, active}, first, "mlx5_1", "mlx5_1/0"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestFabricPortKept(t *testing.T) {
 	must(t, store.Write(fabricKept{From: host.MADPort{Device: "mlx5_7", Port: 1, GUID: "0:7"}}))
 	must(t, store.Close())
 	s := serve(t, "fabric", "--path.rootfs="+madRoot(t, "4: ACTIVE"), "--state.dir="+dir)
-	const want = "mlx5_7/1 of node 0:7, the port of earlier sweeps, does not exist: there are [mlx5_0/1]; another port may be in another fabric: name the one"
+	const want = "mlx5_7/1 of node 0:7, the port of earlier sweeps, does not exist: there are [mlx5_0/1]; another port may be in another fabric: select the port"
 	if body := s.await(t, "/", "RDMAFabricUnseen"); !strings.Contains(body, want) {
 		t.Errorf("the page has %.2000s", body)
 	}

@@ -9,26 +9,26 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// seenLast is what the last round came to. Whoever asks for it does not wait for the next one, which holds the engine while it judges: on a
-// busy machine that is longer than check has patience.
+// seenLast is the result of the last round. Readers do not wait for the next one, which locks the engine during evaluation: on a busy machine
+// that is longer than the timeout of check.
 type seenLast struct {
 	host   string // label instance
-	replay string // the capture that is judged; empty for a live host
+	replay string // the replay that is evaluated; empty for a live host
 
 	mu        sync.Mutex
 	picture   *rounds.Picture // nil: none has ended
 	concluded conclusion
-	judged    bool // a round since the start
+	evaluated bool // a round since the start
 }
 
-// note keeps what a round saw, nil if there was none, and what the engine says after it.
-func (s *seenLast) note(p *rounds.Picture, c conclusion, judged bool) {
+// note keeps the result of a round. A nil picture changes nothing.
+func (s *seenLast) note(p *rounds.Picture, c conclusion, evaluated bool) {
 	if p == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.picture, s.concluded, s.judged = p, c, judged
+	s.picture, s.concluded, s.evaluated = p, c, evaluated
 }
 
 func (s *seenLast) last() *rounds.Picture {
@@ -37,7 +37,7 @@ func (s *seenLast) last() *rounds.Picture {
 	return s.picture
 }
 
-// input is not ok before a round has been judged.
+// input is not ok before the first evaluation.
 func (s *seenLast) input() (in check.Input, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,10 +45,10 @@ func (s *seenLast) input() (in check.Input, ok bool) {
 	if s.picture != nil {
 		in.Coverage, in.Needs, in.Seen = s.picture.Coverage, s.picture.Needs, seenIn(s.picture)
 	}
-	return in, s.judged
+	return in, s.evaluated
 }
 
-// findings gives what GET /api/v1/findings answers; nil where nothing is judged.
+// findings writes the response of GET /api/v1/findings; nil without alerting.
 func (d *daemon) findings() func(io.Writer) error {
 	if d == nil {
 		return nil
@@ -56,13 +56,13 @@ func (d *daemon) findings() func(io.Writer) error {
 	return func(w io.Writer) error {
 		in, ok := d.input()
 		if !ok {
-			return errors.New("no evaluation has finished since the start: retry in a moment")
+			return errors.New("no evaluation has finished since the start, retry in a few seconds")
 		}
 		return check.JSON(w, check.New(in))
 	}
 }
 
-// input is what the engine says of the last round.
+// input is the result of the last round.
 func (d *daemon) input() (check.Input, bool) {
 	in, ok := d.seen.input()
 	in.Exporter, in.History, in.Interval = build(), d.engine.History(), d.config.interval

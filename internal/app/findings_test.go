@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestFindingsAfterRestart: what an earlier run has left in the store is not judged, and nothing is told before this run has judged.
+// TestFindingsAfterRestart: what an earlier run has left in the store is not evaluated, and nothing is told before this run has evaluated.
 func TestFindingsAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	for run := range 2 {
@@ -31,7 +31,7 @@ func TestFindingsAfterRestart(t *testing.T) {
 		d.rounds = rounds.New(t.Context(), rounds.Options{Host: &host.Host{}, Timeout: time.Second, Now: func() time.Time { return now }, Before: func(time.Time) error { return full }})
 		ask := func() error { return d.findings()(new(bytes.Buffer)) }
 		if d.round(t.Context(), 0) == nil || ask() == nil {
-			t.Errorf("run %d: there are findings before a round is judged", run)
+			t.Errorf("run %d: there are findings before a round is evaluated", run)
 		}
 		d.rounds.Before = nil
 		must(t, d.round(t.Context(), 0))
@@ -52,8 +52,8 @@ func (h *held) Done() <-chan struct{} {
 	return h.Context.Done()
 }
 
-// TestFindingsWhileARoundIsJudged: those of the round before are there at once: check does not wait long.
-func TestFindingsWhileARoundIsJudged(t *testing.T) {
+// TestFindingsDuringEvaluation: those of the round before are available immediately: check does not wait long.
+func TestFindingsDuringEvaluation(t *testing.T) {
 	e, err := alerting.New(alerting.Options{
 		Scratch: t.TempDir(), Instance: "gpu-1:9", Files: []string{"r.yml"},
 		Rules: fstest.MapFS{"r.yml": {Data: []byte("groups: [{name: g, rules: [{alert: RDMAUp, expr: vector(1), labels: {severity: warning}}]}]")}},

@@ -29,19 +29,19 @@ import (
 )
 
 const (
-	// incidentFolder is where captures of incidents are kept below the state directory.
+	// incidentFolder is the directory of incident captures below the state directory.
 	incidentFolder = "incidents"
 	incidentsKept  = 10
-	// incidentSame is for how long an alert that is no longer seen is the same incident when it fires again, also after a restart.
+	// incidentSame: an alert that fires again within this time is the same incident, also after a restart.
 	incidentSame = time.Hour
-	// incidentNoted is how often it is noted that alerts still fire.
+	// incidentNoted is the interval of saving that alerts are still firing.
 	incidentNoted = 10 * time.Minute
-	// incidentRounds are kept in a capture: the last ones, incidentEvery apart at least.
+	// incidentRounds is the number of rounds in a capture: the last ones, at least incidentEvery apart.
 	incidentRounds = 8
 	incidentEvery  = 10 * time.Second
-	// incidentMax bounds a capture in bytes: those of the largest machines known have 1 MiB.
+	// incidentMax limits a capture in bytes: those of the largest known machines have 1 MiB.
 	incidentMax = 16 << 20
-	// incidentHistory is how far back the samples of the rules go in a capture, historyMax their text in bytes: an entry has 1 MiB at most.
+	// incidentHistory is the range of the samples in a capture, historyMax the size of their text in bytes: an entry has 1 MiB at most.
 	incidentHistory = 10 * time.Minute
 	historyMax      = 900 << 10
 )
@@ -52,9 +52,9 @@ const (
 	historyEntry  = "exporter/history.txt"
 )
 
-// flightRecorder keeps a capture of the host when an alert that drains it first fires: after a reboot that is the evidence. It reads with
-// collectors and a door of its own, in the background and one capture at a time, so that neither a round nor a scrape waits. While such an
-// alert is pending it reads a round after each of the daemon's, so that the capture has those before it fired.
+// flightRecorder keeps a capture of the host when an alert that drains it starts firing: after a reboot that is the evidence. It has its own
+// collectors and host access, and runs in the background, one capture at a time: neither rounds nor scrapes wait for it. While such an alert
+// is pending it reads a round after each one of the daemon, so that the capture has the rounds before the alert fired.
 type flightRecorder struct {
 	dir     string
 	store   *state.Store
@@ -83,30 +83,30 @@ type flightRecorder struct {
 	tried  bool
 }
 
-// seenFiring is an alert, and when it was seen to fire last.
+// seenFiring is an alert with the last time that it was firing.
 type seenFiring struct {
 	Labels map[string]string `json:"labels"`
 	Seen   time.Time         `json:"seen"`
 }
 
-// flightKept is what the file has beside the captures.
+// flightKept is the content of the state file beside the captures.
 type flightKept struct {
 	Incidents []page.Incident `json:"incidents"`
 	Firing    []seenFiring    `json:"firing"`
 }
 
-// flightRecorder is nil for a replay, and where there is no directory to keep captures in.
+// flightRecorder is nil for a replay, and without a usable directory.
 func (c *config) flightRecorder(m *machine, memory *expect.Memory, d *daemon, log *slog.Logger) *flightRecorder {
 	if m.player != nil {
 		return nil
 	}
 	f, err := openFlight(filepath.Join(c.stateDir, incidentFolder), log)
 	if err != nil {
-		log.Warn("no captures of incidents are kept", "err", err)
+		log.Warn("cannot use the incident directory, no incident captures are kept", "err", err)
 		return nil
 	}
 	f.history, f.site = d.history, func(a *capture.Archive) error { return c.site.record(a, false) }
-	var own *machine // opened once: a read that does not return is known to the next capture
+	var own *machine // opened once: the next capture must know a read that does not return
 	f.end = func() error {
 		if own == nil {
 			return nil
@@ -120,12 +120,12 @@ func (c *config) flightRecorder(m *machine, memory *expect.Memory, d *daemon, lo
 				return nil, err
 			}
 			own = &machine{Host: &live.Host, close: live.Close}
-			own.GPUs, own.RTNL = m.GPUs, m.RTNL // which let one request through at a time, and can be released
+			own.GPUs, own.RTNL = m.GPUs, m.RTNL // shared: they serialize requests and can be released
 		}
 		known := memory.Data()
 		o := c.options(own, expect.NewMemory(known))
 		o.SampleInterval, o.ModuleInterval, o.GPUInterval, o.ListenLLDP = 0, 0, 0, false
-		on, err := c.switchedOn(collector.All(o))
+		on, err := c.enabled(collector.All(o))
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (c *config) flightRecorder(m *machine, memory *expect.Memory, d *daemon, lo
 	return f
 }
 
-// openFlight takes the folder, and what is in it.
+// openFlight locks the directory and reads its captures.
 func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
 	store, err := state.Open(dir)
 	if err != nil {
@@ -143,7 +143,7 @@ func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
 	f := &flightRecorder{dir: dir, store: store, log: log, wake: make(chan struct{}, 1), firing: map[string]seenFiring{}, end: func() error { return nil }}
 	var known flightKept
 	if err := store.Read(&known); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		log.Warn("nothing is known of the alerts of earlier incidents", "err", err)
+		log.Warn("could not restore the alerts of earlier incidents, they may be captured again", "err", err)
 	}
 	for _, s := range known.Firing {
 		f.firing[labelsKey(s.Labels)] = s
@@ -161,7 +161,7 @@ func openFlight(dir string, log *slog.Logger) (*flightRecorder, error) {
 	return f, nil
 }
 
-// list are the captures in the folder, with what is known of them.
+// list returns the captures in the directory, with their alerts.
 func (f *flightRecorder) list(known []page.Incident) ([]page.Incident, error) {
 	files, err := filepath.Glob(filepath.Join(f.dir, "*.txtar"))
 	if err != nil {
@@ -177,7 +177,7 @@ func (f *flightRecorder) list(known []page.Incident) ([]page.Incident, error) {
 		stamp, alert, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".txtar"), "-")
 		at, err := time.Parse(incidentStamp, stamp)
 		if err != nil {
-			continue // none of ours
+			continue // not an incident capture
 		}
 		out = append(out, page.Incident{Time: at, File: file, Alerts: []string{alert}})
 	}
@@ -198,7 +198,7 @@ func labelsKey(labels map[string]string) string {
 	return b.String()
 }
 
-// note takes what a round of the daemon came to. It waits for nothing.
+// note takes the result of a round of the daemon. It does not block.
 func (f *flightRecorder) note(at time.Time, alerts []alerting.Alert) {
 	if f == nil {
 		return
@@ -249,7 +249,7 @@ func (f *flightRecorder) start(ctx context.Context) {
 	}()
 }
 
-// step reads a round where one is wanted, and keeps the capture where an alert has fired.
+// step reads a round if an alert is pending or firing, and keeps the capture if one fires.
 func (f *flightRecorder) step(ctx context.Context) {
 	f.mu.Lock()
 	at, armed, due := f.at, f.armed, f.due
@@ -280,7 +280,7 @@ func (f *flightRecorder) step(ctx context.Context) {
 	}
 }
 
-// pace is the time between the rounds of a session: an alert that has been pending for long may be so for hours.
+// pace is the interval of the rounds of a session: an alert may be pending for hours.
 func (f *flightRecorder) pace() time.Duration {
 	if f.last.Sub(f.first) >= incidentRounds*incidentEvery {
 		return time.Minute
@@ -288,7 +288,7 @@ func (f *flightRecorder) pace() time.Duration {
 	return incidentEvery
 }
 
-// round reads a round of the session, which it begins.
+// round reads a round of the session, and starts one if needed.
 func (f *flightRecorder) round(ctx context.Context) (err error) {
 	now := time.Now()
 	if f.session == nil {
@@ -320,13 +320,13 @@ func (f *flightRecorder) keep(ctx context.Context, at time.Time, due []alerting.
 	case err != nil:
 		return "", err
 	case len(text) > incidentMax:
-		return "", fmt.Errorf("%d bytes are more than %d", len(text), incidentMax)
+		return "", fmt.Errorf("capture of %d bytes exceeds the limit of %d", len(text), incidentMax)
 	}
 	name := f.name(at, due[0].Name)
 	return name, write(name, text, nil)
 }
 
-// incidentJSON says in a capture why it was made.
+// incidentJSON is the reason of a capture.
 type incidentJSON struct {
 	Time   time.Time       `json:"time"`
 	Alerts []incidentAlert `json:"alerts"`
@@ -350,7 +350,7 @@ func (f *flightRecorder) text(ctx context.Context, s *captureRun, at time.Time, 
 	}
 	a.Put(incidentEntry, append(b, '\n'))
 	past, err := f.history(ctx, at)
-	discard(f.log, "the capture of the incident lacks the samples of the rules", err)
+	discard(f.log, "cannot read the samples of the rules, they are missing in the incident capture", err)
 	a.Put(historyEntry, past)
 	if err := f.site(a); err != nil {
 		return nil, err
@@ -363,7 +363,7 @@ const incidentStamp = "20060102T150405Z"
 
 var notInNames = regexp.MustCompile(`[^A-Za-z0-9_]+`)
 
-// name is one that no file has: the time, and the first alert.
+// name is an unused file name: the time and the first alert.
 func (f *flightRecorder) name(at time.Time, alert string) string {
 	alert = notInNames.ReplaceAllString(alert, "_")
 	stem := filepath.Join(f.dir, at.UTC().Format(incidentStamp)+"-"+alert[:min(len(alert), 64)])
@@ -376,7 +376,7 @@ func (f *flightRecorder) name(at time.Time, alert string) string {
 	}
 }
 
-// finish notes how it went, and leaves the newest captures.
+// finish records the result, and removes the oldest captures.
 func (f *flightRecorder) finish(at time.Time, file string, due []alerting.Alert, err error) {
 	i := page.Incident{Time: at.UTC(), File: file}
 	for _, a := range due {
@@ -394,12 +394,12 @@ func (f *flightRecorder) finish(at time.Time, file string, due []alerting.Alert,
 	}
 	f.mu.Unlock()
 	if err != nil {
-		f.log.Warn("cannot keep a capture of the incident", "alerts", i.Alerts, "err", oneLine(err))
+		f.log.Warn("incident capture failed", "alerts", i.Alerts, "err", oneLine(err))
 		return
 	}
-	f.log.Info("a capture of the incident is kept", "alerts", i.Alerts, "file", file)
+	f.log.Info("incident captured", "alerts", i.Alerts, "file", file)
 	for _, o := range old {
-		discard(f.log, "cannot remove an old capture", os.Remove(o.File))
+		discard(f.log, "cannot remove an old incident capture", os.Remove(o.File))
 	}
 	f.save(at)
 }
@@ -410,7 +410,7 @@ func (f *flightRecorder) isFiring() bool {
 	return len(f.firing) > 0
 }
 
-// save writes which alerts were seen, but for those that are in no capture yet, and what is known of the captures.
+// save writes the captures, and the firing alerts that are in a capture.
 func (f *flightRecorder) save(at time.Time) {
 	f.mu.Lock()
 	maps.DeleteFunc(f.firing, func(_ string, s seenFiring) bool { return at.Sub(s.Seen).Abs() >= incidentSame })
@@ -420,12 +420,12 @@ func (f *flightRecorder) save(at time.Time) {
 			known.Firing = append(known.Firing, f.firing[key])
 		}
 	}
-	failed := f.unsaved || f.state.Failed // and that is logged
+	failed := f.unsaved || f.state.Failed // already logged
 	f.noted = at
 	f.mu.Unlock()
 	err := f.store.Write(known)
 	if err != nil && !failed {
-		f.log.Warn("cannot note the alerts of incidents: a restart may capture them again", "err", err)
+		f.log.Warn("cannot save the alerts of incidents, a restart may capture them again", "err", err)
 	}
 	f.unsaved = err != nil
 }
@@ -440,7 +440,7 @@ func (f *flightRecorder) incidents() []page.Incident {
 	return slices.Clone(f.kept)
 }
 
-// incident says how the last capture was kept; false before the first.
+// incident is the result of the last capture; false before the first.
 func (d *daemon) incident() (rounds.FileState, bool) {
 	if d == nil || d.flight == nil {
 		return rounds.FileState{}, false
@@ -450,7 +450,7 @@ func (d *daemon) incident() (rounds.FileState, bool) {
 	return d.flight.state, d.flight.tried
 }
 
-// close lets another process have the folder. The context of start has ended.
+// close unlocks the directory. The context of start has ended.
 func (f *flightRecorder) close() {
 	if f == nil {
 		return
@@ -461,10 +461,10 @@ func (f *flightRecorder) close() {
 	if f.isFiring() {
 		f.save(f.at)
 	}
-	discard(f.log, "cannot close what captured incidents", errors.Join(f.end(), f.store.Close()))
+	discard(f.log, "cannot close the incident directory", errors.Join(f.end(), f.store.Close()))
 }
 
-// history are the samples of the rules that have changed in the time before a moment, a line a series.
+// history are the samples of the rules that changed in the time before to, a line for each series.
 func (d *daemon) history(ctx context.Context, to time.Time) ([]byte, error) {
 	step := d.config.interval
 	series, err := d.engine.Range(ctx, `{__name__=~"rdma_.+|ALERTS"}`, to.Add(-incidentHistory), to, step)
@@ -474,9 +474,9 @@ func (d *daemon) history(ctx context.Context, to time.Time) ([]byte, error) {
 	return historyText(series, to.Add(-incidentHistory), to, step), nil
 }
 
-// historyText has the values of each series at the times from, from+step, …, to: "-" where there is none.
+// historyText has the values of each series at the times from, from+step, …, to: "-" for no sample.
 func historyText(series []alerting.Series, from, to time.Time, step time.Duration) []byte {
-	b := fmt.Appendf(nil, "# Samples of the rules that have changed, from %s to %s, each %s; - is none.\n", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), step)
+	b := fmt.Appendf(nil, "# Samples of the rules that changed, from %s to %s, every %s; - is no sample.\n", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339), step)
 	n := int(to.Sub(from)/step) + 1
 	for _, s := range series {
 		values := make([]string, n)
@@ -502,7 +502,7 @@ func historyText(series []alerting.Series, from, to time.Time, step time.Duratio
 		}
 		line += "} " + strings.Join(values, " ") + "\n"
 		if len(b)+len(line) > historyMax {
-			return append(b, "# cut\n"...)
+			return append(b, "# truncated\n"...)
 		}
 		b = append(b, line...)
 	}

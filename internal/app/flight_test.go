@@ -84,14 +84,14 @@ func TestFlightRecorder(t *testing.T) {
 	}
 }
 
-// TestFlightRecorderNeedsState: where nothing can be kept nothing is captured, and the rules are evaluated all the same.
+// TestFlightRecorderNeedsState: where nothing can be kept nothing is captured, and the rules are evaluated.
 func TestFlightRecorderNeedsState(t *testing.T) {
 	dir, stateDir, rules := tree(t, "hdr100-ok"), t.TempDir(), filepath.Join(t.TempDir(), "site.rules.yml")
 	put(t, rules, strings.Replace(siteRule, "== 1", "== 4", 1))
 	put(t, filepath.Join(stateDir, incidentFolder), "")
 	s := serve(t, append(liveArgs(dir, stateDir), "--alerting.interval=1s", "--alerting.rule-files="+rules)...)
 	s.firing(t, "SiteDown")
-	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "no captures of incidents are kept") {
+	if got := metric(t, s, "rdma_incident_last_capture_successful"); got != "" || !strings.Contains(s.log.String(), "cannot use the incident directory, no incident captures are kept") {
 		t.Errorf("%q\n%s", got, s.log)
 	}
 }
@@ -212,7 +212,7 @@ func TestIncidentOnAFullDisk(t *testing.T) {
 	if s, tried := d.incident(); !tried || !s.Failed {
 		t.Errorf("%+v, %v", s, tried)
 	}
-	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "cannot keep a capture of the incident") {
+	if l := log.String(); strings.Count(l, "\n") != 1 || !strings.Contains(l, "incident capture failed") {
 		t.Errorf("log:\n%s", l)
 	}
 	if left, err := filepath.Glob(dir + "/" + unfinished + "*"); err != nil || len(left)+len(captures(t, dir)) > 0 {
@@ -230,7 +230,7 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	f, log := recorderOf(t, filepath.Join(t.TempDir(), incidentFolder))
 	defer f.close()
 	begin := f.begin
-	f.begin = func(context.Context) (*captureRun, error) { return nil, errors.New("no door") }
+	f.begin = func(context.Context) (*captureRun, error) { return nil, errors.New("no host access") }
 	f.note(time.Unix(1e9, 0), []alerting.Alert{alertNamed("A", alerting.StatePending)})
 	f.step(t.Context())
 	if log.String() != "" {
@@ -238,7 +238,7 @@ func TestIncidentThatCannotBeRead(t *testing.T) {
 	}
 	f.note(time.Unix(1e9+15, 0), []alerting.Alert{alertNamed("A", alerting.StateFiring)})
 	f.step(t.Context())
-	if !strings.Contains(log.String(), "no door") || len(f.incidents()) > 0 {
+	if !strings.Contains(log.String(), "no host access") || len(f.incidents()) > 0 {
 		t.Errorf("%v\n%s", f.incidents(), log)
 	}
 	f.begin = begin
@@ -298,13 +298,13 @@ func TestHistoryText(t *testing.T) {
 		{Labels: map[string]string{"__name__": "rdma_b", "instance": "i"}, Points: at(1, 1, 1)},
 		{Labels: map[string]string{"__name__": "rdma_c", "instance": "i"}, Points: at(1)},
 	}
-	want := "# Samples of the rules that have changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, each 15s; - is none.\n" +
+	want := "# Samples of the rules that changed, from 2026-07-01T12:00:00Z to 2026-07-01T12:00:30Z, every 15s; - is no sample.\n" +
 		"rdma_a{device=\"mlx5_0\",port=\"1\"} 1 1 2\nrdma_c{} 1 - -\n"
 	if got := string(historyText(series, t0, t0.Add(30*time.Second), 15*time.Second)); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	large := slices.Repeat(series, historyMax/40)
-	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# cut\n") {
+	if got := historyText(large, t0, t0.Add(30*time.Second), 15*time.Second); len(got) > historyMax+10 || !strings.HasSuffix(string(got), "\n# truncated\n") {
 		t.Errorf("%d bytes: %.100s", len(got), got[len(got)-100:])
 	}
 }

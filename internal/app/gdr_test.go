@@ -8,10 +8,10 @@ import (
 	"rdma_exporter/internal/gdr"
 )
 
-// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing knows each reason, and says it in the words of internal/gdr.
+// TestGPUDirectAlertSaysTheReasons: the alert on a mechanism that is missing has each reason, in the words of internal/gdr.
 func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 	m, sched := open(t, fixture("no-rdma"))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestGPUDirectAlertSaysTheReasons(t *testing.T) {
 // TestTransportAlertSaysTheReasons: so does the alert on sockets.
 func TestTransportAlertSaysTheReasons(t *testing.T) {
 	m, sched := open(t, fixture("no-rdma"))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,13 +16,13 @@ func TestGPURelease(t *testing.T) {
 		status int
 		text   string
 	}{
-		{"30m", live, "?for=30m", 200, "released: the exporter holds no GPU for 30m0s; for=0s ends it\n"},
-		{"end", live, "?for=0s", 200, "the release has ended: GPUs are read again\n"},
-		{"no time", live, "", 400, "has to be a time from 0s"},
-		{"not a time", live, "?for=soon", 400, "for=soon: has to be"},
-		{"negative", live, "?for=-1s", 400, "for=-1s: has to be"},
-		{"too long", live, "?for=25h", 400, "to 24h0m0s"},
-		{"replay", replay, "?for=30m", 503, "not released: a replay holds no GPU"},
+		{"30m", live, "?for=30m", 200, "released: the exporter uses no GPU for 30m; for=0s ends the release\n"},
+		{"end", live, "?for=0s", 200, "release ended, GPUs are read again\n"},
+		{"no time", live, "", 400, "must be a duration up to 24h"},
+		{"not a time", live, "?for=soon", 400, "for=soon: must be"},
+		{"negative", live, "?for=-1s", 400, "for=-1s: must be"},
+		{"too long", live, "?for=25h", 400, "up to 24h"},
+		{"replay", replay, "?for=30m", 503, "not all GPUs released: a replay holds no GPU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if status, body := c.s.post(t, "/-/gpu/release"+c.query); status != c.status || !strings.Contains(body, c.text) {
@@ -46,10 +46,10 @@ func TestGPUMode(t *testing.T) {
 			}
 		})
 	}
-	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric,full") {
+	if code, _, errs := command(t, "--collector.gpu.mode=all", "check"); code != 3 || !strings.Contains(errs, "fabric, full") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
-	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval: has to be") {
+	if code, _, errs := command(t, "--collector.gpu.interval=0s"); code != 2 || !strings.Contains(errs, "--collector.gpu.interval=0s: must be") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// exitUnhealthy is what the health checks of container engines take for unhealthy.
+// exitUnhealthy is the exit code for unhealthy in health checks of container engines.
 const exitUnhealthy = 1
 
 type healthyConfig struct {
@@ -28,19 +28,19 @@ type healthyConfig struct {
 }
 
 func (h *healthyConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("url", "The exporter to ask, with the prefix of its paths if it has one; empty: the one that runs in this container or on this host, by its own command line.").PlaceHolder("URL").StringVar(&h.url)
-	a.Flag("ready", "Ask as well whether its first collection has ended.").BoolVar(&h.ready)
-	a.Flag("timeout", "How long it has to answer.").Default("3s").DurationVar(&h.timeout)
+	a.Flag("url", "URL of the exporter, with its route prefix. Default: the exporter running in this container or on this host, found by its command line.").PlaceHolder("URL").StringVar(&h.url)
+	a.Flag("ready", "Check also that the first collection has finished.").BoolVar(&h.ready)
+	a.Flag("timeout", "Timeout of the request.").Default("3s").DurationVar(&h.timeout)
 }
 
-// runHealthy asks the running exporter whether it answers.
+// runHealthy queries the health endpoint of the running exporter.
 func runHealthy(ctx context.Context, h *healthyConfig, stdout io.Writer) (int, error) {
 	base, err := h.base()
 	if err != nil {
 		return usage(err)
 	}
 	if h.timeout <= 0 {
-		return usage(fmt.Errorf("--timeout=%s: has to be more than 0", h.timeout))
+		return usage(fmt.Errorf("--timeout=%s: must be greater than 0", h.timeout))
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
@@ -49,19 +49,19 @@ func runHealthy(ctx context.Context, h *healthyConfig, stdout io.Writer) (int, e
 		path = "-/ready"
 	}
 	u := base.JoinPath(path)
-	said, err := ask(ctx, u)
-	if errors.Is(err, http.ErrSchemeMismatch) { // its configuration has no TLS
+	status, err := ask(ctx, u)
+	if errors.Is(err, http.ErrSchemeMismatch) { // --web.config.file does not enable TLS
 		u.Scheme = "http"
-		said, err = ask(ctx, u)
+		status, err = ask(ctx, u)
 	}
 	if err != nil {
-		return exitUnhealthy, fmt.Errorf("the exporter is not healthy: %w", err)
+		return exitUnhealthy, fmt.Errorf("exporter not healthy: %w", err)
 	}
-	_, err = fmt.Fprintf(stdout, "%s: %s\n", u.Redacted(), said)
+	_, err = fmt.Fprintf(stdout, "%s: %s\n", u.Redacted(), status)
 	return exitOK, err
 }
 
-// base is the URL of the exporter that is asked.
+// base is the URL of the exporter.
 func (h *healthyConfig) base() (*url.URL, error) {
 	if h.url != "" {
 		u, err := exporterURL(h.url)
@@ -86,7 +86,7 @@ func (h *healthyConfig) base() (*url.URL, error) {
 	return exporterURL("http://127.0.0.1:" + defaultPort)
 }
 
-// served is how a command line of this program serves, and by which command; an error for one that serves nothing.
+// served parses a command line of this program; an error for one that is neither serve nor fabric.
 func served(args []string) (w *webConfig, command string, err error) {
 	a := kingpin.New("rdma_exporter", "").Terminate(nil).UsageWriter(io.Discard).ErrorWriter(io.Discard)
 	var c config
@@ -106,15 +106,15 @@ func served(args []string) (w *webConfig, command string, err error) {
 	return w, command, w.check()
 }
 
-// ownURL is where an exporter with these flags is reached from its own network namespace. Its scheme is https where it may have TLS.
+// ownURL is the URL of an exporter with these flags in its own network namespace. Its scheme is https if it may have TLS.
 func (w *webConfig) ownURL() (*url.URL, error) {
 	listen := *w.toolkit.WebListenAddresses
 	if *w.toolkit.WebSystemdSocket || len(listen) == 0 {
-		return nil, errors.New("the running exporter has its socket from systemd: give --url")
+		return nil, errors.New("the running exporter uses a systemd socket: set --url")
 	}
 	name, port, err := net.SplitHostPort(listen[0])
 	if err != nil || port == "0" {
-		return nil, fmt.Errorf("the running exporter listens at %s: give --url", listen[0])
+		return nil, fmt.Errorf("the running exporter listens on %s: set --url", listen[0])
 	}
 	switch ip := net.ParseIP(name); {
 	case name == "" || ip.Equal(net.IPv4zero):
@@ -129,18 +129,18 @@ func (w *webConfig) ownURL() (*url.URL, error) {
 	return u, nil
 }
 
-// knock says how an exporter is, or why it is not well. One that wants to know first who asks is well: it answers.
+// ask returns the status of an exporter, or why it is not healthy. One that requires authentication is healthy: it responds.
 func ask(ctx context.Context, u *url.URL) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return "", err
 	}
-	// The certificate has the name that others use, and nothing is told to whoever shows it.
+	// The certificate has the external host name. The request has no secrets.
 	resp, err := localClient(&tls.Config{InsecureSkipVerify: true}).Do(req)
 	var refused *net.OpError
 	switch {
-	case errors.As(err, &refused) && refused.Op == "remote error": // as crypto/tls names an alert of the other side
-		return "it answers, and wants another certificate: " + refused.Err.Error(), nil
+	case errors.As(err, &refused) && refused.Op == "remote error": // as crypto/tls names an alert of the peer
+		return "healthy (requires a client certificate: " + refused.Err.Error() + ")", nil
 	case err != nil:
 		return "", err
 	}
@@ -149,7 +149,7 @@ func ask(ctx context.Context, u *url.URL) (string, error) {
 	case http.StatusOK:
 		return "healthy", nil
 	case http.StatusUnauthorized:
-		return "it answers, and wants a password", nil
+		return "healthy (requires a password)", nil
 	}
-	return "", fmt.Errorf("%s: it answers %s", u.Redacted(), resp.Status)
+	return "", fmt.Errorf("%s: HTTP status %s", u.Redacted(), resp.Status)
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// usageTemplate prints what a person looks for first: commands, then the flags of the one that was asked of, then those of all.
+// usageTemplate prints the commands first, then the flags of the command, then those of all commands. Without a command it has the flags of
+// the default one, since these are the flags that most users look for.
 const usageTemplate = `{{define "flags"}}{{range groups .}}
 {{.Title}}:
 {{rows .Flags|FormatTwoColumns}}{{end}}{{end -}}
@@ -24,22 +25,34 @@ Arguments:
 {{args .Args|FormatTwoColumns}}{{end -}}
 {{if .Flags}}{{template "flags" .Flags}}{{end}}
 Flags of all commands:
-{{else -}}
-usage: {{.App.Name}} [FLAG ...] [COMMAND [FLAG ...] [ARGUMENT ...]]
+{{template "flags" $.App.Flags}}
+{{- else -}}
+usage: {{.App.Name}} [COMMAND] [FLAG ...] [ARGUMENT ...]
 
 {{.App.Help|Wrap 0}}
-Without an RDMA device, a recorded node: {{.App.Name}} --replay=demo
+Try it without an RDMA device: {{.App.Name}} --replay=demo
 
 Commands:
 {{commands .App.Commands|FormatTwoColumns}}
-"{{.App.Name}} COMMAND --help" shows the flags of a command. Those of all:
-{{end -}}
+Flags of all commands:
 {{template "flags" .App.Flags}}
+{{with default .App.Commands}}Flags of {{.Name}}, which runs if no command is given:
+{{template "flags" .Flags}}{{end}}
+Flags of another command: {{.App.Name}} COMMAND --help
+{{end -}}
 `
 
 var usageFuncs = template.FuncMap{
 	"groups": FlagGroups,
-	"usage":  CommandUsage,
+	"default": func(commands []*kingpin.CmdModel) *kingpin.CmdModel {
+		for _, c := range commands {
+			if c.Default {
+				return c
+			}
+		}
+		return nil
+	},
+	"usage": CommandUsage,
 	"rows": func(flags []*kingpin.FlagModel) (rows [][2]string) {
 		for _, f := range flags {
 			short := "    "
@@ -67,28 +80,28 @@ var usageFuncs = template.FuncMap{
 	},
 }
 
-// FlagGroup is flags that belong together, under the title that help and the man page give them.
+// FlagGroup is a group of flags in --help and the man page.
 type FlagGroup struct {
 	Title string
 	Flags []*kingpin.FlagModel
 }
 
-// flagGroups holds what the names of flags begin with; the longest decides.
+// flagGroups are the groups by prefix of the flag name; the longest prefix decides.
 var flagGroups = []struct {
 	title    string
 	prefixes []string
 }{
 	{"Options", []string{""}},
-	{"Machine and devices", []string{"path.", "device.", "replay", "config.file", "state.dir"}},
-	{"Collectors, all on unless said", []string{"collector.", "collect.", "runtime."}},
+	{"Host and devices", []string{"path.", "device.", "replay", "config.file", "state.dir"}},
+	{"Collectors, enabled unless noted", []string{"collector.", "collect.", "runtime."}},
 	{"Serving", []string{"web.", "collect.min-interval"}},
 	{"Alerting", []string{"alerting", "replay.send-alerts", "runbook-url"}},
-	{"Reading in the background", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
-	{"Tuning of the rules", []string{"tune."}},
-	{"Log", []string{"log."}},
+	{"Background reads", []string{"pfc.", "transceiver.", "collector.gpu.interval"}},
+	{"Rule tuning", []string{"tune."}},
+	{"Logging", []string{"log."}},
 }
 
-// FlagGroups sorts the flags that are shown into groups.
+// FlagGroups groups the visible flags.
 func FlagGroups(flags []*kingpin.FlagModel) (out []FlagGroup) {
 	by := make([][]*kingpin.FlagModel, len(flagGroups))
 	for _, f := range flags {
@@ -117,7 +130,7 @@ func groupOf(name string) (group int) {
 	return group
 }
 
-// FlagUsage is a flag as one types it: a switch that is on has its negation.
+// FlagUsage is a flag as typed on the command line. A switch that is enabled by default has its negation.
 func FlagUsage(f *kingpin.FlagModel) string {
 	switch {
 	case !f.IsBoolFlag():
@@ -133,7 +146,7 @@ func FlagUsage(f *kingpin.FlagModel) string {
 	}
 }
 
-// CommandUsage is a command as one types it.
+// CommandUsage is a command as typed on the command line.
 func CommandUsage(c *kingpin.CmdModel) string {
 	words := []string{c.FullCommand}
 	for _, f := range c.Flags {

@@ -70,7 +70,7 @@ func TestFlagsHaveGroups(t *testing.T) {
 	if !slices.Equal(rest, []string{"help", "version"}) {
 		t.Errorf("without a group: %q", rest)
 	}
-	for name, want := range map[string]string{"collector.gpu.interval": "Reading in the background", "collector.gpu.mode": "Collectors, all on unless said", "alerting": "Alerting", "replay.send-alerts": "Alerting"} {
+	for name, want := range map[string]string{"collector.gpu.interval": "Background reads", "collector.gpu.mode": "Collectors, enabled unless noted", "alerting": "Alerting", "replay.send-alerts": "Alerting"} {
 		if got := flagGroups[groupOf(name)].title; got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}

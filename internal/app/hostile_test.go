@@ -57,8 +57,8 @@ func TestNothingIsObeyedOfReplays(t *testing.T) {
 		want       string // of what is shown
 	}{
 		{"topo", running, []string{"topo"}, "0x\ufffd[2J\ufffd\ufffd\ufffd1m<b>\"'&"},
-		{"topo, process", running, []string{"topo"}, "By 3x\ufffd[2J"}, // a program
-		{"topo, host", running, []string{"topo"}, "2x\ufffd[2J"},       // the host
+		{"topo, process", running, []string{"topo"}, "Process: 3x\ufffd[2J"}, // a program
+		{"topo, host", running, []string{"topo"}, "2x\ufffd[2J"},             // the host
 		{"optics, running", running, []string{"optics"}, "1x\ufffd[2J"},
 		{"optics, modules", modules, []string{"optics"}, "0x\ufffd[2J"},
 		{"inventory list", running, []string{"inventory", "list"}, "0x\ufffd[2J"},

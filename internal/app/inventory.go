@@ -11,10 +11,10 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// What "inventory list" says of a device.
+// Status of a device in "inventory list".
 const (
 	statusPresent   = "present"
-	statusElsewhere = "not here" // in a container, in a virtual machine, excluded: not judged
+	statusElsewhere = "not here" // in a container or virtual machine, or excluded: not evaluated
 	statusMissing   = "missing"  // with the reason
 )
 
@@ -52,7 +52,7 @@ func runInventoryList(ctx context.Context, c *config, l *listConfig, stdout io.W
 	return exitOK, onTerminal(stdout, t.print)
 }
 
-// deviceRows are the devices that are remembered, those that are there among them, and pinned ones that never were.
+// deviceRows are the known devices, present or not, and pinned ones that were never present.
 func deviceRows(n *snapshot.InfiniBand, known map[string]expect.FunctionRecord) (out []deviceRow) {
 	for _, f := range known {
 		r := deviceRow{FunctionRecord: f, Status: statusElsewhere}

@@ -185,7 +185,7 @@ func TestInjectedErrno(t *testing.T) {
 	}
 }
 
-// TestStuckReadCostsItsDevice: a FIFO in the place of a counter blocks for ever, from the first collection on.
+// TestStuckReadCostsItsDevice: a FIFO in the place of a counter blocks forever, from the first collection on.
 func TestStuckReadCostsItsDevice(t *testing.T) {
 	dir := tree(t, "dgx-h100-ib")
 	fifo := filepath.Join(dir, port0+"counters/symbol_error")
@@ -244,7 +244,7 @@ func release(t *testing.T, fifo string) {
 func TestReadStuckAlert(t *testing.T) {
 	dir := tree(t, "dgx-h100-ib")
 	s := live(t, dir, 2*time.Second)
-	j, err := newJudge(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	start := time.Now()

@@ -15,51 +15,51 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// keeper keeps what is remembered of a live host in the state directory. Without one it remembers for this run.
+// keeper saves the known links and devices of a live host in the state directory. Without one it keeps them for this run.
 type keeper struct {
 	memory  *expect.Memory
 	planned *planned
 	dir     string
-	store   *state.Store // nil where nothing is kept
+	store   *state.Store // nil: nothing is saved
 	server  *http.Server // of the control socket
 	log     *slog.Logger
-	retry   bool          // the directory may be to be had later: another process has it
+	retry   bool          // later: another process holds the lock
 	done    chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
 	state rounds.FileState // of the state file
 }
 
-// keeper begins with what is known. A directory that cannot be used costs the memory of earlier runs only.
+// keeper starts with the saved state. If the directory cannot be used, only the state of earlier runs is missing.
 func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
 	known, err := c.remembered(m)
-	discard(log, "nothing is known of links and devices from before", err)
+	discard(log, "could not restore the known links and devices", err)
 	k := &keeper{dir: c.stateDir, memory: expect.NewMemory(known), log: log}
 	k.planned = &planned{dir: filepath.Join(c.stateDir, maintenanceFolder), clock: m.maintenanceClock, log: log}
 	if m.player != nil {
 		return k
 	}
 	if err := k.open(); err != nil {
-		log.Warn("links and devices are remembered until the program ends only", "err", err)
+		log.Warn("cannot use the state directory, known links and devices are lost at the next restart", "err", err)
 		k.retry = errors.Is(err, state.ErrLocked)
 	}
 	return k
 }
 
-// open takes the directory, and what is in it. What cannot be read is not written over.
+// open locks the directory and reads its state. A file that cannot be read is not overwritten.
 func (k *keeper) open() error {
 	store, err := state.Open(k.dir)
 	if err == nil {
 		var known expect.Data
 		if err = store.Read(&known); err == nil || errors.Is(err, fs.ErrNotExist) {
 			if aside := store.SetAside(); aside != "" {
-				k.log.Warn("the state file was damaged and an earlier one is used", "set aside", aside)
+				k.log.Warn("state file damaged, using the earlier one", "moved to", aside)
 			}
 			k.memory.Absorb(known)
 			k.store, err = store, nil
-			discard(k.log, "maintenance cannot be announced", k.planned.open())
+			discard(k.log, "cannot use the maintenance directory, maintenance cannot be announced", k.planned.open())
 			k.server, err = k.control()
-			discard(k.log, "accept and maintenance do not reach this exporter", err)
+			discard(k.log, "cannot serve the control socket, rdma_exporter accept and maintenance cannot reach this exporter", err)
 			k.note(nil)
 			return nil
 		}
@@ -69,13 +69,13 @@ func (k *keeper) open() error {
 	return err
 }
 
-// A write waits for what changes together, and after a failure for somebody to mend it.
+// A write is delayed to combine changes, and is retried after a failure.
 const (
 	stateSettles = time.Second
 	stateRetry   = time.Minute
 )
 
-// start writes what is new until ctx ends.
+// start writes changes until ctx ends.
 func (k *keeper) start(ctx context.Context) {
 	if k.store != nil || k.retry {
 		k.planned.start(ctx)
@@ -91,7 +91,7 @@ func (k *keeper) run(ctx context.Context) {
 			return
 		}
 		if k.open() == nil {
-			k.log.Info("the state directory is free: links and devices are remembered")
+			k.log.Info("state directory is available, known links and devices are saved")
 		}
 	}
 	wait := stateSettles
@@ -113,7 +113,7 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
-// pause waits; false when ctx has ended before.
+// pause reports whether it waited for all of d; ctx may end it earlier.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -125,19 +125,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write logs a lasting failure when it starts and when it ends.
+// write logs the beginning and the end of a persistent failure.
 func (k *keeper) write() error {
 	err := k.store.Write(k.memory.Data())
 	switch failed := k.note(err); {
 	case err != nil && !failed:
-		k.log.Warn("cannot write the state file", "err", err)
+		k.log.Warn("cannot write the state file, known links and devices are lost at the next restart", "err", err)
 	case err == nil && failed:
-		k.log.Info("can write the state file again")
+		k.log.Info("writing the state file works again")
 	}
 	return err
 }
 
-// note keeps how it went, and returns whether it went wrong the last time.
+// note records a result, and reports whether the previous one was a failure.
 func (k *keeper) note(err error) (failed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,14 +148,14 @@ func (k *keeper) note(err error) (failed bool) {
 	return failed
 }
 
-// current says how the last write went; false where nothing is kept on purpose.
+// current is the result of the last write; false for a replay.
 func (k *keeper) current() (rounds.FileState, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.state, k.state != rounds.FileState{}
 }
 
-// close writes what is new and lets another process have the directory. The context of start has ended.
+// close writes changes and unlocks the directory. The context of start has ended.
 func (k *keeper) close() {
 	if k.done != nil {
 		<-k.done
@@ -169,7 +169,7 @@ func (k *keeper) close() {
 	k.planned.close()
 	select {
 	case <-k.memory.Changed():
-		discard(k.log, "what is new is lost", k.write())
+		discard(k.log, "cannot write the state file, the last changes of links and devices are lost", k.write())
 	default:
 	}
 	discard(k.log, "cannot close the state directory", k.store.Close())

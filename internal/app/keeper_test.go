@@ -82,28 +82,28 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 			t.Errorf("inventory list:\n%s", list)
 		}
 		slower := []string{"  link mlx5_0/1: was 100 Gb/s 2X\n", "  link mlx5_1/1: was 100 Gb/s 2X\n", "  link mlx5_2/1: was 100 Gb/s 2X\n"}
-		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Forgotten. What is there is remembered again.\n"
+		const gone, forgotten = "  link mlx5_3/1: was 100 Gb/s 2X\n  device mlx5_3 (0000:5e:00.0): was present\n", "Accepted. The present state is recorded.\n"
 		for _, c := range []struct {
 			args []string
 			code int
 			want string
 		}{
-			{[]string{"accept"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
-			{[]string{"accept", "--all", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0] + slower[1] + slower[2] + gone},
-			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by name or with --all; nothing is forgotten yet:\n" + slower[0]},
-			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter: mlx5_9: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
-			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter: accept: name devices or links, or give --all, not both\n"},
-			{[]string{"accept", "mlx5_0"}, 0, "Forgetting:\n" + slower[0] + forgotten},
-			{[]string{"accept", "0000:5e:00.0"}, 0, "Forgetting:\n" + gone + forgotten},
-			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter: mlx5_3: no such device or port is remembered (see rdma_exporter expect list, inventory list)\n"},
-			{[]string{"accept", "mlx5_1/1"}, 0, "Forgetting:\n" + slower[1] + forgotten},
-			{[]string{"accept", "--all"}, 0, "Forgetting:\n" + slower[2] + forgotten},
+			{[]string{"accept"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "--all", "--dry-run"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0] + slower[1] + slower[2] + gone},
+			{[]string{"accept", "mlx5_0", "--dry-run"}, 0, "To accept, by NAME or with --all (nothing changed yet):\n" + slower[0]},
+			{[]string{"accept", "mlx5_0", "mlx5_9"}, 2, "rdma_exporter accept: mlx5_9: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
+			{[]string{"accept", "mlx5_0", "--all"}, 2, "rdma_exporter accept: NAME and --all are mutually exclusive\n"},
+			{[]string{"accept", "mlx5_0"}, 0, "Accepting:\n" + slower[0] + forgotten},
+			{[]string{"accept", "0000:5e:00.0"}, 0, "Accepting:\n" + gone + forgotten},
+			{[]string{"accept", "mlx5_3"}, 2, "rdma_exporter accept: mlx5_3: unknown device or port (see rdma_exporter expect list, rdma_exporter inventory list)\n"},
+			{[]string{"accept", "mlx5_1/1"}, 0, "Accepting:\n" + slower[1] + forgotten},
+			{[]string{"accept", "--all"}, 0, "Accepting:\n" + slower[2] + forgotten},
 		} {
 			if code, out, errs := command(t, append(live, c.args...)...); code != c.code || out+errs != c.want {
 				t.Errorf("%v: exit %d\n%s%swant\n%s", c.args, code, out, errs, c.want)
 			}
 		}
-		if code, out, errs := command(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: what is remembered is there.\n" {
+		if code, out, errs := command(t, append(live, "accept")...); code != 0 || out != "Nothing to accept: no device or link differs from the recorded state.\n" {
 			t.Errorf("once all is accepted: exit %d\n%s%s", code, out, errs)
 		}
 		if got := metric(t, s, expected); got != "6.25e+09" {
@@ -118,7 +118,7 @@ func TestMemoryOutlivesTheProgram(t *testing.T) {
 	must(t, known(3, 3)(d))
 }
 
-// TestTwoExporters: the second one serves, writes nothing, and says so.
+// TestTwoExporters: the second one serves, writes nothing, and reports it.
 func TestTwoExporters(t *testing.T) {
 	dir, stateDir := tree(t, "hdr100-ok"), t.TempDir()
 	serve(t, liveArgs(dir, stateDir)...)
@@ -127,7 +127,7 @@ func TestTwoExporters(t *testing.T) {
 	if n := metric(t, second, "rdma_state_last_write_successful"); n != "0" {
 		t.Errorf("state written: %q", n)
 	}
-	if log := second.log.String(); !strings.Contains(log, "another rdma_exporter runs with it") {
+	if log := second.log.String(); !strings.Contains(log, "in use by another rdma_exporter") {
 		t.Errorf("the log does not say so:\n%s", log)
 	}
 	if n := metric(t, second, `rdma_port_was_active{device="mlx5_0",port="1"}`); n != "1" {

@@ -24,25 +24,25 @@ import (
 )
 
 const (
-	// maintenanceFolder is where announced maintenance is kept below the state directory.
+	// maintenanceFolder is the directory of announced maintenance below the state directory.
 	maintenanceFolder = "maintenance"
-	// maintenanceNoted is how often the uptime is noted: after a boot without a clock maintenance lasts longer by that at most.
+	// maintenanceNoted is the interval of saving the uptime: after a boot without a clock, maintenance lasts longer by that at most.
 	maintenanceNoted = time.Minute
 )
 
-// planned is the maintenance that is announced for a live host.
+// planned is the announced maintenance of a live host.
 type planned struct {
 	dir   string
 	clock func() maintenance.Clock
 	log   *slog.Logger
 	done  chan struct{} // closed when run has ended; nil until it starts
 
-	turn   sync.Mutex // of who writes, which a scrape does not wait for
+	turn   sync.Mutex // of writers; scrapes do not wait for it
 	failed bool       // the last write
 
 	mu    sync.Mutex
 	store *state.Store             // nil: nothing can be announced
-	kept  maintenance.Announcement // zero: nothing is
+	kept  maintenance.Announcement // zero: none
 }
 
 // maintenanceClock reads both clocks of the host.
@@ -55,7 +55,7 @@ func (m *machine) maintenanceClock() maintenance.Clock {
 	return c
 }
 
-// open takes the folder below the state directory, which is locked.
+// open opens the directory. The state directory is locked.
 func (p *planned) open() error {
 	store, err := state.Open(p.dir)
 	if err != nil {
@@ -81,7 +81,7 @@ func (p *planned) get() (*state.Store, maintenance.Announcement) {
 	return p.store, p.kept
 }
 
-// start notes the uptime until ctx ends.
+// start saves the uptime until ctx ends.
 func (p *planned) start(ctx context.Context) {
 	p.done = make(chan struct{})
 	go func() {
@@ -92,7 +92,7 @@ func (p *planned) start(ctx context.Context) {
 	}()
 }
 
-// advance logs a lasting failure when it starts and when it ends.
+// advance logs the beginning and the end of a persistent failure.
 func (p *planned) advance() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -105,14 +105,14 @@ func (p *planned) advance() {
 	err := store.Write(kept)
 	switch {
 	case err != nil && !p.failed:
-		p.log.Warn("cannot write the state of the maintenance", "err", err)
+		p.log.Warn("cannot write the maintenance state", "err", err)
 	case err == nil && p.failed:
-		p.log.Info("can write the state of the maintenance again")
+		p.log.Info("writing the maintenance state works again")
 	}
 	p.failed = err != nil
 }
 
-// current returns what is announced; false where nothing can be.
+// current returns the announced maintenance; false if none can be announced.
 func (p *planned) current() (*maintenance.Notice, bool) {
 	store, kept := p.get()
 	if store == nil {
@@ -121,13 +121,13 @@ func (p *planned) current() (*maintenance.Notice, bool) {
 	return kept.At(p.clock()), true
 }
 
-// replace keeps another announcement, and returns the notice that it replaces. What cannot be written is not announced.
+// replace saves an announcement, and returns the one that it replaces. If it cannot be written, nothing is announced.
 func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notice, err error) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	store, _ := p.get()
 	if store == nil {
-		return nil, errors.New("the state directory of the exporter cannot be used: see its log")
+		return nil, errors.New("the exporter cannot use its state directory, see its log")
 	}
 	before, _ = p.current()
 	if err := store.Write(a); err != nil {
@@ -137,7 +137,7 @@ func (p *planned) replace(a maintenance.Announcement) (before *maintenance.Notic
 	return before, nil
 }
 
-// close lets another process have the folder. The context of start has ended.
+// close closes the directory. The context of start has ended.
 func (p *planned) close() {
 	if p.done != nil {
 		<-p.done
@@ -145,12 +145,12 @@ func (p *planned) close() {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	if store, kept := p.get(); store != nil {
-		discard(p.log, "cannot close the state of the maintenance", store.Close())
+		discard(p.log, "cannot close the maintenance directory", store.Close())
 		p.set(nil, kept)
 	}
 }
 
-// announced reads what a running exporter keeps, for one-off evaluation; nil of a replay.
+// announced reads the maintenance saved by the running exporter, for one-off evaluations; nil for a replay.
 func (c *config) announced(m *machine) func() (*maintenance.Notice, bool) {
 	if m.player != nil {
 		return nil
@@ -171,7 +171,7 @@ const (
 	maintenanceEndPath   = "/maintenance/end"
 )
 
-// control adds the answers on the socket: what is announced now, or null; to the end of maintenance, what has ended.
+// control adds the handlers on the socket. They respond with the current maintenance or null; to its end, with what ended.
 func (p *planned) control(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+maintenancePath, func(w http.ResponseWriter, _ *http.Request) {
 		n, _ := p.current()
@@ -189,20 +189,20 @@ func (p *planned) control(mux *http.ServeMux) {
 			return
 		}
 		if _, err := p.replace(a); err != nil {
-			http.Error(w, "maintenance is not announced: "+err.Error(), http.StatusInternalServerError)
+			http.Error(w, "cannot announce maintenance: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
 		n, _ := p.current()
-		p.log.Info("maintenance is announced", "until", a.Until, "reason", a.Reason)
+		p.log.Info("maintenance announced", "until", a.Until, "reason", a.Reason)
 		answerJSON(w, n)
 	})
 	mux.HandleFunc("POST "+maintenanceEndPath, func(w http.ResponseWriter, _ *http.Request) {
 		before, err := p.replace(maintenance.Announcement{})
 		if err != nil {
-			http.Error(w, "maintenance is not ended: "+err.Error(), http.StatusInternalServerError)
+			http.Error(w, "cannot end maintenance: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		p.log.Info("maintenance is ended")
+		p.log.Info("maintenance ended")
 		answerJSON(w, before)
 	})
 }
@@ -214,14 +214,14 @@ type maintenanceConfig struct {
 }
 
 func (p *maintenanceConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("for", "How long: 30m, 2h, 1d; from 1m to 7d.").Required().PlaceHolder("DURATION").StringVar(&p.length)
-	a.Flag("reason", "What is done, in one line of 200 characters at most; shown on the page and by check.").PlaceHolder("TEXT").StringVar(&p.reason)
+	a.Flag("for", "Duration of the maintenance, such as 30m, 2h or 1d; from 1m to 7d.").Required().PlaceHolder("DURATION").StringVar(&p.length)
+	a.Flag("reason", "Reason, one line of up to 200 characters, shown on the page and by check.").PlaceHolder("TEXT").StringVar(&p.reason)
 }
 
 func runMaintenanceStart(ctx context.Context, c *config, p *maintenanceConfig, stdout io.Writer) (int, error) {
 	length, err := model.ParseDuration(p.length)
 	if err != nil {
-		return usage(fmt.Errorf("--for=%s: is no duration: 30m, 2h, 1d; from 1m to 7d", p.length))
+		return usage(fmt.Errorf("--for=%s: must be a duration from 1m to 7d, such as 30m, 2h or 1d", p.length))
 	}
 	if err := errors.Join(maintenance.CheckLength(time.Duration(length)), maintenance.CheckReason(p.reason)); err != nil {
 		return usage(err)
@@ -238,10 +238,10 @@ func runMaintenanceStatus(ctx context.Context, c *config, stdout io.Writer) (int
 	return printMaintenance(ctx, c, http.MethodGet, maintenancePath, nil, "%s\n", stdout)
 }
 
-// printMaintenance asks the running exporter, and prints its answer.
+// printMaintenance sends a request to the running exporter, and prints the response.
 func printMaintenance(ctx context.Context, c *config, method, path string, q url.Values, format string, stdout io.Writer) (int, error) {
 	if c.replay != "" {
-		return usage(errors.New("maintenance: a replay has no running exporter; leave --replay out"))
+		return usage(errors.New("--replay: a replay has no running exporter"))
 	}
 	n, err := askControl[*maintenance.Notice](ctx, c.stateDir, method, path, q)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestMaintenance(t *testing.T) {
 		}
 	}
 	t.Run("announced", func(t *testing.T) {
-		run(t, "rdma_exporter: no rdma_exporter answers for --state.dir=", 2, "maintenance", "status")
+		run(t, "rdma_exporter maintenance status: no running rdma_exporter in --state.dir=", 2, "maintenance", "status")
 		s := serve(t, append(live, "--collect.min-interval=0s", "--alerting.interval=1s")...)
 		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("before: %q", got)
@@ -35,11 +35,11 @@ func TestMaintenance(t *testing.T) {
 		}
 		run(t, "No maintenance is announced.\n", 0, "maintenance", "status")
 		run(t, "No maintenance is announced.\n", 0, "maintenance", "end")
-		run(t, "rdma_exporter: --for: has to be from 1m to 7d\n", 2, "maintenance", "start", "--for=8d")
-		run(t, "rdma_exporter: --for: has to be from 1m to 7d\n", 2, "maintenance", "start", "--for=59s")
-		run(t, "rdma_exporter: --for=soon: is no duration: 30m, 2h, 1d; from 1m to 7d\n", 2, "maintenance", "start", "--for=soon")
-		run(t, "rdma_exporter: --reason: has a line break or another control character\n", 2, "maintenance", "start", "--for=1h", "--reason=a\nb")
-		run(t, "rdma_exporter: maintenance: a replay has no running exporter; leave --replay out\n", 2, "--replay=demo", "maintenance", "status")
+		run(t, "rdma_exporter maintenance start: --for: must be from 1m to 7d\n", 2, "maintenance", "start", "--for=8d")
+		run(t, "rdma_exporter maintenance start: --for: must be from 1m to 7d\n", 2, "maintenance", "start", "--for=59s")
+		run(t, "rdma_exporter maintenance start: --for=soon: must be a duration from 1m to 7d, such as 30m, 2h or 1d\n", 2, "maintenance", "start", "--for=soon")
+		run(t, "rdma_exporter maintenance start: --reason: must not contain line breaks or other control characters\n", 2, "maintenance", "start", "--for=1h", "--reason=a\nb")
+		run(t, "rdma_exporter maintenance status: --replay: a replay has no running exporter\n", 2, "--replay=demo", "maintenance", "status")
 		if got := metric(t, s, "rdma_host_maintenance"); got != "0" {
 			t.Errorf("after what was refused: %q", got)
 		}
@@ -103,7 +103,7 @@ func TestMaintenanceNeedsState(t *testing.T) {
 		t.Errorf("without state: %q", got)
 	}
 	code, _, errs := command(t, append(live, "maintenance", "start", "--for=1h")...)
-	if want := "rdma_exporter: maintenance is not announced: the state directory of the exporter cannot be used: see its log\n"; code != 2 || errs != want {
+	if want := "rdma_exporter maintenance start: cannot announce maintenance: the exporter cannot use its state directory, see its log\n"; code != 2 || errs != want {
 		t.Errorf("exit %d %s", code, errs)
 	}
 }

@@ -81,7 +81,7 @@ var firesInNoFixture = map[string]string{
 
 func allRules(t *testing.T) []string {
 	m, sched := open(t, fixture("no-rdma"))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ var metricName = regexp.MustCompile(`\b(?:device:|gpu:|port:|instance:|lane:)?rd
 // TestRulesReadMetricsThatExist holds the rules against the Descs and each other.
 func TestRulesReadMetricsThatExist(t *testing.T) {
 	m, sched := open(t, fixture("no-rdma"))
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,11 +11,10 @@ import (
 	"rdma_exporter/internal/state"
 )
 
-// stateEntry is where a capture has what the exporter remembered.
+// stateEntry is the entry of a capture with the known links and devices.
 const stateEntry = "exporter/state.json"
 
-// remembered is what is known of the machine from earlier runs: of a replay what its capture has, else what the state directory
-// has, where there is one.
+// remembered is the known links and devices from earlier runs: from the capture of a replay, else from the state directory if there is one.
 func (c *config) remembered(m *machine) (d expect.Data, err error) {
 	if m.player == nil {
 		err = state.Read(c.stateDir, &d)
@@ -23,7 +22,7 @@ func (c *config) remembered(m *machine) (d expect.Data, err error) {
 		case errors.Is(err, fs.ErrNotExist):
 			err = nil
 		case errors.Is(err, fs.ErrPermission):
-			err = fmt.Errorf("%w: run as the user of the exporter, or as root", err)
+			err = fmt.Errorf("%w: run as root or as the user of the exporter", err)
 		}
 		return d, err
 	}
@@ -40,7 +39,7 @@ func (c *config) remembered(m *machine) (d expect.Data, err error) {
 	return d, nil
 }
 
-// encodeState writes what is remembered as a capture has it.
+// encodeState is the content of stateEntry.
 func encodeState(d expect.Data) ([]byte, error) {
 	b, err := json.MarshalIndent(d, "", " ")
 	return append(b, '\n'), err

@@ -104,7 +104,7 @@ func loudLive(t *testing.T, dir string, start, later func()) map[string]bool {
 		start()
 	}
 	s := live(t, dir, 300*time.Millisecond)
-	j, err := newJudge(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(&machine{Host: s.Host}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	begin := time.Now()

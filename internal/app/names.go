@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// areAlerts says which of the names that were given there is none of, with those that it may have meant.
+// areAlerts returns an error for the first name that is no alert, with similar names.
 func areAlerts(given, all []string) error {
 	for _, name := range given {
 		if slices.Contains(all, name) {
 			continue
 		}
-		hint := "rdma_exporter check --verbose and docs/alerts.md have the names"
+		hint := "names: rdma_exporter runbook, docs/alerts.md"
 		if near := closest(name, all); len(near) > 0 {
 			hint = "did you mean " + strings.Join(near, " or ") + "?"
 		}
-		return fmt.Errorf("--only=%s: there is no such alert: %s", name, hint)
+		return fmt.Errorf("--only=%s: unknown alert: %s", name, hint)
 	}
 	return nil
 }
 
-// closest gives up to three names that are few changes away from a name, or have it in them, the nearest first.
+// closest returns up to three names that differ from a name by few edits or contain it, the nearest first.
 func closest(name string, all []string) []string {
 	type candidate struct {
 		name    string
@@ -32,7 +32,7 @@ func closest(name string, all []string) []string {
 	low := strings.ToLower(name)
 	for _, other := range all {
 		n := changes(low, strings.ToLower(other))
-		if n <= len(name)/3 || low != "" && strings.Contains(strings.ToLower(other), low) {
+		if n <= max(2, len(name)/3) || low != "" && strings.Contains(strings.ToLower(other), low) {
 			found = append(found, candidate{other, n})
 		}
 	}
@@ -46,7 +46,7 @@ func closest(name string, all []string) []string {
 	return out
 }
 
-// changes is how many bytes have to be put in, taken out or replaced to make b of a (Levenshtein).
+// changes is the Levenshtein distance of a and b in bytes.
 func changes(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

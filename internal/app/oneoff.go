@@ -19,38 +19,38 @@ import (
 	"rdma_exporter/rules/identity"
 )
 
-// lookInterval is the time between the rounds of --for.
-const lookInterval = 15 * time.Second
+// oneOffInterval is the interval of rounds with --for.
+const oneOffInterval = 15 * time.Second
 
-// look judges the machine without a daemon, in a store of its own. An error is of the command line; that nothing could be judged is in
-// the report.
-func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log *slog.Logger) (check.Report, error) {
+// evaluateOnce evaluates the rules without the running exporter, in its own store. Errors are those of the command line; failures of the
+// evaluation are in the report.
+func (k *checkConfig) evaluateOnce(ctx context.Context, c *config, stderr io.Writer, log *slog.Logger) (check.Report, error) {
 	m, err := c.open(time.Now())
 	if err != nil {
 		return check.Report{}, err
 	}
-	defer func() { discard(log, "cannot close the machine", m.close()) }()
+	defer func() { discard(log, "cannot release the host files", m.close()) }()
 	remembered, err := c.remembered(m)
-	discard(log, "judging without what was remembered", err)
+	discard(log, "cannot read the state directory, evaluating without known links and devices", err)
 	on, err := c.collectors(m, expect.NewMemory(remembered))
 	if err != nil {
 		return check.Report{}, err
 	}
-	unseen, err := embeddedDetector()
+	detector, err := embeddedDetector()
 	if err != nil {
 		return check.Report{}, err
 	}
-	if m.player == nil { // a recording is not to be waited for, however many rounds it has
+	if m.player == nil { // the time that a replay takes depends on its rounds, not on the host
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("it took longer than --timeout=%s", k.timeout))
+		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("timed out after --timeout=%s", k.timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return unseen }})
-	j, err := newJudge(m, sched, log)
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return detector }})
+	j, err := newEvaluator(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil
 	}
-	defer func() { discard(log, "cannot close the judge", j.close()) }()
+	defer func() { discard(log, "cannot close the alerting engine", j.close()) }()
 	if err := areAlerts(k.filter.Only, j.alerts()); err != nil {
 		return check.Report{}, err
 	}
@@ -71,7 +71,7 @@ func (k *checkConfig) look(ctx context.Context, c *config, stderr io.Writer, log
 	return j.report(m.recording(c), err), nil
 }
 
-// times are the rounds to look at: all that a replay has, now on a live host.
+// times are the rounds to evaluate: all rounds of a replay, now on a live host.
 func (m *machine) times() []time.Time {
 	if m.player != nil {
 		return m.player.Times()
@@ -79,24 +79,24 @@ func (m *machine) times() []time.Time {
 	return []time.Time{m.Now()}
 }
 
-// times are those, and the rounds of --for.
+// times adds the rounds of --for.
 func (k *checkConfig) times(m *machine) []time.Time {
 	out := m.times()
-	for at := lookInterval; at <= k.length; at += lookInterval {
+	for at := oneOffInterval; at <= k.length; at += oneOffInterval {
 		out = append(out, out[0].Add(at))
 	}
 	return out
 }
 
-// failed is the report of a look that could not begin.
+// failed is the report of an evaluation that could not start.
 func failed(m *machine, err error) check.Report {
 	return check.New(check.Input{Exporter: build(), Host: instance(m), Err: err})
 }
 
 func instance(m *machine) string { return new(alertingConfig).instanceOf(m, nil) }
 
-// judge feeds the rounds of a machine to the rules, in a store of its own.
-type judge struct {
+// evaluator evaluates the rules on the rounds of a machine, in its own store.
+type evaluator struct {
 	m        *machine
 	rounds   *rounds.Scheduler
 	engine   *alerting.Engine
@@ -106,20 +106,20 @@ type judge struct {
 	needs    map[string]string
 }
 
-func newJudge(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*judge, error) {
+func newEvaluator(m *machine, sched *rounds.Scheduler, log *slog.Logger) (*evaluator, error) {
 	files, names, err := readRules(nil, "")
 	if err != nil {
 		return nil, err
 	}
-	j := &judge{m: m, rounds: sched, host: instance(m)}
+	j := &evaluator{m: m, rounds: sched, host: instance(m)}
 	j.engine, err = alerting.New(alerting.Options{Scratch: capture.Scratch(), Rules: files, Files: names, Instance: j.host, Logger: log})
 	if err != nil {
-		return nil, fmt.Errorf("cannot evaluate the rules: %w", err)
+		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
 	return j, nil
 }
 
-// hostname is empty where the machine does not tell it.
+// hostname is empty if it cannot be read.
 func (m *machine) hostname() string {
 	if m.player == nil {
 		return m.firstLine("proc/sys/kernel/hostname")
@@ -127,26 +127,26 @@ func (m *machine) hostname() string {
 	return m.meta.Hostname
 }
 
-// round collects at a moment and judges.
-func (j *judge) round(ctx context.Context, t time.Time) error {
+// round collects at a time and evaluates.
+func (j *evaluator) round(ctx context.Context, t time.Time) error {
 	if err := j.m.seek(t); err != nil {
 		return err
 	}
-	p, err := judgeRound(ctx, j.rounds, j.engine, 0)
+	p, err := evaluateRound(ctx, j.rounds, j.engine, 0)
 	if p != nil {
 		j.coverage, j.needs, j.seen = p.Coverage, p.Needs, seenIn(p)
 	}
 	return err
 }
 
-func (j *judge) report(replay string, err error) check.Report {
+func (j *evaluator) report(replay string, err error) check.Report {
 	return reportOf(j.engine, check.Input{Replay: replay, Host: j.host, Coverage: j.coverage, Seen: j.seen, Needs: j.needs, Err: err})
 }
 
-// alerts lists the alerts that can be judged.
-func (j *judge) alerts() []string { return reportOf(j.engine, check.Input{}).Alerts() }
+// alerts lists the alerts of the rules.
+func (j *evaluator) alerts() []string { return reportOf(j.engine, check.Input{}).Alerts() }
 
-// seenIn is what a round has seen beside what the alerts tell.
+// seenIn is the state in a round that has no alert but is reported.
 func seenIn(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
 	n := p.Node.InfiniBand
@@ -163,14 +163,14 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 	return out
 }
 
-// conclusion is what an engine says after an evaluation: the alerts, the verdict on the host, and what follows from them.
+// conclusion is the result of an evaluation: alerts, verdict on the host, and suppressed conditions.
 type conclusion struct {
 	alerting.Judgement
 	check.Recorded
 	check.Suspects
 }
 
-// concludedBy asks an engine that does not evaluate at the moment. What cannot be read is not known.
+// concludedBy reads the result of an engine between evaluations. What cannot be read is left out.
 func concludedBy(engine *alerting.Engine) (c conclusion, err error) {
 	c.Judgement = engine.Judgement()
 	if c.To.IsZero() {
@@ -182,13 +182,13 @@ func concludedBy(engine *alerting.Engine) (c conclusion, err error) {
 	return c, errors.Join(recorded, suspects)
 }
 
-// into completes what a report is made of.
+// into adds the result to the input of a report.
 func (c conclusion) into(in check.Input) check.Input {
 	in.Judgement, in.Recorded, in.Suspects = c.Judgement, c.Recorded, c.Suspects
 	return in
 }
 
-// reportOf makes the report of what an engine says now.
+// reportOf makes the report of the last evaluation of an engine.
 func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	in.Exporter, in.History = build(), engine.History()
 	c, err := concludedBy(engine)
@@ -199,9 +199,9 @@ func reportOf(engine *alerting.Engine, in check.Input) check.Report {
 	return check.New(in)
 }
 
-func (j *judge) close() error { return j.engine.Close() }
+func (j *evaluator) close() error { return j.engine.Close() }
 
-// recordedBy reads the verdict on the host that the rules have recorded. A series that cannot be read is not known.
+// recordedBy reads the recorded verdict on the host. A series that cannot be read is left out.
 func recordedBy(engine *alerting.Engine, at time.Time) (r check.Recorded, err error) {
 	values, err := engine.Query(context.Background(), `{__name__=~"instance:rdma_host_fit:state|instance:rdma_host_drain:state|instance:rdma_link_clean:seconds|alert:rdma_host_drain:state"}`, at)
 	r.Draining = map[string]float64{}
@@ -234,26 +234,26 @@ func suspectsOf(engine *alerting.Engine, at time.Time) (s check.Suspects, err er
 	return s, err
 }
 
-// identitiesOf asks what identifies the objects of alerts, once somebody reads of them: no round waits for it. Alerts on one device share the answers.
+// identitiesOf queries what identifies the objects of alerts. It runs when a report is read, not in rounds. Alerts on one device share the results.
 func identitiesOf(engine *alerting.Engine, alerts []alerting.Alert, at time.Time) (out []check.Identity, err error) {
-	answers := map[string][]map[string]string{}
+	results := map[string][]map[string]string{}
 	for _, a := range alerts {
 		var known check.Identity
 		for _, q := range identity.Questions(a.Labels) {
-			answer, ok := answers[q.Query]
+			result, ok := results[q.Query]
 			if !ok {
 				series, failed := engine.Query(context.Background(), q.Query, at)
 				err = errors.Join(err, failed)
 				for _, s := range series {
-					answer = append(answer, s.Labels)
+					result = append(result, s.Labels)
 				}
-				answers[q.Query] = answer
+				results[q.Query] = result
 			}
-			if len(answer) > 0 {
+			if len(result) > 0 {
 				if known == nil {
 					known = check.Identity{}
 				}
-				known[q.Name] = answer
+				known[q.Name] = result
 			}
 		}
 		out = append(out, known)

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// TestTimesOfALook: at once, then each 15s up to the end of --for.
-func TestTimesOfALook(t *testing.T) {
+// TestTimesOfOneOffEvaluation: immediately, then every 15s up to the end of --for.
+func TestTimesOfOneOffEvaluation(t *testing.T) {
 	m, _ := open(t, fixture("no-rdma"))
 	m.player = nil // its clock alone
 	for length, want := range map[time.Duration]int{0: 1, 10 * time.Second: 1, 15 * time.Second: 2, 5 * time.Minute: 21} {
 		times := (&checkConfig{length: length}).times(m)
-		if len(times) != want || times[want-1].Sub(times[0]) != time.Duration(want-1)*lookInterval {
+		if len(times) != want || times[want-1].Sub(times[0]) != time.Duration(want-1)*oneOffInterval {
 			t.Errorf("%s: %d rounds", length, len(times))
 		}
 	}
@@ -32,7 +32,7 @@ func TestProgress(t *testing.T) {
 	p.show(start, 0)
 	p.show(start.Add(15*time.Second), 2)
 	p.end()
-	want := "\r\x1b[Klooking: 0s of 1m0s, findings: 0\r\x1b[Klooking: 15s of 1m0s, findings: 2\r\x1b[K"
+	want := "\r\x1b[Kobserving: 0s of 1m, findings: 0\r\x1b[Kobserving: 15s of 1m, findings: 2\r\x1b[K"
 	if b.String() != want {
 		t.Errorf("%q", &b)
 	}

@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// opticsRow is what "optics" says of a port, or of a member of its bond.
+// opticsRow is a port, or a member of its bond, in "optics".
 type opticsRow struct {
 	Device    string  `json:"device"`
 	Port      int     `json:"port"`
@@ -23,13 +23,13 @@ type opticsRow struct {
 	Why       string  `json:"why,omitempty"`
 	First     string  `json:"same_module_as,omitempty"` // netdev
 	Age       float64 `json:"age_seconds,omitempty"`
-	// AdapterSensor is the temperature of the module where the adapter tells it, by hwmon.
+	// AdapterSensor is the module temperature in hwmon of the adapter.
 	AdapterSensor *float64            `json:"adapter_sensor_celsius,omitempty"`
 	Module        *transceiver.Module `json:"module,omitempty"`
 	Passed        []passed            `json:"passed,omitempty"`
 }
 
-// passed is a threshold of the module that a reading has passed.
+// passed is a threshold of the module that a reading exceeds.
 type passed struct {
 	Reading string            `json:"reading"`
 	Lane    int               `json:"lane,omitempty"`
@@ -48,7 +48,7 @@ func runOptics(ctx context.Context, c *config, l *listConfig, stdout io.Writer, 
 	return exitOK, onTerminal(stdout, func(w io.Writer) error { return printOptics(w, rows) })
 }
 
-// opticsRows are the ports of physical functions: others have no cage.
+// opticsRows are the ports of physical functions. Virtual functions have no cage.
 func opticsRows(n *snapshot.Node) []opticsRow {
 	rows := []opticsRow{}
 	for i := range n.InfiniBand.Devices {
@@ -99,7 +99,7 @@ func opticsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapsh
 	return r
 }
 
-// moduleSensor is the sensor that mlx5 makes of the module that was there when its driver was loaded.
+// moduleSensor is the sensor of the module that was plugged in when mlx5 was loaded.
 func moduleSensor(n *snapshot.Node, device string) *float64 {
 	if n.Sensors == nil {
 		return nil
@@ -117,42 +117,42 @@ func moduleSensor(n *snapshot.Node, device string) *float64 {
 func whyNoCage(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port, nd *snapshot.Netdev) string {
 	switch {
 	case d.ManagesNVLink:
-		return "the function manages NVLink switches"
+		return "function manages NVLink switches, it has no transceiver"
 	case p.LinkLayer == "InfiniBand":
-		return "the kernel shows no modules of InfiniBand ports; mlxlink -m does"
+		return "transceivers of InfiniBand ports are not exposed by the kernel; use mlxlink -m"
 	case nd.Name == "":
-		return "the port has no netdev in this network namespace"
+		return "no netdev in this network namespace"
 	case n.Optics == nil:
-		return "the modules could not be read in time"
+		return "timed out, try --collect.timeout=30s"
 	}
 	return "not read"
 }
 
-// reason says why a module is not shown, and whether the error tells more.
+// reason is why a module is not shown, and whether to add the error.
 type reason struct {
-	text string
-	more bool
+	text    string
+	withErr bool
 }
 
 var whyNoModule = map[snapshot.CageState]reason{
 	snapshot.CageUnread:      {"cannot be read", true},
-	snapshot.CageEmpty:       {"no module: the driver says that the cage is empty", false},
-	snapshot.CageBusy:        {"no time: the module's firmware is being written, or its bus is taken", false},
-	snapshot.CageUnreadable:  {"there is a module, and reading it fails", true},
-	snapshot.CageNoAnswer:    {"nothing answers, and the driver does not say whether there is a module", true},
-	snapshot.CageUnknown:     {"the module's memory follows no layout that is known", true},
-	snapshot.CageUnsupported: {"the driver shows no modules", true},
+	snapshot.CageEmpty:       {"cage is empty", false},
+	snapshot.CageBusy:        {"module busy: firmware update in progress, or its bus is in use", false},
+	snapshot.CageUnreadable:  {"module present, read failed", true},
+	snapshot.CageNoAnswer:    {"no response, driver does not report whether a module is present", true},
+	snapshot.CageUnknown:     {"unknown memory map", true},
+	snapshot.CageUnsupported: {"not supported by this driver", true},
 }
 
 func (r reason) with(err string) string {
-	if r.more && err != "" {
+	if r.withErr && err != "" {
 		return r.text + ": " + err
 	}
 	return r.text
 }
 
-// passedBy compares readings with the module's own thresholds. Those of a lane count where its data path is activated; SFF modules do not
-// tell: there, while the port is active.
+// passedBy compares readings with the thresholds of the module. Lanes count if their data path is activated. SFF modules do not report that:
+// their lanes count while the port is active.
 func passedBy(m *transceiver.Module, portActive bool) (out []passed) {
 	note := func(reading string, lane int, l *transceiver.Levels, v *float64) {
 		if level := l.Passed(v); level != "" {

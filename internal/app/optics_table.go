@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/transceiver"
 )
 
-// printOptics writes a block for each module, then the ports that show none.
+// printOptics writes a block for each module, then the ports without one.
 func printOptics(w io.Writer, rows []opticsRow) error {
 	var text strings.Builder
 	none := table{}
@@ -22,7 +22,7 @@ func printOptics(w io.Writer, rows []opticsRow) error {
 		r := &rows[i]
 		if r.Module == nil {
 			if r.AdapterSensor != nil {
-				r.Why += fmt.Sprintf(" (%.1f °C by the adapter)", *r.AdapterSensor)
+				r.Why += fmt.Sprintf(" (adapter sensor: %.1f °C)", *r.AdapterSensor)
 			}
 			none.row(portName(r), r.Netdev, r.State, r.Why)
 			continue
@@ -38,13 +38,13 @@ func printOptics(w io.Writer, rows []opticsRow) error {
 		if text.Len() > 0 {
 			text.WriteByte('\n')
 		}
-		none.rows = slices.Insert(none.rows, 0, []string{"PORT", "NETDEV", "MODULE", "WHY"})
+		none.rows = slices.Insert(none.rows, 0, []string{"PORT", "NETDEV", "TRANSCEIVER", "REASON"})
 		if err := none.print(&text); err != nil {
 			return err
 		}
 	}
 	if len(rows) == 0 {
-		text.WriteString("no RDMA port of a physical function on this host\n")
+		text.WriteString("No RDMA port of a physical function on this host.\n")
 	}
 	for line := range strings.Lines(text.String()) {
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
@@ -61,7 +61,7 @@ func printModule(w io.Writer, r *opticsRow) error {
 	fmt.Fprintln(w, joined(" ", portName(r), r.Netdev)+": "+joined(", ",
 		m.FormFactor, joined(" ", m.Vendor, m.PartNumber), prefixed("serial ", m.SerialNumber), mediaText(m), moduleState(r)))
 	if r.First != "" {
-		fmt.Fprintf(w, "  the same module as that of %s\n", r.First)
+		fmt.Fprintf(w, "  same module as %s\n", r.First)
 	}
 	if r.State != string(snapshot.CagePresent) {
 		fmt.Fprintf(w, "  %s\n", r.Why)
@@ -87,7 +87,7 @@ func printLanes(w io.Writer, r *opticsRow) error {
 	}
 	t := &m.Thresholds
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(columns, "  LANE\tDATA PATH\tRECEIVED dBm\t\tSENT dBm\t\tBIAS mA\t")
+	fmt.Fprintln(columns, "  LANE\tDATA PATH\tRX POWER dBm\t\tTX POWER dBm\t\tBIAS mA\t")
 	for i := range m.Lanes {
 		l := &m.Lanes[i]
 		var bias string
@@ -102,7 +102,7 @@ func printLanes(w io.Writer, r *opticsRow) error {
 	return columns.Flush()
 }
 
-// joined leaves out what is empty.
+// joined joins the parts that are not empty.
 func joined(by string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), by)
 }
@@ -125,7 +125,7 @@ func mediaText(m *transceiver.Module) string {
 	return media
 }
 
-// moduleState is what the module says of itself, or why it does not.
+// moduleState is the state of the module, with its fault.
 func moduleState(r *opticsRow) string {
 	c := snapshot.Cage{State: snapshot.CageState(r.State), Module: r.Module}
 	states := c.States()
@@ -153,7 +153,7 @@ func dataPath(m *transceiver.Module, l *transceiver.Lane) string {
 	return "-"
 }
 
-// flag is the threshold that a reading has passed: HIGH ALARM.
+// flag is the threshold that a reading exceeds: HIGH ALARM.
 func (r *opticsRow) flag(reading string, lane int) string {
 	for _, p := range r.Passed {
 		if p.Reading == reading && p.Lane == lane {
@@ -166,11 +166,11 @@ func (r *opticsRow) flag(reading string, lane int) string {
 func margin(v float64, alarm *float64) string {
 	switch {
 	case alarm == nil:
-		return "the module has no high alarm"
+		return "no high alarm threshold"
 	case v > *alarm:
-		return fmt.Sprintf("%.1f above the high alarm", v-*alarm)
+		return fmt.Sprintf("%.1f above high alarm", v-*alarm)
 	}
-	return fmt.Sprintf("%.1f below the high alarm", *alarm-v)
+	return fmt.Sprintf("%.1f below high alarm", *alarm-v)
 }
 
 func powerText(v *float64, l *transceiver.Levels) string {
@@ -184,11 +184,10 @@ func powerText(v *float64, l *transceiver.Levels) string {
 	return text
 }
 
-// barCells is how long a bar is; from one alarm to the other takes all but one at each end.
+// barCells is the length of a bar. The range between the alarms takes all cells but the first and the last.
 const barCells = 16
 
-// bar draws where a reading is between the module's own thresholds: ! beyond an alarm, ~ beyond a warning, - between, and o the
-// reading. Without both alarms there is none.
+// bar draws a reading (o) between the thresholds of the module: ! is beyond an alarm, ~ beyond a warning. It is empty without both alarms.
 func bar(v *float64, l *transceiver.Levels) string {
 	if v == nil || l.LowAlarm == nil || l.HighAlarm == nil {
 		return ""

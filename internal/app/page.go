@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// pageYoung is how old a collection may be that is shown where no rules are judged, whose rounds would be there anyway.
+	// pageYoung is the maximum age of a collection on the page without alerting.
 	pageYoung = 5 * time.Second
-	// pageKept is how long a page serves all who look.
+	// pageKept is how long a page is cached for all clients.
 	pageKept = 2 * time.Second
 )
 
-// shown makes what a person looks at. It reads nothing of the machine while rules are judged: it shows the round that they saw.
+// shown makes the pages. With alerting it reads nothing from the machine: it shows the last round that was evaluated.
 type shown struct {
-	daemon  *daemon // nil: no rules are judged
+	daemon  *daemon // nil: no alerting
 	sched   *rounds.Scheduler
 	young   time.Duration
 	machine string
 	host    string
 	page    *page.Page
 
-	mu   sync.Mutex // the history is read by one at a time
+	mu   sync.Mutex // one request at a time reads the history
 	kept page.Input // the last one
 	of   *rounds.Picture
 	at   time.Time
 }
 
-// page wires the node's page.
+// page registers the pages of the node.
 func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *daemon) (*web.Page, error) {
 	views := []page.Link{{Href: "api/v1/node", Text: "This page as JSON"}, {Href: "api/v1/topology", Text: "Topology as JSON"}}
 	if d != nil {
@@ -57,7 +57,7 @@ func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *da
 	}), Static: page.Static()}, nil
 }
 
-// picture is what is shown; nil before the first round of the rules has ended.
+// picture is the round to show; nil before the first evaluation has finished.
 func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 	if x.daemon != nil {
 		return x.daemon.seen.last(), nil
@@ -65,7 +65,7 @@ func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 	return x.sched.CollectWithin(ctx, nil, x.young)
 }
 
-// input is what is known of the node. One reading of the history serves all who look.
+// input is the data of the pages. The history is read once for all clients.
 func (x *shown) input(ctx context.Context) (page.Input, error) {
 	p, err := x.picture(ctx)
 	if err != nil {
@@ -93,10 +93,10 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	if x.daemon == nil {
 		return in, nil
 	}
-	judged, _ := x.daemon.input()
-	report := check.New(judged)
+	findings, _ := x.daemon.input()
+	report := check.New(findings)
 	in.Incidents = x.daemon.flight.incidents()
-	in.Report, in.Alerts, in.Interval = &report, judged.Alerts, judged.Interval
+	in.Report, in.Alerts, in.Interval = &report, findings.Alerts, findings.Interval
 	in.History, in.NoHistory = page.ReadHistory(ctx, x.daemon.engine)
 	return in, ctx.Err()
 }

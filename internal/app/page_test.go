@@ -33,7 +33,7 @@ func looked(t testing.TB, name string) page.Input {
 	var p *rounds.Picture
 	for _, at := range m.player.Times() {
 		must(t, m.seek(at))
-		p, err = judgeRound(t.Context(), sched, engine, 0)
+		p, err = evaluateRound(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
 	report := check.New(check.Input{Exporter: "test", Host: m.hostname() + ":10879", History: engine.History(), Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: seenIn(p), Needs: p.Needs})
@@ -192,7 +192,7 @@ func (s *server) await(t *testing.T, path, text string) (body string) {
 	}
 }
 
-// TestPageReadsNothing: while rules are judged the page shows the round that they saw, and asks for no other.
+// TestPageReadsNothing: while rules are evaluated the page shows the round that they saw, and asks for no other.
 func TestPageReadsNothing(t *testing.T) {
 	d := &daemon{}
 	x := &shown{daemon: d} // without a scheduler that could collect

@@ -27,7 +27,7 @@ func TestPhaseOfFleet(t *testing.T) {
 	}
 }
 
-// TestBeat: the first call comes at once, the others at the host's moment, whenever the program was started; a long call loses none.
+// TestBeat: the first call comes immediately, the others at the host's moment, whenever the program was started; a long call loses none.
 func TestBeat(t *testing.T) {
 	const interval = 15 * time.Second
 	for _, c := range []struct {

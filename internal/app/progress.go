@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
-// progress is a line on a terminal that tells how far a long look is. Where nobody looks, or the look is short, there is none.
+// progress is a progress line on a terminal during check --for.
 type progress struct {
 	w      io.Writer // nil: none
 	length time.Duration
@@ -23,7 +25,7 @@ func newProgress(w io.Writer, length time.Duration) *progress {
 // clearLine goes to the first column and clears the line (ECMA-48, EL).
 const clearLine = "\r\x1b[K"
 
-// show tells of the round at t.
+// show updates the line after the round at t.
 func (p *progress) show(t time.Time, findings int) {
 	if p.w == nil {
 		return
@@ -31,10 +33,10 @@ func (p *progress) show(t time.Time, findings int) {
 	if p.start.IsZero() {
 		p.start = t
 	}
-	fmt.Fprintf(p.w, "%slooking: %s of %s, findings: %d", clearLine, t.Sub(p.start).Round(time.Second), p.length, findings)
+	fmt.Fprintf(p.w, "%sobserving: %s of %s, findings: %d", clearLine, model.Duration(t.Sub(p.start).Round(time.Second)), model.Duration(p.length), findings)
 }
 
-// end takes the line away.
+// end clears the line.
 func (p *progress) end() {
 	if p.w != nil {
 		fmt.Fprint(p.w, clearLine)

@@ -123,7 +123,7 @@ func TestPortDownOfAStuckDevice(t *testing.T) {
 	files := &hanging{Files: m.Files, prefix: "sys/class/infiniband/mlx5_5/ports/1"}
 	m.Files = files
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{Host: m.Host, Collectors: collector.All(collector.Options{}), Timeout: 2 * time.Second, Now: m.Now})
-	j, err := newJudge(m, s, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	fires := func() bool {

@@ -165,7 +165,7 @@ func settleStep(times []time.Time) time.Duration {
 // information in any round.
 func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time.Time, *rounds.Picture)) (last []alerting.Alert, loud map[string]bool, report check.Report) {
 	t.Helper()
-	j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer func() { must(t, j.close()) }()
 	times := m.player.Times()
@@ -176,7 +176,7 @@ func evaluated(t *testing.T, m *machine, sched *rounds.Scheduler, seen func(time
 	loud = map[string]bool{}
 	for _, at := range times {
 		must(t, m.seek(at))
-		p, err := judgeRound(t.Context(), j.rounds, j.engine, 0)
+		p, err := evaluateRound(t.Context(), j.rounds, j.engine, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", at, err)
 		}
@@ -209,7 +209,7 @@ func describe(a alerting.Alert) string {
 	return strings.TrimSpace(a.Labels["severity"] + " " + a.Name + " " + about)
 }
 
-// seriesOf are the samples that tell of the machine: those of the exporter itself are left out, but for the rules that it cannot evaluate.
+// seriesOf are the samples of the machine: those of the exporter itself are left out, but for the rules that it cannot evaluate.
 func seriesOf(families []exposition.Family) (lines []string) {
 	families = slices.DeleteFunc(slices.Clone(families), func(f exposition.Family) bool {
 		d := f.Head.Desc

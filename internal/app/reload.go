@@ -18,10 +18,10 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// reloader reads the operator's files again: the site's, rules, and how Alertmanagers are reached. All of them are put in force, or none.
+// reloader reloads site configuration, rules, and the HTTP client configuration of the Alertmanagers: all of them, or none.
 type reloader struct {
 	site   *siteFile
-	daemon *daemon // nil: no rules are judged
+	daemon *daemon // nil: no alerting
 	log    *slog.Logger
 
 	ruleFiles []string // globs
@@ -34,14 +34,14 @@ type reloader struct {
 	state rounds.FileState
 }
 
-// begin makes what the rules make that the program has begun with.
+// begin makes the detector of the rules at the start.
 func (r *reloader) begin() error {
 	files, names, err := readRules(r.ruleFiles, r.books)
 	if err != nil {
 		return err
 	}
-	unseen, err := r.detector(files, names)
-	r.coverage.Store(unseen)
+	detector, err := r.detector(files, names)
+	r.coverage.Store(detector)
 	return err
 }
 
@@ -56,7 +56,7 @@ func (r *reloader) hasFiles() bool {
 	return r.site.name != "" || len(r.ruleFiles) > 0 || r.daemon != nil && r.daemon.config.httpFile != ""
 }
 
-// prepareRules reads the rules, for the engine and for whoever says which of them see nothing.
+// prepareRules reads the rules, for the engine and for the detector of rules that cannot be evaluated.
 func (r *reloader) prepareRules() (apply func(), err error) {
 	files, names, err := readRules(r.ruleFiles, r.books)
 	if err != nil {
@@ -66,14 +66,14 @@ func (r *reloader) prepareRules() (apply func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unseen, err := r.detector(files, names)
-	return func() { applyDaemon(); r.coverage.Store(unseen) }, err
+	detector, err := r.detector(files, names)
+	return func() { applyDaemon(); r.coverage.Store(detector) }, err
 }
 
-// reload reads the files for whoever asks, and says so in the log.
+// reload reloads the files, and logs the result.
 func (r *reloader) reload() error {
 	if !r.hasFiles() {
-		return errors.New("no --config.file, --alerting.rule-files or --alerting.alertmanager-config-file is given: there is nothing to read again")
+		return errors.New("nothing to reload: none of --config.file, --alerting.rule-files and --alerting.alertmanager-config-file is set")
 	}
 	r.one.Lock()
 	defer r.one.Unlock()
@@ -82,13 +82,13 @@ func (r *reloader) reload() error {
 	err = errors.Join(err, rulesErr)
 	r.note(err)
 	if err != nil {
-		r.log.Error("configuration refused, what was in force stays", "err", oneLine(err))
-		return fmt.Errorf("%w\nthe configuration before stays in force", err)
+		r.log.Error("reload failed, keeping the previous configuration", "err", oneLine(err))
+		return fmt.Errorf("reload failed, keeping the previous configuration: %w", err)
 	}
 	applySite()
 	applyRules()
 	c := r.site.store.Current()
-	r.log.Info("configuration read again", "file", r.site.name, "pins", len(c.Pins), "ignores", len(c.Ignore))
+	r.log.Info("configuration reloaded", "file", r.site.name, "pins", len(c.Pins), "ignores", len(c.Ignore))
 	return nil
 }
 
@@ -100,14 +100,14 @@ func (r *reloader) note(err error) {
 	}
 }
 
-// current says how the last reading went; false without a file.
+// current is the result of the last reload; false without a file.
 func (r *reloader) current() (rounds.FileState, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state, r.hasFiles()
 }
 
-// onHangup reads the files again on each SIGHUP until ctx ends. From its return on the signal does not end the program.
+// onHangup reloads on each SIGHUP until ctx ends. Once it returns, SIGHUP does not end the program.
 func (r *reloader) onHangup(ctx context.Context) {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
@@ -117,7 +117,7 @@ func (r *reloader) onHangup(ctx context.Context) {
 			select {
 			case <-hangup:
 				if err := r.reload(); err != nil && !r.hasFiles() {
-					r.log.Warn("SIGHUP", "err", err)
+					r.log.Warn("ignoring SIGHUP", "err", err)
 				}
 			case <-ctx.Done():
 				return

@@ -10,14 +10,14 @@ import (
 	"rdma_exporter/rules"
 )
 
-// ruleFiles are the rules in the binary with the operator's among them, as they were when they were read.
+// ruleFiles are the built-in rule files and those of --alerting.rule-files, as read.
 type ruleFiles struct {
-	fs.FS                   // in the binary
-	texts map[string][]byte // the operator's, by path
-	books runbookURL        // where alerts link to
+	fs.FS                   // built in
+	texts map[string][]byte // of --alerting.rule-files, by path
+	books runbookURL        // of the alerts
 }
 
-// ReadFile is what the engine reads rules by.
+// ReadFile is called by the engine.
 func (r ruleFiles) ReadFile(name string) ([]byte, error) {
 	if text, ok := r.texts[name]; ok {
 		return r.books.inRules(text), nil
@@ -26,11 +26,11 @@ func (r ruleFiles) ReadFile(name string) ([]byte, error) {
 	return r.books.inRules(text), err
 }
 
-// maxRuleFile bounds a file of rules.
+// maxRuleFile limits a rule file.
 const maxRuleFile = 4 << 20
 
-// readRules gives all rule files, and their names in the order of evaluation: those in the binary, each or the operator's of the same
-// base name in its place, then the operator's others. Their alerts link to runbooks at books.
+// readRules returns all rule files, and their names in the order of evaluation: the built-in ones, each replaced by a file of the same base name
+// if there is one, then the additional ones. Their alerts link to runbooks at books.
 func readRules(globs []string, books runbookURL) (ruleFiles, []string, error) {
 	fsys, names, err := rules.Node()
 	if err != nil {
@@ -43,7 +43,7 @@ func readRules(globs []string, books runbookURL) (ruleFiles, []string, error) {
 			return r, nil, fmt.Errorf("--alerting.rule-files=%s: %w", glob, err)
 		}
 		if len(found) == 0 {
-			return r, nil, fmt.Errorf("--alerting.rule-files=%s: no file matches: leave it out where there are none", glob)
+			return r, nil, fmt.Errorf("--alerting.rule-files=%s: no file matches", glob)
 		}
 		for _, name := range found {
 			if _, again := r.texts[name]; again {
@@ -57,7 +57,7 @@ func readRules(globs []string, books runbookURL) (ruleFiles, []string, error) {
 			case at < 0:
 				names = append(names, name)
 			case r.texts[names[at]] != nil:
-				return r, nil, fmt.Errorf("--alerting.rule-files: %s and %s have the same name", names[at], name)
+				return r, nil, fmt.Errorf("--alerting.rule-files: %s and %s have the same base name", names[at], name)
 			default:
 				names[at] = name
 			}

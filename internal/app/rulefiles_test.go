@@ -35,13 +35,13 @@ func TestReadRules(t *testing.T) {
 		filepath.Join(dir, "nope.yml"): "nope.yml: no file matches",
 		filepath.Join(dir, "none-*"):   "none-*: no file matches",
 		"[":                            "syntax error in pattern",
-		dir:                            "has to be a regular file",
+		dir:                            "must be a regular file",
 	} {
 		if _, _, err := readRules([]string{glob}, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", glob, err)
 		}
 	}
-	if _, _, err := readRules([]string{own, second}, ""); err == nil || !strings.Contains(err.Error(), "same name") {
+	if _, _, err := readRules([]string{own, second}, ""); err == nil || !strings.Contains(err.Error(), "same base name") {
 		t.Errorf("two of one name: %v", err)
 	}
 }

@@ -25,20 +25,20 @@ type rulesConfig struct {
 	labels []string // of the objects, NAME=VALUE
 }
 
-// The forms of rules: files of Prometheus, or objects of prometheus-operator.
+// Output formats: files of Prometheus, or objects of prometheus-operator.
 const (
 	formatPrometheus     = "prometheus"
 	formatPrometheusRule = "prometheusrule"
 )
 
 func (r *rulesConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("set", "node: what one host's metrics suffice for; central: what needs the sight of many, beside the former; compat: our series under the names of node_exporter.").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
-	a.Flag("output", "Folder to write the files into, one each; standard output, as one file, if empty.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
+	a.Flag("set", "Rule set: node (rules on the metrics of one host), central (rules across hosts, in addition to node), or compat (recording rules with the metric names of node_exporter).").Required().PlaceHolder("node|central|compat").EnumVar(&r.set, "node", "central", "compat")
+	a.Flag("output", "Output directory, one file per rule file. Default: standard output, as one file.").Short('o').PlaceHolder("DIR").StringVar(&r.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&r.force)
-	r.books.flag(a, "Where runbooks are read, for the annotation runbook_url, which is left out without it")
+	r.books.flag(a, "Runbooks for the annotation runbook_url. Default: no such annotation.")
 	r.tune.flags(a)
-	a.Flag("format", "prometheus: files for rule_files; prometheusrule: objects of prometheus-operator, one for each file.").Default(formatPrometheus).PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
-	a.Flag("object-label", "Label of each PrometheusRule, by which the Prometheus selects it, for example release=kube-prometheus-stack. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
+	a.Flag("format", "Output format: prometheus (files for rule_files), or prometheusrule (objects of prometheus-operator, one per file).").Default(formatPrometheus).PlaceHolder("prometheus|prometheusrule").EnumVar(&r.format, formatPrometheus, formatPrometheusRule)
+	a.Flag("object-label", "Label of each PrometheusRule, for the ruleSelector of the Prometheus, such as release=kube-prometheus-stack. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&r.labels)
 }
 
 func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
@@ -68,7 +68,7 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 		}
 		files, joined = objects(r.set, labels, files), manyDocuments
 	} else if len(r.labels) > 0 {
-		return usage(fmt.Errorf("--object-label: is of --format=%s", formatPrometheusRule))
+		return usage(fmt.Errorf("--object-label: has no effect without --format=%s", formatPrometheusRule))
 	}
 	if r.dir == "" || r.dir == "-" {
 		if _, err := stdout.Write(joined(files)); err != nil {
@@ -82,7 +82,7 @@ func runRules(r *rulesConfig, stdout io.Writer) (int, error) {
 	return exitOK, nil
 }
 
-// oneFile joins files into one that Prometheus loads: the groups of all below one key, each file's comments before its own.
+// oneFile joins files into one that Prometheus loads: all groups below one key, each file's comments before its groups.
 func oneFile(files []embedded) []byte {
 	const key = "groups:\n"
 	b := bytes.NewBufferString(key)

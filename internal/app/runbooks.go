@@ -18,13 +18,12 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// runbookURL is where runbooks are read. The name of an alert takes the place of %s, or is appended as the last element of the path. Empty: no
-// address is known, and nothing links to a runbook.
+// runbookURL is the base URL of runbooks. The name of an alert replaces %s, or is appended to the path. Empty: unknown, no links to runbooks.
 type runbookURL string
 
-// flag adds the flag, the same of all commands that have it.
+// flag adds the flag, which several commands have.
 func (u *runbookURL) flag(a *kingpin.CmdClause, help string) {
-	a.Flag("runbook-url", help+": URL/NAME of each alert, or URL with %s in the place of NAME, such as https://git.example/docs/runbooks/%s.md or http://NODE:10879/runbooks.").PlaceHolder("URL").StringVar((*string)(u))
+	a.Flag("runbook-url", help+" The name of the alert is appended, or replaces %s: http://NODE:10879/runbooks, https://git.example/docs/runbooks/%s.md.").PlaceHolder("URL").StringVar((*string)(u))
 }
 
 func (u runbookURL) check() error {
@@ -33,12 +32,12 @@ func (u runbookURL) check() error {
 	}
 	at, err := url.Parse(strings.Replace(string(u), "%s", "NAME", 1))
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || strings.ContainsAny(string(u), " \t\n#\"'\\{}") {
-		return fmt.Errorf("--runbook-url=%s: has to be http://HOST/… or https://HOST/…", string(u))
+		return fmt.Errorf("--runbook-url=%s: must be http://HOST/… or https://HOST/…", string(u))
 	}
 	return nil
 }
 
-// of is the address of a runbook.
+// of is the URL of a runbook.
 func (u runbookURL) of(name string) string {
 	if before, after, ok := strings.Cut(string(u), "%s"); ok {
 		return before + name + after
@@ -46,10 +45,10 @@ func (u runbookURL) of(name string) string {
 	return strings.TrimSuffix(string(u), "/") + "/" + name
 }
 
-// inSources is the annotation as it is in the repository, where it is the path of a file.
+// inSources is the annotation in the repository, where it is a path.
 var inSources = regexp.MustCompile(`(?m)^( +runbook_url: )docs/runbooks/(\w+)\.md\n`)
 
-// inRules makes addresses of the paths in a rule file. Where none is known the annotation is left out: a path leads nowhere from a notification.
+// inRules replaces the paths in a rule file by URLs. Without a base URL it removes the annotation: a path is of no use in a notification.
 func (u runbookURL) inRules(text []byte) []byte {
 	return inSources.ReplaceAllFunc(text, func(line []byte) []byte {
 		if u == "" {
@@ -60,10 +59,10 @@ func (u runbookURL) inRules(text []byte) []byte {
 	})
 }
 
-// alertColumn is where the properties of the column that names alerts begin, in a table of a dashboard.
+// alertColumn is the start of the properties of the alert column in a dashboard table.
 var alertColumn = regexp.MustCompile(`("options": "Alert"\s+},\s+"properties": \[)`)
 
-// inDashboard makes the names in tables of alerts links to their runbooks.
+// inDashboard links the names in alert tables to their runbooks.
 func (u runbookURL) inDashboard(text []byte) ([]byte, error) {
 	if u == "" {
 		return text, nil
@@ -79,7 +78,7 @@ func (u runbookURL) inDashboard(text []byte) ([]byte, error) {
 type runbookConfig struct{ name string }
 
 func (r *runbookConfig) flags(a *kingpin.CmdClause) {
-	a.Arg("NAME", "Name of the alert. Without one: lists all, with their meanings.").StringVar(&r.name)
+	a.Arg("NAME", "Name of the alert. Default: list all with their meanings.").StringVar(&r.name)
 }
 
 // runRunbook prints the runbook of an alert, or lists all alerts that have one with their meanings.
@@ -102,11 +101,11 @@ func (r *runbookConfig) text() ([]byte, error) {
 	if text, ok := runbooks.Text(r.name); ok {
 		return text, nil
 	}
-	hint := "rdma_exporter runbook lists all"
+	hint := "names: rdma_exporter runbook"
 	if near := closest(r.name, all); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return nil, fmt.Errorf("runbook %s: there is no such alert: %s", r.name, hint)
+	return nil, fmt.Errorf("unknown alert %s: %s", r.name, hint)
 }
 
 // listing is a line for each alert: name and meaning, in columns.
@@ -122,18 +121,18 @@ func listing(names []string) (out []byte) {
 	return out
 }
 
-// books is where the alerts of a daemon link to: where the operator says, else the exporter's own pages, if it knows how others reach them.
+// books is the base URL of runbooks of the daemon: --runbook-url, else its own pages if their address is known.
 func (s *serveConfig) books(m *machine) runbookURL {
 	switch {
 	case s.alerting.runbooks != "":
 		return s.alerting.runbooks
-	case s.metricsPath == "/" || !s.addressKnown(m): // no page, or nobody knows where
+	case s.metricsPath == "/" || !s.addressKnown(m): // no page, or its address is unknown
 		return ""
 	}
 	return runbookURL(strings.TrimSuffix(s.own(m), "/") + "/runbooks")
 }
 
-// own is the URL of the exporter, as far as it knows it.
+// own is the URL of the exporter, as far as it is known.
 func (s *serveConfig) own(m *machine) string {
 	if s.externalURL != "" {
 		return s.externalURL
@@ -141,8 +140,8 @@ func (s *serveConfig) own(m *machine) string {
 	return "http://" + s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses) + s.routePrefix
 }
 
-// addressKnown reports whether others reach the exporter at own: the operator says so, or this host has a name and a port that is not on the
-// loopback interface only. Whether a file of TLS and authentication asks for https is not known here.
+// addressKnown reports whether own is reachable from other hosts: it was configured, or this host has a name and the listener is not on loopback
+// only. With --web.config.file it is not known whether the scheme is https.
 func (s *serveConfig) addressKnown(m *machine) bool {
 	switch {
 	case s.externalURL != "":

@@ -34,7 +34,7 @@ func TestRunbookURL(t *testing.T) {
 	}
 	for _, base := range []string{"wiki", "/runbooks", "ftp://wiki.example", "https://", "https://wiki.example/a b", "https://wiki.example/#a", `https://wiki.example/"`} {
 		for _, args := range [][]string{{"rules", "--set=central"}, {"dashboards", "-o", t.TempDir()}, {"serve"}} {
-			if code, _, errs := command(t, append(args, "--runbook-url="+base)...); code != 2 || !strings.Contains(errs, "--runbook-url="+base+": has to be http://HOST/…") {
+			if code, _, errs := command(t, append(args, "--runbook-url="+base)...); code != 2 || !strings.Contains(errs, "--runbook-url="+base+": must be http://HOST/…") {
 				t.Errorf("%s %q: exit %d, %s", args[0], base, code, errs)
 			}
 		}
@@ -73,9 +73,9 @@ func TestRunbookCommand(t *testing.T) {
 	}
 	checkRunbookList(t)
 	for name, want := range map[string]string{
-		"rdmaportdwn":      "runbook rdmaportdwn: there is no such alert: did you mean RDMAPortDown",
-		"Zzz":              "runbook Zzz: there is no such alert: rdma_exporter runbook lists all",
-		"../runbooks/a.md": "there is no such alert",
+		"rdmaportdwn":      "unknown alert rdmaportdwn: did you mean RDMAPortDown",
+		"Zzz":              "unknown alert Zzz: names: rdma_exporter runbook",
+		"../runbooks/a.md": "unknown alert",
 	} {
 		if code, out, errs := command(t, "runbook", name); code != 2 || out != "" || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d, %q", name, code, errs)

@@ -57,7 +57,7 @@ func TestShortStorms(t *testing.T) {
 		c := config{timeout: 10 * time.Second, sampleInterval: time.Second}
 		ctx, cancel := context.WithCancel(t.Context())
 		sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: collector.All(c.options(m, nil)), Timeout: c.timeout, Logger: slog.New(slog.DiscardHandler)})
-		j, err := newJudge(m, sched, slog.New(slog.DiscardHandler))
+		j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -20,42 +20,41 @@ import (
 type serveConfig struct {
 	serve Serve
 	webConfig
-	minInterval time.Duration
-	noBudget    bool
-	// sampleInterval is that of ports that are being paused.
-	sampleInterval time.Duration
-	moduleInterval time.Duration // 0: modules are not read
+	minInterval    time.Duration
+	noBudget       bool
+	sampleInterval time.Duration // of ports that are paused or send pause; 0: disabled
+	moduleInterval time.Duration // of transceivers; 0: disabled
 	gpuInterval    time.Duration
 	listenLLDP     bool
 	alerting       alertingConfig
 }
 
-// defaultPort is that of the exporter in the list of Prometheus' ports.
+// defaultPort is the port of the exporter in the port allocations of Prometheus.
 const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.webConfig.flags(a, defaultPort)
 	s.alerting.flags(a)
-	a.Flag("pfc.sample-interval", "How often the pause times of ports are read that are being paused, or pause their switch; at least 1s, 0s for never.").Default("1s").DurationVar(&s.sampleInterval)
-	a.Flag("transceiver.interval", "How often the modules in the cages of ports are read, in the background; at least 5s, 0s for never.").Default("30s").DurationVar(&s.moduleInterval)
-	a.Flag("collector.gpu.interval", "How often the GPUs are read, in the background.").Default("15s").DurationVar(&s.gpuInterval)
-	a.Flag("collector.neighbour.listen", "Hear what switches announce by LLDP on the ports' interfaces, which puts its multicast addresses into the filters of the NICs; needs CAP_NET_RAW.").BoolVar(&s.listenLLDP)
-	a.Flag("collect.min-interval", "A result younger than this serves again; 0s always collects afresh.").Default("1s").DurationVar(&s.minInterval)
-	a.Flag("collect.no-budget", "Reads take as much of the time as they need: for tests in machines whose processors are emulated.").Hidden().BoolVar(&s.noBudget)
+	a.Flag("pfc.sample-interval", "Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").Default("1s").DurationVar(&s.sampleInterval)
+	a.Flag("transceiver.interval", "Interval of reading transceivers; at least 5s. 0s disables.").Default("30s").DurationVar(&s.moduleInterval)
+	a.Flag("collector.gpu.interval", "Interval of reading GPUs; at least 1s.").Default("15s").DurationVar(&s.gpuInterval)
+	a.Flag("collector.neighbour.listen", "Receive the LLDP announcements of switches on the interfaces of RDMA ports. Adds the LLDP multicast addresses to the filters of the NICs. Requires CAP_NET_RAW. Off by default.").BoolVar(&s.listenLLDP)
+	a.Flag("collect.min-interval", "A collection younger than this is served again. 0s collects for each scrape.").Default("1s").DurationVar(&s.minInterval)
+	a.Flag("collect.no-budget", "No time budget for reads: for tests on emulated CPUs.").Hidden().BoolVar(&s.noBudget)
 }
 
 func (s *serveConfig) check() error {
 	if s.minInterval < 0 {
-		return errors.New("--collect.min-interval: has to be 0s or more")
+		return fmt.Errorf("--collect.min-interval=%s: must be 0s or more", s.minInterval)
 	}
 	if s.sampleInterval != 0 && s.sampleInterval < time.Second {
-		return errors.New("--pfc.sample-interval: has to be 1s or more, or 0s for never: each sample is a call that holds up network configuration")
+		return fmt.Errorf("--pfc.sample-interval=%s: must be 1s or more, or 0s to disable: each sample blocks network configuration (RTNL)", s.sampleInterval)
 	}
 	if s.moduleInterval != 0 && s.moduleInterval < 5*time.Second {
-		return errors.New("--transceiver.interval: has to be 5s or more, or 0s for never: each reading takes milliseconds on the module's bus, with network configuration held up")
+		return fmt.Errorf("--transceiver.interval=%s: must be 5s or more, or 0s to disable: each read takes milliseconds on the bus of the module and blocks network configuration (RTNL)", s.moduleInterval)
 	}
 	if s.gpuInterval < time.Second {
-		return errors.New("--collector.gpu.interval: has to be 1s or more")
+		return fmt.Errorf("--collector.gpu.interval=%s: must be 1s or more", s.gpuInterval)
 	}
 	if err := s.webConfig.check(); err != nil {
 		return err
@@ -64,10 +63,10 @@ func (s *serveConfig) check() error {
 }
 
 const (
-	// judgingGC is GOGC where rules are judged: each round leaves several MiB of garbage. Against 100 it saves 4 MiB and costs 6 ms of
+	// alertingGC is GOGC with alerting: each round leaves several MiB of garbage. Compared with 100 it saves 4 MiB and costs 6 ms of
 	// CPU in 15 s.
-	judgingGC = 50
-	// exportingGC is GOGC where none are: a scrape leaves little. Against 100 it saves a tenth of the CPU and costs 4 MiB.
+	alertingGC = 50
+	// exportingGC is GOGC without alerting: a scrape leaves little. Compared with 100 it saves a tenth of the CPU and costs 4 MiB.
 	exportingGC = 200
 )
 
@@ -82,8 +81,8 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
-	defer func() { discard(log, "cannot close the machine", m.close()) }()
-	if m.player == nil { // there is nothing between the rounds of a recording
+	defer func() { discard(log, "cannot release the host files", m.close()) }()
+	if m.player == nil { // a recording has no data between its rounds
 		c.sampleInterval, c.moduleInterval, c.gpuInterval = s.sampleInterval, s.moduleInterval, s.gpuInterval
 		c.listenLLDP = s.listenLLDP
 	}
@@ -115,11 +114,11 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if os.Getenv("GOGC") == "" {
 		percent := exportingGC
 		if d != nil {
-			percent = judgingGC
+			percent = alertingGC
 		}
 		debug.SetGCPercent(percent)
 	}
-	log.Info("rdma_exporter reads "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
+	log.Info("starting rdma_exporter, reading "+m.describe(c), "version", version.Version, "revision", version.GetRevision())
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -166,10 +165,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	}
 	defer listeners.Wait()
 	defer cancel()
-	// Listening does not wait for the machine: a device that does not answer must not keep the others unwatched.
+	// Serving starts before the first collection has finished: a hung device must not hide the others.
 	go func() {
 		_, err := sched.Collect(ctx, nil)
-		discard(log, "first collection", err)
+		discard(log, "first collection failed", err)
 		h.Ready()
 	}()
 	keeper.start(ctx)

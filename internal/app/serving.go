@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -20,7 +19,7 @@ import (
 	"rdma_exporter/internal/web"
 )
 
-// webConfig is how a command that stays serves.
+// webConfig holds the HTTP flags of serve and fabric.
 type webConfig struct {
 	toolkit     *toolkit.FlagConfig
 	metricsPath string
@@ -34,44 +33,44 @@ type webConfig struct {
 func (w *webConfig) flags(a *kingpin.CmdClause, port string) {
 	w.toolkit = kingpinflag.AddFlags(a, ":"+port)
 	a.GetFlag("web.config.file").PlaceHolder("FILE")
-	a.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&w.metricsPath)
-	a.Flag("web.external-url", "URL under which the program is reached from outside; its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&w.externalURL)
-	a.Flag("web.route-prefix", "Prefix of all paths.").PlaceHolder("PATH").StringVar(&w.routePrefix)
-	a.Flag("web.max-requests", "Scrapes at a time, and as many requests to the API; more are answered 503.").Default("40").IntVar(&w.maxRequests)
-	a.Flag("web.pprof", "Serve profiles at /debug/pprof.").BoolVar(&w.pprof)
-	a.Flag("web.exporter-metrics", "Serve the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&w.process)
+	a.Flag("web.telemetry-path", "Path under which metrics are served.").Default("/metrics").StringVar(&w.metricsPath)
+	a.Flag("web.external-url", "URL under which the exporter is reachable from outside. Its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&w.externalURL)
+	a.Flag("web.route-prefix", "Prefix of all HTTP paths.").PlaceHolder("PATH").StringVar(&w.routePrefix)
+	a.Flag("web.max-requests", "Maximum number of concurrent scrapes, and of concurrent API requests. Others are answered with 503.").Default("40").IntVar(&w.maxRequests)
+	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.pprof)
+	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&w.process)
 }
 
 func (w *webConfig) check() error {
 	if w.maxRequests < 1 {
-		return errors.New("--web.max-requests: has to be at least 1")
+		return fmt.Errorf("--web.max-requests=%d: must be at least 1", w.maxRequests)
 	}
 	if !strings.HasPrefix(w.metricsPath, "/") {
-		return errors.New("--web.telemetry-path: has to begin with /")
+		return fmt.Errorf("--web.telemetry-path=%s: must begin with /", w.metricsPath)
 	}
 	if strings.ContainsAny(w.metricsPath, notInPath) {
-		return fmt.Errorf("--web.telemetry-path=%s: has to be a path without any of %s", w.metricsPath, notInPath)
+		return fmt.Errorf("--web.telemetry-path=%s: must be a path without any of %s", w.metricsPath, notInPath)
 	}
 	if w.externalURL != "" {
 		u, err := url.Parse(w.externalURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("--web.external-url=%s: has to be http://HOST/… or https://HOST/…", w.externalURL)
+			return fmt.Errorf("--web.external-url=%s: must be http://HOST/… or https://HOST/…", w.externalURL)
 		}
 		if w.routePrefix == "" {
 			w.routePrefix = u.Path
 		}
 	}
 	if strings.ContainsAny(w.routePrefix, notInPath) {
-		return fmt.Errorf("--web.route-prefix=%s: has to be a path without any of %s", w.routePrefix, notInPath)
+		return fmt.Errorf("--web.route-prefix=%s: must be a path without any of %s", w.routePrefix, notInPath)
 	}
 	w.routePrefix = "/" + strings.Trim(w.routePrefix, "/")
 	return nil
 }
 
-// notInPath are characters by which a path is another one, or a pattern.
+// notInPath are the characters with a meaning in URLs or in patterns of http.ServeMux.
 const notInPath = "{}%?#"
 
-// handler serves what o says as the flags say.
+// handler is the handler of o with the settings of the flags.
 func (w *webConfig) handler(o web.Options) (*web.Handler, error) {
 	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.processMetrics(), w.metricsPath, w.routePrefix, w.maxRequests, w.pprof
 	h, err := web.New(o)
@@ -81,15 +80,15 @@ func (w *webConfig) handler(o web.Options) (*web.Handler, error) {
 	return h, nil
 }
 
-// checkFile finds what is wrong with the file of TLS and authentication.
+// checkFile validates the file of TLS and authentication.
 func (w *webConfig) checkFile() error {
 	if err := toolkit.Validate(*w.toolkit.WebConfigFile); err != nil {
-		return fmt.Errorf("--web.config.file: %w", err)
+		return fmt.Errorf("--web.config.file=%s: %w", *w.toolkit.WebConfigFile, err)
 	}
 	return nil
 }
 
-// links are those of a page's footer: the metrics, what the command has of its own, and what all have.
+// links are those of the page footer: the metrics, those of the command, and the common ones.
 func (w *webConfig) links(own ...page.Link) []page.Link {
 	out := append([]page.Link{{Href: strings.TrimPrefix(w.metricsPath, "/"), Text: "Metrics"}}, own...)
 	out = append(out, page.Link{Href: "-/ready", Text: "Ready"}, page.Link{Href: "-/healthy", Text: "Healthy"})
@@ -99,7 +98,7 @@ func (w *webConfig) links(own ...page.Link) []page.Link {
 	return out
 }
 
-// processMetrics are the exporter's own; nil where they are not to be served.
+// processMetrics are the exporter's own metrics; nil if they are disabled.
 func (w *webConfig) processMetrics() prometheus.Gatherer {
 	if !w.process {
 		return nil
@@ -109,10 +108,10 @@ func (w *webConfig) processMetrics() prometheus.Gatherer {
 	return r
 }
 
-// shutdownTime is what scrapes in progress get to end.
+// shutdownTime is the timeout of scrapes in progress at shutdown.
 const shutdownTime = 5 * time.Second
 
-// newServer bounds what a client may take of time and memory.
+// newServer limits the time and memory of a client.
 func newServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
@@ -124,24 +123,24 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// Serve lets clients reach a handler until ctx ends, and returns the exit code of the program.
+// Serve serves a handler until ctx ends, and returns the exit code of the program.
 type Serve func(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
 
-// serveUntil serves until ctx ends or the listener fails, which is a matter of the command line: exit code 2.
+// serveUntil serves until ctx ends or the listener fails, which is an error of the command line: exit code 2.
 func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
 	server := newServer(h)
 	failed := make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
 	select {
 	case err := <-failed:
-		return usage(fmt.Errorf("cannot serve: %w", err))
+		return usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w", strings.Join(*flags.WebListenAddresses, ","), err))
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
 	end, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if err := server.Shutdown(end); err != nil {
-		discard(log, "some scrapes did not end in time", server.Close())
+		discard(log, "shutdown: scrapes in progress interrupted", server.Close())
 	}
 	return exitOK, nil
 }

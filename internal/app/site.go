@@ -13,23 +13,23 @@ import (
 	"rdma_exporter/internal/site"
 )
 
-// siteFile is what the operator says of the site: where it is read from, and what is in force.
+// siteFile is the site configuration: its file, and the configuration in force.
 type siteFile struct {
 	name  string // --config.file; empty: none, or that of a replay
 	store site.Store
 
 	mu   sync.Mutex
-	text []byte // of what is in force
+	text []byte // of the configuration in force
 }
 
-// open reads the file for the first time; without one, a replay has that of its capture.
+// open reads the file for the first time. Without --config.file, a replay uses that of its capture.
 func (f *siteFile) open(c *config, m *machine) error {
 	if f.name != "" || m.player == nil || m.config == nil {
 		return f.read()
 	}
 	parsed, err := site.Parse(m.config)
 	if err != nil {
-		return named(c.replay+": exporter/config.yml", err)
+		return inFile(c.replay+": exporter/config.yml", err)
 	}
 	f.text = m.config
 	f.store.Replace(parsed)
@@ -45,14 +45,18 @@ func (f *siteFile) read() error {
 	return err
 }
 
-// prepare reads the file. apply puts it in force; what is refused changes nothing.
+// prepare reads and validates the file. apply puts it in force.
 func (f *siteFile) prepare() (apply func(), err error) {
 	if f.name == "" {
 		return func() {}, nil
 	}
 	text, parsed, err := parseSite(f.name)
-	if err != nil {
+	var p site.Problems
+	switch {
+	case errors.As(err, &p):
 		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("--config.file=%w", err)
 	}
 	return func() {
 		f.mu.Lock()
@@ -62,7 +66,7 @@ func (f *siteFile) prepare() (apply func(), err error) {
 	}, nil
 }
 
-// parseSite reads a file. Errors name it, and the line.
+// parseSite reads a file. Errors have its name and the line.
 func parseSite(name string) ([]byte, *site.Config, error) {
 	b, err := readSmall(name, site.MaxSize+1)
 	if err != nil {
@@ -70,12 +74,12 @@ func parseSite(name string) ([]byte, *site.Config, error) {
 	}
 	c, err := site.Parse(b)
 	if err != nil {
-		return nil, nil, named(name, err)
+		return nil, nil, inFile(name, err)
 	}
 	return b, c, nil
 }
 
-// record puts what is in force into a capture. What it says of other hosts is nobody's business who gets an anonymised one.
+// record adds the configuration in force to a capture. An anonymised one has no entries of other hosts.
 func (f *siteFile) record(a *capture.Archive, anonymise bool) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,7 +88,7 @@ func (f *siteFile) record(a *capture.Archive, anonymise bool) error {
 		var err error
 		systems := capture.Systems(a, f.store.Current().Systems()...)
 		if text, err = site.OfHost(text, a.Meta.Hostname, capture.HostPseudonym, func(name string) string { return capture.SystemIn(systems, name) }); err != nil {
-			return fmt.Errorf("configuration file: %w", err)
+			return fmt.Errorf("cannot anonymise the configuration: %w", err)
 		}
 	}
 	a.SetConfig(text)
@@ -98,7 +102,7 @@ func readSmall(name string, most int64) ([]byte, error) {
 		return nil, errors.Unwrap(err)
 	}
 	if !st.Mode().IsRegular() {
-		return nil, errors.New("has to be a regular file")
+		return nil, errors.New("must be a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -108,8 +112,8 @@ func readSmall(name string, most int64) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// named puts the file's name before each problem.
-func named(name string, err error) error {
+// inFile adds the file name to each problem.
+func inFile(name string, err error) error {
 	var p site.Problems
 	if errors.As(err, &p) {
 		return p.In(name)
@@ -122,10 +126,10 @@ type checkConfigConfig struct {
 }
 
 func (k *checkConfigConfig) flags(a *kingpin.CmdClause) {
-	a.Arg("FILE", "What --config.file would name.").Required().StringVar(&k.file)
+	a.Arg("FILE", "Configuration file to validate.").Required().StringVar(&k.file)
 }
 
-// runCheckConfig says what a file holds, or all that is wrong with it, a line each.
+// runCheckConfig prints the content of a valid file in numbers, or all errors of an invalid one, a line each.
 func runCheckConfig(k *checkConfigConfig, stdout, stderr io.Writer) (int, error) {
 	_, c, err := parseSite(k.file)
 	if err != nil {

@@ -33,8 +33,8 @@ func TestCheckConfig(t *testing.T) {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
 	}
 	put(t, file, "pins:\n- match: {device: x}\n  lanes: x\n"+invalidConfig)
-	want := file + `:3: lanes: "x": has to be a whole number from 1 to 16` + "\n" +
-		file + `:5: match: unknown key "dev": there are board_id, device, gpu, hostname, link_layer, netdev, pci_address, port` + "\n"
+	want := file + `:3: lanes: "x": must be an integer from 1 to 16` + "\n" +
+		file + `:5: match: unknown key "dev", known keys: board_id, device, gpu, hostname, link_layer, netdev, pci_address, port` + "\n"
 	if code, out, errs := command(t, "check-config", file); code != 2 || out != "" || errs != want {
 		t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)
 	}
@@ -89,7 +89,7 @@ func TestReload(t *testing.T) {
 
 	put(t, file, invalidConfig)
 	status, body := s.post(t, "/-/reload")
-	if want := file + `:2: match: unknown key "dev"`; status != 400 || !strings.HasPrefix(body, want) || !strings.Contains(s.log.String(), `unknown key`) {
+	if want := "reload failed, keeping the previous configuration: " + file + `:2: match: unknown key "dev"`; status != 400 || !strings.HasPrefix(body, want) || !strings.Contains(s.log.String(), `unknown key`) {
 		t.Errorf("status %d, %q, want %q\n%s", status, body, want, s.log)
 	}
 	s.waitFor(t, refused)
@@ -143,7 +143,7 @@ func (s *server) scrapeUntil(t *testing.T) (stop func()) {
 // TestNoConfigFile: there is nothing to read again, no metric says so, and SIGHUP does not end the program.
 func TestNoConfigFile(t *testing.T) {
 	s := serve(t, "--replay="+fixture("no-rdma"))
-	if status, body := s.post(t, "/-/reload"); status != 400 || !strings.Contains(body, "no --config.file") {
+	if status, body := s.post(t, "/-/reload"); status != 400 || !strings.Contains(body, "none of --config.file") {
 		t.Errorf("status %d, %q", status, body)
 	}
 	must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
@@ -154,7 +154,7 @@ func TestNoConfigFile(t *testing.T) {
 	}
 }
 
-// TestCaptureKeepsConfig: a capture has the file in it, a replay judges by it, and another file goes before it.
+// TestCaptureKeepsConfig: a capture has the file in it, a replay evaluates by it, and another file goes before it.
 func TestCaptureKeepsConfig(t *testing.T) {
 	dir := t.TempDir()
 	file, other := filepath.Join(dir, "site.yml"), filepath.Join(dir, "other.yml")

@@ -39,8 +39,8 @@ func TestSlurmOfReplays(t *testing.T) {
 		{"ok", replay("qdr-switch-ok", "--drain"), 0, ""},
 		{"warning", replay("link-errors", "--drain"), 0, ""},
 		{"dry run", replay("port-down", "--drain", "--dry-run"), 0, ""},
-		{"no device", replay("no-rdma", "--drain"), 0, "passed without a result: exit code 3: web-22: drain unknown, which drains nobody: no RDMA port is read"},
-		{"wrong flag", binary + " check --nope", 0, "passed without a result: exit code 3: rdma_exporter: unknown long flag '--nope'"},
+		{"no device", replay("no-rdma", "--drain"), 0, "passed without a result: exit code 3: web-22: drain unknown, do not drain: no RDMA port could be read"},
+		{"wrong flag", binary + " check --nope", 0, "passed without a result: exit code 3: rdma_exporter check: unknown flag --nope"},
 		{"hangs", "sleep 60", 0, "passed without a result: no answer within 5s"},
 		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passed without a result: no answer within 5s"},
 		{"not installed", binary + "-not check", 0, "passed without a result: exit code 127: "},
@@ -144,7 +144,7 @@ func shell(t *testing.T, check, name string, args ...string) (code int, said str
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 
-// oneLineOf says whether a text is one line that begins so, or nothing.
+// oneLineOf reports whether a text is one line that begins so, or nothing.
 func oneLineOf(text, begins string, nothing bool) bool {
 	if nothing {
 		return text == ""

@@ -58,7 +58,7 @@ func TestSurface(t *testing.T) {
 			}
 		}
 	}
-	// A recording without files has nothing to reload and no GPU, and says so.
+	// A recording without files has nothing to reload and no GPU, and reports it.
 	for path, allowed := range map[string]int{"/-/reload": 400, "/-/gpu/release?for=0s": 503} {
 		for method, want := range map[string]int{"GET": 405, "HEAD": 405, "PUT": 405, "POST": allowed} {
 			if status, body, _ := s.ask(t, once(), method, path, nil); status != want {
@@ -297,7 +297,7 @@ func TestNothingWithoutPassword(t *testing.T) {
 			if status, _, _ := s.ask(t, client, "GET", "/metrics", nil, "Authorization", "Basic cHJvbTpzZWNyZXQ="); status != http.StatusOK { // prom:secret
 				t.Errorf("with the password: %d", status)
 			}
-			if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "wants a password") {
+			if code, out, errs := command(t, "healthy", "--url="+s.url); code != exitOK || !strings.Contains(out, "requires a password") {
 				t.Errorf("healthy: exit %d, %s%s", code, out, errs)
 			}
 			s.url = plain

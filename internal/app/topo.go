@@ -22,30 +22,30 @@ type topoConfig struct {
 }
 
 func (p *topoConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("json", "JSON instead of a drawing.").BoolVar(&p.json)
-	a.Flag("nccl-env", "A setting of NCCL to judge for, instead of those of /etc/nccl.conf: NCCL_NET_GDR_LEVEL=PHB. Can be given again.").PlaceHolder("NAME=VALUE").StringsVar(&p.env)
-	a.Flag("nccl-version", "The version of NCCL to judge for, such as 2.27.3; a current one if it is not given.").PlaceHolder("VERSION").StringVar(&p.nccl)
+	a.Flag("json", "Print JSON instead of a drawing.").BoolVar(&p.json)
+	a.Flag("nccl-env", "NCCL setting to evaluate for, instead of /etc/nccl.conf, such as NCCL_NET_GDR_LEVEL=PHB. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&p.env)
+	a.Flag("nccl-version", "NCCL version to evaluate for, such as 2.27.3. Default: a current one.").PlaceHolder("VERSION").StringVar(&p.nccl)
 }
 
 var ncclVersion = regexp.MustCompile(`^\d+\.\d+(\.\d+)?$`)
 
-// job is what the flags say of NCCL.
+// job holds the NCCL flags.
 func (p *topoConfig) job() (gdr.Job, error) {
 	j := gdr.Job{NCCL: p.nccl, Env: gdr.Env{}}
 	if p.nccl != "" && !ncclVersion.MatchString(p.nccl) {
-		return j, fmt.Errorf("--nccl-version=%s: a version is three numbers, as in 2.27.3", p.nccl)
+		return j, fmt.Errorf("--nccl-version=%s: must be a version such as 2.27.3", p.nccl)
 	}
 	for _, setting := range p.env {
 		name, value, ok := strings.Cut(setting, "=")
 		if !ok || !strings.HasPrefix(name, "NCCL_") {
-			return j, fmt.Errorf("--nccl-env=%s: a setting is NCCL_NAME=VALUE", setting)
+			return j, fmt.Errorf("--nccl-env=%s: must be NCCL_NAME=VALUE", setting)
 		}
 		j.Env[name] = value
 	}
 	return j, nil
 }
 
-// runTopo shows where GPUs and NICs are, and what NCCL makes of it.
+// runTopo draws GPUs and NICs with the decisions of NCCL.
 func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, log *slog.Logger) (int, error) {
 	var err error
 	if c.nccl, err = p.job(); err != nil {
@@ -56,7 +56,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 		return usage(err)
 	}
 	if seen.Node.GDR == nil && len(seen.Node.InfiniBand.Devices) > 0 {
-		return usage(errors.New("the PCI tree could not be read in time: try --collect.timeout=30s"))
+		return usage(errors.New("timed out reading the PCI tree: try --collect.timeout=30s"))
 	}
 	m := topo.New(seen.Host, &seen.Node)
 	if p.json {
@@ -65,7 +65,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 		err = onTerminal(stdout, m.Draw)
 	}
 	if err != nil {
-		return usage(fmt.Errorf("cannot print the machine: %w", err))
+		return usage(fmt.Errorf("cannot print the topology: %w", err))
 	}
 	return exitOK, nil
 }

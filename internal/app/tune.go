@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/tune"
 )
 
-// tuneConfig is how the shipped rules are to be changed: a file, and flags, which win.
+// tuneConfig holds the changes of the shipped rules: a file, and flags, which take precedence.
 type tuneConfig struct {
 	file                           string
 	leaveOut                       []string
@@ -19,15 +19,15 @@ type tuneConfig struct {
 }
 
 func (t *tuneConfig) flags(a *kingpin.CmdClause) {
-	a.Flag("tune.file", "Changes of the rules in one file, with the keys leave_out, severities, thresholds, labels and selector. Flags win.").PlaceHolder("FILE").StringVar(&t.file)
-	a.Flag("tune.leave-out", "Alert to leave out, in all its severities. Can be repeated.").PlaceHolder("ALERT").StringsVar(&t.leaveOut)
-	a.Flag("tune.severity", "Severity of an alert, or of those of its cases that have one severity: RDMAPortDown=warning, RDMALinkErrors:warning=info. Can be repeated.").PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
-	a.Flag("tune.threshold", "Value of a threshold; docs/alerts.md has the names. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
-	a.Flag("tune.label", "Label to add to every alert. Can be repeated.").PlaceHolder("NAME=VALUE").StringsVar(&t.labels)
-	a.Flag("tune.selector", "Label matchers for all series of the exporter and up, as between the braces of a PromQL selector.").PlaceHolder("MATCHERS").StringVar(&t.selector)
+	a.Flag("tune.file", "File with rule tuning, YAML, keys leave_out, severities, thresholds, labels and selector. Flags take precedence.").PlaceHolder("FILE").StringVar(&t.file)
+	a.Flag("tune.leave-out", "Alert to remove, with all its severities. Repeatable.").PlaceHolder("ALERT").StringsVar(&t.leaveOut)
+	a.Flag("tune.severity", "Severity of an alert, or of its rules with one severity, such as RDMAPortDown=warning or RDMALinkErrors:warning=info. Repeatable.").PlaceHolder("ALERT=SEVERITY").StringsVar(&t.severities)
+	a.Flag("tune.threshold", "Value of a threshold. Names are in docs/alerts.md. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&t.thresholds)
+	a.Flag("tune.label", "Label added to all alerts. Repeatable.").PlaceHolder("NAME=VALUE").StringsVar(&t.labels)
+	a.Flag("tune.selector", "Label matchers added to all series of the exporter and to up, such as cluster=\"a\".").PlaceHolder("MATCHERS").StringVar(&t.selector)
 }
 
-// maxTuneFile bounds a file of changes.
+// maxTuneFile limits the file.
 const maxTuneFile = 1 << 20
 
 func (t *tuneConfig) tuning() (out tune.Tuning, err error) {
@@ -58,7 +58,7 @@ func pairs(flag string, given []string) (map[string]string, error) {
 	for _, g := range given {
 		name, value, ok := strings.Cut(g, "=")
 		if !ok || name == "" {
-			return nil, fmt.Errorf("--%s=%s: has to be NAME=VALUE", flag, g)
+			return nil, fmt.Errorf("--%s=%s: must be NAME=VALUE", flag, g)
 		}
 		out[name] = value
 	}
@@ -86,7 +86,7 @@ func (t *tuneConfig) apply(files []embedded) ([]embedded, error) {
 	return out, nil
 }
 
-// hinted adds to each unknown name those that may be meant.
+// hinted adds similar names to errors of unknown names.
 func hinted(err error) error {
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		var out []error
@@ -99,7 +99,7 @@ func hinted(err error) error {
 	if !errors.As(err, &u) {
 		return err
 	}
-	hint := "docs/alerts.md has the names"
+	hint := "names are in docs/alerts.md"
 	if near := closest(u.Name, u.Known); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}

@@ -18,7 +18,7 @@ func TestRulesTuned(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{"port-down-for is 9m, as shipped 2m", "flaps-per-hour is 5", `team: "fabric"`, `site: "a"`, `rdma_port_state_id{job="rdma"}`, "default_severity: critical"} {
+	for _, want := range []string{"port-down-for is 9m, default 2m", "flaps-per-hour is 5", `team: "fabric"`, `site: "a"`, `rdma_port_state_id{job="rdma"}`, "default_severity: critical"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%s is missing", want)
 		}
@@ -29,13 +29,13 @@ func TestRulesTuned(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ flag, want string }{
-		{"--tune.leave-out=RDMAPortDwon", "there is no alert RDMAPortDwon: did you mean RDMAPortDown"},
-		{"--tune.severity=RDMAPortDown", "--tune.severity=RDMAPortDown: has to be NAME=VALUE"},
-		{"--tune.threshold=flap-per-hour=3", "there is no threshold flap-per-hour: did you mean flaps-per-hour"},
-		{"--tune.label=severity=x", "label severity: alerts have it already"},
+		{"--tune.leave-out=RDMAPortDwon", "unknown alert RDMAPortDwon: did you mean RDMAPortDown"},
+		{"--tune.severity=RDMAPortDown", "--tune.severity=RDMAPortDown: must be NAME=VALUE"},
+		{"--tune.threshold=flap-per-hour=3", "unknown threshold flap-per-hour: did you mean flaps-per-hour"},
+		{"--tune.label=severity=x", "label severity: reserved, alerts have this label"},
 		{"--tune.selector=job", "selector job:"},
 		{"--tune.file=/none", "--tune.file=/none: "},
-		{"--object-label=a=b", "is of --format=prometheusrule"},
+		{"--object-label=a=b", "has no effect without --format=prometheusrule"},
 	} {
 		if code, _, errs := command(t, "rules", "--set=central", c.flag); code != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: exit %d, %s", c.flag, code, errs)

@@ -11,10 +11,10 @@ import (
 	"rdma_exporter/internal/host"
 )
 
-// nameVersion gives a build that bears no version one, once: tests run the program side by side.
+// nameVersion sets the version of a build without one, once: tests run the program concurrently.
 var nameVersion = sync.OnceFunc(func() { version.Version = cmp.Or(version.Version, "unreleased") })
 
-// versionText is what --version prints: which source, and what the build can do. Its first line begins as that of all exporters.
+// versionText is the output of --version. Its first line is that of all Prometheus exporters.
 func versionText() string {
 	nameVersion()
 	gpus := "no: built without cgo"

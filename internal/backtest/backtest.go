@@ -1,4 +1,4 @@
-// Package backtest evaluates the rules over a fleet's history from a Prometheus, and says what would have fired, before anybody is paged.
+// Package backtest evaluates the rules on the history of a fleet in a Prometheus, and reports the alerts that would have fired.
 package backtest
 
 import (
@@ -24,25 +24,25 @@ type Options struct {
 	From, To   time.Time
 	Step       time.Duration
 	Matchers   string             // label matchers of the exporters
-	Progress   func(at time.Time) // after each chunk; nil: nobody asks
+	Progress   func(at time.Time) // after each chunk; may be nil
 }
 
 const (
-	// chunkLength and chunkHosts bound what is in memory: some 1,000 series of a host, 16 bytes a sample.
+	// chunkLength and chunkHosts limit the memory: some 1,000 series per host, 16 bytes per sample.
 	chunkLength = time.Hour
 	chunkHosts  = 200
-	// requestHosts is how many hosts one request asks for.
+	// requestHosts is the number of hosts per request.
 	requestHosts = 10
 )
 
-// ErrNoSeries says that the Prometheus has nothing of an exporter.
+// ErrNoSeries is the error of a Prometheus without series of the exporter.
 var ErrNoSeries = errors.New("no series of rdma_exporter")
 
-// TooLong says that the history is longer than what the Prometheus keeps.
+// TooLong is the error of a history longer than the retention of the Prometheus.
 type TooLong struct{ Retention time.Duration }
 
 func (e *TooLong) Error() string {
-	return fmt.Sprintf("the Prometheus keeps samples for %s", short(e.Retention))
+	return fmt.Sprintf("exceeds the retention of the Prometheus, %s", short(e.Retention))
 }
 
 // Run fetches the history in chunks and evaluates all rules at each step.
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	return b.report(len(hosts)), nil
 }
 
-// open makes an engine that keeps what the rules look back to.
+// open makes an engine whose retention covers the ranges of the rules.
 func open(o Options) (*alerting.Engine, error) {
 	engine := func(dir string, retention time.Duration) (*alerting.Engine, error) {
 		return alerting.New(alerting.Options{
@@ -105,7 +105,7 @@ func open(o Options) (*alerting.Engine, error) {
 	return engine("history", min(back, o.To.Sub(o.From))+time.Hour)
 }
 
-// requests are the selectors of all that the rules read: of the exporters, some of them at a time, and of others.
+// requests are the selectors of all metrics in the rules: of the exporters, some hosts at a time, and of others.
 func requests(rules []alerting.Rule, hosts []origin) (out []string) {
 	read := map[string]bool{}
 	for _, r := range rules {
@@ -150,7 +150,7 @@ type backtest struct {
 	last     time.Time
 }
 
-// past is a series, and whether it had a value at the step before.
+// past is a series, and whether it had a value at the previous step.
 type past struct {
 	*alerting.PastSeries
 	here bool
@@ -224,7 +224,7 @@ func (b *backtest) chunk(ctx context.Context, from time.Time, steps int) error {
 	return nil
 }
 
-// fires follows an alert from step to step.
+// fires extends an episode, or starts one.
 func (b *backtest) fires(rule int, labels map[string]string, at time.Time) {
 	key := fmt.Sprint(rule) + key(labels)
 	e := b.firing[key]

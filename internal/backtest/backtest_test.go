@@ -286,7 +286,7 @@ func TestRun(t *testing.T) {
 	if err := r.Table(&table); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"evaluated every 1m: 2 hosts\n", "critical  RDMAPortDown", "a mlx5_0/1, ", "Not evaluated, no data in this Prometheus: "} {
+	for _, want := range []string{"evaluated every 1m: 2 hosts\n", "critical  RDMAPortDown", "a mlx5_0/1, ", "Not evaluated (no data in this Prometheus): "} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, table.String())
 		}
@@ -301,7 +301,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestCannot: each error says what is wrong with the history.
+// TestCannot: each error names what is wrong with the history.
 func TestCannot(t *testing.T) {
 	s := server(t, "2h or 10GiB")
 	var long *backtest.TooLong
@@ -319,8 +319,8 @@ func TestCannot(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for body, want := range map[string]string{
-		"<html>": "not the API of a Prometheus", `{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
-		`{"status":"success","data":[]}`: "not the API of a Prometheus",
+		"<html>": "not from the API of a Prometheus", `{"status":"error","errorType":"execution","error":"too many samples"}`: "execution: too many samples",
+		`{"status":"success","data":[]}`: "not from the API of a Prometheus",
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, body) }))
 		if _, err := backtest.Run(t.Context(), options(t, s.URL)); err == nil || !strings.Contains(err.Error(), want) {

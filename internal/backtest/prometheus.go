@@ -18,39 +18,39 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Prometheus is where the history is: anything with the query API of Prometheus.
+// Prometheus is a server with the query API of Prometheus.
 type Prometheus struct {
 	URL    string
 	Client *http.Client
-	Pause  time.Duration // before a range query that failed is repeated, since a run may take hours
+	Pause  time.Duration // before a failed range query is retried, since a run may take hours
 }
 
-// tries is how often a range query is made before the backtest fails.
+// tries is the number of attempts of a range query.
 const tries = 3
 
-// origin is whose series they are.
+// origin identifies an exporter.
 type origin struct{ Cluster, Job, Instance string }
 
-// series is a series at the steps of a chunk; here says at which of them it has a value.
+// series is a series at the steps of a chunk; here reports whether it has a value at a step.
 type series struct {
 	labels map[string]string
 	values []float64
 	here   []bool
 }
 
-// answer is what the API gives.
+// answer is a response of the API.
 type answer struct {
 	Status, ErrorType, Error string
 	Data                     json.RawMessage
 }
 
-// maxAnswer bounds an answer: a chunk of ten hosts has some 10 MiB.
+// maxAnswer limits a response: a chunk of ten hosts has some 10 MiB.
 const maxAnswer = 256 << 20
 
 // errNoPath is in the error of a path that the server does not have.
-var errNoPath = errors.New("the server has no such path")
+var errNoPath = errors.New("no such path on the server")
 
-// timeout is what one question may take; a Prometheus ends a query after two minutes itself.
+// timeout of a request. Prometheus ends a query after two minutes by default.
 const timeout = 150 * time.Second
 
 func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into any) error {
@@ -68,7 +68,7 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 	res, err := p.Client.Do(r)
 	if err != nil {
 		var u *url.Error
-		if errors.As(err, &u) { // it names the URL, which the caller does
+		if errors.As(err, &u) { // the caller names the URL
 			err = u.Err
 		}
 		return err
@@ -79,7 +79,7 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if len(body) > maxAnswer {
-		return fmt.Errorf("%s: more than %d MiB: use a longer --step", path, maxAnswer>>20)
+		return fmt.Errorf("%s: response larger than %d MiB: use a longer --step", path, maxAnswer>>20)
 	}
 	var a answer
 	if err := json.Unmarshal(body, &a); err != nil || a.Status == "" {
@@ -89,18 +89,18 @@ func (p *Prometheus) ask(ctx context.Context, path string, form url.Values, into
 		if res.StatusCode != http.StatusOK {
 			return fmt.Errorf("%s: HTTP status %s", path, res.Status)
 		}
-		return fmt.Errorf("%s: not the API of a Prometheus", path)
+		return fmt.Errorf("%s: response is not from the API of a Prometheus", path)
 	}
 	if a.Status != "success" {
 		return fmt.Errorf("%s: %s: %s", path, a.ErrorType, a.Error)
 	}
 	if err := json.Unmarshal(a.Data, into); err != nil {
-		return fmt.Errorf("%s: not the API of a Prometheus: %w", path, err)
+		return fmt.Errorf("%s: response is not from the API of a Prometheus: %w", path, err)
 	}
 	return nil
 }
 
-// retention is how long the server keeps samples; zero where it does not say.
+// retention is the retention of the server; zero if unknown.
 func (p *Prometheus) retention(ctx context.Context) (time.Duration, error) {
 	var info struct{ StorageRetention string }
 	if err := p.ask(ctx, "/api/v1/status/runtimeinfo", nil, &info); errors.Is(err, errNoPath) {
@@ -110,13 +110,13 @@ func (p *Prometheus) retention(ctx context.Context) (time.Duration, error) {
 	}
 	first, _, _ := strings.Cut(info.StorageRetention, " or ")
 	d, err := model.ParseDuration(first)
-	if err != nil { // by size, or not at all
+	if err != nil { // by size, or none
 		return 0, nil
 	}
 	return time.Duration(d), nil
 }
 
-// origins are the exporters whose series there are.
+// origins are the exporters that have series.
 func (p *Prometheus) origins(ctx context.Context, matchers string, from, to time.Time) ([]origin, error) {
 	form := url.Values{"start": {unix(from)}, "end": {unix(to)}}
 	for _, metric := range []string{"rdma_exporter_build_info", "rdma_fabric_sweep_failed"} {
@@ -135,7 +135,7 @@ func (p *Prometheus) origins(ctx context.Context, matchers string, from, to time
 	}), nil
 }
 
-// selector selects metrics of origins that differ in their instance only.
+// selector selects metrics of origins that differ only in their instance.
 func selector(metrics []string, of []origin) string {
 	var instances []string
 	for _, o := range of {
@@ -144,7 +144,7 @@ func selector(metrics []string, of []origin) string {
 	return fmt.Sprintf("{__name__=~%q,cluster=%q,job=%q,instance=~%q}", strings.Join(metrics, "|"), of[0].Cluster, of[0].Job, strings.Join(instances, "|"))
 }
 
-// chunk are the series of a selector at steps times, from a time on.
+// chunk returns the series of a selector at steps times, starting at from.
 func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, step time.Duration, steps int) ([]series, error) {
 	form := url.Values{
 		"query": {query}, "start": {unix(from)}, "end": {unix(from.Add(step * time.Duration(steps-1)))}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
@@ -179,7 +179,7 @@ func (p *Prometheus) chunk(ctx context.Context, query string, from time.Time, st
 			v, err := strconv.ParseFloat(text, 64)
 			n := int((at-float64(from.UnixMilli())/1e3)/step.Seconds() + 0.5)
 			if !isTime || !isText || err != nil || n < 0 || n >= steps {
-				return nil, fmt.Errorf("/api/v1/query_range: not the API of a Prometheus: value %v", pair)
+				return nil, fmt.Errorf("/api/v1/query_range: response is not from the API of a Prometheus: value %v", pair)
 			}
 			s.values[n], s.here[n] = v, true
 		}

@@ -16,7 +16,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// Report is what would have fired.
+// Report lists the alerts that would have fired.
 type Report struct {
 	From   time.Time         `json:"from"`
 	To     time.Time         `json:"to"`
@@ -24,7 +24,7 @@ type Report struct {
 	Hosts  int               `json:"hosts"` // exporters with history
 	Alerts []Row             `json:"alerts"`
 	Quiet  []string          `json:"did_not_fire"`
-	NoData []string          `json:"no_data"` // alerts that read nothing that the Prometheus has
+	NoData []string          `json:"no_data"` // alerts without data in the Prometheus
 	Failed map[string]string `json:"failed"`  // error by alert
 }
 
@@ -33,8 +33,8 @@ type Row struct {
 	Alert    string  `json:"alert"`
 	Severity string  `json:"severity"`
 	Drain    string  `json:"drain"`
-	Fired    int     `json:"fired"` // times, counted for each set of labels
-	Hosts    int     `json:"hosts"` // 0: it names no host
+	Fired    int     `json:"fired"` // episodes, for each set of labels
+	Hosts    int     `json:"hosts"` // 0: alert without a host
 	Longest  float64 `json:"longest_seconds"`
 	Firing   int     `json:"still_firing"`
 	Example  Example `json:"example"` // the longest
@@ -59,7 +59,7 @@ func (b *backtest) report(hosts int) *Report {
 		rule := b.rules[e.rule]
 		severity, drain := rule.Labels["severity"], rule.Labels["drain"]
 		fired[rule.Name] = true
-		if severity == "none" { // a dead-man switch, which always fires
+		if severity == "none" { // a watchdog, which always fires
 			continue
 		}
 		i := slices.IndexFunc(r.Alerts, func(x Row) bool { return x.Alert == rule.Name && x.Severity == severity && x.Drain == drain })
@@ -101,7 +101,7 @@ func (b *backtest) report(hosts int) *Report {
 	return r
 }
 
-// shared are metrics that nearly every rule reads, so that they say nothing of one.
+// shared are metrics that nearly every rule reads. They do not count as data of a rule.
 var shared = map[string]bool{
 	"rdma_port_ignored": true, "rdma_device_ignored": true, "rdma_gpu_ignored": true, "rdma_port_info": true, "rdma_device_info": true,
 	"rdma_port_state_id": true, "rdma_host_uptime_seconds": true, "ALERTS": true,
@@ -119,14 +119,14 @@ func (r *Report) Only(names []string) {
 	maps.DeleteFunc(r.Failed, func(name, _ string) bool { return other(name) })
 }
 
-// JSON writes the report for programs.
+// JSON writes the report as JSON.
 func (r *Report) JSON(w io.Writer) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	return e.Encode(r)
 }
 
-// Table writes the report for people.
+// Table writes the report as text.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s to %s UTC, evaluated every %s: %d host%s\n\n", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), short(seconds(r.Step)), r.Hosts, plural(r.Hosts))
@@ -141,12 +141,12 @@ func (r *Report) Table(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s, %s\n", x.Severity, x.Alert, x.Drain, x.Fired, hosts, short(seconds(x.Longest)),
 				where(x.Example.Labels), x.Example.From.UTC().Format("2006-01-02 15:04"))
 		}
-		t.Flush() //nolint:errcheck // it writes into memory
+		t.Flush() //nolint:errcheck // writes to memory
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "%d alert%s did not fire.\n", len(r.Quiet), plural(len(r.Quiet)))
+	fmt.Fprintf(&b, "Did not fire: %d alert%s.\n", len(r.Quiet), plural(len(r.Quiet)))
 	if len(r.NoData) > 0 {
-		fmt.Fprintf(&b, "Not evaluated, no data in this Prometheus: %s.\n", strings.Join(r.NoData, ", "))
+		fmt.Fprintf(&b, "Not evaluated (no data in this Prometheus): %s.\n", strings.Join(r.NoData, ", "))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Failed)) {
 		fmt.Fprintf(&b, "Evaluation failed: %s: %s\n", name, r.Failed[name])
@@ -179,7 +179,7 @@ func where(labels map[string]string) string {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// short is a duration as Prometheus writes it.
+// short is a duration in the format of Prometheus.
 func short(d time.Duration) string { return model.Duration(d.Round(time.Second)).String() }
 
 func plural(n int) string {

@@ -7,20 +7,19 @@ import (
 	"strings"
 )
 
-// Suspects are what the rules of cause chains record: conditions of alerts, whether a worse fault explains them or not.
+// Suspects are the recorded conditions of alerts in cause chains, including those that a worse fault explains.
 type Suspects struct {
 	Records []string            // names of the recording rules
-	Series  []map[string]string // that there are, with __name__
+	Series  []map[string]string // with __name__
 }
 
-// Suspect is a fault whose alert is silent because a worse fault of the same object explains it.
+// Suspect is a fault whose alert is suppressed because a worse fault of the same object explains it.
 type Suspect struct {
 	Alert  string            `json:"alert"`
 	Labels map[string]string `json:"labels"` // of its object
 }
 
-// alertOf gives the alert whose condition a recording rule holds: port:rdma_port_down:suspect is that of RDMAPortDown. Names differ by
-// underscores and capitals; "" where it is none of the alerts.
+// alertOf is the alert whose condition a recording rule has: port:rdma_port_down:suspect is that of RDMAPortDown. It is "" for other rules.
 func alertOf(record string, alerts []string) string {
 	_, rest, _ := strings.Cut(record, ":")
 	name, ok := strings.CutSuffix(rest, ":suspect")
@@ -34,18 +33,18 @@ func alertOf(record string, alerts []string) string {
 	return ""
 }
 
-// elsewhere are the faults that follow from one of another device of the same host.
+// elsewhere are the faults caused by a fault of another device of the same host.
 var elsewhere = map[string][]string{
 	"RDMAPFCStormSource": {"RDMAPFCStormVictim"},
 }
 
-// besides are the faults of a port that an alert outside of the chains explains.
+// besides are the faults of a port that are explained by an alert outside of the chains.
 var besides = map[string][]string{
 	"RDMATransceiverHot": {"RDMALinkErrors"},
 }
 
-// fold lists each suspect below the worst finding that explains it. One that is a finding itself, and one that nothing explains, as where
-// its alert waits, is left out.
+// fold adds each suspect to the worst finding that explains it. Suspects that are findings themselves, and those that nothing explains (their
+// alert is pending), are left out.
 func (r *Report) fold(in Input) {
 	var names []string
 	for _, rule := range in.Rules {
@@ -70,8 +69,8 @@ func (r *Report) fold(in Input) {
 		return cmp.Or(cmp.Compare(a.Alert, b.Alert), slices.Compare(pairs(a.Labels), pairs(b.Labels)))
 	})
 	for _, s := range suspects {
-		told := func(f Finding) bool { return f.Alert == s.Alert && (f.covers(s) || maps.Equal(f.Labels, s.Labels)) }
-		if slices.ContainsFunc(r.Findings, told) || slices.ContainsFunc(r.Pending, told) {
+		reported := func(f Finding) bool { return f.Alert == s.Alert && (f.covers(s) || maps.Equal(f.Labels, s.Labels)) }
+		if slices.ContainsFunc(r.Findings, reported) || slices.ContainsFunc(r.Pending, reported) {
 			continue
 		}
 		if i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Severity != severityInfo && f.covers(s) }); i >= 0 { // worst first
@@ -80,7 +79,7 @@ func (r *Report) fold(in Input) {
 	}
 }
 
-// covers says whether a finding is on the object of a suspect, on its device, or on the whole host.
+// covers reports whether a finding is on the object of a suspect, on its device, or on the whole host.
 func (f Finding) covers(s Suspect) bool {
 	device, port := f.Labels["device"], f.Labels["port"]
 	chained := f.chained || slices.Contains(besides[f.Alert], s.Alert)

@@ -11,21 +11,21 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// Evaluated is an alert that could be judged.
+// Evaluated is an alert whose rules were evaluated.
 type Evaluated struct {
 	Alert    string `json:"alert"`
 	Severity string `json:"severity"` // the worst of its rules
 }
 
-// NotEvaluated is an alert that nothing can be said about, or not for all of the host.
+// NotEvaluated is an alert whose rules were not evaluated, or not for all of the host.
 type NotEvaluated struct {
 	Alert    string   `json:"alert"`
 	Severity string   `json:"severity"` // the worst of its rules
 	Reason   string   `json:"reason"`   // one of coverage.Reason, or a reason below
 	Detail   string   `json:"detail"`
-	Needs    string   `json:"needs,omitempty"`   // the permission, flag or time that would help
-	Metrics  []string `json:"metrics,omitempty"` // that it lacks
-	Partly   bool     `json:"partly,omitempty"`  // it is judged for a part of the host
+	Needs    string   `json:"needs,omitempty"`   // the missing permission, flag or time
+	Metrics  []string `json:"metrics,omitempty"` // that are missing
+	Partly   bool     `json:"partly,omitempty"`  // evaluated for a part of the host
 }
 
 // Reasons besides those of coverage.
@@ -33,8 +33,8 @@ const (
 	reasonNotEvaluated = string(alerting.ReasonNotEvaluated)
 	reasonFailed       = string(alerting.ReasonFailed)
 	reasonTooShort     = string(alerting.ReasonTooShort)
-	reasonHistory      = "history_too_short" // more is needed than the exporter keeps
-	reasonPending      = "pending"           // what looks back holds, not yet for as long as the rule waits
+	reasonHistory      = "history_too_short" // exceeds the retention of the exporter
+	reasonPending      = "pending"           // a rule with a range holds, but not yet for its `for`
 )
 
 // detection is the rules of one name.
@@ -44,7 +44,7 @@ type detection struct {
 	rules    []alerting.Rule
 }
 
-// detections groups the rules by name, sorted. Signs of life are none.
+// detections groups the rules by name, sorted. Watchdogs are left out.
 func detections(rules []alerting.Rule) []detection {
 	var out []detection
 	for _, r := range rules {
@@ -65,8 +65,8 @@ func detections(rules []alerting.Rule) []detection {
 	return out
 }
 
-// cover lists what was judged and what was not. machine says whether any of the former speaks of the machine: that the exporter itself
-// is well says nothing about the fabric.
+// cover lists what was evaluated and what was not. machine reports whether an evaluated alert is about the machine: a healthy exporter does not
+// mean a healthy fabric.
 func (r *Report) cover(in Input) (machine bool) {
 	for _, d := range detections(in.Rules) {
 		found := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Alert == d.name })
@@ -80,18 +80,18 @@ func (r *Report) cover(in Input) (machine bool) {
 			r.NotApplicable = append(r.NotApplicable, d.name)
 			continue
 		}
-		judged := false
+		evaluated := false
 		if n, ok := d.waiting(in); ok && !found {
 			r.NotEvaluated = append(r.NotEvaluated, n)
 			continue
 		}
 		if i < 0 || gap.Partly {
-			judged = d.judged()
-			if n, ok := d.unjudged(in); ok && i < 0 && !found {
+			evaluated = d.evaluated()
+			if n, ok := d.notEvaluated(in); ok && i < 0 && !found {
 				r.NotEvaluated = append(r.NotEvaluated, n)
 			}
 		}
-		if judged || found {
+		if evaluated || found {
 			r.Evaluated = append(r.Evaluated, Evaluated{Alert: d.name, Severity: d.severity})
 			machine = machine || !slices.ContainsFunc(d.rules[0].Metrics, ofExporter) && slices.ContainsFunc(d.rules[0].Metrics, ofFabric)
 		}
@@ -99,64 +99,65 @@ func (r *Report) cover(in Input) (machine bool) {
 	return machine
 }
 
-// ofExporter says whether a metric tells of the exporter's own work: that it does well says nothing about the machine.
+// ofExporter reports whether a metric is about the exporter itself.
 func ofExporter(metric string) bool {
 	return slices.ContainsFunc([]string{"rdma_scrape_", "rdma_exporter_", "rdma_state_", "rdma_alerting_", "rdma_config_", "rdma_incident_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// ofFabric says whether a metric tells of RDMA devices: that GPUs are well says nothing about them.
+// ofFabric reports whether a metric is about RDMA devices, as opposed to GPUs or the host.
 func ofFabric(metric string) bool {
 	return !slices.ContainsFunc([]string{"rdma_gpu_", "rdma_gdr_", "rdma_driver_", "rdma_kernel_", "rdma_host_"},
 		func(prefix string) bool { return strings.HasPrefix(metric, prefix) })
 }
 
-// waiting tells of an alert that is pending on a rule that looks back: no finding yet, and not well.
+// waiting is the entry of an alert that is pending on a rule with a range, which is no finding yet.
 func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 	for _, a := range in.Alerts {
 		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
 				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
-				Detail: fmt.Sprintf("holds for %s of the %s that it has to", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+				Detail: fmt.Sprintf("condition true for %s, fires after %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
 		}
 	}
 	return n, false
 }
 
-func (d detection) judged() bool {
+// evaluated reports whether a rule was evaluated.
+func (d detection) evaluated() bool {
 	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Evaluated })
 }
 
 // gap is the entry of an alert whose metrics are missing. needs is Input.Needs.
 func (d detection) gap(g coverage.Gap, needs map[string]string) NotEvaluated {
 	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
-	what := "no " + strings.Join(g.Metrics, ", ")
+	what := "missing metrics: " + strings.Join(g.Metrics, ", ")
 	switch g.Reason {
 	case coverage.CollectorDisabled:
 		n.Needs = "--collector." + g.Collector
-		n.Detail = fmt.Sprintf("collector %s is off", g.Collector)
+		n.Detail = fmt.Sprintf("collector %s is disabled", g.Collector)
 	case coverage.Permission:
 		n.Needs = needs[g.Source]
-		n.Detail = fmt.Sprintf("%s: this process may not read %s", what, g.Source)
+		n.Detail = fmt.Sprintf("no permission to read %s, %s", g.Source, what)
 	case coverage.Failed, coverage.NotReadYet:
 		n.Detail = what
 		if g.Collector != "" {
-			n.Detail = fmt.Sprintf("collector %s has given nothing", g.Collector)
+			n.Detail = fmt.Sprintf("no data from collector %s", g.Collector)
 		}
 	case coverage.Unknown:
-		n.Detail = "the fact that decides could not be read: " + strings.Join(g.Metrics, ", ")
+		n.Detail = "state unknown: " + strings.Join(g.Metrics, ", ")
 	default:
 		n.Detail = what
 		if g.Partly {
-			n.Detail = "not for all ports: " + strings.Join(g.Metrics, ", ")
+			n.Detail = "missing on some ports: " + strings.Join(g.Metrics, ", ")
 		}
 	}
 	return n
 }
 
-// unjudged tells of the rule that could be judged least.
-func (d detection) unjudged(in Input) (NotEvaluated, bool) {
+// notEvaluated is the entry of the rule with the most urgent reason.
+func (d detection) notEvaluated(in Input) (NotEvaluated, bool) {
 	worst := slices.MinFunc(d.rules, func(a, b alerting.Rule) int {
 		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(b.Range, a.Range))
 	})
@@ -166,7 +167,7 @@ func (d detection) unjudged(in Input) (NotEvaluated, bool) {
 	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(worst.Reason)}
 	switch worst.Reason {
 	case alerting.ReasonTooShort:
-		n.Detail = fmt.Sprintf("looks back %s, observed %s", short(worst.Range), short(in.To.Sub(in.From)))
+		n.Detail = fmt.Sprintf("requires %s of history, observed %s", short(worst.Range), short(in.To.Sub(in.From)))
 		n.Needs = short(worst.Range)
 		if in.History > 0 && worst.Range > in.History {
 			n.Reason = reasonHistory
@@ -174,12 +175,12 @@ func (d detection) unjudged(in Input) (NotEvaluated, bool) {
 	case alerting.ReasonFailed:
 		n.Detail = fmt.Sprint(worst.Err)
 	default:
-		n.Detail = "the rules have not been evaluated"
+		n.Detail = "no evaluation has finished"
 	}
 	return n, true
 }
 
-// urgency orders the reasons of alerting; what was judged comes last.
+// urgency orders the reasons of alerting; evaluated rules are last.
 func urgency(r alerting.Rule) int {
 	if r.Evaluated {
 		return 3

@@ -11,7 +11,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// What is to be done with a host, in the words of the label drain.
+// What to do with a host: values of the label drain.
 const (
 	DrainNo      = "no"     // jobs go on, or the cause is elsewhere
 	DrainCordon  = "cordon" // no new jobs; those that run may finish
@@ -22,33 +22,32 @@ const (
 // drains are the states of instance:rdma_host_drain:state, by value.
 var drains = []string{DrainNo, DrainCordon, DrainEvict}
 
-// CleanFor is how long the links of a repaired host have to be free of errors before it takes jobs: an isolated link is let back after 126
-// minutes (NVIDIA UFM, packet drop and error rate isolation).
+// CleanFor is how long the links of a repaired host must be free of errors before it takes jobs: the time after which NVIDIA UFM ends the
+// isolation of a link (packet drop and error rate isolation).
 const CleanFor = 126 * time.Minute
 
 // HostVerdict is what to do with a host.
 type HostVerdict struct {
 	Fit          *bool        `json:"fit"`                 // for jobs; null: unknown
 	Drain        string       `json:"drain"`               // no, cordon, evict, unknown
-	DrainAlerts  []DrainAlert `json:"drain_alerts"`        // that ask for it
+	DrainAlerts  []DrainAlert `json:"drain_alerts"`        // that drain it
 	CleanSeconds *float64     `json:"links_clean_seconds"` // since the last error of a link of this host; null: unknown
 }
 
-// DrainAlert is an alert that asks for a host to be drained.
+// DrainAlert is an alert that drains a host.
 type DrainAlert struct {
 	Alert string `json:"alert"`
 	Drain string `json:"drain"` // cordon, evict
 }
 
-// Recorded is the verdict as rules/node/verdict.rules.yml records it. What is not recorded is nil.
+// Recorded is the verdict recorded by rules/node/verdict.rules.yml. What is not recorded is nil.
 type Recorded struct {
 	Fit, Drain, CleanSeconds *float64
 	Draining                 map[string]float64 // alert:rdma_host_drain:state by alertname
 }
 
-// judgeHost takes what is recorded. A look that no other follows (no interval) cannot wait: a rule on the present state that holds counts as
-// firing.
-func (r *Report) judgeHost(in Input) {
+// setHostVerdict takes what is recorded. A one-off evaluation (no interval) cannot wait: a pending rule on the present state counts as firing.
+func (r *Report) setHostVerdict(in Input) {
 	alerts := map[string]float64{}
 	maps.Copy(alerts, in.Recorded.Draining)
 	r.Drain, r.CleanSeconds = drainUnknown, in.Recorded.CleanSeconds
@@ -83,7 +82,7 @@ func drainOf(state float64) string {
 	return drainUnknown
 }
 
-// of leaves what the alerts ask for that are wanted.
+// of is the verdict by the wanted alerts only.
 func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
 	v.DrainAlerts = slices.DeleteFunc(slices.Clone(v.DrainAlerts), func(a DrainAlert) bool { return !wanted(a.Alert) })
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
@@ -97,7 +96,7 @@ func (v HostVerdict) of(wanted func(alert string) bool) HostVerdict {
 	return v
 }
 
-// DrainExitCode is that of check --drain: critical for a host that is to be drained, unknown where nothing is known, which drains nobody.
+// DrainExitCode is the exit code of check --drain: critical to drain the host. Unknown does not drain it.
 func (v HostVerdict) DrainExitCode() int {
 	switch v.Drain {
 	case DrainNo:
@@ -108,15 +107,15 @@ func (v HostVerdict) DrainExitCode() int {
 	return ExitUnknown
 }
 
-// Drain writes what is to be done with the host, and the findings that ask for it: "HOST: evict", then a line for each.
+// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each.
 func Drain(w io.Writer, r Report, dryRun bool) error {
 	var text strings.Builder
 	what := r.Drain
 	switch {
 	case what == drainUnknown:
-		what = "drain unknown, which drains nobody: " + r.why()
+		what = "drain unknown, do not drain: " + r.why()
 	case what == DrainNo && len(r.DrainAlerts) > 0:
-		what = "no drain: maintenance is announced"
+		what = "no drain, maintenance is announced"
 	case what == DrainNo:
 		what = "no drain"
 	case dryRun:
@@ -130,7 +129,7 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 	return nil
 }
 
-// DrainNote is a sentence on a host that is to be drained: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
+// DrainNote is a sentence on a host to drain: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
 func (v HostVerdict) DrainNote() string {
 	if v.Drain != DrainCordon && v.Drain != DrainEvict {
 		return ""
@@ -142,7 +141,7 @@ func (v HostVerdict) DrainNote() string {
 	return fmt.Sprintf("To be drained (%s): %s.", v.Drain, strings.Join(names, ", "))
 }
 
-// draining are the findings of the alerts that ask for a drain, as rows.
+// draining are the findings of the alerts that drain the host, as rows.
 func (r *Report) draining() (rows [][]string) {
 	for _, a := range r.DrainAlerts {
 		found := false
@@ -151,29 +150,29 @@ func (r *Report) draining() (rows [][]string) {
 				rows, found = append(rows, []string{f.Drain, f.Alert, Where(f.Labels), f.Summary}), true
 			}
 		}
-		if !found { // as a filter of severities may have it
+		if !found { // left out by --severity
 			rows = append(rows, []string{a.Drain, a.Alert, "", ""})
 		}
 	}
 	return rows
 }
 
-// why says why nothing is known.
+// why is the reason of an unknown verdict.
 func (r *Report) why() string {
 	if r.Error != "" {
 		return oneLine(r.Error)
 	}
-	return "no RDMA port is read"
+	return "no RDMA port could be read"
 }
 
-// Return writes whether the host may take jobs again, and what is missing; ok: it may.
+// Return writes whether the host may take jobs again, and the reasons if not.
 func Return(w io.Writer, r Report) (code int, err error) {
-	missing, code := r.missing()
-	text := fmt.Sprintf("%s: fit for service: nothing drains it, links without errors for %s\n", oneLine(alerting.HostName(r.Host)), short(r.clean()))
-	if len(missing) > 0 {
+	reasons, code := r.unfit()
+	text := fmt.Sprintf("%s: fit for service: no alert drains it, links without errors for %s\n", oneLine(alerting.HostName(r.Host)), short(r.clean()))
+	if len(reasons) > 0 {
 		text = fmt.Sprintf("%s: not fit for service\n", oneLine(alerting.HostName(r.Host)))
-		for _, m := range missing {
-			text += "missing: " + oneLine(m) + "\n"
+		for _, m := range reasons {
+			text += "reason: " + oneLine(m) + "\n"
 		}
 	}
 	if _, err := io.WriteString(w, text); err != nil {
@@ -189,24 +188,24 @@ func (r *Report) clean() time.Duration {
 	return time.Duration(*r.CleanSeconds * float64(time.Second))
 }
 
-// missing lists what a host lacks to take jobs again.
-func (r *Report) missing() (out []string, code int) {
+// unfit lists the reasons why a host may not take jobs.
+func (r *Report) unfit() (out []string, code int) {
 	if r.Drain == drainUnknown {
-		return []string{"its state: " + r.why()}, ExitUnknown
+		return []string{"state unknown: " + r.why()}, ExitUnknown
 	}
 	for _, row := range r.draining() {
-		out = append(out, "the repair of "+strings.Join(row[1:], " "))
+		out = append(out, "not repaired: "+strings.Join(row[1:], " "))
 	}
 	switch {
 	case r.Fit == nil && len(out) == 0:
-		out = append(out, "a complete reading: a read does not return, a port cannot be read, or an alert that drains is pending")
+		out = append(out, "state incomplete: a read is stuck, a port cannot be read, or a draining alert is pending")
 	case r.Fit != nil && !*r.Fit && len(out) == 0:
-		out = append(out, "the end of its maintenance")
+		out = append(out, "maintenance is announced")
 	}
 	if r.CleanSeconds == nil {
-		out = append(out, "links that are observed: no port of this host is in use")
+		out = append(out, "links not observed: no port of this host is in use")
 	} else if r.clean() < CleanFor {
-		out = append(out, fmt.Sprintf("%s of links without errors: %s so far", short(CleanFor), short(r.clean())))
+		out = append(out, fmt.Sprintf("links without errors for %s, required %s", short(r.clean()), short(CleanFor)))
 	}
 	if len(out) > 0 {
 		return out, ExitCritical

@@ -6,14 +6,14 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// Filter says which part of a report is asked for.
+// Filter selects a part of a report.
 type Filter struct {
 	Only     []string // alerts; none: all
 	Severity string   // at least this one; empty: all
-	Strict   bool     // what could not be judged, and could have been, is no ok
+	Strict   bool     // unknown instead of ok if a supported rule was not evaluated
 }
 
-// Apply leaves what is asked for, and concludes anew. A look that failed, or saw nothing of the machine, stays unknown.
+// Apply reduces a report to what is selected, and sets the verdict again. A failed evaluation, or one without data of the machine, stays unknown.
 func (f Filter) Apply(r Report) Report {
 	r.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(x Finding) bool { return !f.wants(x.Alert, x.Severity) })
 	r.Evaluated = slices.DeleteFunc(slices.Clone(r.Evaluated), func(x Evaluated) bool { return !f.wants(x.Alert, x.Severity) })
@@ -43,12 +43,12 @@ func (f Filter) wants(alert, severity string) bool {
 
 func (f Filter) named(alert string) bool { return len(f.Only) == 0 || slices.Contains(f.Only, alert) }
 
-// couldBe says whether somebody could have it judged: not what the host does not tell, nor what only a longer history shows.
+// couldBe reports whether the alert could be evaluated on this host: unsupported ones, and those that exceed the retention, could not.
 func (n NotEvaluated) couldBe() bool {
 	return n.Reason != string(coverage.NotSupported) && n.Reason != reasonHistory
 }
 
-// Alerts lists the alerts that a report speaks of.
+// Alerts lists all alerts in a report.
 func (r Report) Alerts() []string {
 	out := slices.Clone(r.NotApplicable)
 	for _, j := range r.Evaluated {

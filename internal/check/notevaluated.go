@@ -10,29 +10,29 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// words say why something was not judged, in the order in which somebody can do something about it.
+// words are the reasons in words, those that the user can change first.
 var words = []struct{ reason, text string }{
-	{reasonFailed, "the rules failed"},
-	{reasonNotEvaluated, "the rules have not been evaluated"},
-	{string(coverage.CollectorDisabled), "the collector is off"},
-	{string(coverage.Permission), "not permitted, needs"},
-	{string(coverage.Failed), "reading fails; the log says what"},
-	{string(coverage.Unknown), "the fact that decides could not be read"},
+	{reasonFailed, "rule evaluation failed"},
+	{reasonNotEvaluated, "no evaluation has finished"},
+	{string(coverage.CollectorDisabled), "collector disabled"},
+	{string(coverage.Permission), "permission denied, requires"},
+	{string(coverage.Failed), "read failed, see the log"},
+	{string(coverage.Unknown), "state unknown"},
 	{string(coverage.NotReadYet), "not read yet"},
-	{reasonPending, "hold, not yet for as long as they have to, up to"},
-	{reasonTooShort, "look back further than was observed, up to"},
-	{reasonHistory, "look back further than the exporter keeps; a central Prometheus evaluates them"},
-	{string(coverage.NotSupported), "not supported by the kernel, the driver or the hardware"},
+	{reasonPending, "condition true for less than required"},
+	{reasonTooShort, "more history required than observed"},
+	{reasonHistory, "more history required than the exporter keeps, evaluated by a central Prometheus"},
+	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},
 }
 
-// Unjudged is some alerts that were not judged for one reason.
-type Unjudged struct {
-	Text   string // the reason, and what would help
+// ReasonGroup is a group of alerts that were not evaluated for one reason.
+type ReasonGroup struct {
+	Text   string // the reason, with the missing permission, flag or time
 	Alerts []NotEvaluated
 }
 
-// Gaps groups what was not judged, what somebody can do something about first.
-func (r *Report) Gaps() (out []Unjudged) {
+// Gaps groups the alerts that were not evaluated by reason, those that the user can change first.
+func (r *Report) Gaps() (out []ReasonGroup) {
 	all := sorted(r.NotEvaluated)
 	for len(all) > 0 {
 		first := all[0]
@@ -41,7 +41,7 @@ func (r *Report) Gaps() (out []Unjudged) {
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, Unjudged{text(group), group})
+		out = append(out, ReasonGroup{text(group), group})
 	}
 	return out
 }
@@ -52,8 +52,8 @@ func sorted(all []NotEvaluated) []NotEvaluated {
 	return all
 }
 
-// unjudged are the rows on what was not judged: one for each reason and what would help, or each alert.
-func (r *Report) unjudged(verbose bool) (rows [][]string) {
+// notEvaluatedRows has a row for each reason, or for each alert.
+func (r *Report) notEvaluatedRows(verbose bool) (rows [][]string) {
 	if !verbose {
 		for _, g := range r.Gaps() {
 			rows = append(rows, []string{fmt.Sprint(len(g.Alerts)), g.Text})
@@ -63,19 +63,19 @@ func (r *Report) unjudged(verbose bool) (rows [][]string) {
 	for _, n := range sorted(r.NotEvaluated) {
 		detail := n.Detail
 		if n.Needs != "" && n.Reason == string(coverage.Permission) {
-			detail += " (needs " + n.Needs + ")"
+			detail += " (requires " + n.Needs + ")"
 		}
 		rows = append(rows, []string{n.Alert, n.Reason, detail})
 	}
 	return rows
 }
 
-// isTime says whether what is needed is time, of which the longest counts.
+// isTime reports whether time is missing, of which the longest counts.
 func isTime(reason string) bool {
 	return reason == reasonTooShort || reason == reasonHistory || reason == reasonPending
 }
 
-// order is where a reason stands in words; one of another version comes last.
+// order is the position of a reason in words; an unknown one is last.
 func order(reason string) int {
 	if i := slices.IndexFunc(words, func(w struct{ reason, text string }) bool { return w.reason == reason }); i >= 0 {
 		return i
@@ -83,7 +83,7 @@ func order(reason string) int {
 	return len(words)
 }
 
-// text says what some alerts of one reason lack.
+// text is the text of alerts with one reason.
 func text(group []NotEvaluated) string {
 	n := group[0]
 	s := n.Reason
@@ -92,7 +92,7 @@ func text(group []NotEvaluated) string {
 	}
 	switch {
 	case n.Reason == reasonTooShort, n.Reason == reasonPending:
-		return s + " " + longest(group)
+		return s + " (up to " + longest(group) + ")"
 	case n.Reason == string(coverage.Permission):
 		return strings.TrimSpace(s + " " + n.Needs)
 	case n.Reason == string(coverage.CollectorDisabled):

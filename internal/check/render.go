@@ -24,14 +24,14 @@ func JSON(w io.Writer, r Report) error {
 	return nil
 }
 
-// Style is how a table looks.
+// Style is the style of a table.
 type Style struct {
 	Colour  bool
-	Verbose bool // each alert that could not be judged, not only how many
-	Short   bool // the table alone, without what to do
+	Verbose bool // list each alert that was not evaluated, not only their number
+	Short   bool // only the table, without diagnose and action
 }
 
-// Table writes the report for people: the verdict, the findings worst first, and what could not be judged.
+// Table writes the report as text: the verdict, the findings worst first, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, verdictLine(r))
@@ -46,8 +46,8 @@ func Table(w io.Writer, r Report, s Style) error {
 		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
 	}
 	if len(r.NotEvaluated) > 0 {
-		fmt.Fprintf(&text, "\nNot evaluated, %s:\n", count(len(r.NotEvaluated), "alert"))
-		text.WriteString(columns(r.unjudged(s.Verbose), "  "))
+		fmt.Fprintf(&text, "\nNot evaluated (%s):\n", count(len(r.NotEvaluated), "rule"))
+		text.WriteString(columns(r.notEvaluatedRows(s.Verbose), "  "))
 	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
@@ -55,15 +55,15 @@ func Table(w io.Writer, r Report, s Style) error {
 	return nil
 }
 
-// table has a row for each finding and one for each suspect, and below the finding what to do.
+// table has a row for each finding and each suppressed fault, and the advice below.
 func (r *Report) table(s Style) string {
-	rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "WHERE", "WHAT"}}
+	rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "OBJECT", "SUMMARY"}}
 	advice := map[int][]string{} // by the row above it
-	action := ""                 // of the finding before: said once
+	action := ""                 // of the finding before: printed once
 	for _, f := range r.Findings {
 		rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Summary})
 		for _, s := range f.Suspects {
-			rows = append(rows, []string{"", "follows", "", s.Alert, Where(s.Labels), ""})
+			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), ""})
 		}
 		if !s.Short {
 			advice[len(rows)-1] = f.advice(action)
@@ -82,7 +82,7 @@ func (r *Report) table(s Style) string {
 	return text.String()
 }
 
-// advice are the lines that say how to diagnose a finding, and what to do about it, unless that was said before.
+// advice are the lines diagnose and action of a finding. An action equal to the one before is left out.
 func (f Finding) advice(before string) (out []string) {
 	for _, line := range []Fact{{"diagnose", f.Diagnose}, {"action", f.Action}} {
 		if line.Value != "" && (line.Name != "action" || line.Value != before) {
@@ -92,7 +92,7 @@ func (f Finding) advice(before string) (out []string) {
 	return out
 }
 
-// columns aligns rows, each of which stays one.
+// columns aligns rows.
 func columns(rows [][]string, indent string) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -102,14 +102,14 @@ func columns(rows [][]string, indent string) string {
 		}
 		fmt.Fprintln(w, indent+strings.Join(row, "\t"))
 	}
-	w.Flush() // a strings.Builder takes all
+	w.Flush() // a strings.Builder does not fail
 	return text.String()
 }
 
 // colours of the severities (ECMA-48, SGR).
 var colours = map[string]string{severityCritical: "\x1b[1;31m", severityWarning: "\x1b[33m", severityInfo: "\x1b[36m"}
 
-// coloured gives the lines that begin with a severity its colour, there.
+// coloured colours the severities at the beginning of lines.
 func coloured(table string, s Style) string {
 	if !s.Colour {
 		return table
@@ -134,22 +134,22 @@ func verdictLine(r Report) string {
 	case r.Error != "":
 		return fmt.Sprintf("%s: unknown: %s", host, oneLine(r.Error))
 	case r.Incomplete:
-		return fmt.Sprintf("%s: unknown (--strict): nothing found, but not everything was evaluated: %s", host, r.Coverage())
+		return fmt.Sprintf("%s: unknown (--strict): no findings, but supported rules were not evaluated: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return fmt.Sprintf("%s: unknown: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown:
-		return fmt.Sprintf("%s: unknown: no RDMA device, or none that can be read", host)
+		return fmt.Sprintf("%s: unknown: no RDMA device, or none readable", host)
 	case len(r.Findings) == 0:
-		what := "all ok"
+		what := "ok"
 		if r.Severity != "" && r.Severity != severityInfo {
-			what = "nothing of severity " + r.Severity
+			what = "no finding of severity " + r.Severity + " or above"
 		}
 		if w := r.watching(); w != "" {
 			what = headlineWatching + ": " + w
 		}
 		return fmt.Sprintf("%s: %s, %s", host, what, r.Coverage())
 	default:
-		word := cmp.Or(r.Headline, r.Verdict) // a daemon of an earlier version gives no headline
+		word := cmp.Or(r.Headline, r.Verdict) // missing in reports of earlier versions
 		if w := r.watching(); w != "" && r.Headline != headlineWatching {
 			word += ", " + w
 		} else if w != "" {
@@ -159,9 +159,9 @@ func verdictLine(r Report) string {
 	}
 }
 
-// Coverage keeps "ok" from being read as more than was looked at.
+// Coverage is what the verdict is based on: "42 rules evaluated over 10m, 22 not evaluated, 3 not applicable".
 func (r *Report) Coverage() string {
-	s := count(len(r.Evaluated), "alert") + " evaluated"
+	s := count(len(r.Evaluated), "rule") + " evaluated"
 	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
 		s += " over " + short(d)
 	}
@@ -188,7 +188,7 @@ func since(now, t time.Time) string {
 	return "now"
 }
 
-// Where names the part of the host, from the most general label to the narrowest.
+// Where names the object on the host, from the most general label to the narrowest.
 func Where(labels map[string]string) string {
 	var parts []string
 	if device := labels["device"]; device != "" {
@@ -214,11 +214,11 @@ func Where(labels map[string]string) string {
 	return strings.Join(parts, " ")
 }
 
-// oneLine keeps a table row a row.
+// oneLine removes line breaks.
 func oneLine(s string) string { return Plain(strings.Join(strings.Fields(s), " ")) }
 
-// Plain keeps what a terminal would obey out of a text: escapes, returns to the beginning of the line, marks that turn the direction of
-// what follows. Names of devices, jobs and modules are chosen by others, and a report may come from another process.
+// Plain removes control characters that a terminal would interpret: escapes, carriage returns, marks of text direction. Names of devices, jobs
+// and modules are set by others, and a report may come from another process.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) || r == '\n' || r == '\t' {

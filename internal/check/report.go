@@ -1,5 +1,5 @@
-// Package check turns what the rules say about a host into a report for people, prologs and node problem detectors: findings
-// worst first, what could not be judged and why, and an exit code. It decides nothing about the fabric itself.
+// Package check turns the alerts of a host into a report for users, prologs and node problem detectors: findings, worst first,
+// what was not evaluated and why, and an exit code. What is a fault is decided by the rules only.
 package check
 
 import (
@@ -17,7 +17,7 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// Version of the JSON schema. It grows when a field changes its meaning or goes, not when one is added.
+// Version of the JSON schema. It changes when a field is removed or changes its meaning, not when one is added.
 const Version = 2
 
 // Exit codes of the check command.
@@ -25,7 +25,7 @@ const (
 	ExitOK       = 0
 	ExitWarning  = 1
 	ExitCritical = 2
-	ExitUnknown  = 3 // nothing could be judged, the look failed, or the command line is wrong
+	ExitUnknown  = 3 // nothing was evaluated, the evaluation failed, or the command line is wrong
 )
 
 // Verdicts, as the exit codes.
@@ -35,23 +35,23 @@ const (
 
 	headlineWatching = "watching"
 
-	// alertReplay marks the series of a recording for a Prometheus that takes them for those of a host.
+	// alertReplay marks the series of a replay for a central Prometheus.
 	alertReplay = "RDMAReplay"
 )
 
-// Report is what check says about a host. Its JSON form is a contract: docs/check.md.
+// Report is the result of check. Its JSON form is a contract: docs/check.md.
 type Report struct {
 	Version         int            `json:"version"`
-	Exporter        string         `json:"exporter"`             // version of the program that looked
-	Replay          string         `json:"replay,omitempty"`     // the capture that was judged, no host
-	Host            string         `json:"host"`                 // instance label of the judged series
+	Exporter        string         `json:"exporter"`             // version of the program that evaluated
+	Replay          string         `json:"replay,omitempty"`     // the replay that was evaluated
+	Host            string         `json:"host"`                 // instance label of the series
 	Time            time.Time      `json:"time"`                 // of the last round
-	IntervalSeconds float64        `json:"interval_seconds"`     // between the rounds of a daemon; 0: there is no other round to come
-	ObservedSeconds float64        `json:"observed_seconds"`     // how long rounds had come without a pause by then; 0 for a single look
+	IntervalSeconds float64        `json:"interval_seconds"`     // between the rounds of a daemon; 0: a one-off evaluation
+	ObservedSeconds float64        `json:"observed_seconds"`     // time of rounds without a gap; 0 for a single round
 	Verdict         string         `json:"verdict"`              // ok, warning, critical, unknown
 	ExitCode        int            `json:"exit_code"`            // 0, 1, 2, 3 in that order
-	Error           string         `json:"error,omitempty"`      // why the look failed
-	Incomplete      bool           `json:"incomplete,omitempty"` // --strict: unknown because not all was judged that could have been
+	Error           string         `json:"error,omitempty"`      // why the evaluation failed
+	Incomplete      bool           `json:"incomplete,omitempty"` // --strict: unknown because a supported rule was not evaluated
 	Findings        []Finding      `json:"findings"`             // worst first
 	Evaluated       []Evaluated    `json:"evaluated"`            // by alert
 	NotEvaluated    []NotEvaluated `json:"not_evaluated"`        // by alert
@@ -59,61 +59,60 @@ type Report struct {
 	// Headline is the worst of firing and pending: the verdict, or watching where the verdict is ok and alerts of severity critical or
 	// warning are pending.
 	Headline string    `json:"headline"`
-	Pending  []Finding `json:"pending"` // worst first; they hold and are no findings yet, and change neither verdict nor exit code
+	Pending  []Finding `json:"pending"` // worst first; no findings yet: they change neither verdict nor exit code
 	Seen
 	HostVerdict
-	Severity string `json:"-"` // the least that was asked for
+	Severity string `json:"-"` // minimum severity of the report
 }
 
-// Finding is one alert that holds, and what to do about it.
+// Finding is a firing or pending alert, with the remedy.
 type Finding struct {
 	Alert       string            `json:"alert"`
 	Severity    string            `json:"severity"`        // critical, warning, info
-	Drain       string            `json:"drain"`           // no, cordon, evict: what the alert asks for
-	State       string            `json:"state"`           // firing; pending where the hold time is not over
-	Waits       bool              `json:"waits,omitempty"` // pending, and observed for so long that it would fire if it had lasted: a warning at most
+	Drain       string            `json:"drain"`           // no, cordon, evict
+	State       string            `json:"state"`           // firing, or pending
+	Waits       bool              `json:"waits,omitempty"` // pending although observed for longer than its `for`, so it is new and may pass: a warning at most
 	Since       time.Time         `json:"since"`
-	Value       *float64          `json:"value"`           // what the alert compares, in Unit; without a limit that of the rule's expression; null when not finite
-	Limit       *float64          `json:"limit,omitempty"` // what it is compared with
+	Value       *float64          `json:"value"`           // the compared value, in Unit; without a limit the value of the expression; null if not finite
+	Limit       *float64          `json:"limit,omitempty"` // the limit
 	Unit        string            `json:"unit,omitempty"`  // of both
 	Labels      map[string]string `json:"labels"`
 	Identity    Identity          `json:"identity,omitempty"` // of the object, by kind
 	Summary     string            `json:"summary"`
-	Description string            `json:"description"` // what was measured, and the impact
+	Description string            `json:"description"` // measurement and impact
 	Evidence    []Fact            `json:"evidence"`
 	Diagnose    string            `json:"diagnose"` // a read-only command
 	Action      string            `json:"action"`
 	DrainReason string            `json:"drain_reason"`
 	RunbookURL  string            `json:"runbook_url,omitempty"`
-	Suspects    []Suspect         `json:"suspects,omitempty"` // what follows from it, and has no alert while it holds
-	chained     bool              // its alert is of a cause chain
+	Suspects    []Suspect         `json:"suspects,omitempty"` // faults that it explains, whose alerts are suppressed
+	chained     bool              // its alert is in a cause chain
 }
 
 // Fact is a line of evidence.
 type Fact struct {
-	Name  string `json:"name"` // empty where the line has none
+	Name  string `json:"name"` // may be empty
 	Value string `json:"value"`
 }
 
-// Identity is what identifies an object, by kind of fact (rules/identity): "device" has pci_address, "module" has serial_number. A kind that is not
-// known is absent.
+// Identity identifies an object, by kind (rules/identity): "device" has pci_address, "module" has serial_number. Unknown kinds are absent.
 type Identity map[string][]map[string]string
 
-// Input is what an engine and the rounds have to say after an evaluation.
+// Input is the result of an evaluation.
 type Input struct {
 	Exporter string
 	Replay   string
 	Host     string
 	Interval time.Duration
-	History  time.Duration // the longest that can be observed
+	History  time.Duration // retention of the samples
 	alerting.Judgement
 	Coverage coverage.Report
 	Seen
 	Recorded
 	Suspects
-	Identities []Identity        // of the alerts, in their order; none: not known
-	Needs      map[string]string // what would permit each source that may not be read
-	Err        error             // why the look failed, when it did
+	Identities []Identity        // of the alerts, in their order; none: unknown
+	Needs      map[string]string // required permission by source that cannot be read
+	Err        error             // why the evaluation failed
 }
 
 const (
@@ -126,8 +125,8 @@ const (
 // Severities lists them, the worst first.
 func Severities() []string { return []string{severityCritical, severityWarning, severityInfo} }
 
-// New makes the report. An alert counts when it fires, however little was observed, or when it is pending on a rule that looks at the
-// present alone, since a single look cannot wait. What was observed for as long as such a rule waits may yet pass: that warns at most.
+// New makes the report. Firing alerts are findings. Alerts pending on a rule without a range are findings too, since a one-off evaluation cannot
+// wait. If the host was observed for longer than the `for` of such a rule, the fault is new and may pass: it is a warning at most.
 func New(in Input) Report {
 	r := Report{
 		Version: Version, Exporter: in.Exporter, Replay: in.Replay, Host: in.Host, Time: in.To.UTC(),
@@ -137,7 +136,7 @@ func New(in Input) Report {
 	}
 	r.NotExpected = append([]Port{}, in.NotExpected...)
 	for i, a := range in.Alerts {
-		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report says itself that it is of a replay
+		if a.Labels["severity"] == severityNone || a.Name == alertReplay { // the report names the replay itself
 			continue
 		}
 		f := finding(a)
@@ -164,7 +163,7 @@ func New(in Input) Report {
 		r.Error = in.Err.Error()
 		r.unknown()
 	}
-	r.judgeHost(in)
+	r.setHostVerdict(in)
 	r.fold(in)
 	return r
 }
@@ -174,7 +173,7 @@ func (r *Report) watching() string {
 	return strings.Join(Tally(r.Pending, "%d pending %s", severityCritical, severityWarning), ", ")
 }
 
-// Tally counts findings by severity in the words of a format of number and severity, without those of which there are none.
+// Tally counts findings by severity. The format has number and severity. Severities without findings are left out.
 func Tally(findings []Finding, format string, severities ...string) (out []string) {
 	for _, s := range severities {
 		n := 0
@@ -190,7 +189,7 @@ func Tally(findings []Finding, format string, severities ...string) (out []strin
 	return out
 }
 
-// Watching says what is pending, as a sentence; empty where nothing of severity critical or warning is.
+// Watching is a sentence on the pending alerts of severity critical and warning; empty if there are none.
 func (r *Report) Watching() string {
 	if w := r.watching(); w != "" {
 		return "Watching: " + w + "."
@@ -255,7 +254,7 @@ func evidence(text string) []Fact {
 	return out
 }
 
-// longestName is how long the name of a fact may be, in bytes.
+// longestName is the maximum length of a fact name in bytes.
 const longestName = 32
 
 // quantity is a number with its unit: 400 Gb/s, 97%, 3.
@@ -266,7 +265,7 @@ type quantity struct {
 
 var quantityText = regexp.MustCompile(`^(-?\d+(?:\.\d+)?(?:e[-+]?\d+)?) ?(.*)$`)
 
-// figure reads the annotations measured and limit; nil where there is none.
+// figure parses the annotations measured and limit; nil if there is none.
 func figure(text string) *quantity {
 	m := quantityText.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
@@ -279,14 +278,14 @@ func figure(text string) *quantity {
 	return &quantity{n, m[2]}
 }
 
-// worstOfEach leaves one finding of an alert and an object, the first: while an alert gets worse, its lesser severity fires for some minutes more.
+// worstOfEach keeps the first finding for each alert and object: when an alert gets worse, its lesser severity still fires for some minutes.
 func worstOfEach(findings []Finding) []Finding {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {
 		key := fmt.Sprint(f.Alert, pairs(f.Labels))
-		told := seen[key]
+		again := seen[key]
 		seen[key] = true
-		return told
+		return again
 	})
 }
 

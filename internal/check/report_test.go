@@ -75,10 +75,10 @@ func TestVerdict(t *testing.T) {
 		"kept after its data went":      {rules: []alerting.Rule{gap, info}, states: map[int]alerting.State{0: firing}, code: 2, verdict: "critical", findings: 1},
 		"info alone":                    {rules: []alerting.Rule{info}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok", findings: 1},
 		"the watchdog is no finding":    {rules: []alerting.Rule{none, critical}, states: map[int]alerting.State{0: firing}, code: 0, verdict: "ok"},
-		"only a watchdog judged":        {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
-		"some blind":                    {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
+		"only a watchdog evaluated":     {rules: []alerting.Rule{none, gap}, states: map[int]alerting.State{0: firing}, code: 3, verdict: "unknown"},
+		"some not evaluated":            {rules: []alerting.Rule{gap, warning}, code: 0, verdict: "ok"},
 		"no rules":                      {code: 3, verdict: "unknown"},
-		"the look failed":               {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
+		"the evaluation failed":         {rules: []alerting.Rule{critical}, states: map[int]alerting.State{0: firing}, err: errors.New("no round"), code: 3, verdict: "unknown", findings: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -128,20 +128,20 @@ func TestCoverage(t *testing.T) {
 		},
 	})
 	want := []check.NotEvaluated{
-		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no rdma_b, rdma_c: this process may not read module_eeprom", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
+		{Alert: "RDMADenied", Severity: "critical", Reason: "permission", Detail: "no permission to read module_eeprom, missing metrics: rdma_b, rdma_c", Needs: "the network namespace of the host", Metrics: []string{"rdma_b", "rdma_c"}},
 		{Alert: "RDMAFailed", Severity: "warning", Reason: "evaluation_failed", Detail: "many matches"},
-		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "the rules have not been evaluated"},
-		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "looks back 25h, observed 1m15s", Needs: "25h"},
-		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is off", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
-		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "not for all ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
-		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "looks back 1h30m, observed 1m15s", Needs: "1h30m"},
+		{Alert: "RDMAFresh", Severity: "warning", Reason: "not_evaluated", Detail: "no evaluation has finished"},
+		{Alert: "RDMALong", Severity: "warning", Reason: "history_too_short", Detail: "requires 25h of history, observed 1m15s", Needs: "25h"},
+		{Alert: "RDMAOff", Severity: "info", Reason: "collector_disabled", Detail: "collector pcie is disabled", Needs: "--collector.pcie", Metrics: []string{"rdma_a"}},
+		{Alert: "RDMAPart", Severity: "warning", Reason: "not_supported", Detail: "missing on some ports: rdma_d", Metrics: []string{"rdma_d"}, Partly: true},
+		{Alert: "RDMATwo", Severity: "critical", Reason: "observed_too_short", Detail: "requires 1h30m of history, observed 1m15s", Needs: "1h30m"},
 	}
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
 		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
 	}
-	judged := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
-	if !slices.Equal(r.Evaluated, judged) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
-		t.Errorf("judged %v, not applicable %v", r.Evaluated, r.NotApplicable)
+	evaluated := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
+	if !slices.Equal(r.Evaluated, evaluated) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
+		t.Errorf("evaluated %v, not applicable %v", r.Evaluated, r.NotApplicable)
 	}
 }
 
@@ -154,29 +154,29 @@ func TestFilter(t *testing.T) {
 	hot := coverage.Report{Gaps: []coverage.Gap{{Alert: "RDMADeviceHot", Reason: coverage.NotSupported}}}
 
 	tests := map[string]struct {
-		filter    check.Filter
-		alerts    []alerting.Alert
-		err       error
-		code      int
-		judged    int
-		notJudged int
+		filter       check.Filter
+		alerts       []alerting.Alert
+		err          error
+		code         int
+		evaluated    int
+		notEvaluated int
 	}{
-		"all":                           {alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
-		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, judged: 1, notJudged: 1},
-		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
-		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, judged: 1},
-		"only what is not judged":       {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notJudged: 1},
-		"strict":                        {filter: check.Filter{Strict: true}, code: 3, judged: 3, notJudged: 2},
-		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, judged: 3, notJudged: 2},
-		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, judged: 1, notJudged: 1},
-		"the look failed":               {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, judged: 1},
+		"all":                           {alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"severity":                      {filter: check.Filter{Severity: "critical"}, alerts: []alerting.Alert{firing}, evaluated: 1, notEvaluated: 1},
+		"severity of all":               {filter: check.Filter{Severity: "info"}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"only another":                  {filter: check.Filter{Only: []string{"RDMAPortDown"}}, alerts: []alerting.Alert{firing}, evaluated: 1},
+		"only what is not evaluated":    {filter: check.Filter{Only: []string{"RDMADeviceHot"}}, code: 3, notEvaluated: 1},
+		"strict":                        {filter: check.Filter{Strict: true}, code: 3, evaluated: 3, notEvaluated: 2},
+		"strict, a warning":             {filter: check.Filter{Strict: true}, alerts: []alerting.Alert{firing}, code: 1, evaluated: 3, notEvaluated: 2},
+		"strict, what nobody could see": {filter: check.Filter{Strict: true, Only: []string{"RDMAPortDown", "RDMADeviceHot"}}, evaluated: 1, notEvaluated: 1},
+		"the evaluation failed":         {filter: check.Filter{Only: []string{"RDMAPortDown"}}, err: errors.New("no round"), code: 3, evaluated: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			whole := check.New(check.Input{Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: tc.alerts}, Coverage: hot, Err: tc.err})
 			r := tc.filter.Apply(whole)
-			if r.ExitCode != tc.code || len(r.Evaluated) != tc.judged || len(r.NotEvaluated) != tc.notJudged {
-				t.Errorf("exit %d, judged %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.judged, tc.notJudged)
+			if r.ExitCode != tc.code || len(r.Evaluated) != tc.evaluated || len(r.NotEvaluated) != tc.notEvaluated {
+				t.Errorf("exit %d, evaluated %v, not %v; want %d, %d, %d", r.ExitCode, r.Evaluated, r.NotEvaluated, tc.code, tc.evaluated, tc.notEvaluated)
 			}
 			if r.Incomplete != (tc.code == 3 && tc.filter.Strict) {
 				t.Errorf("incomplete: %t", r.Incomplete)
@@ -289,10 +289,10 @@ func TestHeadline(t *testing.T) {
 		headline string
 		line     string
 	}{
-		{"nothing", nil, "ok", ": all ok, "},
+		{"nothing", nil, "ok", ": ok, "},
 		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical, "},
 		{"both", []alerting.Alert{warning, critical, warning}, "watching", ": watching: 1 pending critical, 2 pending warning, "},
-		{"information alone", []alerting.Alert{info}, "ok", ": all ok, "},
+		{"information alone", []alerting.Alert{info}, "ok", ": ok, "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}})
@@ -329,10 +329,10 @@ func TestNotes(t *testing.T) {
 		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
 	}
 	for only, want := range map[string]string{
-		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0|Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
+		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0|Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
 		"RDMAPortDown":        "1 port DOWN, not expected to be up: mlx5_0/1",
-		"RDMAStackNotLoaded":  "The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): 1 PCI function could do RDMA: 0000:18:00.0",
-		"RDMALinkDownshifted": "Nothing outside this host confirms the rates of 8 ports, which are compared with each other only; their NICs could do 400 Gb/s",
+		"RDMAStackNotLoaded":  "RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0",
+		"RDMALinkDownshifted": "Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
 		"RDMAPCIeErrors":      "",
 	} {
 		t.Run(only, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestNotes(t *testing.T) {
 		})
 	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[Nothing outside this host confirms the rate of 1 port, which is compared with its own past]" {
+	if got := fmt.Sprint(one.Notes()); got != "[Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past]" {
 		t.Error(got)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"rdma_exporter/internal/maintenance"
 )
 
-// Seen is what a look has seen beside what the alerts tell.
+// Seen is the state that has no alert but is reported.
 type Seen struct {
-	NotExpected []Port `json:"ports_not_expected"` // down, with nothing that says they ought to be up
-	// Stack is there where functions on PCI could do RDMA, the kernel's RDMA stack is not loaded, and nothing says whether it is meant to be.
+	NotExpected []Port `json:"ports_not_expected"` // down, not expected to be up
+	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
-	// Maintenance is there while it is announced for the host.
+	// Maintenance is set while it is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
 }
 
@@ -26,24 +26,24 @@ type Port struct {
 // Stack is an RDMA stack that is not loaded.
 type Stack struct {
 	State     string   `json:"state"`     // snapshot.StackState
-	Functions []string `json:"functions"` // PCI addresses of what could do RDMA
+	Functions []string `json:"functions"` // PCI addresses of the RDMA-capable functions
 }
 
-// Rates are those of ACTIVE links that neither the configuration nor the far end vouches for.
+// Rates are those of ACTIVE links that neither the configuration nor the far end confirms.
 type Rates struct {
 	Ports int `json:"ports"`
-	// Capable is the fastest in bits per second that one of the ports could have and has not; 0: none is known to have one.
+	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use; 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
 }
 
-// Alerts whose evidence the notes are: a report without the alert has no note.
+// Alerts of the notes: a report without the alert has no note.
 const (
 	portDown     = "RDMAPortDown"
 	stackMissing = "RDMAStackNotLoaded"
 	downshifted  = "RDMALinkDownshifted"
 )
 
-// of leaves out what belongs to alerts that are not named.
+// of removes what belongs to other alerts than those named.
 func (s Seen) of(named func(alert string) bool) Seen {
 	if !named(portDown) {
 		s.NotExpected = []Port{}
@@ -57,10 +57,10 @@ func (s Seen) of(named func(alert string) bool) Seen {
 	return s
 }
 
-// most is how many things a note names.
+// most is the number of objects that a note names.
 const most = 16
 
-// Notes are sentences on what was seen, without a full stop: ports that are down, a stack that is not loaded, rates that nothing vouches for.
+// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed.
 func (s *Seen) Notes() (out []string) {
 	for _, note := range []string{s.idle(), s.stack(), s.Rates.note()} {
 		if note != "" {
@@ -86,26 +86,26 @@ func (s *Seen) stack() string {
 	if s.Stack == nil {
 		return ""
 	}
-	return fmt.Sprintf("The RDMA stack is not loaded, and nothing says whether it is expected (pin the devices to have it evaluated): %s could do RDMA: %s",
+	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): %s with RDMA capability: %s",
 		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
-// note says that links that were slow from the start look well.
+// note warns that links that were slow from the start are not detected.
 func (r Rates) note() string {
 	var able string
 	if r.Capable > 0 {
-		able = fmt.Sprintf("; their NICs could do %.0f Gb/s", r.Capable/1e9)
+		able = fmt.Sprintf("; their NICs support %.0f Gb/s", r.Capable/1e9)
 	}
 	switch r.Ports {
 	case 0:
 		return ""
 	case 1:
-		return "Nothing outside this host confirms the rate of 1 port, which is compared with its own past" + able
+		return "Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past" + able
 	}
-	return fmt.Sprintf("Nothing outside this host confirms the rates of %d ports, which are compared with each other only%s", r.Ports, able)
+	return fmt.Sprintf("Rates of %d ports not confirmed by the configuration or the far end, compared only with each other%s", r.Ports, able)
 }
 
-// listed are names, the first of many.
+// listed joins names, at most most of them.
 func listed(names []string) string {
 	if n := len(names) - most; n > 0 {
 		names = append(names[:most:most], fmt.Sprintf("%d more", n))

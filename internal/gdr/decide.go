@@ -9,7 +9,7 @@ import (
 
 const vendorNVIDIA = 0x10de
 
-// decision is what all pairs of a machine and a job have in common.
+// decision is common to all pairs of a machine and a job.
 type decision struct {
 	*Machine
 	job   Job
@@ -19,15 +19,15 @@ type decision struct {
 	none  Reason // why no NIC is eligible
 	gpus  int    // that NCCL can use
 
-	gpuAt []*pci.Fabric // by GPU; nil where it is not known where it is
+	gpuAt []*pci.Fabric // by GPU; nil: place unknown
 	nics  []nicFacts
 }
 
-// nicFacts is what is decided of a NIC whatever the GPU.
+// nicFacts is the decision on a NIC that does not depend on the GPU.
 type nicFacts struct {
-	at        *pci.Fabric // nil where it is not known where it is
+	at        *pci.Fabric // nil: place unknown
 	eligible  bool
-	down      bool // it would be eligible if a port of it were ACTIVE
+	down      bool // eligible but for an ACTIVE port
 	mechanism Mechanism
 	way       Verdict // of the mechanism
 }
@@ -63,7 +63,7 @@ func newDecision(m *Machine, j Job) *decision {
 	return d
 }
 
-// pair judges a GPU and a NIC, whether or not the NIC is eligible.
+// pair decides on a GPU and a NIC, eligible or not.
 func (d *decision) pair(g, n int) Pair {
 	gpu, nic := &d.GPUs[g], &d.NICs[n]
 	facts := &d.nics[n]
@@ -82,7 +82,7 @@ func (d *decision) pair(g, n int) Pair {
 	return p
 }
 
-// Distance is how far NCCL takes a GPU and a NIC to be apart, empty where that is not known; file reports whether the topology file gives it.
+// Distance is the distance of a GPU and a NIC as seen by NCCL, empty if unknown; file reports whether it is from the topology file.
 func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	d := decision{Machine: m}
 	a, b := d.place(g.Address, g.Place), d.place(nicAddress(n), n.Place)
@@ -92,7 +92,7 @@ func (m *Machine) Distance(g *GPU, n *NIC) (distance pci.Distance, file bool) {
 	return a.DistanceTo(*b, g.Coupled), m.Topology.has(g.Address) && m.Topology.has(nicAddress(n))
 }
 
-// place is where NCCL takes a function to be: a topology file stands above the tree. Nil: that of a virtual machine tells nothing.
+// place is the place of a function as seen by NCCL: a topology file overrides the PCI tree. Nil: unknown, in a virtual machine.
 func (d *decision) place(address string, p pci.Place) *pci.Fabric {
 	if t := cmp.Or(d.job.Topology, d.Topology); t.has(address) {
 		f := t.places[address]
@@ -112,7 +112,7 @@ func nicAddress(n *NIC) string {
 	return n.Place.Chain[len(n.Place.Chain)-1]
 }
 
-// mechanism is the one that NCCL would use with a NIC, and what that comes to.
+// mechanism is the one that NCCL would use with a NIC, and its verdict.
 func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	state, why := d.HasDMABUF(nic.Driver)
 	if d.job.Env.integer("NCCL_DMABUF_ENABLE", 1) == 0 && state != Staging {
@@ -136,8 +136,8 @@ func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 	return None, Verdict{Staging, why}
 }
 
-// receive is the verdict on the NIC's writing into the GPU's memory. What makes the mechanism a matter of no account comes first: one
-// does not load a module for a GPU that no NIC is near.
+// receive is the verdict on the NIC's writes to GPU memory. Reasons that do not depend on the mechanism are first: loading a module does not help a
+// GPU without a near NIC.
 func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	supported, known := gpu.supportsGDR()
 	switch {
@@ -165,7 +165,7 @@ func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdic
 	return way
 }
 
-// tooFar says why a distance is beyond the limit.
+// tooFar is the reason why a distance exceeds the limit.
 func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	switch {
 	case d.set && Level(distance) <= Level(pci.PXB), d.set && distance == pci.P2C && d.job.usesC2C():
@@ -180,7 +180,7 @@ func (d *decision) tooFar(distance pci.Distance, coupled bool) Reason {
 	return FarHostBridge
 }
 
-// send is the verdict on the NIC's reading of the GPU's memory, where writing is direct.
+// send is the verdict on the NIC's reads of GPU memory, if writes are direct.
 func (d *decision) send(gpu *GPU, receive Verdict) Verdict {
 	read := d.job.Env.integer("NCCL_NET_GDR_READ", -2)
 	switch {

@@ -1,5 +1,5 @@
-// Package gdr says whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or by way of host memory: what the machine is able
-// to, what NCCL makes of it, and why. NCCL stages without an error, at a fraction of the bandwidth. It is pure: facts in, verdicts out.
+// Package gdr decides whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or through host memory, and why, as NCCL does. NCCL stages
+// through host memory without an error, at a fraction of the bandwidth. The package does no I/O.
 //
 // The decision is that of NCCL 2.30: ncclTopoCheckGdr in src/graph/paths.cc and the InfiniBand transport's properties.
 package gdr
@@ -10,33 +10,33 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Machine is all that the decision rests on, but for the job.
+// Machine has the inputs of the decision, except those of the job.
 type Machine struct {
-	Virtual bool   // a virtual machine, whose PCI tree is made up
+	Virtual bool   // a virtual machine, whose PCI tree is not the physical one
 	Kernel  string // release: 6.12.48+deb13-amd64
 	Driver  Driver // of the GPUs
 	Peermem Peermem
-	// DMABUF says whether ib_core can register DMA-BUFs: the symbol ib_umem_dmabuf_get in /proc/kallsyms. Nil: not known.
+	// DMABUF reports whether ib_core can register DMA-BUFs: the symbol ib_umem_dmabuf_get in /proc/kallsyms. Nil: unknown.
 	DMABUF   *bool
 	Bridges  map[string]pci.Bridge // models of switches by address
 	Topology *Topology             // NCCL's topology file; nil: none
 	GPUs     []GPU
 	NICs     []NIC
-	Devices  int // RDMA devices, with those that are not among NICs since their place cannot be read
+	Devices  int // RDMA devices, including those missing in NICs because their PCI address cannot be read
 }
 
 // Driver is the GPU driver.
 type Driver struct {
-	Version string // 570.133.20; empty where it is not known
-	Open    *bool  // the open kernel modules; nil where it is not known
+	Version string // 570.133.20; empty: unknown
+	Open    *bool  // the open kernel modules; nil: unknown
 }
 
 // Peermem is the older mechanism: a module that lets ib_core of MLNX_OFED, or of a kernel with that patch, map GPU memory.
 type Peermem struct {
-	Module string // nvidia_peermem or nv_peer_mem, where one is loaded
-	// Clients are the names in /sys/kernel/mm/memory_peers, which MLNX_OFED has up to 23.10.
+	Module string // nvidia_peermem or nv_peer_mem if loaded
+	// Clients are the names in /sys/kernel/mm/memory_peers, which exists in MLNX_OFED up to 23.10.
 	Clients []string
-	// Supported says whether ib_core has ib_register_peer_memory_client. Nil: not known.
+	// Supported reports whether ib_core has ib_register_peer_memory_client. Nil: unknown.
 	Supported *bool
 }
 
@@ -46,12 +46,12 @@ type GPU struct {
 	Address     string
 	Vendor      uint64 // PCI vendor
 	Device      uint64 // PCI device id
-	Model       string // NVIDIA H100 80GB HBM3; empty where it is not known
+	Model       string // NVIDIA H100 80GB HBM3; empty: unknown
 	Display     bool   // a display controller, as opposed to a 3D one without outputs
 	Place       pci.Place
-	// Compute is the CUDA compute capability, ten times the major number and the minor one: 90; 0 where it is not known.
+	// Compute is the CUDA compute capability, ten times the major number and the minor one: 90; 0: unknown.
 	Compute int
-	Linked  *bool // to another GPU by NVLink; nil where it is not known
+	Linked  *bool // to another GPU by NVLink; nil: unknown
 	Coupled bool  // to its CPU by NVLink-C2C
 }
 
@@ -70,13 +70,13 @@ type Port struct {
 	Active bool
 }
 
-// State is how data goes.
+// State is the data path.
 type State string
 
 // The states.
 const (
 	Direct  State = "direct"
-	Staging State = "staging" // by way of host memory
+	Staging State = "staging" // through host memory
 	Unknown State = "unknown"
 )
 
@@ -86,7 +86,7 @@ type Verdict struct {
 	Reason Reason
 }
 
-// Mechanism is by which way a NIC gets at the memory of GPUs.
+// Mechanism is how a NIC accesses the memory of GPUs.
 type Mechanism string
 
 // The mechanisms.
@@ -96,19 +96,19 @@ const (
 	None    Mechanism = "none"
 )
 
-// Pair is what becomes of data between a GPU and a NIC.
+// Pair is the decision on a GPU and a NIC.
 type Pair struct {
 	GPU, NIC  int          // indices into Machine
-	SMI       pci.Distance // in nvidia-smi's words; empty where it is not known
-	Distance  pci.Distance // in NCCL's words; empty where it is not known
-	Mechanism Mechanism    // that NCCL would use; empty where it is not known
-	Eligible  bool         // NCCL would use this NIC: it is up and of the job's choice
-	Down      int          // of a GPU's best pair: the nearer NIC that would do better if a port of it were ACTIVE; negative: none
+	SMI       pci.Distance // in terms of nvidia-smi; empty: unknown
+	Distance  pci.Distance // in terms of NCCL; empty: unknown
+	Mechanism Mechanism    // that NCCL would use; empty: unknown
+	Eligible  bool         // NCCL would use this NIC: it is up and selected by the job
+	Down      int          // of the best pair of a GPU: the nearer NIC that would be better with an ACTIVE port; negative: none
 	Send      Verdict      // the NIC reads the GPU's memory
 	Receive   Verdict      // the NIC writes it
 }
 
-// Verdict sums a pair up: that of receiving, unless only sending is not direct.
+// Verdict of a pair: that of receiving, or of sending if receiving is direct.
 func (p Pair) Verdict() Verdict {
 	if p.Receive.State == Direct {
 		return p.Send
@@ -116,14 +116,14 @@ func (p Pair) Verdict() Verdict {
 	return p.Receive
 }
 
-// Result is what is decided of all pairs.
+// Result is the decision on all pairs.
 type Result struct {
 	Pairs []Pair // by GPU, then by NIC
-	// Best is each GPU with its best eligible NIC. Where there is none, NIC is negative and the verdicts say why.
+	// Best is each GPU with its best eligible NIC. Without one, NIC is negative and the verdicts have the reason.
 	Best []Pair
 }
 
-// Decide judges every pair of GPU and NIC, and every GPU by its best eligible NIC.
+// Decide decides on every pair of GPU and NIC, and on every GPU with its best eligible NIC.
 func (m *Machine) Decide(j Job) Result {
 	d := newDecision(m, j)
 	r := Result{Pairs: make([]Pair, 0, len(m.GPUs)*len(m.NICs)), Best: make([]Pair, 0, len(m.GPUs))}
@@ -155,12 +155,12 @@ func (m *Machine) Decide(j Job) Result {
 	return r
 }
 
-// compare is more than 0 if the pair is better: by what one has of it, receiving before sending, then by nearness. GPUs share equal NICs.
+// compare is greater than 0 if the pair is better: by verdict of receiving, of sending, then by distance. GPUs spread over equal NICs.
 func (p Pair) compare(o Pair) int {
 	return cmp.Or(p.Receive.State.rank()-o.Receive.State.rank(), p.Send.State.rank()-o.Send.State.rank(), Level(o.Distance)-Level(p.Distance))
 }
 
-// rank puts what is not known above what is known to be bad, so that it is not told as bad.
+// rank puts unknown above staging, so that unknown is not reported as staging.
 func (s State) rank() int {
 	switch s {
 	case Direct:

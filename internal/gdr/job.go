@@ -8,20 +8,20 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Job is a process that uses NCCL, or one that might.
+// Job is a process that uses or may use NCCL.
 type Job struct {
-	NCCL   string // version of the library, 2.22.3; empty where it is not known, which is judged as a current one
+	NCCL   string // version of the library, 2.22.3; empty: unknown, taken as a current one
 	Env    Env
 	Plugin bool // a net plugin is loaded
-	// Topology is that of the job's own NCCL_TOPO_FILE; nil: the machine's.
+	// Topology is that of NCCL_TOPO_FILE of the job; nil: that of the machine.
 	Topology *Topology
 }
 
-// Env is the settings of NCCL in force.
+// Env is the NCCL settings in force.
 type Env map[string]string
 
-// With adds settings of a lower rank: the environment stands above ~/.nccl.conf or the file that NCCL_CONF_FILE names, and that above
-// /etc/nccl.conf (initEnv, src/misc/param.cc).
+// With adds settings of lower precedence: the environment overrides ~/.nccl.conf or NCCL_CONF_FILE, which overrides /etc/nccl.conf (initEnv,
+// src/misc/param.cc).
 func (e Env) With(lower Env) Env {
 	out := Env{}
 	for _, from := range []Env{lower, e} {
@@ -32,7 +32,7 @@ func (e Env) With(lower Env) Env {
 	return out
 }
 
-// ParseConf reads nccl.conf: lines NAME=VALUE; a line that begins with # is none (setEnvFile, src/misc/param.cc).
+// ParseConf parses nccl.conf: lines NAME=VALUE, comments begin with # (setEnvFile, src/misc/param.cc).
 func ParseConf(text string) Env {
 	e := Env{}
 	for line := range strings.Lines(text) {
@@ -46,7 +46,7 @@ func ParseConf(text string) Env {
 	return e
 }
 
-// integer is a setting that NCCL reads with strtoll in base 0; what is no number is not set (ncclLoadParam).
+// integer is a setting that NCCL reads with strtoll in base 0; other text counts as unset (ncclLoadParam).
 func (e Env) integer(name string, unset int64) int64 {
 	if n, err := strconv.ParseInt(e[name], 0, 64); err == nil {
 		return n
@@ -54,10 +54,10 @@ func (e Env) integer(name string, unset int64) int64 {
 	return unset
 }
 
-// levels are the kinds of paths in NCCL's order (src/include/graph.h): the number is what limits are compared by.
+// levels are the path types of NCCL in its order (src/include/graph.h), by which limits are compared.
 var levels = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS"}
 
-// Level orders distances, the nearest first. One that is not known is beyond all.
+// Level orders distances, the nearest first. An unknown one is last.
 func Level(d pci.Distance) int {
 	for i, name := range levels {
 		if name == string(d) {
@@ -67,10 +67,10 @@ func Level(d pci.Distance) int {
 	return len(levels)
 }
 
-// oldLevels are what the numbers mean that NCCL_NET_GDR_LEVEL once was: 0 to 5 and more.
+// oldLevels are the meanings of the earlier numeric values of NCCL_NET_GDR_LEVEL, 0 to 5 and above.
 var oldLevels = []string{"LOC", "PIX", "PXB", "PHB", "SYS", "SYS"}
 
-// userLevel is the limit that NCCL_NET_GDR_LEVEL sets, a name or an old number; what is neither sets none (ncclGetLevel, src/graph/paths.cc).
+// userLevel is the limit set by NCCL_NET_GDR_LEVEL, a name or an old number; other text sets none (ncclGetLevel, src/graph/paths.cc).
 func (e Env) userLevel() (int, bool) {
 	text := e["NCCL_NET_GDR_LEVEL"]
 	if l := Level(pci.Distance(text)); l < len(levels) {
@@ -87,7 +87,7 @@ func (e Env) userLevel() (int, bool) {
 	return Level(pci.Distance(oldLevels[min(n, len(oldLevels)-1)])), true
 }
 
-// usesC2C says whether NCCL goes through the CPU that a GPU is coupled to: since 2.27, in 2.26 when told to.
+// usesC2C reports whether NCCL uses the path through the CPU that a GPU is coupled to: by default since 2.27, optional in 2.26.
 func (j Job) usesC2C() bool {
 	v := parseVersion(j.NCCL)
 	switch {
@@ -99,7 +99,7 @@ func (j Job) usesC2C() bool {
 	return j.Env.integer("NCCL_NET_GDR_C2C", 1) != 0
 }
 
-// limit is the distance up to which NCCL lets a NIC at a GPU, and whether the user has set it.
+// limit is the maximum distance for GPUDirect RDMA, and whether the user has set it.
 func (j Job) limit() (limit int, set bool) {
 	if l, ok := j.Env.userLevel(); ok {
 		return l, true
@@ -110,7 +110,7 @@ func (j Job) limit() (limit int, set bool) {
 	return Level(pci.PXB), false
 }
 
-// hcas is NCCL_IB_HCA: [^][=]NAME[:PORT],… — names are prefixes unless there is a =, and left out where there is a ^ (parseStringList
+// hcas is NCCL_IB_HCA: [^][=]NAME[:PORT],… — names are prefixes unless there is a =, and excluded with a ^ (parseStringList
 // and matchIfList, src/misc/socket.cc and utils.cc).
 type hcas struct {
 	not, exact bool
@@ -129,7 +129,7 @@ func (e Env) hcas() (h hcas) {
 	return h
 }
 
-// allow says whether NCCL may use a port of a device.
+// allow reports whether NCCL may use a port of a device.
 func (h hcas) allow(device string, port int) bool {
 	if len(h.list) == 0 {
 		return true

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// registers says in which kernels a driver has the op reg_user_mr_dmabuf (drivers/infiniband/hw): it is not there in the one and
-// is in the other; between them nobody has looked. Names are those of the PCI function's driver.
+// registers are the kernels in which a driver has the op reg_user_mr_dmabuf (drivers/infiniband/hw): not up to the first, from the second on;
+// versions between were not checked. Names are those of the driver of the PCI function.
 var registers = map[string]struct{ not, has version }{
 	"ice": {version{6, 1}, version{6, 12}}, "i40e": {version{6, 1}, version{6, 12}}, "idpf": {version{6, 1}, version{6, 12}},
 	"bnxt_en": {version{6, 1}, version{6, 12}},
@@ -15,16 +15,16 @@ var registers = map[string]struct{ not, has version }{
 	"mana":    {version{6, 12}, version{7, 3}},
 }
 
-// lacking are drivers that have it in no kernel.
+// lacking are drivers without it in any kernel.
 var lacking = []string{"mlx4_core", "hns3", "erdma", "qede", "hfi1", "cxgb4", "rxe", "siw"}
 
-// dmabufDriver is the first GPU driver whose memory can be exported: that of CUDA 11.7.
+// dmabufDriver is the first GPU driver that exports DMA-BUFs: that of CUDA 11.7.
 const dmabufDriver = 515
 
-// HasPeermem says whether NICs can use the GPU driver's peer memory.
+// HasPeermem reports whether a peer memory module is loaded.
 func (m *Machine) HasPeermem() bool { return m.Peermem.Module != "" }
 
-// HasDMABUF says whether a NIC of a driver can use DMA-BUFs of GPUs, and why not or why it is not known.
+// HasDMABUF is whether a NIC with a driver can use DMA-BUFs of GPUs, and the reason if not or if unknown.
 func (m *Machine) HasDMABUF(driver string) (State, Reason) {
 	kernel := parseVersion(m.Kernel)
 	supported := m.DMABUF
@@ -32,9 +32,9 @@ func (m *Machine) HasDMABUF(driver string) (State, Reason) {
 		yes := true
 		supported = &yes
 	}
-	gpu, told := driverMajor(m.Driver.Version)
+	gpu, known := driverMajor(m.Driver.Version)
 	switch {
-	case told && gpu < dmabufDriver:
+	case known && gpu < dmabufDriver:
 		return Staging, DriverOld
 	case m.Driver.Open != nil && !*m.Driver.Open:
 		return Staging, DriverProprietary
@@ -45,7 +45,7 @@ func (m *Machine) HasDMABUF(driver string) (State, Reason) {
 	case supported == nil:
 		return Unknown, KernelUnknown
 	}
-	if driver == "mlx5_core" { // it got both at once, in any kernel with backports
+	if driver == "mlx5_core" { // reg_user_mr_dmabuf came with ib_umem_dmabuf_get, also in kernels with backports
 		return Direct, IsDirect
 	}
 	span, listed := registers[driver]
@@ -65,8 +65,8 @@ func driverMajor(text string) (int, bool) {
 	return n, err == nil
 }
 
-// seesPeermem says whether NCCL finds the peer memory module that is loaded (ncclIbGdrModuleLoaded, src/transport/net_ib). Since 2.23.4
-// it looks at the module itself, before at the list of clients that MLNX_OFED had; a version that is not known is a newer one.
+// seesPeermem reports whether NCCL finds the loaded peer memory module (ncclIbGdrModuleLoaded, src/transport/net_ib). Since 2.23.4 it checks the
+// module itself, before that the list of clients of MLNX_OFED. An unknown version is taken as a newer one.
 func (m *Machine) seesPeermem(v version) bool {
 	if m.Peermem.Module == "nvidia_peermem" && !v.before(version{2, 23, 4}) {
 		return true
@@ -74,7 +74,7 @@ func (m *Machine) seesPeermem(v version) bool {
 	return slices.ContainsFunc(m.Peermem.Clients, func(c string) bool { return c == "nv_mem" || c == "nv_mem_nc" || c == "nvidia-peermem" })
 }
 
-// supportsGDR says whether a model of GPU has GPUDirect RDMA: data center and professional ones. GB10 (DGX Spark) has not.
+// supportsGDR reports whether a GPU model supports GPUDirect RDMA: data center and professional ones, not GB10 (DGX Spark).
 func (g *GPU) supportsGDR() (supported, known bool) {
 	for _, lacks := range []string{"GeForce", "TITAN", "GB10"} {
 		for word := range strings.FieldsSeq(g.Model) {
@@ -89,7 +89,7 @@ func (g *GPU) supportsGDR() (supported, known bool) {
 	return true, g.Model != "" || !g.Display
 }
 
-// preAmpere says whether the GPU is of an architecture before Ampere, by its compute capability or else its device id: GA100 has
+// preAmpere reports whether the GPU is of an architecture before Ampere, by its compute capability or else its device id: GA100 has
 // 0x2080 to 0x20ff, and all of 0x2200 and above is newer.
 func (g *GPU) preAmpere() bool {
 	if g.Compute != 0 {
@@ -98,13 +98,13 @@ func (g *GPU) preAmpere() bool {
 	return g.Device < 0x2080 || g.Device >= 0x2100 && g.Device < 0x2200
 }
 
-// version is numbers, the first the most significant; nil is not known.
+// version is the numbers of a version, most significant first; nil: unknown.
 type version []int
 
-// before says whether v is older than o. What is not known is not.
+// before reports whether v is older than o; false if v is unknown.
 func (v version) before(o version) bool { return v != nil && slices.Compare(v, o) < 0 }
 
-// parseVersion reads the numbers that a text begins with: 6.12.48+deb13, 2.22.3.
+// parseVersion parses the numbers at the beginning of a text: 6.12.48+deb13, 2.22.3.
 func parseVersion(text string) (v version) {
 	for part := range strings.SplitSeq(text, ".") {
 		end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })

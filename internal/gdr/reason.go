@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Reason says why data goes as it does.
+// Reason is the reason of a verdict.
 type Reason string
 
-// The reasons. Those of direct ways come first, then those why there is no mechanism, then the others of staging, then those of what
-// cannot be known.
+// The reasons: of direct, of missing mechanisms, other ones of staging, of unknown.
 const (
 	IsDirect        Reason = "direct"
 	DirectCoupled   Reason = "direct_c2c"
@@ -47,13 +46,13 @@ const (
 	LinksUnknown     Reason = "nvlink_unknown"
 )
 
-// advice is a reason in words, and what to do.
+// advice is a reason in words, and its remedy.
 type advice struct{ words, remedy string }
 
 var advices = map[Reason]advice{
-	IsDirect:        {"the NIC reads and writes the GPU's memory itself", ""},
-	DirectCoupled:   {"the NIC reaches the GPU's memory through the CPU that the GPU is coupled to", ""},
-	DirectForcedPCI: {"the NIC reaches the GPU's memory over PCIe, though the GPU is coupled to its CPU", ""},
+	IsDirect:        {"the NIC reads and writes GPU memory directly", ""},
+	DirectCoupled:   {"the NIC accesses GPU memory through the CPU coupled to the GPU (NVLink-C2C)", ""},
+	DirectForcedPCI: {"the NIC accesses GPU memory over PCIe, although the GPU is coupled to its CPU (NVLink-C2C)", ""},
 
 	PeermemNotLoaded:  {"nvidia_peermem is not loaded and DMA-BUF is unavailable", "load nvidia_peermem (modprobe nvidia_peermem) and add it to /etc/modules-load.d; if it does not load, reinstall the GPU driver after MLNX_OFED"},
 	PeermemInvisible:  {"NCCL searches nvidia_peermem in /sys/kernel/mm/memory_peers, which MLNX_OFED 24.04 and newer lack, and DMA-BUF is unavailable", "use NCCL 2.23.4 or newer with nvidia_peermem, or the open GPU kernel modules for DMA-BUF"},
@@ -63,37 +62,37 @@ var advices = map[Reason]advice{
 	NICDriverLacks:    {"the NIC driver cannot register DMA-BUFs and no peer memory module is loaded", "use a newer kernel, or a NIC driver of the vendor that has reg_user_mr_dmabuf"},
 	DMABUFDisabled:    {"NCCL_DMABUF_ENABLE=0 disables DMA-BUF and no peer memory module is loaded", "remove NCCL_DMABUF_ENABLE from the job's environment and from nccl.conf"},
 
-	GPUUnsupported: {"this GPU has no GPUDirect RDMA", "use a data center or professional GPU"},
-	FarHostBridge:  {"the nearest eligible NIC is behind another host bridge or root port than the GPU", "put GPU and NIC behind one PCIe switch; NCCL_NET_GDR_LEVEL=PHB tries it all the same"},
-	FarNode:        {"the nearest eligible NIC belongs to another NUMA node than the GPU", "put the NIC into a slot of the GPU's own socket, best behind the same PCIe switch"},
-	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far", "bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager"},
-	CoupledOff:     {"the way through the coupled CPU is used by NCCL 2.27 and newer, unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
-	CoupledFar:     {"the nearest eligible NIC belongs to another CPU than the one that the GPU is coupled to", "give the job a NIC of the GPU's own CPU: look at NCCL_IB_HCA and at ports that are down"},
-	LevelSet:       {"NCCL_NET_GDR_LEVEL allows less distance than there is", "remove NCCL_NET_GDR_LEVEL from the job's environment and from nccl.conf, or raise it"},
-	ReadOff:        {"NCCL_NET_GDR_READ=0 makes sending go through host memory", "remove NCCL_NET_GDR_READ from the job's environment and from nccl.conf"},
-	PreAmpere:      {"NCCL sends from GPUs before Ampere through host memory unless NVLink joins them; receiving is direct", "nothing is wrong; NCCL_NET_GDR_READ=1 tries it"},
+	GPUUnsupported: {"this GPU does not support GPUDirect RDMA", "use a data center or professional GPU"},
+	FarHostBridge:  {"the nearest eligible NIC is below a different host bridge or root port", "put GPU and NIC below one PCIe switch; NCCL_NET_GDR_LEVEL=PHB makes NCCL try it anyway"},
+	FarNode:        {"the nearest eligible NIC is on another NUMA node", "move the NIC to a slot on the socket of the GPU, best below the same PCIe switch"},
+	NearestDown:    {"the nearest NIC has no ACTIVE port, and the next one is too far away", "bring up the port of the nearest NIC: see RDMAPortDown, RDMAPortNoSubnetManager"},
+	CoupledOff:     {"NCCL 2.27 and newer uses the path through the coupled CPU (NVLink-C2C), unless NCCL_NET_GDR_C2C=0", "use NCCL 2.27 or newer; on 2.26 set NCCL_NET_GDR_C2C=1"},
+	CoupledFar:     {"the nearest eligible NIC is on another CPU than the one coupled to the GPU", "use a NIC on the CPU of the GPU: check NCCL_IB_HCA and ports that are down"},
+	LevelSet:       {"the distance exceeds NCCL_NET_GDR_LEVEL", "remove NCCL_NET_GDR_LEVEL from the environment of the job and from nccl.conf, or raise it"},
+	ReadOff:        {"NCCL_NET_GDR_READ=0 disables GPUDirect RDMA for sending", "remove NCCL_NET_GDR_READ from the environment of the job and from nccl.conf"},
+	PreAmpere:      {"NCCL sends through host memory from GPUs before Ampere without NVLink; receiving is direct", "no fault; NCCL_NET_GDR_READ=1 makes NCCL try it"},
 
-	NoNIC:            {"no RDMA device is seen on this host", ""},
-	NoActiveNIC:      {"no eligible NIC has an ACTIVE port", "look at the NICs' links first"},
-	NoChosenNIC:      {"NCCL_IB_HCA leaves no NIC with an ACTIVE port", "correct NCCL_IB_HCA; names are those of /sys/class/infiniband"},
-	NotNVIDIA:        {"the GPU is not NVIDIA's: NCCL does not run on it", ""},
-	NetPlugin:        {"a net plugin is loaded, which decides by itself", "ask the plugin: NCCL_DEBUG=INFO"},
-	EFA:              {"EFA is used through a net plugin (OFI), which decides by itself", "ask the plugin: NCCL_DEBUG=INFO"},
-	VirtualTopology:  {"the PCI tree of a virtual machine does not show distances, and there is no topology file for it", "give NCCL_TOPO_FILE, or /var/run/nvidia-topologyd/virtualTopology.xml"},
-	ModelUnknown:     {"what model the GPU is cannot be read", "load the GPU driver, and let the exporter read /proc/driver/nvidia"},
-	FlavourUnknown:   {"whether the GPU driver's kernel modules are the open ones cannot be read", "let the exporter read /proc/driver/nvidia/version"},
-	KernelUnknown:    {"whether the kernel can register DMA-BUFs cannot be read", "let the exporter read /proc/kallsyms"},
-	NICDriverUnknown: {"whether the NIC's driver can register DMA-BUFs is not known of this kernel", "look for reg_user_mr_dmabuf in the driver's source"},
-	LinksUnknown:     {"the GPU is older than Ampere, and whether NVLink joins it to another cannot be read", "let the exporter use NVML"},
+	NoNIC:            {"no RDMA device on this host", ""},
+	NoActiveNIC:      {"no eligible NIC has an ACTIVE port", "fix the links of the NICs first"},
+	NoChosenNIC:      {"NCCL_IB_HCA selects no NIC with an ACTIVE port", "correct NCCL_IB_HCA; device names are in /sys/class/infiniband"},
+	NotNVIDIA:        {"not an NVIDIA GPU, NCCL does not use it", ""},
+	NetPlugin:        {"a NCCL net plugin is loaded, which makes the decision", "run the job with NCCL_DEBUG=INFO and read the output of the plugin"},
+	EFA:              {"EFA uses a NCCL net plugin (OFI), which makes the decision", "run the job with NCCL_DEBUG=INFO and read the output of the plugin"},
+	VirtualTopology:  {"distances unknown: virtual machine without a topology file", "set NCCL_TOPO_FILE, or provide /var/run/nvidia-topologyd/virtualTopology.xml"},
+	ModelUnknown:     {"GPU model cannot be read", "load the GPU driver, and allow the exporter to read /proc/driver/nvidia"},
+	FlavourUnknown:   {"cannot read whether the kernel modules of the GPU driver are the open ones", "allow the exporter to read /proc/driver/nvidia/version"},
+	KernelUnknown:    {"cannot read whether the kernel can register DMA-BUFs", "allow the exporter to read /proc/kallsyms"},
+	NICDriverUnknown: {"unknown whether the NIC driver of this kernel can register DMA-BUFs", "check for reg_user_mr_dmabuf in the source of the driver"},
+	LinksUnknown:     {"GPU before Ampere, cannot read whether NVLink connects it to another GPU", "allow the exporter to use NVML"},
 }
 
 // Reasons are those of verdicts, by name.
 func Reasons() []Reason { return slices.Sorted(maps.Keys(advices)) }
 
-// Words is the reason as a sentence without its full stop.
+// Words is the reason as a sentence without a full stop.
 func (r Reason) Words() string { return r.advice().words }
 
-// Remedy says what to do, empty where there is nothing to do.
+// Remedy is the remedy, empty if there is none.
 func (r Reason) Remedy() string { return r.advice().remedy }
 
 func (r Reason) advice() advice {
@@ -103,7 +102,7 @@ func (r Reason) advice() advice {
 	return useAdvices[r]
 }
 
-// NoMechanism says that there is no way for a NIC to get at the memory of the GPU, which somebody can change.
+// NoMechanism reports whether the reason is a missing mechanism for NICs to access GPU memory, which can be fixed.
 func (r Reason) NoMechanism() bool {
 	switch r {
 	case PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled:

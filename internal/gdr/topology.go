@@ -12,7 +12,7 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Topology is a file that tells NCCL where the functions of a machine are: NCCL_TOPO_FILE, or the one of a virtual machine,
+// Topology is a NCCL topology file with the PCI functions of a machine: NCCL_TOPO_FILE, or that of a virtual machine,
 // /var/run/nvidia-topologyd/virtualTopology.xml.
 type Topology struct {
 	places map[string]pci.Fabric // by address
@@ -26,14 +26,14 @@ func (t *Topology) has(address string) bool {
 	return ok
 }
 
-// ErrTopology is wrapped by errors of files that are no topology.
-var ErrTopology = errors.New("no NCCL topology")
+// ErrTopology is wrapped by errors of invalid topology files.
+var ErrTopology = errors.New("not a NCCL topology file")
 
-// ParseTopology reads one: <system> with a <cpu numaid> for each NUMA node, and <pci busid> for each switch and function, one inside the
-// other (src/graph/xml.cc).
+// ParseTopology parses a topology file: <system> with a <cpu numaid> for each NUMA node, and nested <pci busid> for switches and functions
+// (src/graph/xml.cc).
 func ParseTopology(r io.Reader) (*Topology, error) {
 	t := &Topology{places: map[string]pci.Fabric{}}
-	var open []string // elements that have begun
+	var open []string // open elements
 	var above []string
 	numa, system := 0, false
 	err := pci.TopologyElements(r, func(e xml.StartElement) {
@@ -60,7 +60,7 @@ func ParseTopology(r io.Reader) (*Topology, error) {
 		return nil, fmt.Errorf("%w: %w", ErrTopology, err)
 	}
 	if !system {
-		return nil, fmt.Errorf("%w: there is no <system>", ErrTopology)
+		return nil, fmt.Errorf("%w: <system> missing", ErrTopology)
 	}
 	return t, nil
 }

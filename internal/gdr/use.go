@@ -5,54 +5,53 @@ import (
 	"strconv"
 )
 
-// Transport is how data of a GPU goes to other hosts now.
+// Transport is how data of a GPU is sent to other hosts at present.
 type Transport string
 
 // The transports.
 const (
-	OverGDR      Transport = "gdr"       // NICs use the GPU's memory
-	OverStaging  Transport = "staging"   // NICs use host memory, though the GPU's could be used
-	OverTCP      Transport = "tcp"       // the kernel's sockets, without RDMA
-	OverHostOnly Transport = "host_only" // nothing of the GPU goes over a NIC: its process moves host memory, or stays on the host
+	OverGDR      Transport = "gdr"       // NICs access GPU memory
+	OverStaging  Transport = "staging"   // NICs access host memory, although they could access GPU memory
+	OverTCP      Transport = "tcp"       // TCP sockets, without RDMA
+	OverHostOnly Transport = "host_only" // no GPU data goes over a NIC: the process sends host memory, or runs on one host
 	OverUnknown  Transport = "unknown"
 )
 
-// Use is what is seen of the process that holds a GPU, and of what goes on beside it. A nil pointer is not known.
+// Use is the state of the process that holds a GPU. Nil pointers are unknown.
 type Use struct {
 	NCCL     bool    // libnccl is mapped
-	Plugin   bool    // a net plugin of it is mapped
-	Mover    bool    // a library is mapped that moves caches by RDMA on its own: NIXL, Mooncake
+	Plugin   bool    // a NCCL net plugin is mapped
+	Mover    bool    // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
 	Verbs    bool    // it holds an RDMA device
-	Cut      bool    // it may hold one that is not seen
-	Env      Env     // NCCL's settings, and what its scheduler says
-	Settings bool    // its settings could all be read
-	Memory   *uint64 // memory regions that it has registered with RDMA devices
-	Ready    State   // what NCCL decided on receiving, by the best eligible NIC
+	Cut      bool    // not all of its files were read
+	Env      Env     // settings of NCCL and of the scheduler
+	Settings bool    // all settings could be read
+	Memory   *uint64 // memory regions registered with RDMA devices
+	Ready    State   // decision of NCCL on receiving with the best eligible NIC
 
 	Peermem *uint64 // registrations of GPU memory by the peer memory module
 	DMABUF  *uint64 // DMA-BUFs of GPUs that other devices are attached to
 
-	Busy   *bool // the best eligible NIC moves more than BusyShare of what its port can
+	Busy   *bool // the best eligible NIC exceeds BusyShare of its port rate
 	Domain *bool // the GPU is in an NVLink domain of several hosts
-	Other  *bool // a network interface of no RDMA device moves more than OtherBits
+	Other  *bool // a network interface without an RDMA device exceeds OtherBits
 }
 
 const (
-	// BusyShare of a port's rate tells a job's data from chatter.
+	// BusyShare is the share of the port rate above which traffic counts as data of a job.
 	BusyShare = 0.05
-	// OtherBits a second over an interface without RDMA tell a job's data from logs and checkpoints' metadata.
+	// OtherBits is the rate in bits per second above which traffic of an interface without RDMA counts as data of a job, not as logs or metadata.
 	OtherBits = 1e9
 )
 
-// rule is an outcome and when it comes out.
+// rule is an outcome with its condition.
 type rule struct {
 	transport Transport
 	reason    Reason
 	when      func(*Use) bool
 }
 
-// rules are gone through in order. What comes before staging and tcp are the ways in which RDMA traffic, or the want of it, is right;
-// what cannot be read makes neither of the two.
+// rules are evaluated in order. The rules before staging and tcp are the cases in which the traffic, or its absence, is expected or unknown.
 var rules = []rule{
 	{OverHostOnly, NotNCCL, func(u *Use) bool { return !u.NCCL }},
 	{OverUnknown, NetPlugin, func(u *Use) bool { return u.Plugin }},
@@ -79,16 +78,16 @@ var rules = []rule{
 	{OverUnknown, Quiet, func(u *Use) bool { return !*u.Busy }},
 	{OverUnknown, PeermemUnseen, func(u *Use) bool { return u.Peermem == nil }},
 	{OverUnknown, DMABUFUnseen, func(u *Use) bool { return u.DMABUF == nil }},
-	{OverStaging, NotRegistered, func(*Use) bool { return true }}, // both sources are read, and empty, else it were gdr
+	{OverStaging, NotRegistered, func(*Use) bool { return true }}, // both sources were read and are empty
 }
 
-// Decide says how data goes, and why that is so or is not known.
+// Decide returns the transport and its reason.
 func (u *Use) Decide() (Transport, Reason) {
-	i := slices.IndexFunc(rules, func(r rule) bool { return r.when(u) }) // the last one always is
+	i := slices.IndexFunc(rules, func(r rule) bool { return r.when(u) }) // the last one always holds
 	return rules[i].transport, rules[i].reason
 }
 
-// Suspected says whether only the DMA-BUFs have to be looked at, which costs jobs, to tell of staging.
+// Suspected reports whether only the DMA-BUFs are missing to decide on staging. Reading them blocks jobs.
 func (u *Use) Suspected() bool {
 	v := *u
 	v.DMABUF = nil
@@ -96,18 +95,17 @@ func (u *Use) Suspected() bool {
 	return why == DMABUFUnseen
 }
 
-// registers says whether NICs use memory of GPUs: any NIC's, and any GPU's, since neither source tells whose.
+// registers reports whether NICs access GPU memory: any NIC and any GPU, since neither source names them.
 func (u *Use) registers() bool { return some(u.Peermem) || some(u.DMABUF) }
 
-// several says whether the scheduler spreads the job over several nodes.
+// several reports whether the job runs on several nodes, by the scheduler.
 func (u *Use) several() bool { return u.nodes() > 1 }
 
-// alone says whether the scheduler has put the job on one node.
+// alone reports whether the job runs on one node, by the scheduler.
 func (u *Use) alone() bool { return u.nodes() == 1 }
 
-// nodes is the number of nodes as far as it is told: 0 not, 2 stands for more. The launcher's word is nearer to the process than the
-// allocation, for torchrun may run by itself on each of several nodes. A variable that is missing says nothing: the kernel shows the
-// environment as it was when the program was started.
+// nodes is the number of nodes: 0 is unknown, 2 is two or more. The launcher takes precedence over the allocation, since torchrun may run
+// separately on each of several nodes. A missing variable proves nothing: the kernel exposes the environment at the start of the program.
 func (u *Use) nodes() int {
 	world, local := u.Env.count("WORLD_SIZE"), u.Env.count("LOCAL_WORLD_SIZE")
 	switch {
@@ -119,7 +117,7 @@ func (u *Use) nodes() int {
 	return min(2, u.Env.count("SLURM_JOB_NUM_NODES"))
 }
 
-// count is a number that a scheduler sets; 0 where there is none.
+// count is a number set by a scheduler; 0: none.
 func (e Env) count(name string) int {
 	n, err := strconv.Atoi(e[name])
 	if err != nil {
@@ -128,9 +126,8 @@ func (e Env) count(name string) int {
 	return max(0, n)
 }
 
-// Attachments are the DMA-BUFs of GPUs that devices are attached to, as far as they may be a process's with these settings over a NIC of a
-// driver: those seen, or none where there can be none. NCCL may be told not to use them, or the GPU driver, the kernel or the NIC's driver
-// cannot: what cannot be is as good as read, and empty.
+// Attachments is the number of attached DMA-BUFs of GPUs that may belong to a process with these settings and a NIC with this driver. It is 0
+// without reading if DMA-BUF is disabled or unsupported.
 func (m *Machine) Attachments(seen *uint64, driver string, e Env) *uint64 {
 	state, _ := m.HasDMABUF(driver)
 	if state == Staging || e.integer("NCCL_DMABUF_ENABLE", 1) == 0 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Why data goes as it does at run time, beside NetPlugin.
+// Reasons of transports, in addition to NetPlugin.
 const (
 	Registered    Reason = "registered"
 	NotRegistered Reason = "not_registered"
@@ -32,29 +32,29 @@ const (
 )
 
 var useAdvices = map[Reason]advice{
-	Registered:    {"memory of GPUs is registered with NICs", ""},
-	NotRegistered: {"the NIC is busy, and no memory of a GPU is registered with any: the job's data goes through host memory, though NCCL could do without", "look at the job's log with NCCL_DEBUG=INFO: its lines on channels say GDRDMA where the NIC uses the GPU's memory; a container may lack /dev/infiniband or the peer memory module's version"},
+	Registered:    {"GPU memory is registered with NICs", ""},
+	NotRegistered: {"the NIC is busy, but no GPU memory is registered with any NIC: data goes through host memory, although GPUDirect RDMA is possible", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines; check that the container has /dev/infiniband and the version file of the peer memory module"},
 	IBDisabled:    {"NCCL_IB_DISABLE is set, which makes NCCL use sockets", "remove NCCL_IB_DISABLE from the job's environment and from nccl.conf"},
 	NetChosen:     {"NCCL_NET=Socket is set, which makes NCCL use sockets", "remove NCCL_NET from the job's environment and from nccl.conf"},
-	NoVerbs:       {"the job spans nodes, holds no RDMA device, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
-	NotNCCL:       {"a process without NCCL holds the GPU and an RDMA device, as storage and caches do: what it moves is host memory as far as NCCL goes", ""},
-	OneNode:       {"the scheduler has put the job on one node, whose GPUs need no NIC", ""},
+	NoVerbs:       {"the job spans nodes, has no RDMA device open, and sends over another interface", "run the job with NCCL_DEBUG=INFO and read its NET/IB lines; give its container /dev/infiniband and libibverbs with the provider of the NIC"},
+	NotNCCL:       {"a process without NCCL uses the GPU and an RDMA device, such as storage or a cache: NCCL sends no GPU data", ""},
+	OneNode:       {"the job runs on one node and needs no NIC", ""},
 
-	SettingsUnknown: {"the job's settings (its environment, NCCL_CONF_FILE, ~/.nccl.conf) cannot all be read, and may switch the direct way off", "let the exporter see processes: CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in their PID namespace"},
-	NotReady:        {"NCCL has not decided for the direct way, or that is not known: rdma_gdr_gpu_info says why", "look at the GPU's reason"},
-	NoMemory:        {"the process has registered no memory with a NIC: NCCL connects when it first has to", ""},
-	CacheMover:      {"the process also has a library that moves caches by RDMA (NIXL, Mooncake): the traffic may be its own", ""},
-	BusyUnknown:     {"the traffic of the NIC's port is not known yet, or cannot be read", ""},
-	Quiet:           {"the NIC's port moves too little to tell anything", ""},
-	PeermemUnseen:   {"the use of the peer memory module cannot be read", "let the exporter read /sys/module/nvidia_peermem/refcnt"},
-	DMABUFUnseen:    {"DMA-BUFs may be in use, and who is attached to them is not looked at", "to look, at a price for jobs: --collector.gdr.bufinfo, as root with debugfs"},
-	FilesCut:        {"the process has more than 4096 files open, and no RDMA device is among the first of them", ""},
-	NodesUnknown:    {"the process holds no RDMA device, and its scheduler does not say that the job spans nodes", ""},
-	DomainUnknown:   {"the process holds no RDMA device, and whether NVLink joins the job's nodes cannot be read", "let the exporter use NVML"},
-	InDomain:        {"the GPU is in an NVLink domain of several hosts, in which jobs need no NIC", ""},
-	OtherUnknown:    {"the traffic of interfaces without RDMA is not known yet, or cannot be read", ""},
-	OtherQuiet:      {"the process holds no RDMA device, and no interface without RDMA is busy", ""},
+	SettingsUnknown: {"not all settings of the job (environment, NCCL_CONF_FILE, ~/.nccl.conf) can be read; they may disable GPUDirect RDMA", "run the exporter with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, in the PID namespace of the jobs"},
+	NotReady:        {"GPUDirect RDMA is not possible, or unknown: see the reason in rdma_gdr_gpu_info", "see the reason of the GPU"},
+	NoMemory:        {"the process has registered no memory with a NIC yet: NCCL connects on first use", ""},
+	CacheMover:      {"the process also uses a library that transfers caches by RDMA (NIXL, Mooncake), which may cause the traffic", ""},
+	BusyUnknown:     {"traffic of the NIC port not known yet, or cannot be read", ""},
+	Quiet:           {"too little traffic on the NIC port", ""},
+	PeermemUnseen:   {"use count of the peer memory module cannot be read", "allow the exporter to read /sys/module/nvidia_peermem/refcnt"},
+	DMABUFUnseen:    {"DMA-BUFs may be in use, their attachments are not read", "set --collector.gdr.bufinfo, as root with debugfs; the reads block jobs"},
+	FilesCut:        {"the process has more than 4096 open files, no RDMA device among the first", ""},
+	NodesUnknown:    {"the process has no RDMA device open, unknown whether the job spans nodes", ""},
+	DomainUnknown:   {"the process has no RDMA device open, cannot read whether NVLink connects the nodes of the job", "allow the exporter to use NVML"},
+	InDomain:        {"the GPU is in an NVLink domain of several hosts, jobs in it need no NIC", ""},
+	OtherUnknown:    {"traffic of interfaces without RDMA not known yet, or cannot be read", ""},
+	OtherQuiet:      {"the process has no RDMA device open, and no interface without RDMA is busy", ""},
 }
 
-// UseReasons are the reasons of transports, by name.
+// UseReasons are the reasons of transports, sorted.
 func UseReasons() []Reason { return slices.Sorted(maps.Keys(useAdvices)) }

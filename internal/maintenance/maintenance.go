@@ -1,4 +1,4 @@
-// Package maintenance is planned work on a host: until when it is announced, and why (pure).
+// Package maintenance is the announcement of planned work on a host: its end and its reason. It does no I/O.
 package maintenance
 
 import (
@@ -16,33 +16,33 @@ const (
 	Longest  = 7 * 24 * time.Hour
 )
 
-// maxReason is how long a reason may be, in characters.
+// maxReason is the maximum length of a reason in characters.
 const maxReason = 200
 
-// Announcement is kept in the state directory. It ends by the clock of the host, and at the latest when the host has been up for as long as
-// was asked: a clock that is set back does not prolong it.
+// Announcement is saved in the state directory. It ends by the clock of the host, and at the latest when the host has been up for its length: a
+// clock that is set back does not prolong it.
 type Announcement struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason,omitempty"`
-	Left   float64   `json:"left_seconds"` // of the time that the host may be up, at the moment of the following two
+	Left   float64   `json:"left_seconds"` // remaining uptime, at Boot and Uptime
 	Boot   string    `json:"boot"`         // boot id
 	Uptime float64   `json:"uptime_seconds"`
 }
 
-// Notice is maintenance that is announced at present.
+// Notice is the current maintenance.
 type Notice struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// Clock is a moment, by the clock of the host and by the time since it booted.
+// Clock is a point in time, by the clock of the host and by its uptime.
 type Clock struct {
 	Now    time.Time
-	Boot   string // boot id; empty where it and the uptime cannot be read
+	Boot   string // boot id; empty if it or the uptime cannot be read
 	Uptime float64
 }
 
-// New announces maintenance from now on.
+// New announces maintenance that starts now.
 func New(c Clock, length time.Duration, reason string) (Announcement, error) {
 	if err := errors.Join(CheckLength(length), CheckReason(reason)); err != nil {
 		return Announcement{}, err
@@ -50,31 +50,31 @@ func New(c Clock, length time.Duration, reason string) (Announcement, error) {
 	return Announcement{Until: c.Now.UTC().Truncate(time.Second).Add(length), Reason: reason, Left: length.Seconds(), Boot: c.Boot, Uptime: c.Uptime}, nil
 }
 
-// CheckLength returns why maintenance cannot be announced for so long.
+// CheckLength validates the length of maintenance.
 func CheckLength(length time.Duration) error {
 	if length < Shortest || length > Longest {
-		return errors.New("--for: has to be from 1m to 7d")
+		return errors.New("--for: must be from 1m to 7d")
 	}
 	return nil
 }
 
-// CheckReason returns why a text is no reason: it is shown in one line.
+// CheckReason validates a reason, which is shown in one line.
 func CheckReason(reason string) error {
 	switch {
 	case !utf8.ValidString(reason):
-		return errors.New("--reason: is not valid UTF-8")
+		return errors.New("--reason: not valid UTF-8")
 	case utf8.RuneCountInString(reason) > maxReason:
-		return fmt.Errorf("--reason: has to be %d characters or fewer", maxReason)
+		return fmt.Errorf("--reason: must be at most %d characters long", maxReason)
 	case strings.ContainsFunc(reason, func(r rune) bool { return !unicode.IsGraphic(r) }):
-		return errors.New("--reason: has a line break or another control character")
+		return errors.New("--reason: must not contain line breaks or other control characters")
 	}
 	return nil
 }
 
-// clockError is by how much the two clocks may differ without one of them having been set.
+// clockError is the tolerated difference of the two clocks.
 const clockError = time.Minute
 
-// At returns what is announced at a moment; nil where that has ended, or nothing is announced.
+// At returns the maintenance at a point in time; nil if there is none.
 func (a Announcement) At(c Clock) *Notice {
 	if a.Until.IsZero() {
 		return nil
@@ -90,7 +90,7 @@ func (a Announcement) At(c Clock) *Notice {
 	return &Notice{until, a.Reason}
 }
 
-// Advance counts the time that the host has been up since: all of it where it has booted meanwhile.
+// Advance subtracts the uptime since the last call: all of it after a reboot.
 func (a Announcement) Advance(c Clock) Announcement {
 	if c.Boot == "" { // it could not be read
 		return a
@@ -106,7 +106,7 @@ func (a Announcement) Advance(c Clock) Announcement {
 	return a
 }
 
-// String is the line that pages and commands show.
+// String is the line on pages and in commands.
 func (n Notice) String() string {
 	s := "Maintenance until " + n.Until.UTC().Format("2006-01-02 15:04:05 UTC")
 	if n.Reason != "" {

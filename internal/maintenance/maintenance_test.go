@@ -91,14 +91,14 @@ func TestRefused(t *testing.T) {
 	}{
 		"shortest":          {time.Minute, "", ""},
 		"longest":           {7 * 24 * time.Hour, strings.Repeat("ü", 200), ""},
-		"too short":         {time.Minute - 1, "", "--for: has to be from 1m to 7d"},
-		"negative":          {-time.Hour, "", "--for: has to be from 1m to 7d"},
-		"too long":          {7*24*time.Hour + 1, "", "--for: has to be from 1m to 7d"},
-		"long reason":       {time.Hour, strings.Repeat("ü", 201), "--reason: has to be 200 characters or fewer"},
-		"line break":        {time.Hour, "a\nb", "--reason: has a line break or another control character"},
-		"escape":            {time.Hour, "\x1b[2J", "--reason: has a line break or another control character"},
-		"right to left":     {time.Hour, "a\u202eb", "--reason: has a line break or another control character"},
-		"not UTF-8":         {time.Hour, "\xff", "--reason: is not valid UTF-8"},
+		"too short":         {time.Minute - 1, "", "--for: must be from 1m to 7d"},
+		"negative":          {-time.Hour, "", "--for: must be from 1m to 7d"},
+		"too long":          {7*24*time.Hour + 1, "", "--for: must be from 1m to 7d"},
+		"long reason":       {time.Hour, strings.Repeat("ü", 201), "--reason: must be at most 200 characters long"},
+		"line break":        {time.Hour, "a\nb", "--reason: must not contain line breaks or other control characters"},
+		"escape":            {time.Hour, "\x1b[2J", "--reason: must not contain line breaks or other control characters"},
+		"right to left":     {time.Hour, "a\u202eb", "--reason: must not contain line breaks or other control characters"},
+		"not UTF-8":         {time.Hour, "\xff", "--reason: not valid UTF-8"},
 		"reason with marks": {time.Hour, `"NIC 3" & <firmware>`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -217,7 +217,7 @@ func findingID(f check.Finding) string {
 	return fmt.Sprintf("d-%x", h.Sum64())
 }
 
-func gapOf(g check.Unjudged) gap {
+func gapOf(g check.ReasonGroup) gap {
 	var names []string
 	for _, n := range g.Alerts {
 		names = append(names, n.Alert)

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// OfHost reduces a valid file to what it says of one host, which it calls by a pseudonym: entries for other hosts go, and so do
-// comments. What it says of this host stays the same, the systems that its cables end at have the names that system gives them.
+// OfHost reduces a valid file to one host, under a pseudonym: entries of other hosts and comments are removed. The names of the systems at the far
+// end of cables are replaced by system.
 func OfHost(text []byte, hostname, pseudonym string, system func(string) string) ([]byte, error) {
 	if _, err := Parse(text); err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	strip(root)
 	out, err := yaml.Marshal(root)
 	if err != nil {
-		return nil, fmt.Errorf("cannot write it again: %w", err)
+		return nil, fmt.Errorf("cannot encode YAML: %w", err)
 	}
 	return out, nil
 }
 
-// rename puts the pseudonym in the place of globs that match the host; false: they do not.
+// rename replaces globs that match the host by the pseudonym, and reports whether they match.
 func rename(entry *yaml.Node, hostname, pseudonym string) bool {
 	globs := valueOf(valueOf(entry, "match"), "hostname")
 	if globs == nil {
@@ -45,7 +45,7 @@ func rename(entry *yaml.Node, hostname, pseudonym string) bool {
 	return m.allow(hostname, exactly)
 }
 
-// valueOf is the value of a key of a mapping, nil if it is not there.
+// valueOf is the value of a key of a mapping; nil if it is missing.
 func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping == nil {
 		return nil
@@ -58,7 +58,7 @@ func valueOf(mapping *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// strip removes comments and anchors, which are the operator's own words.
+// strip removes comments and anchors, which may have names of the site.
 func strip(n *yaml.Node) {
 	n.HeadComment, n.LineComment, n.FootComment, n.Anchor = "", "", "", ""
 	for _, c := range n.Content {

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Match says which devices, ports or GPUs are meant: those that match each key that is given.
+// Match selects devices, ports or GPUs: those that match all keys that are set.
 type Match struct {
 	Hostname, Device, BoardID, PCIAddress, Netdev, Port, LinkLayer Globs
 
-	GPU Globs // index or UUID; a match that has it is of GPUs
+	GPU Globs // index or UUID; if set, the match selects GPUs
 }
 
-// keys are the names of a match's keys in the file.
+// keys are the keys of a match by their names in the file.
 func (m *Match) keys() map[string]*Globs {
 	return map[string]*Globs{
 		"hostname": &m.Hostname, "device": &m.Device, "board_id": &m.BoardID, "pci_address": &m.PCIAddress,
@@ -21,7 +21,7 @@ func (m *Match) keys() map[string]*Globs {
 	}
 }
 
-// given lists the keys that the file gives, sorted.
+// given lists the keys that are set, sorted.
 func (m *Match) given() []string {
 	var out []string
 	for name, g := range m.keys() {
@@ -33,10 +33,10 @@ func (m *Match) given() []string {
 	return out
 }
 
-// Globs are alternatives. Each is a pattern of path.Match in which a slash is a character like others.
+// Globs are alternatives. Each is a pattern of path.Match in which a slash has no special meaning.
 type Globs []string
 
-// allow says whether a fact matches; no globs allow all, and a fact that is not known matches none.
+// allow reports whether a fact matches. No globs match everything. An unknown fact matches no glob.
 func (g Globs) allow(fact string, fold func(string) string) bool {
 	if g == nil {
 		return true
@@ -47,10 +47,10 @@ func (g Globs) allow(fact string, fold func(string) string) bool {
 	})
 }
 
-// exactly keeps the case of what is compared.
+// exactly compares with case.
 func exactly(s string) string { return s }
 
-// noSlash takes its special meaning from the slash. NUL is in no fact of a machine.
+// noSlash replaces slashes, which are special to path.Match, by NUL, which no fact contains.
 func noSlash(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
 
 func valid(glob string) bool {
@@ -58,7 +58,7 @@ func valid(glob string) bool {
 	return err == nil
 }
 
-// isGlob says whether a pattern may match more than one text.
+// isGlob reports whether a pattern may match more than one text.
 func isGlob(pattern string) bool {
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {
@@ -71,7 +71,7 @@ func isGlob(pattern string) bool {
 	return false
 }
 
-// unquote is the one text that a pattern without wildcards matches.
+// unquote is the text that a pattern without wildcards matches.
 func unquote(pattern string) string {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {

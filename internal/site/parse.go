@@ -16,13 +16,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxSize bounds a file.
+// MaxSize limits a file.
 const MaxSize = 1 << 20
 
-// Parse reads a file. A bad one gives all its Problems and no Config.
+// Parse reads a file. An invalid one returns all its Problems and no Config.
 func Parse(b []byte) (*Config, error) {
 	if len(b) > MaxSize {
-		return nil, Problems{{Reason: fmt.Sprintf("the file is larger than %d MiB: is it the right one?", MaxSize>>20)}}
+		return nil, Problems{{Reason: fmt.Sprintf("file larger than %d MiB, check that it is the right one", MaxSize>>20)}}
 	}
 	if p := notText(b); p != nil {
 		return nil, p
@@ -49,9 +49,9 @@ func Parse(b []byte) (*Config, error) {
 	return c, nil
 }
 
-var errSecondDocument = errors.New("a second document begins: put all into one, without a line ---")
+var errSecondDocument = errors.New("more than one YAML document: remove the line ---")
 
-// document is the tree of the one document of a file; nil if there is none. Aliases are not followed.
+// document is the tree of the only document of a file; nil if there is none. Aliases are not followed.
 func document(b []byte) (*yaml.Node, error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	var doc, second yaml.Node
@@ -71,30 +71,30 @@ func document(b []byte) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// notText finds bytes that no YAML text has. The library says where they are in bytes, if at all.
+// notText finds bytes that are invalid in YAML. The library reports their position in bytes, if at all.
 func notText(b []byte) (out Problems) {
 	line := 0
 	for text := range bytes.Lines(b) {
 		line++
 		if !utf8.Valid(text) {
-			out = append(out, Problem{line, "not UTF-8 text: is it the right file?"})
+			out = append(out, Problem{line, "not UTF-8 text, check that it is the right file"})
 		} else if i := bytes.IndexFunc(text, isControl); i >= 0 {
 			r, _ := utf8.DecodeRune(text[i:])
-			out = append(out, Problem{line, fmt.Sprintf("control character %U: remove it", r)})
+			out = append(out, Problem{line, fmt.Sprintf("control character %U not allowed", r)})
 		}
 	}
 	return out
 }
 
-// isControl is what YAML has no place for: all control characters but tab, line ends and NEL (YAML 1.2, c-printable).
+// isControl reports whether YAML excludes a character: control characters but tab, line ends and NEL (YAML 1.2, c-printable).
 func isControl(r rune) bool {
 	return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n\u0085", r) || r == 0xfffe || r == 0xffff
 }
 
-// parserError is how texts of the library begin whose line counts from 0; others count from 1 and do not name line 1.
+// parserError matches the errors of the library with lines from 0. Others have lines from 1, and none for line 1.
 var parserError = regexp.MustCompile("^did not find expected (<|node content|key|'-'|',')|^found (duplicate|incompatible|undefined) ")
 
-// problemsOf takes the line out of an error of the YAML library.
+// problemsOf extracts the line of an error of the YAML library.
 func problemsOf(b []byte, err error) Problems {
 	var known Problems
 	if errors.As(err, &known) {
@@ -110,14 +110,14 @@ func problemsOf(b []byte, err error) Problems {
 	if line == 0 || parserError.MatchString(text) {
 		line = min(line+1, max(1, bytes.Count(b, []byte("\n"))))
 	}
-	if rest, ok := strings.CutPrefix(text, "unknown anchor '"); ok { // told without a line
+	if rest, ok := strings.CutPrefix(text, "unknown anchor '"); ok { // reported without a line
 		name, _, _ := strings.Cut(rest, "'")
 		line = bytes.Count(b[:max(0, bytes.Index(b, []byte("*"+name)))], []byte("\n")) + 1
 	}
-	return Problems{{line, "not YAML: " + text}}
+	return Problems{{line, "invalid YAML: " + text}}
 }
 
-// parser walks the tree and remembers what is wrong.
+// parser walks the tree and collects problems.
 type parser struct {
 	problems Problems
 }
@@ -126,14 +126,14 @@ func (p *parser) fail(n *yaml.Node, format string, args ...any) {
 	p.problems = append(p.problems, Problem{n.Line, fmt.Sprintf(format, args...)})
 }
 
-// is refuses a node of another kind.
+// is reports whether a node is of a kind, and adds a problem if not.
 func (p *parser) is(n *yaml.Node, kind yaml.Kind, what, want string) bool {
 	if n.Kind == yaml.AliasNode {
-		p.fail(n, "%s: *%s: aliases are not read: write it out", what, n.Value)
+		p.fail(n, "%s: alias *%s not supported: write the value", what, n.Value)
 		return false
 	}
 	if n.Kind != kind {
-		p.fail(n, "%s: has to be %s", what, want)
+		p.fail(n, "%s: must be %s", what, want)
 		return false
 	}
 	return true
@@ -141,7 +141,7 @@ func (p *parser) is(n *yaml.Node, kind yaml.Kind, what, want string) bool {
 
 // mapping reads the keys of a mapping.
 func (p *parser) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.Node)) {
-	if !p.is(n, yaml.MappingNode, what, "keys with values: "+strings.Join(slices.Sorted(maps.Keys(keys)), ", ")) {
+	if !p.is(n, yaml.MappingNode, what, "a mapping with the keys "+strings.Join(slices.Sorted(maps.Keys(keys)), ", ")) {
 		return
 	}
 	seen := map[string]int{}
@@ -149,11 +149,11 @@ func (p *parser) mapping(n *yaml.Node, what string, keys map[string]func(*yaml.N
 		key, value := n.Content[i], n.Content[i+1]
 		read := keys[key.Value]
 		if key.Kind != yaml.ScalarNode || read == nil {
-			p.fail(key, "%s: unknown key %q: there are %s", what, clip(key.Value), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
+			p.fail(key, "%s: unknown key %q, known keys: %s", what, clip(key.Value), strings.Join(slices.Sorted(maps.Keys(keys)), ", "))
 			continue
 		}
 		if line, twice := seen[key.Value]; twice {
-			p.fail(key, "%s: %s is there twice, first in line %d: leave one", what, key.Value, line)
+			p.fail(key, "%s: duplicate key %s, first in line %d", what, key.Value, line)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -173,7 +173,7 @@ func (p *parser) sequence(n *yaml.Node, what string, each func(*yaml.Node)) {
 	}
 }
 
-// pinKeys read what a pin says of the devices and ports that it matches.
+// pinKeys read the keys of a pin.
 func (p *parser) pinKeys(pin *Pin) map[string]func(*yaml.Node) {
 	return map[string]func(*yaml.Node){
 		"match": func(n *yaml.Node) { pin.Match = p.match(n) },
@@ -200,16 +200,16 @@ func (p *parser) pin(n *yaml.Node) (pin Pin) {
 	before := len(p.problems)
 	p.mapping(n, "pin", p.pinKeys(&pin))
 	if len(p.problems) > before {
-		return pin // a remedy for what was not understood would mislead
+		return pin // further problems would be misleading
 	}
 	if p.needMatch(n, pin.Match, "pin") && len(n.Content) == 2 {
-		p.fail(n, "pin: says nothing of what it matches: add rate, active or another key")
+		p.fail(n, "pin: no expectation: add rate, active or another key besides match")
 	}
 	if pin.Match.GPU != nil {
-		p.fail(n, "gpu: a pin says nothing of GPUs: use it in ignore")
+		p.fail(n, "gpu: not supported in pins, only in ignore")
 	}
 	if given := pin.Match.given(); pin.OFED != "" && !slices.Equal(given, []string{"hostname"}) && len(given) > 0 {
-		p.fail(n, "ofed: is a matter of the host: its match may have hostname only, and no more; put it into a pin of its own")
+		p.fail(n, "ofed: applies to the host: use a separate pin whose match has only hostname")
 	}
 	if pin.Present != nil && *pin.Present {
 		p.exact(n, &pin.Match)
@@ -227,7 +227,7 @@ func (p *parser) ignore(n *yaml.Node) (i Ignore) {
 	return i
 }
 
-// cablingKeys read where the cable of the ports that it matches ends.
+// cablingKeys read the keys of an entry of cabling.
 func (p *parser) cablingKeys(c *Cable) map[string]func(*yaml.Node) {
 	return map[string]func(*yaml.Node){
 		"match":   func(n *yaml.Node) { c.Match = p.match(n) },
@@ -236,7 +236,7 @@ func (p *parser) cablingKeys(c *Cable) map[string]func(*yaml.Node) {
 	}
 }
 
-// cable reads where a cable ends. It ends once: what may be many ports of this side is one port of the other only with port_id left out.
+// cable reads an entry of cabling.
 func (p *parser) cable(n *yaml.Node) (c Cable) {
 	before := len(p.problems)
 	p.mapping(n, "cabling", p.cablingKeys(&c))
@@ -244,19 +244,19 @@ func (p *parser) cable(n *yaml.Node) (c Cable) {
 		return c
 	}
 	if c.System == "" {
-		p.fail(n, "cabling: says nothing of where the cable ends: add system, the name of the switch, and port_id")
+		p.fail(n, "cabling: system missing: add the name of the switch, and port_id")
 	}
 	if c.Match.GPU != nil {
-		p.fail(n, "gpu: a GPU has no cable: match its NIC by device")
+		p.fail(n, "gpu: not supported in cabling: match the NIC by device")
 	}
 	return c
 }
 
-// gpuAlone refuses keys that no GPU has.
+// gpuAlone rejects keys that do not apply to GPUs.
 func (p *parser) gpuAlone(n *yaml.Node, m *Match) {
 	for _, key := range m.given() {
 		if m.GPU != nil && !slices.Contains([]string{"gpu", "hostname", "pci_address"}, key) {
-			p.fail(n, "gpu: a GPU has no %s: match it by gpu, hostname and pci_address, and put what is ignored beside it into an entry of its own", key)
+			p.fail(n, "gpu: cannot be combined with %s, only with hostname and pci_address: use separate entries", key)
 			return
 		}
 	}
@@ -266,22 +266,22 @@ func (p *parser) needMatch(n *yaml.Node, m Match, what string) bool {
 	if len(m.given()) > 0 {
 		return true
 	}
-	p.fail(n, `%s: an empty match matches every port: say device: "*" in match if that is meant`, what)
+	p.fail(n, `%s: match is empty: to match every port, set device: "*"`, what)
 	return false
 }
 
-// exact refuses a match that does not say which device has to be there: one that is not there has no facts but its name.
+// exact rejects a match that does not name a device: a missing device has no other facts.
 func (p *parser) exact(n *yaml.Node, m *Match) {
 	for _, key := range m.given() {
 		if !slices.Contains([]string{"device", "hostname", "pci_address"}, key) {
-			p.fail(n, "present: a device that is missing has no %s: match it by device or pci_address (and hostname)", key)
+			p.fail(n, "present: cannot be combined with %s, which a missing device does not have: match device or pci_address (and hostname)", key)
 			return
 		}
 	}
 	if slices.ContainsFunc(slices.Concat(m.Device, m.PCIAddress), isGlob) || len(m.Device)+len(m.PCIAddress) == 0 {
-		p.fail(n, "present: match has to name the device: give device or pci_address without a glob")
+		p.fail(n, "present: match must name the device: set device or pci_address without a glob")
 	} else if len(m.Device) > 0 && len(m.PCIAddress) > 0 && len(m.Device)+len(m.PCIAddress) > 2 {
-		p.fail(n, "present: device and pci_address together name one device: give one of each, or a pin for each device")
+		p.fail(n, "present: device and pci_address together must name one device: use a pin for each device")
 	}
 }
 
@@ -300,7 +300,7 @@ func (p *parser) globs(n *yaml.Node, key string) Globs {
 		return Globs{p.glob(n, key)}
 	}
 	if len(n.Content) == 0 {
-		p.fail(n, "%s: an empty list matches nothing: leave the key out or give a glob", key)
+		p.fail(n, "%s: empty list matches nothing: remove the key or add a glob", key)
 	}
 	var out Globs
 	for _, e := range n.Content {
@@ -311,13 +311,13 @@ func (p *parser) globs(n *yaml.Node, key string) Globs {
 
 var pciAddress = regexp.MustCompile(`^[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[01][0-9a-fA-F]\.[0-7]$`)
 
-// exactValues say what a text without wildcards has to be, by key; one that can match nothing is a slip of the pen.
+// exactValues are the valid texts without wildcards, by key.
 var exactValues = map[string]struct {
 	ok   func(string) bool
 	want string
 }{
-	"pci_address": {pciAddress.MatchString, `an address as sysfs has it: "0000:18:00.0"; or a glob: "*:18:00.?"`},
-	"port":        {func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a number from 1; leave it out for all ports"},
+	"pci_address": {pciAddress.MatchString, `a PCI address such as "0000:18:00.0", or a glob such as "*:18:00.?"`},
+	"port":        {func(s string) bool { n, err := strconv.ParseUint(s, 10, 31); return err == nil && n > 0 }, "a port number from 1"},
 	"link_layer":  {func(s string) bool { s = strings.ToLower(s); return s == "infiniband" || s == "ethernet" }, "InfiniBand or Ethernet"},
 }
 
@@ -327,34 +327,34 @@ func (p *parser) glob(n *yaml.Node, key string) string {
 	case !ok:
 		return ""
 	case !valid(s):
-		p.fail(n, `%s: %q is no glob: a [ needs its ], a \ something behind it`, key, clip(s))
+		p.fail(n, `%s: %q: invalid glob: unmatched [ or trailing \`, key, clip(s))
 	case exactValues[key].ok != nil && !isGlob(s) && !exactValues[key].ok(unquote(s)):
-		p.fail(n, "%s: %q: has to be %s", key, clip(s), exactValues[key].want)
+		p.fail(n, "%s: %q: must be %s", key, clip(s), exactValues[key].want)
 	}
 	return s
 }
 
-// text reads words and whole numbers: what else YAML takes a text for, it may have changed.
+// text reads strings and integers. YAML may convert other unquoted texts.
 func (p *parser) text(n *yaml.Node, key string) (string, bool) {
-	if !p.is(n, yaml.ScalarNode, key, "one text") {
+	if !p.is(n, yaml.ScalarNode, key, "a string") {
 		return "", false
 	}
 	if n.Value == "" || n.ShortTag() == "!!null" {
-		p.fail(n, "%s: is empty: leave it out, or say what is meant", key)
+		p.fail(n, "%s: empty: remove the key or set a value", key)
 		return "", false
 	}
 	if tag := n.ShortTag(); tag != "!!str" && tag != "!!int" {
-		p.fail(n, "%s: YAML reads %q as %s: put it in quotes", key, clip(n.Value), strings.TrimLeft(tag, "!"))
+		p.fail(n, "%s: YAML reads %q as %s: quote it", key, clip(n.Value), strings.TrimLeft(tag, "!"))
 		return "", false
 	}
 	return n.Value, true
 }
 
 func (p *parser) oneOf(n *yaml.Node, key string, values ...string) string {
-	s := n.Value // off is no boolean to this library, but on and off are to others: either is a text here
+	s := n.Value // off is a string to this library, a boolean to others: a string here
 	if n.Kind != yaml.ScalarNode || !slices.Contains(values, s) {
 		if p.is(n, yaml.ScalarNode, key, "one of "+strings.Join(values, ", ")) {
-			p.fail(n, "%s: %q: has to be one of %s", key, clip(s), strings.Join(values, ", "))
+			p.fail(n, "%s: %q: must be one of %s", key, clip(s), strings.Join(values, ", "))
 		}
 	}
 	return s
@@ -365,14 +365,14 @@ func (p *parser) boolean(n *yaml.Node, key string) *bool {
 		return nil
 	}
 	if n.ShortTag() != "!!bool" {
-		p.fail(n, "%s: %q: has to be true or false", key, clip(n.Value))
+		p.fail(n, "%s: %q: must be true or false", key, clip(n.Value))
 		return nil
 	}
 	yes := strings.EqualFold(n.Value, "true")
 	return &yes
 }
 
-// maxLanes is the widest of Ethernet; InfiniBand ends at 12.
+// maxLanes is the maximum of Ethernet; that of InfiniBand is 12.
 const maxLanes = 16
 
 func (p *parser) integer(n *yaml.Node, key string, low, high uint64) (uint64, bool) {
@@ -381,7 +381,7 @@ func (p *parser) integer(n *yaml.Node, key string, low, high uint64) (uint64, bo
 	}
 	var v uint64
 	if n.ShortTag() != "!!int" || n.Decode(&v) != nil || v < low || v > high {
-		p.fail(n, "%s: %q: has to be a whole number from %d to %d", key, clip(n.Value), low, high)
+		p.fail(n, "%s: %q: must be an integer from %d to %d", key, clip(n.Value), low, high)
 		return 0, false
 	}
 	return v, true
@@ -390,21 +390,21 @@ func (p *parser) integer(n *yaml.Node, key string, low, high uint64) (uint64, bo
 var rateForm = regexp.MustCompile(`^([0-9]{1,5}(?:\.[0-9]{1,3})?)G(?:b(?:/s)?)?$`)
 
 func (p *parser) rate(n *yaml.Node) *float64 {
-	if !p.is(n, yaml.ScalarNode, "rate", "a rate: 400Gb/s") {
+	if !p.is(n, yaml.ScalarNode, "rate", "a rate such as 400Gb/s") {
 		return nil
 	}
 	m := rateForm.FindStringSubmatch(n.Value)
 	if m == nil {
 		if _, err := strconv.ParseFloat(n.Value, 64); err == nil {
-			p.fail(n, "rate: %q has no unit: write %[1]sGb/s", clip(n.Value))
+			p.fail(n, "rate: %q: unit missing: write %[1]sGb/s", clip(n.Value))
 		} else {
-			p.fail(n, "rate: %q: has to be a number of gigabits per second: 400Gb/s, 400Gb or 400G", clip(n.Value))
+			p.fail(n, "rate: %q: must be in gigabits per second: 400Gb/s, 400Gb or 400G", clip(n.Value))
 		}
 		return nil
 	}
 	g, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || g <= 0 {
-		p.fail(n, "rate: %q: has to be more than 0: leave it out, or say active: false", clip(n.Value))
+		p.fail(n, "rate: %q: must be greater than 0: remove the key, or set active: false", clip(n.Value))
 		return nil
 	}
 	bits := g * 1e9
@@ -421,7 +421,7 @@ func (p *parser) pkeys(n *yaml.Node) []uint16 {
 	return out
 }
 
-// clip keeps what a message quotes short.
+// clip shortens quoted text.
 func clip(s string) string {
 	const most = 60
 	if len(s) > most {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a file, with its remedy.
+// Problem is an error in a file, with its remedy.
 type Problem struct {
 	Line   int // from 1; 0: the file as a whole
 	Reason string
 }
 
-// Problems are what Parse refuses a file for, by line. They are an error.
+// Problems are all errors of a file, by line.
 type Problems []Problem
 
-// maxProblems is what a person reads; a file of another kind has one on each line.
+// maxProblems limits the output: a file of another kind has an error on each line.
 const maxProblems = 20
 
 func (p Problems) Error() string { return p.text("") }
 
-// In is the error with the file's name before each line: FILE:LINE: REASON.
+// In is the error with the file name: FILE:LINE: REASON.
 func (p Problems) In(file string) error { return &inFile{p, file} }
 
 type inFile struct {

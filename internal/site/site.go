@@ -1,5 +1,4 @@
-// Package site is what the operator says of the site in --config.file: what is expected of devices and ports, and which of
-// them nobody wants to hear of. It is pure: bytes in, a Config out, questions answered.
+// Package site parses the site configuration (--config.file): expectations of devices and ports, ignored ones, cabling. It does no I/O.
 package site
 
 import (
@@ -9,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Config is one configuration file. It does not change once parsed. The nil Config says nothing.
+// Config is a configuration file, immutable. The nil Config is empty.
 type Config struct {
 	Pins    []Pin
 	Ignore  []Ignore
 	Cabling []Cable
 }
 
-// Pin is what is expected of the devices or ports that it matches. What it does not say is nil or empty.
+// Pin is the expected state of the devices or ports that it matches. Keys that are not set are nil or empty.
 type Pin struct {
 	Match             Match
 	Rate              *float64 // bits per second
@@ -27,7 +26,7 @@ type Pin struct {
 	OFED              string // glob of versions
 	Active, Present   *bool
 	SubnetManager     *bool
-	PKeys             []uint16 // nil: not said; empty: none are expected, whatever an earlier pin says
+	PKeys             []uint16 // nil: not set; empty: cancels an earlier pin
 }
 
 // Ignore is devices, ports or GPUs whose faults raise no alert.
@@ -35,14 +34,14 @@ type Ignore struct {
 	Match Match
 }
 
-// Cable says where the cable of the ports that it matches ends.
+// Cable is the far end of the cable of the ports that it matches.
 type Cable struct {
 	Match  Match
 	System string
-	PortID string // empty: not said
+	PortID string // empty: not set
 }
 
-// Subject is a port, or with Port 0 a device, of which something is asked. An empty fact is not known, and no key matches it.
+// Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
 type Subject struct {
 	Hostname, Device, BoardID, PCIAddress, LinkLayer string
 
@@ -50,12 +49,12 @@ type Subject struct {
 	Port    int
 }
 
-// GPU is a GPU of which something is asked.
+// GPU identifies a GPU.
 type GPU struct {
 	Hostname, Index, UUID, PCIAddress string
 }
 
-// Settings are what all matching pins say together.
+// Settings are the merged keys of all matching pins.
 type Settings struct {
 	Rate              *float64 // bits per second
 	Lanes             *uint64
@@ -68,7 +67,7 @@ type Settings struct {
 	PKeys             []uint16 // of the file: not to be changed
 }
 
-// Settings of a device or port: pins from first to last, later ones override what they say themselves.
+// Settings of a device or port: pins from first to last, later ones override the keys that they set.
 func (c *Config) Settings(s Subject) Settings {
 	var out Settings
 	if c == nil {
@@ -101,19 +100,19 @@ func (p *Pin) apply(to *Settings) {
 	}
 }
 
-func override[T any](to *T, v T, said bool) {
-	if said {
+func override[T any](to *T, v T, set bool) {
+	if set {
 		*to = v
 	}
 }
 
-// Ignored says whether faults of a device or port are to raise no alert. A device is ignored by an entry that matches it
-// without its ports; all of its ports are ignored with it.
+// Ignored reports whether a device or port is ignored: its faults raise no alert. An entry that matches a device without its ports ignores all
+// its ports.
 func (c *Config) Ignored(s Subject) bool {
 	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool { return i.Match.matches(&s) })
 }
 
-// IgnoredGPU says whether faults of a GPU are to raise no alert. Only an entry with gpu in its match is of GPUs.
+// IgnoredGPU reports whether a GPU is ignored, which requires an entry with gpu in its match.
 func (c *Config) IgnoredGPU(g GPU) bool {
 	return c != nil && slices.ContainsFunc(c.Ignore, func(i Ignore) bool {
 		m := &i.Match
@@ -122,8 +121,7 @@ func (c *Config) IgnoredGPU(g GPU) bool {
 	})
 }
 
-// Cable is where the cable of a port, or of the one netdev of it that the subject has, ends: what the last entry that matches says, nil if
-// none does.
+// Cable is the far end of the cable of a port, or of the netdev of the subject: the last matching entry, nil if there is none.
 func (c *Config) Cable(s Subject) *Cable {
 	if c == nil {
 		return nil
@@ -136,7 +134,7 @@ func (c *Config) Cable(s Subject) *Cable {
 	return nil
 }
 
-// Systems are the names of the systems that cables end at, each once, sorted.
+// Systems are the names of the systems at the far end of cables, unique and sorted.
 func (c *Config) Systems() (out []string) {
 	if c == nil {
 		return nil
@@ -148,7 +146,7 @@ func (c *Config) Systems() (out []string) {
 	return slices.Compact(out)
 }
 
-// Required are the devices that have to be there on a host, as the file names them: by Device, PCIAddress or both.
+// Required are the devices that must be present on a host, as named in the file: by Device, PCIAddress or both.
 func (c *Config) Required(hostname string) []Subject {
 	if c == nil {
 		return nil
@@ -172,9 +170,9 @@ func (c *Config) Required(hostname string) []Subject {
 	return out
 }
 
-// devices are those that a match without globs names.
+// devices are the devices named by a match without globs.
 func (m *Match) devices(hostname string) []Subject {
-	if len(m.Device) > 0 && len(m.PCIAddress) > 0 { // then one of each, the parser sees to it
+	if len(m.Device) > 0 && len(m.PCIAddress) > 0 { // then one of each, as ensured by the parser
 		return []Subject{{Hostname: hostname, Device: unquote(m.Device[0]), PCIAddress: strings.ToLower(unquote(m.PCIAddress[0]))}}
 	}
 	var out []Subject
@@ -187,10 +185,10 @@ func (m *Match) devices(hostname string) []Subject {
 	return out
 }
 
-// OFED is the glob of versions that the out-of-tree stack of a host has to match; empty: nothing is said.
+// OFED is the glob for the version of the out-of-tree stack of a host; empty: no expectation.
 func (c *Config) OFED(hostname string) string { return c.Settings(Subject{Hostname: hostname}).OFED }
 
-// MatchOFED says whether a version matches a glob that a Config gave.
+// MatchOFED reports whether a version matches a glob of OFED.
 func MatchOFED(glob, version string) bool { return Globs{glob}.allow(version, exactly) }
 
 func (m *Match) matches(s *Subject) bool {
@@ -206,7 +204,7 @@ func (m *Match) matches(s *Subject) bool {
 		(m.Netdev == nil || slices.ContainsFunc(s.Netdevs, func(n string) bool { return m.Netdev.allow(n, exactly) }))
 }
 
-// Store keeps the Config that is in force; a reload replaces it whole. The nil Store and the new one have none.
+// Store holds the Config in force. The nil Store and a new one have none.
 type Store struct {
 	current atomic.Pointer[Config]
 }

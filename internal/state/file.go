@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// maxSize bounds a file.
+// maxSize limits a file.
 const maxSize = 16 << 20
 
-// envelope is a file: the value, and what tells a whole one from a torn one.
+// envelope is the content of a file: the value with a checksum.
 type envelope struct {
 	Version int             `json:"version"`
 	Written string          `json:"written"` // RFC 3339
@@ -32,7 +32,7 @@ func encode(v any, now time.Time) ([]byte, error) {
 	}
 	b := fmt.Appendf(nil, `{"version":%d,"written":%q,"sum":%q,"value":%s}`+"\n", version, now.UTC().Format(time.RFC3339), sum(value), value)
 	if len(b) > maxSize {
-		return nil, fmt.Errorf("%d bytes are more than %d MiB", len(b), maxSize>>20)
+		return nil, fmt.Errorf("%d bytes exceed the limit of %d MiB", len(b), maxSize>>20)
 	}
 	return b, nil
 }
@@ -42,10 +42,10 @@ func sum(value []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// brokenError says that a file is there and does not hold a whole value.
+// brokenError is the error of a file that exists without a complete value.
 type brokenError struct{ reason error }
 
-func (e *brokenError) Error() string { return "torn or damaged: " + e.reason.Error() }
+func (e *brokenError) Error() string { return "incomplete or damaged: " + e.reason.Error() }
 
 func (e *brokenError) Unwrap() error { return e.reason }
 
@@ -56,25 +56,25 @@ func isBroken(err error) bool {
 
 func broken(format string, args ...any) error { return &brokenError{fmt.Errorf(format, args...)} }
 
-// decode gives the value of a file.
+// decode returns the value of a file.
 func decode(b []byte) ([]byte, error) {
 	if len(b) > maxSize {
-		return nil, broken("it is larger than %d MiB", maxSize>>20)
+		return nil, broken("larger than %d MiB", maxSize>>20)
 	}
 	var e envelope
 	if err := json.Unmarshal(b, &e); err != nil {
 		return nil, broken("%w", err)
 	}
 	if e.Version != version {
-		return nil, broken("it says version %d, its name %d", e.Version, version)
+		return nil, broken("content has version %d, name has version %d", e.Version, version)
 	}
 	if len(e.Value) == 0 || sum(e.Value) != e.Sum {
-		return nil, broken("its value does not have the sum that it says")
+		return nil, broken("checksum mismatch")
 	}
 	return e.Value, nil
 }
 
-// newest is the value of the newest generation that is whole.
+// newest is the value of the newest complete generation.
 func newest(dir string) ([]byte, error) {
 	value, err := load(filepath.Join(dir, currentName))
 	if err == nil || !isBroken(err) && !errors.Is(err, fs.ErrNotExist) {
@@ -90,18 +90,18 @@ func newest(dir string) ([]byte, error) {
 	return nil, errors.Join(err, olderErr)
 }
 
-// load gives the value of a file. Neither a link nor a pipe is a file of ours.
+// load returns the value of a file. It rejects links and pipes.
 func load(name string) ([]byte, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, broken("%s: it is a symbolic link", filepath.Base(name))
+		return nil, broken("%s: is a symbolic link", filepath.Base(name))
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, broken("%s: it is no regular file", filepath.Base(name))
+		return nil, broken("%s: not a regular file", filepath.Base(name))
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if err != nil {

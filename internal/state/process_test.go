@@ -51,7 +51,7 @@ func process(t *testing.T, dir, role string) *exec.Cmd {
 	return c
 }
 
-// writeRole writes for ever and says which value is on the disk.
+// writeRole writes forever and says which value is on the disk.
 func writeRole(dir, _ string) error {
 	s, err := Open(dir)
 	if err != nil {
@@ -165,7 +165,7 @@ func TestFullDisk(t *testing.T) {
 	must(t, s.Write(valueOf(2)))
 	must(t, s.Close())
 	out, err := process(t, dir, "write-full").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "not written, the value before stays") || !strings.Contains(string(out), "file too large") {
+	if err == nil || !strings.Contains(string(out), "write failed, keeping the previous value") || !strings.Contains(string(out), "file too large") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	reads(t, dir, 2)
@@ -282,8 +282,8 @@ func TestReadOnly(t *testing.T) {
 		t.Skip(noUsers)
 	}
 	for _, want := range []string{
-		": not written, the value before stays: open ", "state.v1.json.tmp: permission denied\n",
-		": cannot lock it: permission denied: it has to be writable for the user of the program\n",
+		": write failed, keeping the previous value: open ", "state.v1.json.tmp: permission denied\n",
+		": cannot lock it: permission denied: it must be writable for the user of the program\n",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%s, want %s", out, want)

@@ -1,8 +1,8 @@
-// Package state keeps one JSON value in a directory across restarts of the program. What is read is a value that was once
-// written, whole, however the writer or the machine ended.
+// Package state saves one JSON value in a directory across restarts. Reads return a value that was written completely, even after a crash of the
+// program or the machine.
 //
-// The name of the file holds the version of the format, so that a program that is set back to an earlier release finds its own
-// file as it left it. A release with another format raises version, and starts from the file of the version before.
+// The file name has the version of the format: a downgraded program finds its own file unchanged. A release with another format increments
+// version, and starts from the file of the previous version.
 package state
 
 import (
@@ -21,47 +21,45 @@ const (
 	version = 1
 
 	currentName = "state.v1.json"
-	oldName     = currentName + ".old"    // the generation before
-	brokenName  = currentName + ".broken" // the last one that could not be read, for a person to look at
+	oldName     = currentName + ".old"    // the previous generation
+	brokenName  = currentName + ".broken" // the last unreadable one, for inspection
 	tempName    = currentName + ".tmp"
 	lockName    = "state.lock"
 
-	dirMode  = 0o750 // addresses of the fabric are for the service and its group
+	dirMode  = 0o750 // addresses of the fabric are readable for the service and its group
 	fileMode = 0o640
 )
 
 // ErrLocked is in the error of Open while another process has the directory open.
-var ErrLocked = errors.New("another rdma_exporter runs with it")
+var ErrLocked = errors.New("in use by another rdma_exporter")
 
-// Read reads the newest generation that is whole, without a lock: for commands that only look. The error is fs.ErrNotExist
-// where there is none.
+// Read reads the newest complete generation without a lock, for read-only commands. The error is fs.ErrNotExist if there is none.
 func Read(dir string, v any) error {
 	value, err := newest(dir)
 	if err != nil {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}
 	if err := json.Unmarshal(value, v); err != nil {
-		return fmt.Errorf("state directory %s: %s is whole and not what this release writes: %w: move it away to start anew", dir, currentName, err)
+		return fmt.Errorf("state directory %s: %s is not in the format of this release: %w: move it away to start without it", dir, currentName, err)
 	}
 	return nil
 }
 
-// Store is a directory that this process alone writes to.
+// Store is a directory that only this process writes to.
 type Store struct {
 	dir      string
 	setAside string
-	step     func(string) // a test's, before each step of Write
+	step     func(string) // for tests, before each step of Write
 
 	mu   sync.Mutex
 	lock *os.File // nil once closed
 }
 
-// Open makes the directory if it is not there and locks it against other processes until Close. What a process that was killed
-// has left half done is put away.
+// Open creates the directory if it is missing, and locks it until Close. It removes incomplete files of a process that was killed.
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir, step: func(string) {}}
 	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("cannot make the state directory: %w: make it, or let the user of the program write above it", err)
+		return nil, fmt.Errorf("cannot create the state directory: %w: create it for the user of the program", err)
 	}
 	if err := s.acquire(); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", dir, err)
@@ -72,7 +70,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// makeDir makes the directory, and those above it as any program would.
+// makeDir creates the directory and its parents.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -86,11 +84,11 @@ func makeDir(dir string) error {
 func (s *Store) acquire() error {
 	f, err := os.OpenFile(s.path(lockName), os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, fileMode)
 	if err != nil {
-		return fmt.Errorf("cannot lock it: %w: it has to be writable for the user of the program", errors.Unwrap(err))
+		return fmt.Errorf("cannot lock it: %w: it must be writable for the user of the program", errors.Unwrap(err))
 	}
 	switch err := flock(f); {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return errors.Join(fmt.Errorf("%w: end that one, or give each its own directory", ErrLocked), f.Close())
+		return errors.Join(fmt.Errorf("%w: stop that one, or set another --state.dir", ErrLocked), f.Close())
 	case err != nil:
 		return errors.Join(fmt.Errorf("cannot lock it: %w: put it on a local file system", err), f.Close())
 	}
@@ -98,7 +96,7 @@ func (s *Store) acquire() error {
 	return nil
 }
 
-// flock locks without waiting. The lock goes with the process, however that ends.
+// flock locks without waiting. The kernel releases the lock when the process ends.
 func flock(f *os.File) error {
 	for {
 		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EINTR {
@@ -107,30 +105,29 @@ func flock(f *os.File) error {
 	}
 }
 
-// tidy removes what a killed process left, and sets a broken file aside: Write never makes one the older generation.
+// tidy removes temporary files, and renames a broken file so that Write does not make it the older generation.
 func (s *Store) tidy() error {
 	if err := remove(s.path(tempName)); err != nil {
 		return err
 	}
 	_, err := load(s.path(currentName))
 	if !isBroken(err) {
-		return nil // whole, not there, or for Read to tell
+		return nil // complete, missing, or an error that Read returns
 	}
 	if err := os.Rename(s.path(currentName), s.path(brokenName)); err != nil {
-		return fmt.Errorf("cannot set a broken file aside: %w: remove it", err)
+		return fmt.Errorf("cannot rename a broken file: %w: remove it", err)
 	}
 	s.setAside = fmt.Sprintf("%s: %s", s.path(brokenName), err)
 	return nil
 }
 
-// SetAside names the file that Open could not read and has set aside, and what is wrong with it; empty if there was none.
+// SetAside is the broken file that Open renamed, with the error; empty if there was none.
 func (s *Store) SetAside() string { return s.setAside }
 
-// Read is Read of the store's directory.
+// Read is Read of the directory.
 func (s *Store) Read(v any) error { return Read(s.dir, v) }
 
-// Write puts a value in the place of the one before, which becomes the older generation. It returns when the value is on the
-// disk. A write that fails leaves what was there.
+// Write replaces the value, which becomes the older generation. It returns when the value is on disk. If it fails, the previous value stays.
 func (s *Store) Write(v any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,7 +139,7 @@ func (s *Store) Write(v any) error {
 		err = s.replace(b)
 	}
 	if err != nil {
-		return fmt.Errorf("state directory %s: not written, the value before stays: %w", s.dir, err)
+		return fmt.Errorf("state directory %s: write failed, keeping the previous value: %w", s.dir, err)
 	}
 	return nil
 }
@@ -171,7 +168,7 @@ func (s *Store) replace(b []byte) (err error) {
 	return syncDir(s.dir)
 }
 
-// writeTemp writes the file that is to take the place of the current one, down to the disk.
+// writeTemp writes and syncs the new file.
 func (s *Store) writeTemp(b []byte) error {
 	f, err := os.OpenFile(s.path(tempName), os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, fileMode)
 	if err != nil {
@@ -186,11 +183,10 @@ func (s *Store) writeTemp(b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// keepOld makes the current file the older generation, under both names for a moment. On a file system without hard links there
-// is no older one.
+// keepOld links the current file as the older generation. File systems without hard links have no older generation.
 func (s *Store) keepOld() error {
 	if _, err := os.Lstat(s.path(currentName)); err != nil {
-		return nil // no current one: the older stays
+		return nil // no current file: the older one stays
 	}
 	s.step("remove old")
 	if err := remove(s.path(oldName)); err != nil {
@@ -204,7 +200,7 @@ func (s *Store) keepOld() error {
 	return err
 }
 
-// Close lets others write. The value stays.
+// Close unlocks the directory. The value stays.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +214,7 @@ func (s *Store) Close() error {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name) }
 
-// remove removes a file that may not be there.
+// remove removes a file that may be missing.
 func remove(name string) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -226,14 +222,14 @@ func remove(name string) error {
 	return nil
 }
 
-// syncDir makes names last: a file's own sync says nothing of its directory.
+// syncDir syncs the directory entries, which the sync of a file does not include.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) { // a file system that has nothing to sync
+	if errors.Is(err, syscall.EINVAL) { // not supported by the file system
 		err = nil
 	}
 	return errors.Join(err, f.Close())

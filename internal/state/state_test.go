@@ -122,7 +122,7 @@ func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	_, err := Open(dir)
-	if want := "state directory " + dir + ": another rdma_exporter runs with it: end that one, or give each its own directory"; !errors.Is(err, ErrLocked) || err.Error() != want {
+	if want := "state directory " + dir + ": in use by another rdma_exporter: stop that one, or set another --state.dir"; !errors.Is(err, ErrLocked) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	must(t, s.Close())
@@ -171,7 +171,7 @@ func TestBrokenIsSetAside(t *testing.T) {
 		must(t, s.Close())
 		must(t, os.WriteFile(s.path(currentName), []byte(text), fileMode))
 		s = open(t, dir)
-		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") || !strings.Contains(got, "torn or damaged") {
+		if got := s.SetAside(); !strings.HasPrefix(got, s.path(brokenName)+": ") || !strings.Contains(got, "incomplete or damaged") {
 			t.Errorf("SetAside: %q", got)
 		}
 		reads(t, dir, 1)

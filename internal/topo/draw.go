@@ -13,9 +13,9 @@ import (
 	"rdma_exporter/internal/pci"
 )
 
-// Signs of a pair in the matrix. A pair whose NIC is not eligible has its sign in parentheses.
+// Signs of a pair in the matrix, in parentheses if the NIC is not eligible.
 var signs = []struct{ sign, words string }{
-	{"+", "direct"}, {"~", "received directly, sent through host memory"}, {"-", "through host memory"}, {"?", "cannot be told"},
+	{"+", "GPUDirect RDMA"}, {"~", "GPUDirect RDMA for receiving, sent through host memory"}, {"-", "through host memory"}, {"?", "unknown"},
 }
 
 func (p Pair) sign() string {
@@ -30,14 +30,14 @@ func (p Pair) sign() string {
 	return "?"
 }
 
-// Draw writes the machine for a terminal.
+// Draw writes the machine as text.
 func (m *Machine) Draw(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	m.head(w)
 	for _, n := range m.Tree() {
 		name := "NUMA node " + strconv.Itoa(n.ID)
 		if n.ID < 0 {
-			name = "NUMA node not told"
+			name = "NUMA node unknown"
 		}
 		if n.CPUs != "" {
 			name += ", CPUs " + n.CPUs
@@ -62,11 +62,11 @@ func (m *Machine) head(w io.Writer) {
 	if len(m.GPUs) == 0 {
 		return
 	}
-	asked := ""
+	version := ""
 	if m.NCCL != "" {
-		asked = ", judged for NCCL " + m.NCCL
+		version = ", evaluated for NCCL " + m.NCCL
 	}
-	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n", strings.TrimSpace(cmp.Or(m.Driver, "not known")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), asked)
+	fmt.Fprintf(w, "GPU driver %s, peer memory module %s%s\n", strings.TrimSpace(cmp.Or(m.Driver, "unknown")+" "+m.Flavour), cmp.Or(m.Peermem, "none"), version)
 }
 
 func count(n int, what string) string {
@@ -76,7 +76,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// tree writes branches, each below the others.
+// tree writes branches below one another.
 func (m *Machine) tree(w io.Writer, branches []Branch, indent string) {
 	for i, b := range branches {
 		here, below := "├─ ", "│  "
@@ -96,7 +96,7 @@ func (m *Machine) tree(w io.Writer, branches []Branch, indent string) {
 	}
 }
 
-// label says what the function at the end of a branch is, and how its link runs.
+// label describes the function at the end of a branch, and its link.
 func (m *Machine) label(n Node, b Branch) string {
 	var parts []string
 	if len(b.Next) > 0 {
@@ -153,7 +153,7 @@ func (m *Machine) marks(address string) (out []string) {
 	return out
 }
 
-// matrix writes distances as nvidia-smi names them, or NCCL where a topology file alone tells them.
+// matrix writes distances in the terms of nvidia-smi, or of NCCL if only a topology file has them.
 func (m *Machine) matrix(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -184,12 +184,12 @@ func (m *Machine) matrix(w io.Writer) {
 		}
 	}
 	if seen["("] {
-		legend = append(legend, "in parentheses: NCCL would not use the NIC")
+		legend = append(legend, "(): NIC not used by NCCL")
 	}
 	fmt.Fprintln(w, strings.Join(legend, "; "))
 }
 
-// verdicts writes what becomes of each GPU; those of one kind together.
+// verdicts writes the verdict on each GPU, grouped by reason.
 func (m *Machine) verdicts(w io.Writer) {
 	var reasons []string
 	for _, g := range m.GPUs {
@@ -215,28 +215,28 @@ func (m *Machine) verdicts(w io.Writer) {
 		}
 		fmt.Fprintf(w, "\n%s\n  %s (%s)", strings.Join(which, ", "), first.Words, r)
 		if first.Best != nil && first.Best.Receive == "direct" && first.Best.Mechanism != "" {
-			fmt.Fprintf(w, ", by %s", first.Best.Mechanism)
+			fmt.Fprintf(w, ", mechanism %s", first.Best.Mechanism)
 		}
 		fmt.Fprintln(w)
 		for _, p := range m.Processes {
 			if p.PID == first.Evaluated {
-				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "of a version that cannot be read"), p.PID, strings.TrimRight(", "+p.Job, ", "))
+				fmt.Fprintf(w, "  Evaluated for NCCL %s of process %d%s\n", cmp.Or(p.NCCL, "(version unknown)"), p.PID, strings.TrimRight(", "+p.Job, ", "))
 			}
 		}
 		if first.Remedy != "" {
-			fmt.Fprintf(w, "  To do: %s\n", first.Remedy)
+			fmt.Fprintf(w, "  Action: %s\n", first.Remedy)
 		}
 	}
 }
 
 func narrow(p pci.Pair) string {
-	return fmt.Sprintf("link %s - %s is x%d %s, both ends can x%d %s", p.Upper, p.Lower, p.Width, transfers(p.Speed), p.MaxWidth, transfers(p.MaxSpeed))
+	return fmt.Sprintf("link %s - %s is x%d %s, both ends support x%d %s", p.Upper, p.Lower, p.Width, transfers(p.Speed), p.MaxWidth, transfers(p.MaxSpeed))
 }
 
 func limits(n *NIC, have float64) string {
-	s := fmt.Sprintf("PCIe carries %s of the ports' %s, limited by %s", gigabits(have), gigabits(n.Rate), n.LimitedBy)
+	s := fmt.Sprintf("PCIe bandwidth %s, port rate %s, limited by %s", gigabits(have), gigabits(n.Rate), n.LimitedBy)
 	if have != n.Available {
-		s += ", the other functions of the wire included"
+		s += " (with the other functions of the cable)"
 	}
 	return s
 }

@@ -1,5 +1,4 @@
-// Package topo shows a machine to a person: where GPUs and NICs sit in the PCI tree, how far they are from each other, what of them goes
-// directly, and what is narrower than it ought to be.
+// Package topo draws a machine: GPUs and NICs in the PCI tree, their distances, GPUDirect RDMA between them, and degraded links.
 package topo
 
 import (
@@ -10,14 +9,14 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Machine is what is shown, and the JSON.
+// Machine is the topology, and its JSON.
 type Machine struct {
 	Host      string    `json:"host"`
 	Virtual   bool      `json:"virtual"`
 	Driver    string    `json:"gpu_driver,omitempty"`
 	Flavour   string    `json:"gpu_driver_flavour,omitempty"`
 	Peermem   string    `json:"peer_memory_module,omitempty"`
-	NCCL      string    `json:"nccl_version,omitempty"` // that was judged; a current one where it is empty
+	NCCL      string    `json:"nccl_version,omitempty"` // evaluated for; empty: a current one
 	GPUs      []GPU     `json:"gpus"`
 	NICs      []NIC     `json:"nics"`
 	Pairs     []Pair    `json:"pairs"`
@@ -32,12 +31,12 @@ type Node struct {
 	Parent  string `json:"parent"` // the function above it, or the directory of its host bridge
 	NUMA    int    `json:"numa_node"`
 	CPUs    string `json:"cpus,omitempty"`
-	// The link: of the way down for root ports and downstream ports, of the way up for all others. 0: not told.
+	// The link: downwards for root ports and downstream ports, upwards for all others. 0: unknown.
 	Speed    float64 `json:"transfers_per_second,omitempty"`
 	Width    uint64  `json:"lanes,omitempty"`
 	MaxSpeed float64 `json:"max_transfers_per_second,omitempty"`
 	MaxWidth uint64  `json:"max_lanes,omitempty"`
-	Redirect bool    `json:"acs_redirect,omitempty"` // of what GPU and NIC exchange
+	Redirect bool    `json:"acs_redirect,omitempty"` // of traffic between GPU and NIC
 }
 
 // GPU is one GPU.
@@ -49,14 +48,14 @@ type GPU struct {
 	NUMA    int      `json:"numa_node"`
 	Coupled bool     `json:"c2c"`
 	IOMMU   string   `json:"iommu_group_type,omitempty"`
-	Best    *Pair    `json:"best,omitempty"` // by its best eligible NIC; absent where there is none
+	Best    *Pair    `json:"best,omitempty"` // with its best eligible NIC; absent if there is none
 	Reason  string   `json:"reason"`
 	Words   string   `json:"explanation"`
 	Remedy  string   `json:"remedy,omitempty"`
-	Marks   []string `json:"marks,omitempty"` // what is narrow on its way
-	// Evaluated is the process that it was judged for; 0: none.
+	Marks   []string `json:"marks,omitempty"` // degraded links on its path
+	// Evaluated is the process whose NCCL it was evaluated for; 0: none.
 	Evaluated int        `json:"judged_for_pid,omitempty"`
-	Transport *Transport `json:"transport,omitempty"` // absent where nobody uses it with NCCL or an RDMA device
+	Transport *Transport `json:"transport,omitempty"` // absent if no process uses it with NCCL or an RDMA device
 }
 
 // NIC is an RDMA device.
@@ -76,7 +75,7 @@ type NIC struct {
 	Redirect        *bool    `json:"acs_redirect,omitempty"`
 	IOMMU           string   `json:"iommu_group_type,omitempty"`
 	DMABUF          *bool    `json:"dmabuf,omitempty"`
-	Marks           []string `json:"marks,omitempty"` // what is narrow on its way, or in the way
+	Marks           []string `json:"marks,omitempty"` // degraded links on its path, or in the way
 }
 
 // Pair is a GPU and a NIC.
@@ -94,7 +93,7 @@ type Pair struct {
 	Remedy    string `json:"remedy,omitempty"`
 }
 
-// New makes a picture of a node. Sections that were not read leave gaps.
+// New makes the topology of a node. Sections that were not read are missing.
 func New(host string, n *snapshot.Node) *Machine {
 	m := &Machine{Host: host, GPUs: []GPU{}, NICs: []NIC{}, Pairs: []Pair{}, Functions: []Node{}}
 	d := n.GDR
@@ -142,7 +141,7 @@ func New(host string, n *snapshot.Node) *Machine {
 	return m
 }
 
-// nearby are the indices of devices in the order of their NUMA nodes and addresses, in which GPUs are as well.
+// nearby are the indices of devices by NUMA node and address, the order of GPUs.
 func nearby(nics []snapshot.GDRNIC) []int {
 	order := make([]int, len(nics))
 	for i := range order {
@@ -188,7 +187,7 @@ func (m *Machine) gpuOf(d *snapshot.GDR, g *snapshot.GDRGPU, hops []pci.Hop) GPU
 		out.Evaluated = g.Process.PID
 	}
 	out.Transport = transportOf(g.Transport)
-	for _, p := range pci.Pairs(hops) { // an idle GPU runs its link slowly, and is as wide as it is
+	for _, p := range pci.Pairs(hops) { // idle GPUs lower the link speed, not the width
 		if p.MaxWidth != 0 && p.Width < p.MaxWidth {
 			out.Marks = append(out.Marks, narrow(p))
 		}
@@ -213,13 +212,12 @@ func nicOf(nic *snapshot.GDRNIC, hops []pci.Hop) NIC {
 		}
 	}
 	for _, at := range nic.RedirectAt {
-		out.Marks = append(out.Marks, "ACS redirects at "+at)
+		out.Marks = append(out.Marks, "ACS redirection enabled at "+at)
 	}
 	return out
 }
 
-// ports sums up the ACTIVE ports of each device, and marks those whose PCIe links carry less. Functions that show one wire carry it
-// together.
+// ports adds up the rates of the ACTIVE ports of each device, and marks devices with less PCIe bandwidth. Functions on one cable share its load.
 func (m *Machine) ports(ib *snapshot.InfiniBand) {
 	if ib == nil {
 		return

@@ -40,23 +40,23 @@ func nested() *snapshot.Node {
 
 func TestDraw(t *testing.T) {
 	const want = `gpu-1: 1 GPU, 1 RDMA device
-GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, judged for NCCL 2.22.3
+GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, evaluated for NCCL 2.22.3
 
 NUMA node 0, CPUs 0-31
   └─ 15:01.0 ─ 16:00.0  switch, x16 32 GT/s
      ├─ 17:00.0 ─ 18:00.0  mlx5_0, 800 Gb/s, compute, PCIe 504 Gb/s, x16 32 GT/s
-     │    !! ACS redirects at 0000:17:01.0
-     │    !! PCIe carries 504 Gb/s of the ports' 800 Gb/s, limited by 0000:15:01.0
+     │    !! ACS redirection enabled at 0000:17:01.0
+     │    !! PCIe bandwidth 504 Gb/s, port rate 800 Gb/s, limited by 0000:15:01.0
      └─ 17:01.0 ─ 19:00.0 ─ 1a:00.0 ─ 1b:00.0  GPU 0 Tesla V100-SXM2-32GB, x8 2.5 GT/s
-          !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends can x16 32 GT/s
+          !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends support x16 32 GT/s
 
        mlx5_0
 GPU 0  PXB ~
-~ received directly, sent through host memory
+~ GPUDirect RDMA for receiving, sent through host memory
 
 GPU 0 mlx5_0
-  words (pre_ampere_send), by peermem
-  To do: remedy
+  words (pre_ampere_send), mechanism peermem
+  Action: remedy
 `
 	var b strings.Builder
 	m := New("gpu-1", nested())
@@ -82,27 +82,27 @@ func TestWireOfTwoFunctions(t *testing.T) {
 	second.Name = "mlx5_1"
 	n.InfiniBand.Devices = append(n.InfiniBand.Devices, second)
 	for _, nic := range New("gpu-1", n).NICs {
-		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirects at 0000:17:01.0" {
+		if len(nic.Marks) != 1 || nic.Marks[0] != "ACS redirection enabled at 0000:17:01.0" {
 			t.Errorf("%s: %q", nic.Device, nic.Marks)
 		}
 	}
 }
 
-// TestNoDevice: GPUs are shown where they are, and why nothing is judged.
+// TestNoDevice: GPUs are shown where they are, and why nothing is evaluated.
 func TestNoDevice(t *testing.T) {
 	n := nested()
 	n.InfiniBand, n.PCIe, n.GDR.NICs, n.GDR.Pairs = nil, nil, nil, nil
-	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_nic", Words: "no RDMA device is seen on this host"}
+	n.GDR.GPUs[0].Best = snapshot.GDRPair{NIC: -1, Reason: "no_nic", Words: "no RDMA device on this host"}
 	n.GDR.GPUs[0].NUMA = 1
 	const want = `gpu-1: 1 GPU, 0 RDMA devices
-GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, judged for NCCL 2.22.3
+GPU driver 535.183.06 proprietary, peer memory module nvidia_peermem, evaluated for NCCL 2.22.3
 
 NUMA node 1
   └─ 15:01.0 ─ 16:00.0 ─ 17:01.0 ─ 19:00.0 ─ 1a:00.0 ─ 1b:00.0  GPU 0 Tesla V100-SXM2-32GB, x8 2.5 GT/s
-       !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends can x16 32 GT/s
+       !! link 0000:1a:00.0 - 0000:1b:00.0 is x8 2.5 GT/s, both ends support x16 32 GT/s
 
 GPU 0
-  no RDMA device is seen on this host (no_nic)
+  no RDMA device on this host (no_nic)
 `
 	var b strings.Builder
 	if err := New("gpu-1", n).Draw(&b); err != nil || b.String() != want {

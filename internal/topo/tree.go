@@ -13,7 +13,7 @@ type nodes struct {
 	m map[string]*Node
 }
 
-// add puts a way from a host bridge to a function into the tree. Links are told where they were read.
+// add adds a path from a host bridge to a function. Links are set if they were read.
 func (t *nodes) add(root string, path []string, hops []pci.Hop, numa int, cpus string) {
 	parent := root
 	for i, address := range path {
@@ -40,16 +40,16 @@ func (t *nodes) sorted() []Node {
 	return out
 }
 
-// Branch is a run of functions with nothing beside them, and what hangs on its end.
+// Branch is a run of functions without siblings, and the branches at its end.
 type Branch struct {
 	Run  []Node
 	Next []Branch
 }
 
-// NUMANode is the part of the tree that is near to some processors.
+// NUMANode is the part of the tree of a NUMA node.
 type NUMANode struct {
-	ID       int    // -1: not told
-	CPUs     string // empty: not told
+	ID       int    // -1: unknown
+	CPUs     string // empty: unknown
 	Branches []Branch
 }
 
@@ -66,7 +66,7 @@ func (m *Machine) Tree() (out []NUMANode) {
 	return out
 }
 
-// branches are those below a function, or a host bridge, in the order of addresses.
+// branches are the branches below a function or host bridge, by address.
 func (m *Machine) branches(parent string) (out []Branch) {
 	for _, n := range m.Functions {
 		if n.Parent != parent {
@@ -81,7 +81,7 @@ func (m *Machine) branches(parent string) (out []Branch) {
 	return out
 }
 
-// named says whether a function is one of those that one looks for.
+// named reports whether a function is a GPU or NIC.
 func (m *Machine) named(address string) bool {
 	return slices.ContainsFunc(m.NICs, func(n NIC) bool { return n.Address == address }) ||
 		slices.ContainsFunc(m.GPUs, func(g GPU) bool { return g.Address == address })
@@ -97,7 +97,7 @@ func (m *Machine) roots(numa int) (out []string) {
 	return out
 }
 
-// numas are the NUMA nodes, with the processors of each where they are told.
+// numas are the NUMA nodes, with their CPUs if known.
 func (m *Machine) numas() (ids []int, cpus map[int]string) {
 	cpus = map[int]string{}
 	for _, n := range m.Functions {
@@ -112,7 +112,7 @@ func (m *Machine) numas() (ids []int, cpus map[int]string) {
 	return ids, cpus
 }
 
-// Short leaves out the domain where all functions are in the first one.
+// Short is an address without the domain, if all functions are in domain 0000.
 func (m *Machine) Short(address string) string {
 	for _, n := range m.Functions {
 		if !strings.HasPrefix(n.Address, "0000:") {

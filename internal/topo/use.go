@@ -10,7 +10,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Transport is how data of a GPU goes to other hosts now.
+// Transport is how data of a GPU is sent to other hosts at present.
 type Transport struct {
 	State  string `json:"state"`
 	Reason string `json:"reason"`
@@ -37,7 +37,7 @@ type Process struct {
 	Conf         map[string]string `json:"settings,omitempty"`    // of NCCL, in files as the process sees them
 }
 
-// GID is an entry of a GID table that a job has chosen and that is not RoCE v2.
+// GID is a GID table entry that a job uses although it is not RoCE v2.
 type GID struct {
 	Device string `json:"device"`
 	Port   int    `json:"port"`
@@ -46,7 +46,7 @@ type GID struct {
 	PID    int    `json:"pid"`
 }
 
-// seen takes over the processes, and what they do.
+// seen adds the processes, and their use of GPUs and GIDs.
 func (m *Machine) seen(d *snapshot.GDR) {
 	for i := range d.Processes {
 		p := &d.Processes[i]
@@ -69,13 +69,13 @@ func transportOf(t *snapshot.GDRTransport) *Transport {
 	return &Transport{t.State, t.Reason, t.Words, t.Remedy, t.Process.PID}
 }
 
-// transports are the states in words.
+// transports are the states in words, before the GPUs.
 var transports = map[string]string{
-	"gdr": "NICs use the memory of", "staging": "host memory carries the data of", "tcp": "sockets carry the data of",
-	"host_only": "no more than host memory goes over NICs for", "unknown": "cannot be told of",
+	"gdr": "GPUDirect RDMA in use by", "staging": "data goes through host memory for", "tcp": "data goes through TCP sockets for",
+	"host_only": "no GPU data goes over NICs for", "unknown": "data path unknown for",
 }
 
-// uses writes how data goes now; GPUs of one kind and job together.
+// uses writes the present data path of GPUs, grouped by state, reason and job.
 func (m *Machine) uses(w io.Writer) {
 	type kind struct{ state, reason, job string }
 	of := func(g *GPU) kind { return kind{g.Transport.State, g.Transport.Reason, m.process(g.Transport.PID).Job} }
@@ -86,7 +86,7 @@ func (m *Machine) uses(w io.Writer) {
 		}
 	}
 	if len(kinds) > 0 {
-		fmt.Fprint(w, "\nIn use\n")
+		fmt.Fprint(w, "\nData path of running jobs\n")
 	}
 	for _, k := range kinds {
 		var which, who []string
@@ -105,19 +105,19 @@ func (m *Machine) uses(w io.Writer) {
 			}
 		}
 		fmt.Fprintf(w, "  %s: %s GPU %s\n    %s (%s)\n", k.state, transports[k.state], strings.Join(which, ", "), first.Transport.Words, k.reason)
-		fmt.Fprintf(w, "    By %s\n", strings.TrimRight(strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
+		fmt.Fprintf(w, "    Process: %s\n", strings.TrimRight(strings.TrimSpace(m.process(first.Transport.PID).Command+" "+strings.Join(who, ", "))+", "+k.job, ", "))
 		if first.Transport.Remedy != "" {
-			fmt.Fprintf(w, "    To do: %s\n", first.Transport.Remedy)
+			fmt.Fprintf(w, "    Action: %s\n", first.Transport.Remedy)
 		}
 	}
 	for _, g := range m.GIDs {
-		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d names an entry of %s, port %d, that is %s, not RoCE v2\n", g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
+		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d selects a GID of %s/%d that is %s, not RoCE v2\n", g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
 	}
 }
 
 var gidWords = map[string]string{"roce_v1": "RoCE v1", "empty": "empty"}
 
-// process is one by its number.
+// process returns a process by PID.
 func (m *Machine) process(pid int) Process {
 	for _, p := range m.Processes {
 		if p.PID == pid {

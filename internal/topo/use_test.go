@@ -32,15 +32,15 @@ func busy() *snapshot.Node {
 
 func TestDrawUse(t *testing.T) {
 	const want = `
-In use
-  tcp: sockets carry the data of GPU 0, 1
+Data path of running jobs
+  tcp: data goes through TCP sockets for GPU 0, 1
     words (ib_disabled)
-    By python3 11, 12, slurm/77
-    To do: remedy
-  gdr: NICs use the memory of GPU 2
+    Process: python3 11, 12, slurm/77
+    Action: remedy
+  gdr: GPUDirect RDMA in use by GPU 2
     other words (registered)
-    By 13
-  NCCL_IB_GID_INDEX=0 of process 13 names an entry of mlx5_0, port 1, that is RoCE v1, not RoCE v2
+    Process: 13
+  NCCL_IB_GID_INDEX=0 of process 13 selects a GID of mlx5_0/1 that is RoCE v1, not RoCE v2
 `
 	var b strings.Builder
 	m := New("gpu-1", busy())

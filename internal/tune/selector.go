@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// matchers is a selector's label matchers, in the two forms that rules need.
+// matchers are the label matchers of a selector, in the two forms that rules need.
 type matchers struct {
 	selector string
 	inQuery  string // of a template: with single quotes, within a Go string
@@ -22,7 +22,7 @@ func parseMatchers(s string) (matchers, error) {
 	var quoted []string
 	for _, m := range list {
 		if strings.ContainsAny(m.Value, "\n{}") {
-			return matchers{}, fmt.Errorf("selector %s: values have no braces and no line breaks", s)
+			return matchers{}, fmt.Errorf("selector %s: values must not contain braces or line breaks", s)
 		}
 		value := strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(m.Value)
 		quoted = append(quoted, m.Name+m.Op+"'"+value+"'")
@@ -37,7 +37,7 @@ var (
 	series        = regexp.MustCompile(`(^|[^:\w'=])(rdma_\w+)(\{)?`)
 )
 
-// selects puts the matchers into every selector of the exporter's series. Recorded series are made of these, so that they need none.
+// selects adds the matchers to every selector of series of the exporter. Recorded series are derived from these and need none.
 func (c *changes) selects(r *rule) (err error) {
 	m := c.matchers
 	if m.selector == "" {
@@ -51,7 +51,7 @@ func (c *changes) selects(r *rule) (err error) {
 			err = failed
 			return s
 		}
-		if parts[2] != "" && selected != expr { // as a block: a value may have what ends a plain scalar
+		if parts[2] != "" && selected != expr { // as a block: a value may contain the end of a plain scalar
 			return "        expr: |\n          " + selected + "\n"
 		}
 		return strings.Replace(s, expr, selected, 1)

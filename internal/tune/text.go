@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// text is a rule file as pieces in their order. The shipped files have one form: groups at two spaces, rules at six, keys of a rule at eight,
-// labels and annotations at ten.
+// text is a rule file as a sequence of pieces. The shipped files have a fixed indentation: groups 2, rules 6, keys of a rule 8, labels and
+// annotations 10 spaces.
 type text struct{ pieces []piece }
 
 // piece is a rule, or the text before a group's rules.
@@ -41,11 +41,11 @@ func (r *rule) severity() string {
 	return ""
 }
 
-// split finds the rules of a file. Blank lines and comments before a rule belong to it.
+// split splits a file into rules. Blank lines and comments before a rule belong to it.
 func split(s string) *text {
 	t := &text{}
 	var current *rule
-	head, pending := "", "" // pending: lines whose owner the next line decides
+	head, pending := "", "" // pending: lines that belong to what the next line starts
 	for line := range strings.Lines(s) {
 		trimmed := strings.TrimSpace(line)
 		indent := len(line) - len(strings.TrimLeft(line, " "))
@@ -118,7 +118,7 @@ func (c *changes) apply(t *text) error {
 	return nil
 }
 
-// label sets severity and labels of an alert. What is information drains nothing.
+// label sets severity and labels of an alert. Alerts of severity info do not drain.
 func (c *changes) label(r *rule) {
 	var add []string
 	if by := c.severities[r.name]; by != nil {
@@ -139,7 +139,7 @@ func (c *changes) label(r *rule) {
 	}
 }
 
-// leaveOut removes alerts. What others share with them by an anchor moves to the first of these; a group without rules goes.
+// leaveOut removes alerts. A YAML anchor in a removed alert moves to its first reference. Groups without rules are removed.
 func (c *changes) leaveOut(t *text) {
 	if len(c.LeaveOut) == 0 {
 		return
@@ -177,7 +177,7 @@ var alertsSelector = regexp.MustCompile(`\bALERTS(?:_FOR_STATE)?\{([^}]*)\}`)
 
 var matcher = regexp.MustCompile(`\b(\w+)(=~|!~|!=|=)(?:"([^"]*)"|'([^']*)')`)
 
-// readers makes the rules that read the severity of an alert read its shipped one.
+// readers changes the rules that select alerts by severity to the shipped severity.
 func (c *changes) readers(r *rule) (err error) {
 	if len(c.severities) == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (c *changes) readers(r *rule) (err error) {
 		case !bySeverity || !slices.ContainsFunc(names, changed):
 			return s
 		case slices.ContainsFunc(names, func(name string) bool { return !changed(name) }):
-			err = fmt.Errorf("it reads %s: change the severities of all these alerts or of none", s)
+			err = fmt.Errorf("it selects %s: change the severities of all these alerts or of none", s)
 			return s
 		}
 		return regexp.MustCompile(`\bseverity(=~|!~|!=|=)`).ReplaceAllString(s, DefaultSeverity+"$1")

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Unit is what the value of a threshold is.
+// Unit is the unit of a threshold.
 type Unit string
 
 const (
@@ -22,22 +22,22 @@ const (
 	Number   Unit = "number"   // in the unit of the metric
 )
 
-// Threshold is a constant of the rules that an operator can set.
+// Threshold is a constant of the rules that can be tuned.
 type Threshold struct {
 	Name    string  `json:"name"`
-	Alert   string  `json:"alert"` // that it decides
+	Alert   string  `json:"alert"` // that it belongs to
 	Unit    Unit    `json:"unit"`
 	Default string  `json:"default"`
 	Why     string  `json:"why"`
 	Places  []Place `json:"places"`
 }
 
-// Place is where a threshold stands: the text around it in a rule, on one line. {} is the value, {%} the value as a percentage, {-1} the
-// value less 1 (a limit that is exceeded); "for: {}" is the rule's key.
+// Place is a use of a threshold: the text around it in a rule, on one line. {} is the value, {%} the value as a percentage, {-1} the value minus
+// 1 (a limit that is exceeded); "for: {}" is the key of the rule.
 type Place struct {
 	Rule  string `json:"rule"` // name of the alert, in all its severities, or of the recording rule
 	Text  string `json:"text"`
-	Times int    `json:"times"` // how often it stands there
+	Times int    `json:"times"` // occurrences
 }
 
 const forText = "for: {}"
@@ -47,53 +47,53 @@ func waits(name, alert, value string, times int, why string) Threshold {
 	return Threshold{name, alert, Duration, value, why, []Place{{alert, forText, times}}}
 }
 
-// Thresholds are all that can be set, in the order of the documentation.
+// Thresholds are all thresholds, in the order of the documentation.
 func Thresholds() []Threshold {
 	return []Threshold{
 		waits("port-down-for", "RDMAPortDown", "2m", 7, "a driver restart or a link retraining takes seconds, a switch's line card under a minute"),
 		waits("plane-degraded-for", "RDMAPlaneDegraded", "2m", 2, "as for a port"),
-		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "after a reboot or a failover a subnet manager sweeps a large fabric within a few minutes"),
-		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a firmware reset takes a minute, loading the drivers again two"),
-		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "beside the 25 minutes after a boot that drivers may take"),
-		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60 s, and one may be waiting already"),
+		waits("no-subnet-manager-for", "RDMAPortNoSubnetManager", "5m", 1, "a subnet manager sweeps a large fabric within a few minutes after a reboot or failover"),
+		waits("device-missing-for", "RDMADeviceMissing", "5m", 2, "a firmware reset takes one minute, a driver reload two"),
+		waits("stack-not-loaded-for", "RDMAStackNotLoaded", "5m", 2, "in addition to 25m after boot for loading the drivers"),
+		waits("read-stuck-for", "RDMAReadStuck", "2m", 4, "firmware commands time out after 60s, and one may be queued"),
 		waits("firmware-error-for", "RDMADeviceFirmwareError", "1m", 2, "a recovery that succeeds takes seconds to a minute (critical)"),
-		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "a device that is being reset or replaced fails a few reads"),
-		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up slow and train again"),
-		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up slow and train again"),
-		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a link that trains again after a reset is short for a moment"),
-		waits("transceiver-hot-for", "RDMATransceiverHot", "5m", 5, "a fan that changes speed moves a module for a minute or two"),
-		waits("storm-source-for", "RDMAPFCStormSource", "1m", 2, "firmware that recovers does so in seconds"),
-		waits("storm-victim-for", "RDMAPFCStormVictim", "2m", 2, "switches have watchdogs of seconds (critical)"),
-		waits("slow-receiver-for", "RDMASlowReceiver", "5m", 2, "a checkpoint is over sooner"),
-		waits("retransmissions-for", "RDMARetransmissions", "10m", 2, "a link that went down and came again is over sooner"),
-		waits("congestion-for", "RDMACongestion", "15m", 1, "shorter congestion is congestion control at work"),
-		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "drivers are loaded one after the other"),
+		waits("collector-failing-for", "RDMACollectorFailing", "5m", 1, "reads fail while a device is reset or replaced"),
+		waits("link-width-for", "RDMALinkWidthDegraded", "5m", 4, "a link may come up degraded and retrain"),
+		waits("link-rate-for", "RDMALinkDownshifted", "5m", 4, "a link may come up degraded and retrain"),
+		waits("pcie-degraded-for", "RDMAPCIeDegraded", "10m", 6, "a link is degraded for a moment while it retrains after a reset"),
+		waits("transceiver-hot-for", "RDMATransceiverHot", "5m", 5, "a change of fan speed affects the temperature for one or two minutes"),
+		waits("storm-source-for", "RDMAPFCStormSource", "1m", 2, "firmware recovers within seconds, if at all"),
+		waits("storm-victim-for", "RDMAPFCStormVictim", "2m", 2, "PFC watchdogs of switches act within seconds (critical)"),
+		waits("slow-receiver-for", "RDMASlowReceiver", "5m", 2, "a checkpoint takes less"),
+		waits("retransmissions-for", "RDMARetransmissions", "10m", 2, "a link flap is over sooner"),
+		waits("congestion-for", "RDMACongestion", "15m", 1, "shorter congestion is handled by congestion control"),
+		waits("gpudirect-for", "RDMAGPUDirectUnavailable", "5m", 1, "drivers are loaded sequentially"),
 		waits("exporter-down-for", "RDMAExporterDown", "5m", 1, "a restart or an upgrade of the exporter takes seconds"),
-		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "a switch restarts in less"),
+		waits("fabric-switch-for", "RDMAFabricSwitchUnreachable", "3m", 1, "a switch restarts in less time"),
 		waits("fabric-link-gone-for", "RDMAFabricLinkGone", "30m", 1, "a host or its rack is rebooted"),
 		waits("fabric-no-subnet-manager-for", "RDMAFabricNoSubnetManager", "3m", 1, "a standby takes over within one minute"),
 		waits("switch-ports-down-for", "RDMASwitchPortsDown", "2m", 1, "as for a port"),
 
-		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "one loss is a cable touched or a switch restarted, a second its repair; three are a bad link", []Place{
+		{"flaps-per-hour", "RDMALinkFlapping", Count, "3", "one link loss is a touched cable or a switch restart, a second one its repair; three are a bad link", []Place{
 			{"port:rdma_link_flapping:warning", "port:rdma_port_link_losses:count1h >= {}", 1},
 			{"RDMALinkFlapping", `count1h{%s}) >= {}"`, 2},
 			{"RDMALinkFlapping", `count1h{%s} >= {})"`, 1},
 			{"RDMALinkFlapping", `(limit {-1})`, 2},
 			{"RDMALinkFlapping", `limit: "{-1}"`, 1},
 		}},
-		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "losses hours apart, each of which a job of days meets", []Place{
+		{"flaps-per-day", "RDMALinkUnstable", Count, "10", "a job of several days is hit by each of them", []Place{
 			{"RDMALinkUnstable", "count1h[1d:1h])) >= {}", 1},
 			{"RDMALinkUnstable", `(limit {-1})`, 3},
 			{"RDMALinkUnstable", `limit: "{-1}"`, 1},
 		}},
-		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "in an hour; a failover is one, the way back a second", []Place{
+		{"subnet-manager-changes", "RDMASubnetManagerChanging", Count, "3", "in 1h; a failover is one change, failing back a second", []Place{
 			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h >= {})", 1},
 			{"RDMASubnetManagerChanging", "port:rdma_port_sm_lid:changes1h{%s}) >= {}\"", 2},
 			{"RDMASubnetManagerChanging", "changes in an hour, limit {-1}{{", 1},
 			{"RDMASubnetManagerChanging", "times in 1h (limit {-1})", 1},
 			{"RDMASubnetManagerChanging", "}}{-1} changes{{", 1},
 		}},
-		{"symbol-errors", "RDMALinkErrors", Count, "120", "in an hour; InfiniBand asks for a bit error rate of 1e-12 or better", []Place{
+		{"symbol-errors", "RDMALinkErrors", Count, "120", "in 1h; InfiniBand specifies a bit error rate of 1e-12 or better", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_symbol_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_symbol_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", `{{- $symbol := {} -}}`, 1},
@@ -101,7 +101,7 @@ func Thresholds() []Threshold {
 			{"RDMALinkErrors", `symbol errors in 1h (limit {})`, 2},
 			{"RDMALinkErrors", `port:rdma_port_symbol_errors:sum1h{%s}" $port) }}{{ . | first | value | printf "%.0f" }}{{ else }}unknown{{ end }} in 1h (limit {})`, 1},
 		}},
-		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in an hour; one retraining happens on a good link", []Place{
+		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", `{{- $recoveries := {-1} -}}`, 1},
@@ -109,7 +109,7 @@ func Thresholds() []Threshold {
 			{"RDMALinkErrors", `link error recoveries in 1h (limit {-1})`, 2},
 			{"RDMALinkErrors", `port:rdma_port_link_error_recoveries:sum1h{%s}" $port) }}{{ . | first | value | printf "%.0f" }}{{ else }}unknown{{ end }} in 1h (limit {-1})`, 1},
 		}},
-		{"receive-errors", "RDMALinkErrors", Count, "120", "packets in an hour, as symbol-errors: each has at least one", []Place{
+		{"receive-errors", "RDMALinkErrors", Count, "120", "packets in 1h, as symbol-errors: each has at least one", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_receive_errors_local:sum1h > {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_receive_errors_local:sum1h > {}", 1},
 			{"RDMALinkErrors", `{{- $receive := {} -}}`, 1},
@@ -117,27 +117,27 @@ func Thresholds() []Threshold {
 			{"RDMALinkErrors", `receive errors in 1h (limit {})`, 2},
 			{"RDMALinkErrors", `port:rdma_port_receive_errors_local:sum1h{%s}" $port) }}{{ . | first | value | printf "%.0f" }}{{ else }}unknown{{ end }} in 1h, of this link (limit {})`, 1},
 		}},
-		{"remote-errors", "RDMALinkErrors", Count, "120", "packets in an hour that arrived marked bad, as receive-errors (info)", []Place{
+		{"remote-errors", "RDMALinkErrors", Count, "120", "packets in 1h that were received marked bad, as receive-errors (info)", []Place{
 			{"RDMALinkErrors", "port:rdma_port_receive_remote_physical_errors:sum1h > {}", 1},
 			{"RDMALinkErrors", `another link, {{ $value | printf "%.0f" }} in 1h (limit {})`, 1},
 			{"RDMALinkErrors", `already marked bad in the last hour (limit {})`, 1},
 			{"RDMALinkErrors", `already marked bad in 1h (limit {})`, 1},
 			{"RDMALinkErrors", `limit: "{}"`, 1},
 		}},
-		{"fec-windows", "RDMALinkErrors", Count, "2", "of three 10 minutes, those with blocks that FEC could not correct; a link that FEC holds has none", []Place{
+		{"fec-windows", "RDMALinkErrors", Count, "2", "of three 10m windows, those with FEC uncorrectable blocks; a good link has none", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
 			{"RDMALinkErrors", `{{- $windows := {-1} -}}`, 1},
 			{"RDMALinkErrors", `port:rdma_port_fec_uncorrectable_blocks:windows30m{%s} >= {}`, 3},
 			{"RDMALinkErrors", `of last three 10m (limit {-1})`, 3},
 		}},
-		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets in an hour, as for the errors of a link; a job that is killed drops a few", []Place{
+		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets in 1h, as symbol-errors; a killed job discards a few", []Place{
 			{"port:rdma_transmit_discards:warning", "port:rdma_port_transmit_discards:sum1h > {}", 1},
 			{"RDMATransmitDiscards", "packets in the last hour (limit {})", 1},
 			{"RDMATransmitDiscards", "in 1h (limit {})", 2},
 			{"RDMATransmitDiscards", "            {} packets", 1},
 		}},
-		{"link-integrity-events", "RDMALinkIntegrity", Count, "2", "in an hour, of either counter; one happens on a good link", []Place{
+		{"link-integrity-events", "RDMALinkIntegrity", Count, "2", "in 1h, of either counter; a good link may have one", []Place{
 			{"port:rdma_link_integrity:warning", "port:rdma_port_local_link_integrity_errors:sum1h >= {}", 1},
 			{"port:rdma_link_integrity:warning", "port:rdma_port_excessive_buffer_overrun_errors:sum1h >= {}", 1},
 			{"RDMALinkIntegrity", `port:rdma_port_local_link_integrity_errors:sum1h{%s} >= {}`, 3},
@@ -147,7 +147,7 @@ func Thresholds() []Threshold {
 		{"link-rate-ratio", "RDMALinkDownshifted", Ratio, "0.99", "of the expected rate: both come from the same table of rates", []Place{
 			{"port:rdma_port_rate:short", "< {}", 1},
 		}},
-		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15 minutes; ten a minute", []Place{
+		{"aer-correctable", "RDMAPCIeErrors", Count, "150", "in 15m: ten per minute", []Place{
 			{"device:rdma_pcie_errors:warning", "device:rdma_pcie_aer_correctable:increase15m > {}", 1},
 			{"RDMAPCIeErrors", "gpu:rdma_pcie_aer_correctable:increase15m > {}", 1},
 			{"RDMAPCIeErrors", `$limitOfGPU := "{}"`, 4},
@@ -155,95 +155,95 @@ func Thresholds() []Threshold {
 			{"RDMAPCIeErrors", `Limits: {} correctable errors`, 1},
 			{"RDMAPCIeErrors", `{{ else }}{}{{ end }}`, 1},
 		}},
-		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a module without limits of its own, which is made for 0 to 70 °C (info)", []Place{
+		{"transceiver-hot-celsius", "RDMATransceiverHot", Number, "70", "of a transceiver without thresholds; they are specified for 0 to 70 °C (info)", []Place{
 			{"RDMATransceiverHot", "(rdma_transceiver_temperature_celsius) > {}", 1},
 			{"RDMATransceiverHot", "{} °C", 3},
 		}},
-		{"lane-dark-dbm", "RDMATransceiverLaneDark", Number, "-30", "a thousandth of a milliwatt: no receiver of these links works with less than 20 times of it", []Place{
+		{"lane-dark-dbm", "RDMATransceiverLaneDark", Number, "-30", "0.001 mW: all receivers of these links need at least 20 times as much", []Place{
 			{"port:rdma_transceiver_power:dark", "lane:rdma_transceiver_power:judged <= {})", 1},
 			{"RDMATransceiverLaneDark", "(limit {} dBm)", 2},
 			{"RDMATransceiverLaneDark", "}}{} dBm{{ end }}", 1},
 		}},
-		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a module: half of the light", []Place{
+		{"lane-imbalance-db", "RDMATransceiverLaneImbalance", Number, "3", "between the lanes of a transceiver: half of the optical power", []Place{
 			{"RDMATransceiverLaneImbalance", "  > {}", 1},
 			{"RDMATransceiverLaneImbalance", "{} dB", 3},
 		}},
-		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "of the time that a port pauses its switch; a receiver that is merely slow lets packets through", []Place{
+		{"storm-source-ratio", "RDMAPFCStormSource", Ratio, "0.5", "of the time that a port sends PFC pause; a slow receiver still receives packets", []Place{
 			{"port:rdma_pfc_storm_source:critical", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
 			{"RDMAPFCStormSource", `of last 90s (limit {%})`, 3},
 			{"RDMAPFCStormSource", `limit: "{%}"`, 1},
 		}},
-		{"storm-source-received", "RDMAPFCStormSource", Ratio, "0.01", "of line rate: a storm source receives less, a slow receiver as much or more", []Place{
+		{"storm-source-received", "RDMAPFCStormSource", Ratio, "0.01", "of line rate: a storm source receives less, a slow receiver more", []Place{
 			{"port:rdma_pfc_storm_source:critical", "port:rdma_port_pfc_received:ratio < {}", 1},
 			{"port:rdma_slow_receiver:warning", "port:rdma_port_pfc_received:ratio >= {}", 1},
 			{"RDMAPFCStormSource", `< {%} of line rate`, 2},
 			{"RDMAPFCStormSource", `of line rate (limit {%})`, 1},
 		}},
-		{"slow-receiver-ratio", "RDMASlowReceiver", Ratio, "0.1", "of the time that a port pauses its switch: a tenth lost is what a job notices", []Place{
+		{"slow-receiver-ratio", "RDMASlowReceiver", Ratio, "0.1", "of the time that a port sends PFC pause: a loss of 10% affects jobs", []Place{
 			{"port:rdma_slow_receiver:warning", `port:rdma_port_pfc_paused:ratio{direction="transmit"} > {}`, 1},
 			{"RDMASlowReceiver", `of last 90s (limit {%})`, 3},
 			{"RDMASlowReceiver", `limit: "{%}"`, 1},
 		}},
-		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "of the time that the switch pauses a port: jobs stand still (critical)", []Place{
+		{"storm-victim-ratio", "RDMAPFCStormVictim", Ratio, "0.9", "of the time that a port receives PFC pause: jobs are stalled (critical)", []Place{
 			{"port:rdma_pfc_storm_victim:critical", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", `of last 90s (limit {%})`, 3},
 			{"RDMAPFCStormVictim", `limit: "{%}"`, 1},
 		}},
-		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "of the time that the switch pauses a port (info)", []Place{
+		{"paused-ratio", "RDMAPFCStormVictim", Ratio, "0.3", "of the time that a port receives PFC pause (info)", []Place{
 			{"port:rdma_pfc_storm_victim:info", `port:rdma_port_pfc_paused:ratio{direction="receive"} > {}`, 1},
 			{"RDMAPFCStormVictim", `of last 90s (limit {%})`, 3},
 			{"RDMAPFCStormVictim", `limit: "{%}"`, 1},
 		}},
-		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5 minutes in stalls: three seconds in each minute, which every collective waits for", []Place{
+		{"short-storms-ratio", "RDMAPFCShortStorms", Ratio, "0.05", "of 5m: 3s per minute, which stall every collective", []Place{
 			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio > {}", 1},
 			{"port:rdma_pfc_short_storms:warning", "port:rdma_port_pfc_stalled:ratio offset 1m > {}", 1},
 			{"RDMAPFCShortStorms", `of last 5m (limit {%})`, 3},
 			{"RDMAPFCShortStorms", `limit: "{%}"`, 1},
 		}},
-		{"lossy-traffic-ratio", "RDMATrafficOnLossyPriority", Ratio, "0.05", "of line rate; a few flows without a traffic class are no fault of the host", []Place{
+		{"lossy-traffic-ratio", "RDMATrafficOnLossyPriority", Ratio, "0.05", "of line rate; a few flows without a traffic class are not a fault", []Place{
 			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_priority_transmitted:ratio > {}", 1},
 			{"port:rdma_traffic_on_lossy_priority:warning", "port:rdma_port_rdma_lossy:ratio > {}", 1},
 			{"RDMATrafficOnLossyPriority", "{%}", 5},
 		}},
-		{"congestion-ratio", "RDMACongestion", Ratio, "0.01", "notifications for each packet sent; a choice of this project, for want of a standard", []Place{
+		{"congestion-ratio", "RDMACongestion", Ratio, "0.01", "CNPs per transmitted packet; chosen by this project, there is no standard", []Place{
 			{"RDMACongestion", "port:rdma_port_cnp_handled:ratio > {}", 1},
 			{"RDMACongestion", "port:rdma_port_cnp_handled:ratio{%s} > {}", 1},
 			{"RDMACongestion", "{%}", 4},
 		}},
-		{"retransmission-ratio", "RDMARetransmissions", Number, "1e-4", "events for each packet sent: one loss in ten thousand costs a share of the rate that can be measured", []Place{
+		{"retransmission-ratio", "RDMARetransmissions", Number, "1e-4", "events per transmitted packet: a loss rate of 1e-4 reduces throughput measurably", []Place{
 			{"port:rdma_retransmissions:warning", "port:rdma_port_retransmissions:ratio > {}", 1},
 			{"RDMARetransmissions", `ratio{%s} > {})`, 1},
 			{"RDMARetransmissions", `(limit {})`, 3},
 			{"RDMARetransmissions", `limit: "{}"`, 1},
 		}},
-		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5 minutes; a killed job has one", []Place{
+		{"retries-windows", "RDMARetriesExceeded", Count, "3", "of the last six 5m windows; a killed job has one", []Place{
 			{"port:rdma_retries_exceeded:lasting", "increase5m[30m:5m])) >= {}", 1},
 			{"RDMARetriesExceeded", `5m windows (limit {-1})`, 6},
 			{"RDMARetriesExceeded", `limit: "{-1}"`, 2},
 		}},
-		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "fewer have alerts of their own", []Place{
+		{"peers-unreachable-hosts", "RDMAPeersUnreachable", Count, "10", "below that, each host has its own alert", []Place{
 			{"RDMAPeersUnreachable", "job:rdma_port_retries_exceeded:hosts >= {}", 4},
 			{"RDMAPeersUnreachable", "(limit {-1})", 3},
 			{"RDMAPeersUnreachable", "{-1} hosts", 1},
 		}},
-		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "of one kind; below that there is no fleet to compare with", []Place{
+		{"fleet-hosts", "RDMALinksSlowerThanFleet", Count, "10", "with ports of the same kind; fewer are too few to compare", []Place{
 			{"RDMALinksSlowerThanFleet", "(port:rdma_port_rate:fleet)) >= {}", 1},
 		}},
 		{"fleet-rate-ratio", "RDMALinksSlowerThanFleet", Ratio, "0.99", "of the median rate of ports of the same kind", []Place{
 			{"RDMALinksSlowerThanFleet", "{} * quantile by (cluster, job, board_id, link_layer, role)", 1},
 		}},
-		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may share a cause other than their switch", []Place{
+		{"switch-hosts", "RDMASwitchPortsDown", Count, "3", "two hosts may have a common cause other than the switch", []Place{
 			{"system:rdma_port_down:hosts", ") >= {}", 1},
 			{"RDMASwitchPortsDown", "(limit {-1})", 2},
 			{"RDMASwitchPortsDown", "{-1} hosts", 1},
 		}},
-		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in an hour, as symbol-errors", []Place{
+		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in 1h, as symbol-errors", []Place{
 			{"RDMAFabricLinkErrors", "rdma_fabric_port_symbol_errors_total[1h])) > {}", 1},
 			{"RDMAFabricLinkErrors", "gt $value {}.0", 4},
 			{"RDMAFabricLinkErrors", "in 1h (limit {})", 2},
 			{"RDMAFabricLinkErrors", "{} symbol errors", 1},
 		}},
-		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in an hour; a cable that is plugged in goes up and down once or twice", []Place{
+		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in 1h; plugging in a cable causes one or two flaps", []Place{
 			{"RDMAFabricLinkFlapping", "rdma_fabric_port_link_downed_total[1h])) >= {}", 1},
 			{"RDMAFabricLinkFlapping", "(limit {-1})", 3},
 			{"RDMAFabricLinkFlapping", "{-1} link losses", 1},
@@ -251,7 +251,7 @@ func Thresholds() []Threshold {
 	}
 }
 
-// change is a threshold with the value that is asked for, in the form of its default.
+// change is a threshold with a new value, in the form of its default.
 type change struct {
 	Threshold
 	value string
@@ -276,11 +276,11 @@ func changeOf(name, value string) (change, error) {
 
 var duration = regexp.MustCompile(`^([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?$`)
 
-// parse gives a value as the rules write it.
+// parse returns a value as written in the rules.
 func (u Unit) parse(s string) (string, error) {
 	if u == Duration {
 		if s == "" || !duration.MatchString(s) {
-			return "", errors.New("has to be a duration such as 2m or 1h30m")
+			return "", errors.New("must be a duration such as 2m or 1h30m")
 		}
 		return s, nil
 	}
@@ -291,16 +291,16 @@ func (u Unit) parse(s string) (string, error) {
 	}
 	switch {
 	case err != nil && !percent, math.IsNaN(v), math.IsInf(v, 0):
-		return "", errors.New("has to be a number")
+		return "", errors.New("must be a number")
 	case u == Count && (v < 1 || v != math.Trunc(v) || v > 1e9):
-		return "", errors.New("has to be a whole number, 1 or more")
+		return "", errors.New("must be an integer, 1 or more")
 	case u == Ratio && (v <= 0 || v > 1):
-		return "", errors.New("has to be above 0 and at most 1, or a percentage")
+		return "", errors.New("must be greater than 0 and at most 1, or a percentage")
 	}
 	return number(v), nil
 }
 
-// number is a value as PromQL reads it, without digits that arithmetic has made.
+// number is a value in PromQL, without rounding digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // with is the text of a place with a value.
@@ -312,7 +312,7 @@ func (p Place) with(value string) string {
 	return strings.NewReplacer("{}", value, "{%}", number(v*100)+"%", "{-1}", number(v-1)).Replace(p.Text)
 }
 
-// apply writes the value into a rule, and that it was.
+// apply sets the value in a rule, with a comment.
 func (c change) apply(r *rule) {
 	if c.value == c.Default {
 		return
@@ -329,15 +329,15 @@ func (c change) apply(r *rule) {
 		r.text = strings.ReplaceAll(r.text, old, now)
 	}
 	if r.text != before {
-		r.lead += fmt.Sprintf("      # %s is %s, as shipped %s.\n", c.Name, c.value, c.Default)
+		r.lead += fmt.Sprintf("      # %s is %s, default %s.\n", c.Name, c.value, c.Default)
 	}
 }
 
-// ThresholdsJSON is the table for those that cannot run this code: the Helm chart and the mixin.
+// ThresholdsJSON is the table for the Helm chart and the mixin.
 func ThresholdsJSON() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // it is read by people, too
+	e.SetEscapeHTML(false) // for readability
 	e.SetIndent("", "  ")
 	if err := e.Encode(Thresholds()); err != nil {
 		return nil, fmt.Errorf("write thresholds: %w", err)

@@ -79,7 +79,7 @@ func TestThresholdChanges(t *testing.T) {
 		changed, want := 0, 0
 		for i, f := range got {
 			was, is := strings.Split(string(files[i].Text), "\n"), slices.DeleteFunc(strings.Split(string(f.Text), "\n"), func(line string) bool {
-				return strings.HasPrefix(line, "      # "+th.Name+" is "+other[th.Unit]+", as shipped ")
+				return strings.HasPrefix(line, "      # "+th.Name+" is "+other[th.Unit]+", default ")
 			})
 			if len(was) != len(is) {
 				t.Fatalf("%s: %s has %d lines, want %d", th.Name, f.Name, len(is), len(was))
@@ -109,7 +109,7 @@ func TestThresholdChanges(t *testing.T) {
 		all.Write(f.Text)
 	}
 	for _, want := range []string{
-		"      # storm-source-ratio is 0.4, as shipped 0.5.\n      - record: port:rdma_pfc_storm_source:critical\n",
+		"      # storm-source-ratio is 0.4, default 0.5.\n      - record: port:rdma_pfc_storm_source:critical\n",
 		`ratio{direction="transmit"} > 0.4` + "\n", "of last 90s (limit 40%) on priority", "port:rdma_port_link_losses:count1h >= 6\n", `(limit 5). Each loss`, "          limit: \"5\"\n",
 	} {
 		if !strings.Contains(all.String(), want) {
@@ -124,12 +124,12 @@ func TestThresholdValues(t *testing.T) {
 	}{
 		{"port-down-for", "90", "duration such as"},
 		{"port-down-for", "", "duration such as"},
-		{"flaps-per-hour", "0", "whole number"},
-		{"flaps-per-hour", "2.5", "whole number"},
+		{"flaps-per-hour", "0", "integer"},
+		{"flaps-per-hour", "2.5", "integer"},
 		{"storm-source-ratio", "50", "at most 1"},
-		{"storm-source-ratio", "x", "has to be a number"},
-		{"lane-dark-dbm", "NaN", "has to be a number"},
-		{"port-down", "2m", "there is no threshold port-down"},
+		{"storm-source-ratio", "x", "must be a number"},
+		{"lane-dark-dbm", "NaN", "must be a number"},
+		{"port-down", "2m", "unknown threshold port-down"},
 	} {
 		if _, err := (Tuning{Thresholds: map[string]string{c.name: c.value}}).Apply(nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v, want %s", c.name, c.value, err, c.want)

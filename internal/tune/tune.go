@@ -1,5 +1,5 @@
-// Package tune changes the shipped rules as an operator asks for, so that nobody needs a copy of them: alerts left out, severities, thresholds,
-// labels, a selector. It edits the text, so that comments and the form of expressions stay (pure).
+// Package tune changes the shipped rules without a copy of them: removed alerts, severities, thresholds, labels, a selector. It edits the text,
+// which keeps comments and the format of expressions. It does no I/O.
 package tune
 
 import (
@@ -18,7 +18,7 @@ import (
 	"rdma_exporter/rules"
 )
 
-// Tuning is what differs from the shipped rules. The zero value changes nothing.
+// Tuning is the changes of the shipped rules. The zero value changes nothing.
 type Tuning struct {
 	LeaveOut   []string          `yaml:"leave_out"`  // alerts, in all their severities
 	Severities map[string]string `yaml:"severities"` // by ALERT or ALERT:SEVERITY
@@ -27,8 +27,8 @@ type Tuning struct {
 	Selector   string            `yaml:"selector"`   // label matchers for every series of the exporter
 }
 
-// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed. Rules that read the severity of such an alert
-// read this label instead, so that they mean the same cases as before.
+// DefaultSeverity is the label with the shipped severity of an alert whose severity is changed. Rules that select such an alert by severity use
+// this label instead, so that they select the same alerts as before.
 const DefaultSeverity = "default_severity"
 
 // Severities that an alert can be given, the worst first.
@@ -40,13 +40,13 @@ type File struct {
 	Text []byte
 }
 
-// Unknown says that nothing has the name that the tuning gives.
+// Unknown is the error of an unknown name in a tuning.
 type Unknown struct {
 	What, Name string
 	Known      []string
 }
 
-func (u *Unknown) Error() string { return fmt.Sprintf("there is no %s %s", u.What, u.Name) }
+func (u *Unknown) Error() string { return fmt.Sprintf("unknown %s %s", u.What, u.Name) }
 
 // Parse reads the file form of a tuning.
 func Parse(text []byte) (t Tuning, err error) {
@@ -58,7 +58,7 @@ func Parse(text []byte) (t Tuning, err error) {
 	return t, nil
 }
 
-// Merge is t with what is set in o added. What is in both is as in o.
+// Merge adds o to t. Values in o take precedence.
 func (t Tuning) Merge(o Tuning) Tuning {
 	t.LeaveOut = slices.Concat(t.LeaveOut, o.LeaveOut)
 	t.Severities, t.Thresholds, t.Labels = merge(t.Severities, o.Severities), merge(t.Thresholds, o.Thresholds), merge(t.Labels, o.Labels)
@@ -82,7 +82,7 @@ func (t Tuning) isZero() bool {
 	return len(t.LeaveOut)+len(t.Severities)+len(t.Thresholds)+len(t.Labels) == 0 && t.Selector == ""
 }
 
-// Apply gives the files with the tuning. A name is unknown where no rule of any shipped set has it; the files may be one set of these.
+// Apply returns the tuned files. Names are checked against all shipped sets, the files may be one of these.
 func (t Tuning) Apply(files []File) ([]File, error) {
 	if t.isZero() {
 		return files, nil
@@ -157,7 +157,7 @@ func (t Tuning) check(shipped []*rule) (*changes, error) {
 		case has[name] == nil:
 			errs = append(errs, &Unknown{"alert", name, known})
 		case !slices.Contains(Severities(), to):
-			errs = append(errs, fmt.Errorf("severity %s=%s: has to be one of %s", key, to, strings.Join(Severities(), ", ")))
+			errs = append(errs, fmt.Errorf("severity %s=%s: must be one of %s", key, to, strings.Join(Severities(), ", ")))
 		case one && !slices.Contains(has[name], from):
 			errs = append(errs, &Unknown{"severity of " + name + ",", from, slices.Compact(slices.Sorted(slices.Values(has[name])))})
 		default:
@@ -193,8 +193,7 @@ var (
 	grouping  = regexp.MustCompile(`\b(?:by|on|group_left) \(([^)]*)\)`)
 )
 
-// checkLabels refuses labels that the alerts have already, or that their rules join on: such a label would be replaced, and ALERTS would not
-// join with the series of its host any more.
+// checkLabels rejects labels that alerts have, and labels that rules join on: ALERTS would no longer join with the series of its host.
 func checkLabels(labels map[string]string, shipped []*rule) error {
 	if len(labels) == 0 {
 		return nil
@@ -211,11 +210,11 @@ func checkLabels(labels map[string]string, shipped []*rule) error {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		switch {
 		case !labelName.MatchString(name):
-			errs = append(errs, fmt.Errorf("label %s: a name has letters, digits and _ and begins with no digit", name))
+			errs = append(errs, fmt.Errorf("label %s: invalid name: must match [a-zA-Z_][a-zA-Z0-9_]*", name))
 		case name == "cluster":
-			errs = append(errs, errors.New("label cluster: the rules join on it: set it in external_labels or by relabeling"))
+			errs = append(errs, errors.New("label cluster: reserved, the rules join on it: set it in external_labels or by relabeling"))
 		case own[name]:
-			errs = append(errs, fmt.Errorf("label %s: alerts have it already", name))
+			errs = append(errs, fmt.Errorf("label %s: reserved, alerts have this label", name))
 		}
 	}
 	return errors.Join(errs...)

@@ -213,7 +213,7 @@ func TestLabels(t *testing.T) {
 			t.Errorf("%s%s: %v, want %v", r.Alert, r.Record, r.Labels, want)
 		}
 	}
-	for name, want := range map[string]string{"severity": "have it already", "device": "have it already", "system": "have it already", "cluster": "external_labels", "1a": "begins with no digit"} {
+	for name, want := range map[string]string{"severity": "have this label", "device": "have this label", "system": "have this label", "cluster": "external_labels", "1a": "invalid name"} {
 		if _, err := (Tuning{Labels: map[string]string{name: "x"}}).Apply(files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}

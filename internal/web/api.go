@@ -12,14 +12,13 @@ import (
 	"rdma_exporter/internal/alerting"
 )
 
-// Alerting is what the engine tells of its rules.
+// Alerting is the state of alerts and rules.
 type Alerting interface {
 	Alerts() []alerting.Alert
 	Groups() []alerting.Group
 }
 
-// The answers have the schema of Prometheus' own API (web/api/v1/api.go), so that whatever reads that reads this. Durations are in
-// seconds.
+// Responses have the schema of the Prometheus API (web/api/v1/api.go). Durations are in seconds.
 type (
 	apiAnswer struct {
 		Status    string `json:"status"` // success, error
@@ -73,7 +72,7 @@ func (h *Handler) rules(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	kind := q.Get("type")
 	if kind != "" && kind != "alert" && kind != "record" {
-		answer(w, r, http.StatusBadRequest, apiAnswer{Status: "error", ErrorType: "bad_data", Error: fmt.Sprintf("type=%s: has to be alert or record", kind)})
+		answer(w, r, http.StatusBadRequest, apiAnswer{Status: "error", ErrorType: "bad_data", Error: fmt.Sprintf("type=%s: must be alert or record", kind)})
 		return
 	}
 	chosen := func(key, value string) bool { return !q.Has(key) || slices.Contains(q[key], value) }
@@ -128,7 +127,7 @@ func apiAlerts(alerts []alerting.Alert) []apiAlert {
 	return out
 }
 
-// answer writes JSON, as it is rather than for a page.
+// answer writes JSON without HTML escapes.
 func answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -140,7 +139,7 @@ func answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	if status != http.StatusOK {
 		w.WriteHeader(status)
-		_, _ = w.Write(b.Bytes()) // a client that has gone away is nobody's fault
+		_, _ = w.Write(b.Bytes()) // the client may have disconnected
 		return
 	}
 	compressed(w, r, b.Bytes())

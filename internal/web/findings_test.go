@@ -13,7 +13,7 @@ import (
 	"rdma_exporter/internal/rounds"
 )
 
-// TestFindings: as they are written, or why there are none; no such path where nothing is judged.
+// TestFindings: as they are written, or why there are none; no such path where nothing is evaluated.
 func TestFindings(t *testing.T) {
 	ask := func(findings func(io.Writer) error) *httptest.ResponseRecorder {
 		h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/rdma", MaxRequests: 1, Findings: findings})

@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// slow is how long an answer may be on its way where others wait for its place, and how long they wait until it has left.
+// slow is how long a response may take to send while others wait, and how long they wait.
 const slow = time.Second
 
-// limit bounds the requests of a kind that are answered at a time. Where all places are taken, the answer that has been on its way the
-// longest is ended for the next request: clients that ask and do not read keep nobody away.
+// limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is closed for the next
+// request, so that clients that do not read cannot block others.
 type limit struct {
 	what   string
 	places chan struct{}
 
 	mu      sync.Mutex
-	leaving []*reply // on their way, the oldest first
+	leaving []*reply // being sent, the oldest first
 }
 
 func newLimit(n int, what string) *limit { return &limit{what: what, places: make(chan struct{}, n)} }
 
-// handle answers 503 while there is no place.
+// handle responds with 503 while the limit is reached.
 func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !l.enter() {
-			http.Error(w, fmt.Sprintf("%d %s are in progress, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
+			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
 			return
 		}
 		defer func() { <-l.places }()
@@ -54,7 +54,7 @@ func (l *limit) enter() bool {
 	}
 }
 
-// endOldest ends the connection of an answer that is not taken.
+// endOldest closes the connection of a response that the client does not read.
 func (l *limit) endOldest() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *limit) endOldest() bool {
 	return http.NewResponseController(oldest.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) == nil
 }
 
-// reply is on its way while it is written, in one piece.
+// reply is a response. Each is written in one call.
 type reply struct {
 	http.ResponseWriter
 	limit *limit

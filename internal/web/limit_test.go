@@ -45,7 +45,7 @@ func TestLimit(t *testing.T) {
 		first := ask()
 		time.Sleep(slow / 2)
 		second := ask()
-		if code, body := read(ask()); code != http.StatusServiceUnavailable || body != "2 scrapes are in progress, try again later\n" {
+		if code, body := read(ask()); code != http.StatusServiceUnavailable || body != "limit of 2 concurrent scrapes reached, try again later\n" {
 			t.Errorf("while both are on their way: %d %s", code, body)
 		}
 		time.Sleep(slow)

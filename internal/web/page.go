@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Page is what a person looks at.
+// Page is the HTML pages.
 type Page struct {
 	Views  map[string]View // by pattern below the prefix of all paths: "{$}", "api/v1/node"
 	Static fs.FS           // GET /static/
 }
 
-// View is made for each request. What it cannot show there is not: fs.ErrNotExist.
+// View is rendered for each request. The error fs.ErrNotExist becomes 404.
 type View struct {
 	ContentType string
 	Write       func(*http.Request, io.Writer) error
-	// Of is what is shown, where that is large: while it is equal to what it was, what was written then serves all.
+	// Of is the data of a large view: while it is unchanged, the last output is served.
 	Of func() any
 }
 
@@ -36,10 +36,10 @@ const (
 	JSON = "application/json"
 )
 
-// policy lets a browser load nothing but the page's own style, script and icon, and run nothing that stands in the page.
+// policy allows the style, script and icon of the page, and no inline scripts.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// guards are the headers of all that a browser shows.
+// guards are the security headers of pages.
 var guards = map[string]string{
 	"Content-Security-Policy":      policy,
 	"X-Content-Type-Options":       "nosniff",
@@ -56,7 +56,7 @@ func guard(w http.ResponseWriter) {
 	}
 }
 
-// page registers what the page consists of.
+// page registers the views and files of the page.
 func (h *Handler) page(at func(string) string, api func(http.HandlerFunc) http.HandlerFunc) {
 	root := strings.TrimSuffix(at("/"), "/") + "/"
 	for pattern, v := range h.Page.Views {
@@ -79,7 +79,7 @@ func (v View) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin writes the headers, or what is wrong, and says whether there is something to show.
+// begin writes the headers or the error, and reports whether a body follows.
 func (v View) begin(w http.ResponseWriter, err error) bool {
 	guard(w)
 	switch {
@@ -94,7 +94,7 @@ func (v View) begin(w http.ResponseWriter, err error) bool {
 	return err == nil
 }
 
-// kept is a view that is written by one request for all.
+// kept is a view that is rendered once for all clients.
 type kept struct {
 	View
 	mu            sync.Mutex
@@ -126,7 +126,7 @@ func (k *kept) written(r *http.Request) (plain, packed []byte, err error) {
 	return k.plain, k.packed, nil
 }
 
-// file serves a file of the program. A browser asks each time whether it has changed, since another version may have been started.
+// file serves an embedded file. Browsers revalidate it each time, since another version may be running.
 func (h *Handler) file(files fs.FS) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")

@@ -1,4 +1,4 @@
-// Package web is what the program serves: metrics, health, and a page for people.
+// Package web is the HTTP server: metrics, health, API and pages.
 package web
 
 import (
@@ -22,12 +22,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
 )
 
-// Rounds makes the picture that is served.
+// Rounds makes the metrics.
 type Rounds interface {
 	// Collect is rounds.Scheduler's.
 	Collect(ctx context.Context, names []string) (*rounds.Picture, error)
@@ -36,19 +37,19 @@ type Rounds interface {
 // Options configure a Handler.
 type Options struct {
 	Rounds Rounds
-	// Process is gathered beside the node's metrics when all collectors are asked for; nil leaves it out.
+	// Process is gathered if collect[] is not set; nil: none.
 	Process     prometheus.Gatherer
 	MetricsPath string // below RoutePrefix
 	RoutePrefix string // "/" or "/prefix"
-	MaxRequests int    // scrapes at a time, and as many requests to the API and the page; more are answered 503
+	MaxRequests int    // concurrent scrapes, and concurrent requests to API and pages; others get 503
 	Pprof       bool
-	Page        *Page // nil: there is none
+	Page        *Page // nil: none
 	Logger      *slog.Logger
-	Reload      func() error // POST /-/reload: reads all configuration files again
-	Alerting    Alerting     // /api/v1/alerts, /api/v1/rules; nil: no rules are judged
-	// ReleaseGPUs lets go of every GPU for a time: POST /-/gpu/release?for=30m.
+	Reload      func() error // POST /-/reload
+	Alerting    Alerting     // /api/v1/alerts, /api/v1/rules; nil: no alerting
+	// ReleaseGPUs releases every GPU for a time: POST /-/gpu/release?for=30m.
 	ReleaseGPUs func(ctx context.Context, d time.Duration) error
-	// Findings writes what is wrong with the node as JSON: GET /api/v1/findings. Nil: nothing is judged here.
+	// Findings writes the findings as JSON: GET /api/v1/findings. Nil: no alerting.
 	Findings func(io.Writer) error
 }
 
@@ -56,15 +57,15 @@ type Options struct {
 type Handler struct {
 	Options
 	mux   *http.ServeMux
-	all   http.Handler // mux, behind what keeps other sites' pages from posting
+	all   http.Handler // mux with cross-origin protection
 	ready atomic.Bool
 }
 
-// New makes a handler. It answers at once; Ready says when /-/ready does. The error is for a MetricsPath at which something else is served.
+// New makes a handler. /-/ready responds with 200 after Ready was called. The error is for a MetricsPath that is in use.
 func New(o Options) (*Handler, error) {
 	h := &Handler{Options: o, mux: http.NewServeMux()}
 	at := func(p string) string { return path.Join("/", o.RoutePrefix, p) }
-	// What is asked of the engine waits while it judges, and a client that goes away does not end that: it takes no scrape's place.
+	// API requests wait for the engine, also after the client disconnected. A separate limit keeps them from blocking scrapes.
 	api := newLimit(o.MaxRequests, "requests").handle
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
@@ -90,10 +91,10 @@ func New(o Options) (*Handler, error) {
 	if o.Page != nil && at(o.MetricsPath) != at("/") {
 		h.page(at, api)
 	}
-	metrics := at(o.MetricsPath) // the last: what has the path already is known
+	metrics := at(o.MetricsPath) // last, since it needs the other paths
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if _, taken := h.mux.Handler(&http.Request{Method: method, URL: &url.URL{Path: metrics}}); taken != "" {
-			return nil, fmt.Errorf("the exporter serves %s there", taken)
+			return nil, fmt.Errorf("path in use: %s", taken)
 		}
 	}
 	h.mux.HandleFunc("GET "+metrics, newLimit(o.MaxRequests, "scrapes").handle(h.metrics))
@@ -101,14 +102,14 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Ready makes /-/ready answer 200.
+// Ready makes /-/ready respond with 200.
 func (h *Handler) Ready() { h.ready.Store(true) }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.all.ServeHTTP(w, r) }
 
 func (h *Handler) readiness(w http.ResponseWriter, _ *http.Request) {
 	if !h.ready.Load() {
-		http.Error(w, "the first collection has not finished", http.StatusServiceUnavailable)
+		http.Error(w, "not ready: the first collection has not finished", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ready")
@@ -133,30 +134,30 @@ func (h *Handler) findings(w http.ResponseWriter, r *http.Request) {
 	compressed(w, r, b.Bytes())
 }
 
-// longestRelease bounds a release: what is forgotten ends by itself.
+// longestRelease limits a release that nobody ends.
 const longestRelease = 24 * time.Hour
 
 func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
 	text := r.URL.Query().Get("for")
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 || d > longestRelease {
-		http.Error(w, fmt.Sprintf("for=%s: has to be a time from 0s, which ends a release, to %s: POST /-/gpu/release?for=30m", text, longestRelease), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("for=%s: must be a duration up to 24h, such as 30m; 0s ends the release", text), http.StatusBadRequest)
 		return
 	}
 	switch err := h.ReleaseGPUs(r.Context(), d); {
 	case err != nil:
-		h.Logger.Warn("GPUs are not all released", "for", d, "err", err)
-		http.Error(w, fmt.Sprintf("not released: %v; GPUs are not read for %s, and are let go of as soon as that can be", err, d), http.StatusServiceUnavailable)
+		h.Logger.Warn("not all GPUs could be released, retrying", "for", d, "err", err)
+		http.Error(w, fmt.Sprintf("not all GPUs released: %v; GPUs are not read for %s and are released as soon as possible", err, model.Duration(d)), http.StatusServiceUnavailable)
 	case d == 0:
-		h.Logger.Info("GPUs are read again")
-		fmt.Fprintln(w, "the release has ended: GPUs are read again")
+		h.Logger.Info("release of GPUs ended")
+		fmt.Fprintln(w, "release ended, GPUs are read again")
 	default:
-		h.Logger.Info("GPUs are released", "for", d)
-		fmt.Fprintf(w, "released: the exporter holds no GPU for %s; for=0s ends it\n", d)
+		h.Logger.Info("GPUs released", "for", d)
+		fmt.Fprintf(w, "released: the exporter uses no GPU for %s; for=0s ends the release\n", model.Duration(d))
 	}
 }
 
-// metrics serves a picture of the collectors named by collect[], of all when none is.
+// metrics serves the metrics of the collectors in collect[], by default all.
 func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["collect[]"]
 	ctx, cancel := deadline(r)
@@ -174,14 +175,13 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	h.write(w, r, picture.Families, len(names) == 0)
 }
 
-// write answers in the format that the client asks for. The two text formats, which is what scrapers ask for, are written
-// from the series' own text; protobuf goes through the client library.
+// write responds in the negotiated format. The text formats are written directly, protobuf by the client library.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []exposition.Family, whole bool) {
 	var own []*dto.MetricFamily
 	if h.Process != nil && whole {
 		var err error
 		if own, err = h.Process.Gather(); err != nil {
-			h.Logger.Error("cannot gather the exporter's own metrics", "err", err)
+			h.Logger.Error("cannot gather process metrics, they are missing in this scrape", "err", err)
 		}
 	}
 	format := expfmt.NegotiateAccept(r.Header, expfmt.DefaultOpenMetricsAcceptedFormats()...)
@@ -205,11 +205,11 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// encode uses the library's encoder, without the closing line of OpenMetrics.
+// encode uses the encoder of the library, without the final line of OpenMetrics.
 func encode(b *bytes.Buffer, families []*dto.MetricFamily, format expfmt.Format) {
 	e := expfmt.NewEncoder(b, format)
 	for _, f := range families {
-		// A bytes.Buffer takes all, and a family that the library made is valid.
+		// A bytes.Buffer does not fail, and families of the library are valid.
 		if err := e.Encode(f); err != nil {
 			continue
 		}
@@ -221,7 +221,7 @@ var gzipWriters = sync.Pool{New: func() any {
 	return z
 }}
 
-// compressed writes an answer at once, with gzip if the client takes it.
+// compressed writes a response in one call, with gzip if the client accepts it.
 func compressed(w http.ResponseWriter, r *http.Request, b []byte) {
 	if acceptsGzip(r) {
 		send(w, pack(b), "gzip")
@@ -235,7 +235,7 @@ func pack(b []byte) []byte {
 	g := gzipWriters.Get().(*gzip.Writer)
 	defer gzipWriters.Put(g)
 	g.Reset(&z)
-	_, _ = g.Write(b) // a bytes.Buffer takes all
+	_, _ = g.Write(b) // a bytes.Buffer does not fail
 	_ = g.Close()
 	return z.Bytes()
 }
@@ -246,7 +246,7 @@ func send(w http.ResponseWriter, b []byte, encoding string) {
 	}
 	w.Header().Add("Vary", "Accept-Encoding")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
-	_, _ = w.Write(b) // a client that has gone away is nobody's fault
+	_, _ = w.Write(b) // the client may have disconnected
 }
 
 func acceptsGzip(r *http.Request) bool {
@@ -259,10 +259,10 @@ func acceptsGzip(r *http.Request) bool {
 	return false
 }
 
-// answerTime is what a scrape leaves for the answer to travel.
+// answerTime is the part of the scrape timeout reserved for the response.
 const answerTime = 500 * time.Millisecond
 
-// deadline ends the wait for collections when the scraper is about to give up.
+// deadline ends the wait for collections shortly before the scrape timeout.
 func deadline(r *http.Request) (context.Context, context.CancelFunc) {
 	s, err := strconv.ParseFloat(r.Header.Get("X-Prometheus-Scrape-Timeout-Seconds"), 64)
 	if err != nil || !(s > 0 && s < 3600) {
