@@ -35,7 +35,8 @@ func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time) error {
 	v.All = f.table("All links", "Those that are wrong first; what both ends enable stands where the link does something else", all, len(all))
 	v.Health, v.Word = NotEvaluated, "Links"
 	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(all), wrong)
-	v.Title = v.Name
+	v.title(v.Name)
+	v.Refresh = 0 // a large page, and the filter is filled in
 	return p.write(w, "links.html", v)
 }
 
@@ -65,6 +66,6 @@ func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) 
 	if !f.Since.IsZero() {
 		v.ErrorsOf = ago(f.Time.Sub(f.Since))
 	}
-	v.Title = v.Word + ": " + v.Name
+	v.title(v.Word + ": " + v.Name)
 	return p.write(w, "switch.html", v)
 }

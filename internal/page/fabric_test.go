@@ -157,7 +157,7 @@ func TestFabricPage(t *testing.T) {
 			}, "OK", []string{"1\u202f234 symbol errors", "2 link error recoveries", "in the last 40m"}, []string{"1\u202f234 symbol errors"},
 		},
 		"a sweep failed": {
-			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>Old:</strong> The last sweep is 5s old."}, nil,
+			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>STALE 5s:</strong> no such device", "<title>STALE 5s – Fabric of"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

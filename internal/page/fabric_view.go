@@ -72,11 +72,17 @@ func (p *Page) RenderFabric(w io.Writer, f *Fabric, now time.Time) error {
 	return p.write(w, "fabric.html", v)
 }
 
+// fabricRefresh is the usual time between sweeps, in seconds.
+const fabricRefresh = 60
+
 // frame is what is around the pages of a fabric.
 func (f *Fabric) frame(now time.Time, links []Link, base, name string) frame {
 	out := frame{Base: base, Name: name, Footer: links, From: "Looks from " + f.Port + " on " + f.Host + "."}
 	out.when(f.Time)
-	out.Stale = f.Stale(now)
+	out.Refresh = fabricRefresh
+	if why := f.Stale(now); why != "" {
+		out.stale(now.Sub(f.Time), why)
+	}
 	return out
 }
 
@@ -86,7 +92,7 @@ func (f *Fabric) Stale(now time.Time) string {
 	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.interval) {
 		return ""
 	}
-	return joined(" ", fmt.Sprintf("The last sweep is %s old. What is shown is of then.", ago(age)), f.Failed)
+	return cmp.Or(f.Failed, "No sweep has finished since.")
 }
 
 // facts are what is wrong, the worst first.
@@ -171,7 +177,7 @@ func (v *fabricView) verdict() {
 		}
 		v.Lead = strings.Join(parts, " ")
 	}
-	v.Title = v.Word + ": " + v.Name
+	v.title(v.Word + ": " + v.Name)
 }
 
 // wrong lists links with problems, the worst first.

@@ -18,7 +18,7 @@ const (
 	Warning      Health = "warning"
 	Watching     Health = "watching" // alerts of severity critical or warning are pending
 	Info         Health = "info"     // also: less than expected, without an alert of its own
-	NotEvaluated Health = "not_judged"
+	NotEvaluated Health = "not_evaluated"
 	Inactive     Health = "inactive" // a port without a link and without an alert of its own
 	Ignored      Health = "ignored"  // by the configuration file
 	OK           Health = "ok"

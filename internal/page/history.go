@@ -137,6 +137,9 @@ func errorQuery(over time.Duration) string {
 	return strings.Join(parts, " or ")
 }
 
+// keyOfPort is the key of a port in the history.
+func keyOfPort(p *Port) PortKey { return PortKey{p.Device, strconv.Itoa(p.Number)} }
+
 func keyOf(labels map[string]string) PortKey { return PortKey{labels["device"], labels["port"]} }
 
 // recent is what is known of a port; nil where nothing is kept.

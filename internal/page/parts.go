@@ -33,7 +33,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 	}
 	of := d.ports[r.Title]
 	if len(of) == 0 {
-		r.Line = "no port could be read"
+		r.Line = "unknown: no port could be read"
 		r.Health = worst(r.Health, NotEvaluated)
 	}
 	carries := false
@@ -73,7 +73,7 @@ func (d *drawing) chips(of []int) (out []chip) {
 	} else {
 		for _, x := range of {
 			p := d.node.Ports[x]
-			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))})
+			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "unknown"))})
 		}
 	}
 	for i := 1; i < len(out); i++ {
@@ -135,7 +135,7 @@ func wayText(g *topo.GPU) string {
 		case "staging":
 			return fmt.Sprintf("job: %s suspected, could be direct", g.Transport.State)
 		case "unknown":
-			return "job: not known, could be direct to " + exposition.ValidLabel(g.Best.Device)
+			return "job: unknown, could be direct to " + exposition.ValidLabel(g.Best.Device)
 		}
 	}
 	if g.Best == nil {
@@ -151,5 +151,5 @@ func wayText(g *topo.GPU) string {
 	case stateOf(p) == "staging":
 		return fmt.Sprintf("staging to %s (%s)", nic, distance)
 	}
-	return fmt.Sprintf("to %s not known", nic)
+	return fmt.Sprintf("path to %s unknown", nic)
 }
