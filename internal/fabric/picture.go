@@ -16,6 +16,8 @@ type Picture struct {
 	// Risen are the counters that rose since a sweep of up to an hour ago, of ports whose link was there at both times.
 	Risen map[End]mad.Counters
 	Since time.Time // of that sweep
+	// Traffic is between the last two sweeps that did not fail, of ports whose link was there at both times.
+	Traffic map[End]Traffic
 	Stats mad.Stats // of all sweeps
 }
 
@@ -33,15 +35,15 @@ const window = 30 * time.Minute
 // reading are the counters of the ports of a sweep that had a link.
 type reading struct {
 	at       time.Time
-	counters map[End]*mad.Counters
+	counters map[End]*Port
 }
 
 func readingOf(f *Fabric) reading {
-	r := reading{f.At, map[End]*mad.Counters{}}
+	r := reading{f.At, map[End]*Port{}}
 	for guid, n := range f.Nodes {
 		for number, p := range n.Ports {
 			if p.Counters != nil && p.Info.State == mad.PortActive {
-				r.counters[End{guid, number}] = p.Counters
+				r.counters[End{guid, number}] = p
 			}
 		}
 	}
@@ -49,11 +51,13 @@ func readingOf(f *Fabric) reading {
 }
 
 // readings are those that rises are told against.
-type readings struct{ older, newer reading }
+type readings struct{ older, newer, last reading }
 
-// note takes a sweep, and says what rose, and since when.
-func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
+// note takes a sweep, and returns the counters that rose, the time since when, and the traffic since the sweep before.
+func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic) {
 	now := readingOf(f)
+	traffic := now.traffic(r.last)
+	r.last = now
 	switch {
 	case r.older.counters == nil:
 		r.older, r.newer = now, now
@@ -63,10 +67,10 @@ func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
 	risen := map[End]mad.Counters{}
 	for e, c := range now.counters {
 		if before := r.older.counters[e]; before != nil {
-			if rise := c.Since(before); !rise.Empty() {
+			if rise := c.Counters.Since(before.Counters); !rise.Empty() {
 				risen[e] = rise
 			}
 		}
 	}
-	return risen, r.older.at
+	return risen, r.older.at, traffic
 }
