@@ -69,6 +69,8 @@ type Switch struct {
 	Active    int            `json:"ports_active"`
 	Problems  map[string]int `json:"problems,omitempty"` // links that have it
 	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
+	Discards  uint64         `json:"discards"`           // at its ports, since counters_since
+	Tier      int            `json:"tier,omitempty"`     // hops from the nearest host: 1 is a leaf; 0: no path to one
 }
 
 // smStates are states of subnet managers in words, by the number that SMInfo has.
@@ -171,10 +173,13 @@ func (f *Fabric) switches() {
 			if l.Problem != "" {
 				s.Problems[l.Problem]++
 			}
-			s.Errors += e.linkErrors()
+			s.Errors += e.rose(linkErrors)
+			s.Discards += e.rose(discards)
 		}
 	}
-	for _, s := range at {
+	tiers := f.tiers()
+	for guid, s := range at {
+		s.Tier = tiers[guid]
 		f.Switches = append(f.Switches, *s)
 	}
 	slices.SortFunc(f.Switches, func(a, b Switch) int { return cmp.Or(byNumber(a.Node, b.Node), cmp.Compare(a.GUID, b.GUID)) })

@@ -1,0 +1,307 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"rdma_exporter/internal/exposition"
+)
+
+// fabricMap is the drawing of the switches by tier, hosts at the bottom.
+type fabricMap struct {
+	Drawings []mapDrawing // for a screen, and for a phone
+	Pairs    []mapPair    // tiers, the lowest first
+	NotDrawn int          // switches without problems, since there are too many
+	MoreWays int          // pairs of switches with problems that have no line
+}
+
+// mapDrawing is an SVG in its own pixels.
+type mapDrawing struct {
+	Class         string
+	Width, Height int
+	Ways          []mapWay
+	Tiers         []mapTier
+}
+
+type mapTier struct {
+	Name  string
+	Y     int // of the name
+	Boxes []mapBox
+}
+
+type mapBox struct {
+	X, Y, W, H              int
+	Href, Name, Side, Whole string
+	Health                  Health
+}
+
+// mapWay is all links between two switches.
+type mapWay struct {
+	D, Whole string
+	Health   Health
+	Width    int
+}
+
+// mapPair sums up the links between two tiers.
+type mapPair struct {
+	Health Health
+	Text   string
+}
+
+// Bounds of the drawing: more are not readable.
+const (
+	maxBoxes   = 256
+	maxWays    = 60
+	maxAllWays = 120 // up to here pairs of switches without problems have lines as well
+)
+
+// mapSizes are those of the boxes: on a screen, and on a phone, where the drawing is about as wide as the window.
+var mapSizes = []struct {
+	class                  string
+	columns, width, height int
+}{{"wide", 10, 118, 26}, {"narrow", 3, 112, 30}}
+
+const (
+	mapGap     = 6
+	tierGap    = 44 // between tiers, for the lines
+	tierHeader = 20
+)
+
+// bundle is all links between two switches.
+type bundle struct {
+	a, b     *Switch
+	links, n int // n: with the worst problem
+	problem  string
+}
+
+func (b *bundle) health() Health {
+	if p := problemNamed(b.problem); p != nil {
+		return p.health
+	}
+	return OK
+}
+
+// drawMap draws the switches and the links between them.
+func (f *Fabric) drawMap() (m fabricMap) {
+	bundles := f.bundles()
+	m.Pairs = f.pairs()
+	shown := f.mapped()
+	m.NotDrawn = len(f.Switches) - len(shown)
+	drawn := bundles
+	if wrong := slices.IndexFunc(bundles, func(b bundle) bool { return b.problem == "" }); wrong >= 0 && len(bundles) > maxAllWays {
+		drawn = bundles[:wrong]
+	}
+	if len(drawn) > maxAllWays || len(drawn) > maxWays && drawn[min(maxWays, len(drawn)-1)].problem != "" {
+		m.MoreWays = len(drawn) - maxWays
+		drawn = drawn[:maxWays]
+	}
+	for _, size := range mapSizes {
+		d := mapDrawing{Class: size.class, Width: size.columns*(size.width+mapGap) - mapGap + 2}
+		boxes := d.tiers(shown, size.columns, size.width, size.height)
+		for _, b := range drawn {
+			d.way(b, boxes)
+		}
+		slices.Reverse(d.Ways) // the worst on top
+		if len(shown) > 0 {
+			m.Drawings = append(m.Drawings, d)
+		}
+	}
+	return m
+}
+
+// mapped are the switches that are drawn: all, or of too many those with problems.
+func (f *Fabric) mapped() (out []*Switch) {
+	for i := range f.Switches {
+		out = append(out, &f.Switches[i])
+	}
+	if len(out) > maxBoxes {
+		out = slices.DeleteFunc(out, func(s *Switch) bool { return s.row().Health == OK })
+	}
+	return out[:min(len(out), maxBoxes)]
+}
+
+// tiers places the boxes, the highest tier on top.
+func (d *mapDrawing) tiers(shown []*Switch, columns, width, height int) map[*Switch]mapBox {
+	byTier := map[int][]*Switch{}
+	for _, s := range shown {
+		byTier[s.Tier] = append(byTier[s.Tier], s)
+	}
+	at := map[*Switch]mapBox{}
+	y := 0
+	for _, tier := range slices.Backward(sortedTiers(byTier)) {
+		row := byTier[tier]
+		t := mapTier{Name: fmt.Sprintf("%s: %d", tierName(tier), len(row)), Y: y + 13}
+		y += tierHeader
+		for i, s := range row {
+			b := s.box(width, height)
+			b.X, b.Y = 1+i%columns*(width+mapGap), y+i/columns*(height+mapGap)
+			at[s] = b
+			t.Boxes = append(t.Boxes, b)
+		}
+		y += (len(row)+columns-1)/columns*(height+mapGap) - mapGap
+		d.Height = y + 2
+		y += tierGap
+		d.Tiers = append(d.Tiers, t)
+	}
+	return at
+}
+
+func sortedTiers(m map[int][]*Switch) (out []int) {
+	for tier := range m {
+		out = append(out, tier)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// box is that of a switch, with the number of its links that have a problem.
+func (s *Switch) box(width, height int) mapBox {
+	r := s.row()
+	b := mapBox{W: width, H: height, Href: r.Href, Health: r.Health, Whole: s.Node + ": " + r.Health.Word()}
+	wrong := 0
+	for _, p := range problems {
+		if n := s.Problems[p.name]; n > 0 {
+			wrong += n
+			b.Whole += fmt.Sprintf(", %d %s", n, words(p.name))
+		}
+	}
+	if wrong > 0 {
+		b.Side = large(float64(wrong))
+	}
+	b.Name = middle(s.Node, (width-12)/charWidth-len([]rune(b.Side))-1)
+	return b
+}
+
+// middle cuts a text to n letters in its middle: names of switches differ at the end.
+func middle(s string, n int) string {
+	r := []rune(exposition.ValidLabel(s))
+	if len(r) <= n {
+		return string(r)
+	}
+	front := max(0, n/3)
+	return string(r[:front]) + "…" + string(r[len(r)-max(0, n-front-1):])
+}
+
+// way draws a bundle from the lower edge of one box to the upper edge of the other.
+func (d *mapDrawing) way(b bundle, boxes map[*Switch]mapBox) {
+	x, ok := boxes[b.a]
+	y, also := boxes[b.b]
+	if !ok || !also {
+		return
+	}
+	if x.Y > y.Y {
+		x, y = y, x
+	}
+	w := mapWay{Health: b.health(), Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, count(b.links, "link"))}
+	if b.problem != "" {
+		w.Width, w.Whole = 3, w.Whole+fmt.Sprintf(", %d %s", b.n, words(b.problem))
+	}
+	x1, y1, x2, y2 := x.X+x.W/2, x.Y+x.H, y.X+y.W/2, y.Y
+	w.D = fmt.Sprintf("M%d %dL%d %d", x1, y1, x2, y2)
+	d.Ways = append(d.Ways, w)
+}
+
+// bundles are the links between switches, those with the worst problems first.
+func (f *Fabric) bundles() []bundle {
+	at := map[string]*Switch{}
+	for i := range f.Switches {
+		at[f.Switches[i].GUID] = &f.Switches[i]
+	}
+	index := map[[2]*Switch]int{}
+	var out []bundle
+	for i := range f.Links {
+		l := &f.Links[i]
+		a, b := at[l.Ends[0].GUID], at[l.Ends[1].GUID]
+		if a == nil || b == nil {
+			continue
+		}
+		key := [2]*Switch{a, b}
+		if a.GUID > b.GUID {
+			key = [2]*Switch{b, a}
+		}
+		n, ok := index[key]
+		if !ok {
+			n = len(out)
+			index[key] = n
+			out = append(out, bundle{a: key[0], b: key[1]})
+		}
+		out[n].add(l)
+	}
+	slices.SortStableFunc(out, func(a, b bundle) int {
+		return cmp.Or(cmp.Compare(problemRank(a.problem), problemRank(b.problem)), cmp.Compare(b.n, a.n))
+	})
+	return out
+}
+
+func (b *bundle) add(l *FabricLink) {
+	b.links++
+	switch {
+	case l.Problem == "":
+	case l.Problem == b.problem:
+		b.n++
+	case problemRank(l.Problem) < problemRank(b.problem):
+		b.problem, b.n = l.Problem, 1
+	}
+}
+
+// pairs sums up links by the tiers of their ends; hosts are tier 0.
+func (f *Fabric) pairs() []mapPair {
+	tier := map[string]int{}
+	for i := range f.Switches {
+		tier[f.Switches[i].GUID] = f.Switches[i].Tier
+	}
+	type sum struct {
+		links    int
+		problems map[string]int
+		busiest  *float64
+	}
+	sums := map[[2]int]*sum{}
+	for i := range f.Links {
+		l := &f.Links[i]
+		key := [2]int{tier[l.Ends[0].GUID], tier[l.Ends[1].GUID]}
+		if key[0] > key[1] {
+			key[0], key[1] = key[1], key[0]
+		}
+		s := sums[key]
+		if s == nil {
+			s = &sum{problems: map[string]int{}}
+			sums[key] = s
+		}
+		s.links++
+		s.problems[l.Problem]++
+		for j := range l.Ends {
+			if u := l.Ends[j].Utilisation; u != nil && (s.busiest == nil || *u > *s.busiest) {
+				s.busiest = u
+			}
+		}
+	}
+	var keys [][2]int
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	var out []mapPair
+	for _, k := range keys {
+		s := sums[k]
+		p := mapPair{Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), count(s.links, "link"))}
+		for _, x := range problems {
+			if n := s.problems[x.name]; n > 0 {
+				p.Text += fmt.Sprintf(", %d %s", n, words(x.name))
+				p.Health = worst(p.Health, x.health)
+			}
+		}
+		if s.busiest != nil {
+			p.Text += ", utilisation up to " + percent(*s.busiest)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func sideName(tier int) string {
+	if tier == 0 {
+		return "host"
+	}
+	return tierName(tier)
+}
