@@ -18,7 +18,7 @@ type Picture struct {
 	Since time.Time // of that sweep
 	// Traffic is between the last two sweeps that did not fail, of ports whose link was there at both times.
 	Traffic map[End]Traffic
-	Stats mad.Stats // of all sweeps
+	Stats   mad.Stats // of all sweeps
 }
 
 // CounterName is that of a counter without rdma_fabric_port_ and _total; empty where there is no such metric.

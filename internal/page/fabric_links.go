@@ -64,18 +64,22 @@ type problem struct {
 	health Health
 	alert  string
 	text   string // "1 link …"; empty: it is no finding
+	brief  string // "1 …"
 }
 
 // problems, the worst first. Links of an unreachable switch have no finding of their own: the switch has.
 var problems = []problem{
-	{"gone", Warning, "RDMAFabricLinkGone", "gone"},
-	{"flapping", Warning, "RDMAFabricLinkFlapping", "flapping"},
-	{"degraded", Warning, "RDMAFabricLinkDegraded", "degraded: lower rate or fewer lanes than enabled at both ends"},
-	{"link_errors", Warning, "RDMAFabricLinkErrors", "with link errors above the limit"},
-	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "with lower settings at one end"},
-	{"errors", Info, "", "with errors or discards below the limits of the alerts"},
-	{"switch_unreachable", NotEvaluated, "", ""},
+	{"gone", Warning, "RDMAFabricLinkGone", "gone", "gone"},
+	{"flapping", Warning, "RDMAFabricLinkFlapping", "flapping", "flapping"},
+	{"degraded", Warning, "RDMAFabricLinkDegraded", "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
+	{"link_errors", Warning, "RDMAFabricLinkErrors", "with link errors above the limit", "with link errors above the limit"},
+	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "with lower settings at one end", "with lower settings at one end"},
+	{"errors", Info, "", "with errors or discards below the limits of the alerts", "with errors or discards"},
+	{unreachableSwitch, NotEvaluated, "", "", "to an unreachable switch"},
 }
+
+// unreachableSwitch is the problem of a link whose switch has the finding.
+const unreachableSwitch = "switch_unreachable"
 
 func problemNamed(name string) *problem {
 	i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name })
@@ -171,7 +175,7 @@ func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabr
 	lost := slices.ContainsFunc(l.Ends[:], func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
 	switch {
 	case lost:
-		l.Problem = "switch_unreachable"
+		l.Problem = unreachableSwitch
 	case gone:
 		l.Problem = "gone"
 	case g.Degraded(e):

@@ -164,9 +164,14 @@ func TestMap(t *testing.T) {
 		p.Known.Links = append(p.Known.Links, fabric.KnownLink{A: fabric.End{GUID: fabric.GUID(to), Port: 9}, B: fabric.End{GUID: 0x4000, Port: i + 1}})
 	}
 	p.Fabric.Port(fabric.End{GUID: 0x2001, Port: 5}).Info.Active.Widths = 1 // to spine000
+	for i := range p.Known.Nodes {
+		if p.Known.Nodes[i].GUID == 0x2002 {
+			p.Known.Nodes[i].Description = "MF0;leaf-a:MQM9700/U1"
+		}
+	}
 	f := NewFabric(looked(p))
 	for _, s := range f.Switches {
-		want := map[string]int{"l": 1, "s": 2, "c": 3}[s.Node[:1]]
+		want := map[string]int{"M": 1, "l": 1, "s": 2, "c": 3}[s.Node[:1]]
 		if s.Tier != want {
 			t.Errorf("%s has tier %d, want %d", s.Node, s.Tier, want)
 		}
@@ -177,6 +182,7 @@ func TestMap(t *testing.T) {
 	holds(t, "map", drawing, []string{
 		">core: 1<", ">spine: 2<", ">leaf: 3<", `<path class="warning" d="`, "leaf001 to spine000: 1 link, 1 degraded",
 		`<a href="switches/0000:0000:0000:2001"><g class="warning"`, `<a href="switches/0000:0000:0000:2000"><g class="ok"`, "<title>leaf001: warning, 1 degraded</title>",
+		">leaf-a<", // of MF0;leaf-a:MQM9700/U1
 	})
 	if got := strings.Count(drawing, "<path"); got != 8 {
 		t.Errorf("%d lines, want 6 from leaves and 2 to the core", got)

@@ -3,9 +3,8 @@ package page
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
-
-	"rdma_exporter/internal/exposition"
 )
 
 // fabricMap is the drawing of the switches by tier, hosts at the bottom.
@@ -89,12 +88,10 @@ func (f *Fabric) drawMap() (m fabricMap) {
 	shown := f.mapped()
 	m.NotDrawn = len(f.Switches) - len(shown)
 	drawn := bundles
-	if wrong := slices.IndexFunc(bundles, func(b bundle) bool { return b.problem == "" }); wrong >= 0 && len(bundles) > maxAllWays {
-		drawn = bundles[:wrong]
-	}
-	if len(drawn) > maxAllWays || len(drawn) > maxWays && drawn[min(maxWays, len(drawn)-1)].problem != "" {
-		m.MoreWays = len(drawn) - maxWays
-		drawn = drawn[:maxWays]
+	if len(bundles) > maxAllWays {
+		drawn = slices.DeleteFunc(bundles, func(b bundle) bool { return b.problem == "" || b.problem == unreachableSwitch })
+		m.MoreWays = max(0, len(drawn)-maxWays)
+		drawn = drawn[:len(drawn)-m.MoreWays]
 	}
 	for _, size := range mapSizes {
 		d := mapDrawing{Class: size.class, Width: size.columns*(size.width+mapGap) - mapGap + 2}
@@ -162,20 +159,33 @@ func (s *Switch) box(width, height int) mapBox {
 	wrong := 0
 	for _, p := range problems {
 		if n := s.Problems[p.name]; n > 0 {
-			wrong += n
-			b.Whole += fmt.Sprintf(", %d %s", n, words(p.name))
+			b.Whole += fmt.Sprintf(", %d %s", n, p.brief)
+			if p.name != unreachableSwitch || !s.Reachable {
+				wrong += n
+			}
 		}
 	}
 	if wrong > 0 {
 		b.Side = large(float64(wrong))
 	}
-	b.Name = middle(s.Node, (width-12)/charWidth-len([]rune(b.Side))-1)
+	b.Name = middle(hostOfSwitch(s.Node), (width-12)/charWidth-len([]rune(b.Side))-1)
 	return b
+}
+
+// nodeDescription is how switches of NVIDIA describe themselves: MF0;leaf-1:MQM9700/U1.
+var nodeDescription = regexp.MustCompile(`^MF\d;([^:]+):[^:]+$`)
+
+// hostOfSwitch is the host name in the description of a switch; all of it where it has another form.
+func hostOfSwitch(description string) string {
+	if m := nodeDescription.FindStringSubmatch(description); m != nil {
+		return m[1]
+	}
+	return description
 }
 
 // middle cuts a text to n letters in its middle: names of switches differ at the end.
 func middle(s string, n int) string {
-	r := []rune(exposition.ValidLabel(s))
+	r := []rune(s)
 	if len(r) <= n {
 		return string(r)
 	}
@@ -195,7 +205,7 @@ func (d *mapDrawing) way(b bundle, boxes map[*Switch]mapBox) {
 	}
 	w := mapWay{Health: b.health(), Width: 1, Whole: fmt.Sprintf("%s to %s: %s", b.a.Node, b.b.Node, count(b.links, "link"))}
 	if b.problem != "" {
-		w.Width, w.Whole = 3, w.Whole+fmt.Sprintf(", %d %s", b.n, words(b.problem))
+		w.Width, w.Whole = 3, w.Whole+fmt.Sprintf(", %d %s", b.n, problemNamed(b.problem).brief)
 	}
 	x1, y1, x2, y2 := x.X+x.W/2, x.Y+x.H, y.X+y.W/2, y.Y
 	w.D = fmt.Sprintf("M%d %dL%d %d", x1, y1, x2, y2)
@@ -287,7 +297,7 @@ func (f *Fabric) pairs() []mapPair {
 		p := mapPair{Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), count(s.links, "link"))}
 		for _, x := range problems {
 			if n := s.problems[x.name]; n > 0 {
-				p.Text += fmt.Sprintf(", %d %s", n, words(x.name))
+				p.Text += fmt.Sprintf(", %d %s", n, x.brief)
 				p.Health = worst(p.Health, x.health)
 			}
 		}

@@ -119,7 +119,7 @@ func (v *fabricView) verdict() {
 func (v *fabricView) wrong() {
 	var all []*FabricLink
 	for i := range v.Fabric.Links {
-		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.name != "errors" { // which have a table of their own
+		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.text != "" && p.name != "errors" { // errors have a table of their own, an unreachable switch has a finding
 			all = append(all, &v.Fabric.Links[i])
 		}
 	}
