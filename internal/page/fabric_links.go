@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// FabricLink is a link that is there, or was. What is not known is left out.
+// FabricLink is a link that is up, or was. Unknown fields are left out.
 type FabricLink struct {
 	Ends    [2]LinkEnd `json:"ends"`              // a switch first
 	Problem string     `json:"problem,omitempty"` // the worst: problems
@@ -50,7 +50,7 @@ func (l *Lanes) text() string {
 
 func (l *Lanes) width() string { return joined(" ", count4X(l.Lanes), l.Speed) }
 
-// lanes is nil where nothing is told.
+// lanes is nil where width or speed is missing.
 func lanes(l mad.Link) *Lanes {
 	if l.Widths == 0 || l.Speeds == 0 {
 		return nil

@@ -149,9 +149,9 @@ func (f *Fabric) traffic(e fabric.End) string {
 	if !ok || seconds <= 0 {
 		return ""
 	}
-	sent, told := c.Get(mad.TransmitData)
+	sent, known := c.Get(mad.TransmitData)
 	received, also := c.Get(mad.ReceiveData)
-	if !told && !also {
+	if !known && !also {
 		return ""
 	}
 	rate := func(words uint64) string { return bits(float64(words) * 32 / seconds) }

@@ -83,7 +83,7 @@ func (f *Fabric) frame(now time.Time, links []Link, base, name string) frame {
 	return out
 }
 
-// Stale says why what is shown is not of now; empty where it is.
+// Stale is the reason why the data is old; empty where it is not.
 func (f *Fabric) Stale(now time.Time) string {
 	age := now.Sub(f.Time)
 	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.interval) {

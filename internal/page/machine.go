@@ -92,7 +92,7 @@ func draw(m *topo.Machine, n *Node) (out []numa, left int) {
 			x.Name += ", CPUs " + exposition.ValidLabel(t.CPUs)
 		}
 		for _, b := range t.Branches {
-			if p := d.piece(b); len(m.NICs) <= maxNICs || p.telling() {
+			if p := d.piece(b); len(m.NICs) <= maxNICs || p.notable() {
 				x.Pieces = append(x.Pieces, p)
 			} else {
 				left++
@@ -114,8 +114,8 @@ func (n numa) wrong() bool {
 	})
 }
 
-// telling reports whether a piece has a GPU or trouble.
-func (p *piece) telling() bool {
+// notable reports whether a piece has a GPU or trouble.
+func (p *piece) notable() bool {
 	return slices.ContainsFunc(p.Rows, func(r row) bool {
 		return r.Kind == "gpu" || slices.Contains([]Health{Critical, Warning, Info}, r.Health)
 	})

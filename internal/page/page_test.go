@@ -211,17 +211,17 @@ func TestHealth(t *testing.T) {
 		change func(*Input)
 		want   Health
 	}{
-		"well":                {func(*Input) {}, OK},
-		"its alert":           {found("critical", "device", "mlx5_0", "port", "1"), Critical},
-		"its device's":        {found("warning", "device", "mlx5_0"), Warning},
-		"another port's":      {found("critical", "device", "mlx5_0", "port", "2"), OK},
-		"the host's":          {found("critical"), OK},
-		"down":                {port(func(p *snapshot.Port) { p.State = u(1) }), Inactive},
-		"not read":            {port(func(p *snapshot.Port) { p.State = nil }), NotEvaluated},
-		"slow without alert":  {port(func(p *snapshot.Port) { p.Rate = f(200e9) }), Info},
-		"ignored":             {func(in *Input) { in.Node.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_0"}} }, Ignored},
-		"nothing is judged":   {func(in *Input) { in.Report = nil }, NotEvaluated},
-		"could not be judged": {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotEvaluated},
+		"well":               {func(*Input) {}, OK},
+		"its alert":          {found("critical", "device", "mlx5_0", "port", "1"), Critical},
+		"its device's":       {found("warning", "device", "mlx5_0"), Warning},
+		"another port's":     {found("critical", "device", "mlx5_0", "port", "2"), OK},
+		"the host's":         {found("critical"), OK},
+		"down":               {port(func(p *snapshot.Port) { p.State = u(1) }), Inactive},
+		"not read":           {port(func(p *snapshot.Port) { p.State = nil }), NotEvaluated},
+		"slow without alert": {port(func(p *snapshot.Port) { p.Rate = f(200e9) }), Info},
+		"ignored":            {func(in *Input) { in.Node.InfiniBand.Ignored = []snapshot.PortID{{Device: "mlx5_0"}} }, Ignored},
+		"no rules":           {func(in *Input) { in.Report = nil }, NotEvaluated},
+		"unknown":            {func(in *Input) { in.Report.ExitCode = check.ExitUnknown }, NotEvaluated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := node("mlx5_0")

@@ -12,7 +12,7 @@ import (
 func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	r.Kind, r.H = "gpu", partHeight
 	r.Health, _ = found(d.node.Report, "gpu", g.Index)
-	if r.Health == OK && !judged(d.node.Report) {
+	if r.Health == OK && !evaluated(d.node.Report) {
 		r.Health = NotEvaluated
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
@@ -53,7 +53,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 	r.mark(n.Marks)
 }
 
-// maxChips is how many ports of a NIC are told one by one.
+// maxChips is how many ports of a NIC are shown one by one.
 const maxChips = 2
 
 // chips are the ports of a NIC, or of many how many there are of each health.
@@ -97,7 +97,7 @@ func (r *row) cut() {
 	r.Line, r.Mark = short(r.Line, in), short(r.Mark, in)
 }
 
-// stateOf says what becomes of data: staging if one of the directions does.
+// stateOf is the data path of a pair: staging if one direction is.
 func stateOf(p *topo.Pair) string {
 	for _, state := range []string{"staging", "unknown"} {
 		if p.Send == state || p.Receive == state {

@@ -14,7 +14,7 @@ import (
 	"rdma_exporter/internal/topo"
 )
 
-// view is what the template shows: words and geometry, nothing that has to be decided.
+// view is the data of the template: text and geometry.
 type view struct {
 	*Node
 	frame
@@ -43,9 +43,9 @@ type frame struct {
 	Base     string // the way from the page to the prefix of all paths: empty, "../"
 	Health   Health // of all that is shown
 	Word     string
-	Name     string // what is looked at
+	Name     string // of the node, the fabric or the switch
 	Lead     string // what there is
-	Coverage string // what was looked at
+	Coverage string // of the rules
 	When     string
 	ISO      string // When, for the script
 	From     string // the data source
@@ -91,7 +91,7 @@ type path struct {
 	Now                                  string // what a job makes of it
 }
 
-// gap is what is not judged.
+// gap is a group of rules that are not evaluated.
 type gap struct {
 	Count  int
 	Text   string
@@ -148,7 +148,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	return v
 }
 
-// verdict says in words how the node is.
+// verdict is the headline of the node.
 func (v *view) verdict(in Input) {
 	r := in.Report
 	switch {
@@ -198,7 +198,7 @@ const (
 	staleLeast  = time.Minute
 )
 
-// tooOld says whether what is made at intervals is not made any more.
+// tooOld reports whether rounds or sweeps have stopped.
 func tooOld(age, interval time.Duration) bool { return age > max(staleRounds*interval, staleLeast) }
 
 // nodeRefresh is the usual time between rounds, in seconds.
@@ -249,7 +249,7 @@ func pendingRow(severity Health) Health {
 	return severity
 }
 
-// findingID is the same for the same alert each time, so that the script finds what somebody has opened.
+// findingID is the same for the same alert each time, so that the script finds opened details.
 func findingID(f check.Finding) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))
