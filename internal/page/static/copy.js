@@ -22,8 +22,7 @@ function addButtons(root) {
     button.className = 'copy';
     button.textContent = 'Copy';
     button.addEventListener('click', () => copy(block, button));
-    block.classList.add('copies');
-    block.append(button);
+    block.prepend(button);
   }
 }
 
