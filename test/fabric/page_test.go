@@ -82,6 +82,12 @@ func TestPage(t *testing.T) {
 			if got := b.Eval("[...document.querySelectorAll('.scroll, pre')].filter(e => e.scrollWidth > e.clientWidth).length"); got != "0" {
 				t.Errorf("%s: %s parts scroll sideways on a phone", page.path, got)
 			}
+			b.Size(704, 1000, false) // A4 less margins of 12 mm
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+			if got := b.Eval("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 705).map(e => e.outerHTML.slice(0, 80)).join()"); got != "" {
+				t.Errorf("%s: cut off in print: %s", page.path, got)
+			}
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
 			for _, href := range strings.Fields(b.Eval("[...document.querySelectorAll('main a')].map(a => new URL(a.getAttribute('href'), document.baseURI).href).join(' ')")) {
 				if status := get(t, href); status == "" {
 					t.Errorf("%s leads to nothing", href)
