@@ -7,16 +7,16 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Picture is what there is to see of a fabric after a sweep. It does not change.
+// Picture is the state of a fabric after a sweep. It does not change.
 type Picture struct {
-	Fabric  *Fabric // of the last sweep that did not fail; nil: none has ended
-	Failed  error   // why the sweep after that has failed; nil: it has not
+	Fabric  *Fabric // of the last sweep that did not fail; nil: none has finished
+	Failed  error   // of the sweep after that
 	Known   Data    // nodes and links that are remembered, those of Fabric among them
 	Missing []End   // ends of links that are gone
-	// Risen are the counters that rose since a sweep of up to an hour ago, of ports whose link was there at both times.
+	// Risen are the counters that rose since a sweep of up to an hour ago, of ports that were ACTIVE at both times.
 	Risen map[End]mad.Counters
 	Since time.Time // of that sweep
-	// Traffic is between the last two sweeps that did not fail, of ports whose link was there at both times.
+	// Traffic is between the last two sweeps that did not fail, of ports that were ACTIVE at both times.
 	Traffic map[End]Traffic
 	Stats   mad.Stats // of all sweeps
 }
@@ -29,7 +29,7 @@ func CounterName(k mad.Counter) string {
 	return strings.TrimSuffix(strings.TrimPrefix(countedBy[k].desc.Name, "rdma_fabric_port_"), "_total")
 }
 
-// window is how far back rises of counters are told: from one of it to two.
+// window is the age of the sweep that counters are compared with: from one window to two.
 const window = 30 * time.Minute
 
 // reading are the counters of the ports of a sweep that had a link.
@@ -50,7 +50,7 @@ func readingOf(f *Fabric) reading {
 	return r
 }
 
-// readings are those that rises are told against.
+// readings are the earlier ones that counters are compared with.
 type readings struct{ older, newer, last reading }
 
 // note takes a sweep, and returns the counters that rose, the time since when, and the traffic since the sweep before.

@@ -34,6 +34,9 @@ func TestUtilisation(t *testing.T) {
 	unplug(p, 0, 1)
 	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{`data-label="Utilisation"><small class="unknown">n/a</small>`})
 	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{"leaf to spine: 2 links, utilisation up to 50%"})
+	delete(p.Fabric.Nodes, 0x3000)
+	delete(p.Fabric.Nodes, 0x2001)
+	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{`data-label="Rate"><small class="unknown">unknown: no answer from either end<`})
 	p.Traffic = nil
 	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"unknown: fewer than two sweeps with data counters"})
 	for _, l := range NewFabric(looked(p)).Links {
@@ -73,7 +76,8 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
+	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"This page is not refreshed without JavaScript."})
+	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<noscript><meta http-equiv="refresh" content="60">`, `<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
 }
 
 // TestDiscards: a link whose only fault is discards is on all pages with its count and rate, and its switch is not ok.

@@ -18,7 +18,7 @@ type linkRow struct {
 	Health    Health
 	What      string // the problem
 	Near, Far endText
-	Does      string
+	Does      value  // the rate
 	Both      string // where it is not what the link does
 	Use       value
 	Errors    string
@@ -29,7 +29,7 @@ type endText struct{ Text, Href, State string }
 
 // row is of a link; base is the way from the page to the prefix of all paths.
 func (f *Fabric) row(l *FabricLink, base string) linkRow {
-	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.Does.text(), Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen)}
+	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(), Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen)}
 	out.Use = f.utilisation(l, &l.Ends[0], &l.Ends[1])
 	if p := problemNamed(l.Problem); p != nil {
 		out.Health, out.What = p.health, words(p.name)
@@ -54,6 +54,19 @@ func (e *LinkEnd) text(base string) endText {
 	return out
 }
 
+// rateText is the rate of a link; one that is down has none.
+func (l *FabricLink) rateText() value {
+	if l.Does != nil {
+		return value{Text: l.Does.text()}
+	}
+	for i := range l.Ends {
+		if s := l.Ends[i].State; s != "" && s != portStates[portActive] {
+			return notApplicable
+		}
+	}
+	return unknown("no answer from either end")
+}
+
 // utilisation is what each end transmits, of the rate: → to the far end, ← from it.
 func (f *Fabric) utilisation(l *FabricLink, near, far *LinkEnd) value {
 	switch {
@@ -62,7 +75,7 @@ func (f *Fabric) utilisation(l *FabricLink, near, far *LinkEnd) value {
 	case f.Time.IsZero():
 		return value{}
 	case l.Does == nil:
-		return notApplicable
+		return l.rateText()
 	case len(f.picture.Traffic) == 0:
 		return unknown("fewer than two sweeps with data counters")
 	}
@@ -79,7 +92,7 @@ type fabricPort struct {
 	What    string
 	State   string
 	Far     endText
-	Does    string
+	Does    value
 	Both    string
 	Traffic string
 	Use     value

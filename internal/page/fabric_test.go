@@ -213,7 +213,7 @@ func TestFabricWords(t *testing.T) {
 				if name == "switch" {
 					holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
 				}
-				if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
+				if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "not_evaluated") {
 					t.Errorf("%s page: %s", name, text)
 				}
 			}
@@ -343,6 +343,11 @@ func TestFabricAlerts(t *testing.T) {
 	}
 	if len(v.Facts) != 10 {
 		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
+	}
+	for _, limit := range []string{"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3"} { // errorLimits
+		if !strings.Contains(string(text), limit) {
+			t.Errorf("no rule has the limit %q", limit)
+		}
 	}
 	for _, x := range v.Facts {
 		for name, text := range map[string]string{"diagnose": x.Diagnose, "action": x.Action, "drain": x.Drain, "reason": x.DrainReason} {
