@@ -76,7 +76,7 @@ func TestFilter(t *testing.T) {
 			}
 		})
 	}
-	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"This page is not refreshed without JavaScript."})
+	holds(t, "links", shown(t, views("")["links"], looked(p)), []string{"This page is not refreshed without JavaScript.", "<title>Warning: Links of mlx5_0/1 on mgmt</title>"})
 	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{`<noscript><meta http-equiv="refresh" content="60">`, `<form class="filter" action="links" method="get" role="search">`, `name="node"`, `name="faulty"`})
 }
 

@@ -37,14 +37,29 @@ func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time, filter Filter)
 	}
 	byProblem(all)
 	v.All = f.table("Links", "Links with problems first. Enabled at both ends: shown where it differs from the rate. Utilisation: → to the far end, ← from it, between the last two sweeps", all, len(all))
-	v.Health, v.Word = NotEvaluated, "Links"
+	v.Health = f.healthOf(all)
+	v.Word = v.Health.Heading()
 	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(f.Links), wrong)
 	if !filter.empty() {
 		v.Lead += fmt.Sprintf(" The filter matches %d.", len(all))
 	}
-	v.title(v.Name)
+	v.title(v.Word + ": " + v.Name)
 	v.Refresh = 0 // a large page, and the filter is filled in
 	return p.write(w, "links.html", v)
+}
+
+// healthOf is the worst problem of some links.
+func (f *Fabric) healthOf(links []*FabricLink) Health {
+	if f.Time.IsZero() {
+		return NotEvaluated
+	}
+	out := OK
+	for _, l := range links {
+		if p := problemNamed(l.Problem); p != nil {
+			out = worst(out, p.health)
+		}
+	}
+	return out
 }
 
 // unknownSwitchError is for a GUID that no switch has; it is fs.ErrNotExist.
