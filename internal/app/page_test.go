@@ -212,7 +212,7 @@ func TestPageReadsNothing(t *testing.T) {
 func TestPageWithoutAlerting(t *testing.T) {
 	s := serve(t, "--replay="+fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")
 	_, body, _ := s.get(t, "/")
-	for _, want := range []string{"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history"} {
+	for _, want := range []string{"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history", "All rules (--no-alerting)."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q", want)
 		}

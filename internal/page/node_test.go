@@ -118,7 +118,7 @@ func TestUnknown(t *testing.T) {
 		"traffic":        {func(in *Input) { in.History.Lines[transmit] = nil }, grey + "unknown: no data counters in the last round<"},
 		"errors":         {func(*Input) {}, grey + "unknown: no error counters from this driver<"},
 		"unsupported":    {func(in *Input) { in.Node.Optics.Cages[0].State = snapshot.CageUnsupported }, grey + "unknown: no transceiver data from this driver<"},
-		"no cage":        {func(in *Input) { in.Node.Optics.Cages = nil }, grey + "unknown: no cage of this port is known<"},
+		"no cage":        {func(in *Input) { in.Node.Optics.Cages = nil }, grey + "unknown: no transceiver cage found for this port<"},
 		"no transceiver": {func(in *Input) { in.Node.Optics = nil }, grey + "unknown: transceivers are not read<"},
 	} {
 		t.Run(name, func(t *testing.T) {

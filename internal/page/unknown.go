@@ -63,5 +63,5 @@ func (in *Input) noModule(p *Port) value {
 	if p.LinkLayer != "Ethernet" && !slices.ContainsFunc(p.Netdevs, func(n string) bool { return n != "" }) {
 		return unknown("no network interface to read the transceiver through")
 	}
-	return unknown("no cage of this port is known")
+	return unknown("no transceiver cage found for this port")
 }

@@ -201,7 +201,7 @@ func TestRefresh(t *testing.T) {
 	}
 	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 	b.Eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
-	if !b.Await(5*time.Second, "/^STALE \\d+[sm]/.test(document.getElementById('news').textContent) && /^STALE \\d+[sm].* – dgx-h100/.test(document.title)") {
+	if !b.Await(5*time.Second, "/^STALE \\d+[sm]: not refreshed, the exporter is unreachable$/.test(document.getElementById('news').textContent) && /^STALE \\d+[sm].* – dgx-h100/.test(document.title)") {
 		t.Errorf("is not marked as stale: %s", b.Eval("document.title + document.getElementById('news').textContent"))
 	}
 	b.Eval("scrollTo(0, document.documentElement.scrollHeight)")

@@ -47,6 +47,13 @@ function markStale(news, reason) {
   document.title = `${word} – ${document.querySelector('.host').textContent}`;
 }
 
+// reasonOf words what went wrong: fetch() throws a TypeError for any failure of the network.
+function reasonOf(e) {
+  if (e instanceof TypeError) return 'the exporter is unreachable';
+  if (e.name === 'TimeoutError') return `no answer within ${interval / 1000}s`;
+  return e.message;
+}
+
 async function refresh() {
   const news = document.getElementById('news');
   try {
@@ -66,7 +73,7 @@ async function refresh() {
     news.textContent = document.title === page.title ? '' : page.title;
     document.title = page.title;
   } catch (e) {
-    markStale(news, e.message);
+    markStale(news, reasonOf(e));
   }
 }
 
