@@ -38,8 +38,10 @@ func (f *fabricConfig) page(m *fabric.Monitor) (*fabricShown, *web.Page, error) 
 	}
 	x := &fabricShown{monitor: m, host: hostname(), interval: f.interval}
 	return x, &web.Page{Views: withRunbooks(p, map[string]web.View{
-		"{$}":   {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
-		"links": {ContentType: web.HTML, Of: x.moment, Write: func(_ *http.Request, w io.Writer) error { return p.RenderLinks(w, x.fabric(), time.Now()) }},
+		"{$}": {ContentType: web.HTML, Write: func(_ *http.Request, w io.Writer) error { return p.RenderFabric(w, x.fabric(), time.Now()) }},
+		"links": {ContentType: web.HTML, Of: x.moment, Queries: true, Write: func(r *http.Request, w io.Writer) error {
+			return p.RenderLinks(w, x.fabric(), time.Now(), page.FilterOf(r.URL.Query()))
+		}},
 		"switches/{guid}": {ContentType: web.HTML, Write: func(r *http.Request, w io.Writer) error {
 			return p.RenderSwitch(w, x.fabric(), time.Now(), r.PathValue("guid"))
 		}},

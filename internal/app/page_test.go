@@ -88,11 +88,11 @@ func TestPageDenied(t *testing.T) {
 	text := html.UnescapeString(string(rendered(t, in)))
 	if denied := page.New(in).Denied; len(denied) == 0 {
 		t.Error("nothing is denied")
-	} else if want := "<strong>" + denied[0].Source + "</strong>: it needs <code>" + denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
+	} else if want := "<strong>" + denied[0].Source + "</strong> requires <code>" + denied[0].Needs; denied[0].Needs == "" || !strings.Contains(text, want) {
 		t.Errorf("without %q", want)
 	}
-	if !strings.Contains(text, "items left alone") {
-		t.Error("does not tell of items that are left alone")
+	if !strings.Contains(text, "items no longer read") {
+		t.Error("does not report items that are no longer read")
 	}
 }
 
@@ -212,7 +212,7 @@ func TestPageReadsNothing(t *testing.T) {
 func TestPageWithoutAlerting(t *testing.T) {
 	s := serve(t, "--replay="+fixture("downshift-one"), "--no-alerting", "--collect.min-interval=0s")
 	_, body, _ := s.get(t, "/")
-	for _, want := range []string{"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "there is no history"} {
+	for _, want := range []string{"Not evaluated", "--no-alerting", "mlx5_5", "200 Gb/s", "without a history", "All rules (--no-alerting)."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("without %q", want)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"rdma_exporter/internal/mad"
 )
@@ -59,7 +60,7 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 	}
 	c, err := s.client.Counters(ctx, r, number, *n.performance)
 	if err == nil {
-		n.Ports[number].Counters = &c
+		n.Ports[number].Counters, n.Ports[number].Read = &c, time.Now()
 	}
 	return err
 }

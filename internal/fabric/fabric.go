@@ -78,7 +78,8 @@ type Node struct {
 // Port is a port that has answered.
 type Port struct {
 	Info     mad.PortInfo
-	Counters *mad.Counters // nil: not queried, or no answer
+	Counters *mad.Counters // nil: not read, or no response
+	Read     time.Time     // of Counters
 }
 
 // Manager is a subnet manager that has answered.

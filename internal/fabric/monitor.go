@@ -103,7 +103,7 @@ func (m *Monitor) sweep(ctx context.Context) error {
 		m.save()
 	}
 	m.picture.Fabric = f
-	m.picture.Risen, m.picture.Since = m.readings.note(f)
+	m.picture.Risen, m.picture.Since, m.picture.Traffic = m.readings.note(f)
 	return nil
 }
 

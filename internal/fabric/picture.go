@@ -7,16 +7,18 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// Picture is what the page shows of a fabric. It is immutable.
+// Picture is the state of a fabric after a sweep. It does not change.
 type Picture struct {
-	Fabric  *Fabric // last successful sweep; nil: none yet
-	Failed  error   // error of the sweep after it; nil: none
-	Known   Data    // remembered nodes and links, those of Fabric included
+	Fabric  *Fabric // of the last sweep that did not fail; nil: none has finished
+	Failed  error   // of the sweep after that
+	Known   Data    // nodes and links that are remembered, those of Fabric among them
 	Missing []End   // ends of links that are gone
-	// Risen are the increases of counters since a sweep of up to one hour ago, of ports whose link was active in both sweeps.
+	// Risen are the counters that rose since a sweep of up to an hour ago, of ports that were ACTIVE at both times.
 	Risen map[End]mad.Counters
 	Since time.Time // of that sweep
-	Stats mad.Stats // of all sweeps
+	// Traffic is between the last two sweeps that did not fail, of ports that were ACTIVE at both times.
+	Traffic map[End]Traffic
+	Stats   mad.Stats // of all sweeps
 }
 
 // CounterName is the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.
@@ -27,33 +29,35 @@ func CounterName(k mad.Counter) string {
 	return strings.TrimSuffix(strings.TrimPrefix(countedBy[k].desc.Name, "rdma_fabric_port_"), "_total")
 }
 
-// window is the minimum age of the sweep that increases are counted from; its maximum age is twice that.
+// window is the age of the sweep that counters are compared with: from one window to two.
 const window = 30 * time.Minute
 
 // reading holds the counters of the ports with an active link in one sweep.
 type reading struct {
 	at       time.Time
-	counters map[End]*mad.Counters
+	counters map[End]*Port
 }
 
 func readingOf(f *Fabric) reading {
-	r := reading{f.At, map[End]*mad.Counters{}}
+	r := reading{f.At, map[End]*Port{}}
 	for guid, n := range f.Nodes {
 		for number, p := range n.Ports {
 			if p.Counters != nil && p.Info.State == mad.PortActive {
-				r.counters[End{guid, number}] = p.Counters
+				r.counters[End{guid, number}] = p
 			}
 		}
 	}
 	return r
 }
 
-// readings are the earlier sweeps that increases are counted from.
-type readings struct{ older, newer reading }
+// readings are the earlier ones that counters are compared with.
+type readings struct{ older, newer, last reading }
 
-// note adds a sweep, and returns the increases and the time that they are counted from.
-func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
+// note takes a sweep, and returns the counters that rose, the time since when, and the traffic since the sweep before.
+func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic) {
 	now := readingOf(f)
+	traffic := now.traffic(r.last)
+	r.last = now
 	switch {
 	case r.older.counters == nil:
 		r.older, r.newer = now, now
@@ -63,10 +67,10 @@ func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time) {
 	risen := map[End]mad.Counters{}
 	for e, c := range now.counters {
 		if before := r.older.counters[e]; before != nil {
-			if rise := c.Since(before); !rise.Empty() {
+			if rise := c.Counters.Since(before.Counters); !rise.Empty() {
 				risen[e] = rise
 			}
 		}
 	}
-	return risen, r.older.at
+	return risen, r.older.at, traffic
 }

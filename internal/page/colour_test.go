@@ -39,7 +39,7 @@ func TestContrast(t *testing.T) {
 					t.Errorf("%s on %s: %.1f", p[0], p[1], c)
 				}
 			}
-			for _, line := range []string{"a", "b", "inactive", "not_judged"} {
+			for _, line := range []string{"a", "b", "inactive", "not_evaluated"} {
 				if c := contrast(t, colours[line], colours["back"]); c < 3 {
 					t.Errorf("%s: %.1f", line, c)
 				}

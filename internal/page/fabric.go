@@ -13,8 +13,8 @@ import (
 // FabricInput is what is known of a fabric at a moment.
 type FabricInput struct {
 	Exporter string        // version of the program
-	Host     string        // that looks at it
-	Port     string        // that it looks from: "mlx5_0/1"
+	Host     string        // of the exporter
+	Port     string        // local port of the sweeps: "mlx5_0/1"
 	Interval time.Duration // between sweeps
 	Picture  *fabric.Picture
 }
@@ -23,8 +23,8 @@ type FabricInput struct {
 type Fabric struct {
 	Version     int             `json:"version"`
 	Exporter    string          `json:"exporter"`
-	Host        string          `json:"host"` // that looks at it
-	Port        string          `json:"port"` // that it looks from
+	Host        string          `json:"host"` // of the exporter
+	Port        string          `json:"port"` // local port of the sweeps
 	Time        time.Time       `json:"time"` // of the last sweep that has not failed
 	Took        float64         `json:"sweep_duration_seconds"`
 	Failed      string          `json:"failed,omitempty"`  // why the sweep after that has
@@ -69,6 +69,8 @@ type Switch struct {
 	Active    int            `json:"ports_active"`
 	Problems  map[string]int `json:"problems,omitempty"` // links that have it
 	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
+	Discards  uint64         `json:"discards"`           // at its ports, since counters_since
+	Tier      int            `json:"tier,omitempty"`     // hops from the nearest host: 1 is a leaf; 0: no path to one
 }
 
 // smStates are states of subnet managers in words, by the number that SMInfo has.
@@ -133,7 +135,7 @@ func (f *Fabric) nodes() {
 	})
 }
 
-// reached says whether the last sweep has reached a node; so it is of all while there was none.
+// reached reports whether the last sweep has reached a node; before the first sweep, all count as reached.
 func (f *Fabric) reached(guid fabric.GUID) bool {
 	return f.picture.Fabric == nil || f.picture.Fabric.Nodes[guid] != nil
 }
@@ -171,10 +173,13 @@ func (f *Fabric) switches() {
 			if l.Problem != "" {
 				s.Problems[l.Problem]++
 			}
-			s.Errors += e.linkErrors()
+			s.Errors += e.rose(linkErrors)
+			s.Discards += e.rose(discards)
 		}
 	}
-	for _, s := range at {
+	tiers := f.tiers()
+	for guid, s := range at {
+		s.Tier = tiers[guid]
 		f.Switches = append(f.Switches, *s)
 	}
 	slices.SortFunc(f.Switches, func(a, b Switch) int { return cmp.Or(byNumber(a.Node, b.Node), cmp.Compare(a.GUID, b.GUID)) })

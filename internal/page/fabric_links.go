@@ -8,7 +8,7 @@ import (
 	"rdma_exporter/internal/mad"
 )
 
-// FabricLink is a link that is there, or was. What is not known is left out.
+// FabricLink is a link that is up, or was. Unknown fields are left out.
 type FabricLink struct {
 	Ends    [2]LinkEnd `json:"ends"`              // a switch first
 	Problem string     `json:"problem,omitempty"` // the worst: problems
@@ -27,6 +27,8 @@ type LinkEnd struct {
 	Physical string            `json:"physical_state,omitempty"`
 	Enabled  *Lanes            `json:"enabled,omitempty"`
 	Risen    map[string]uint64 `json:"counters,omitempty"` // of errors, that rose since counters_since: rdma_fabric_port_NAME_total
+	// Utilisation is what this end transmits, of the rate of the link, between the last two sweeps.
+	Utilisation *float64 `json:"transmit_utilisation_ratio,omitempty"`
 
 	end fabric.End
 }
@@ -48,7 +50,7 @@ func (l *Lanes) text() string {
 
 func (l *Lanes) width() string { return joined(" ", count4X(l.Lanes), l.Speed) }
 
-// lanes is nil where nothing is told.
+// lanes is nil where width or speed is missing.
 func lanes(l mad.Link) *Lanes {
 	if l.Widths == 0 || l.Speeds == 0 {
 		return nil
@@ -56,21 +58,28 @@ func lanes(l mad.Link) *Lanes {
 	return &Lanes{8 * l.Rate(), l.Widths.Lanes(), l.Speeds.Name()}
 }
 
-// problem is what may be the matter with a link, with the alert that tells of it after a while.
+// problem is a fault of a link, with the alert that fires for it after a while.
 type problem struct {
 	name   string
 	health Health
 	alert  string
-	text   string // "the link is …"
+	text   string // "1 link …"; empty: it is no finding
+	brief  string // "1 …"
 }
 
-// problems, the worst first. What is behind a switch that does not answer has its alert there.
+// problems, the worst first. Links of an unreachable switch have no finding of their own: the switch has.
 var problems = []problem{
-	{"gone", Warning, "RDMAFabricLinkGone", "gone"},
-	{"degraded", Warning, "RDMAFabricLinkDegraded", "slower or narrower than both ends allow"},
-	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "set lower at one end"},
-	{"switch_unreachable", NotEvaluated, "", ""},
+	{"gone", Warning, "RDMAFabricLinkGone", "gone", "gone"},
+	{"flapping", Warning, "RDMAFabricLinkFlapping", "flapping", "flapping"},
+	{"degraded", Warning, "RDMAFabricLinkDegraded", "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
+	{"link_errors", Warning, "RDMAFabricLinkErrors", "with link errors above the limit", "with link errors above the limit"},
+	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "with lower settings at one end", "with lower settings at one end"},
+	{"errors", Info, "", "with errors or discards below the limits of the alerts", "with errors or discards"},
+	{unreachableSwitch, NotEvaluated, "", "", "to an unreachable switch"},
 }
+
+// unreachableSwitch is the problem of a link whose switch has the finding.
+const unreachableSwitch = "switch_unreachable"
 
 func problemNamed(name string) *problem {
 	i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name })
@@ -80,19 +89,31 @@ func problemNamed(name string) *problem {
 	return &problems[i]
 }
 
-// linkErrors are the counters that say that a link is bad; of the others some rise in good order, or for what happens elsewhere.
-var linkErrors = []mad.Counter{
-	mad.SymbolErrors, mad.LinkErrorRecoveries, mad.LinkDowned, mad.ReceiveErrors, mad.LocalLinkIntegrityErrors, mad.ExcessiveBufferOverrunErrors,
+// problemRank orders problems, the worst first, and none last.
+func problemRank(name string) int {
+	if i := slices.IndexFunc(problems, func(p problem) bool { return p.name == name }); i >= 0 {
+		return i
+	}
+	return len(problems)
 }
 
-// noErrors are counters that rise in good order.
-var noErrors = []mad.Counter{mad.TransmitWait, mad.TransmitData, mad.ReceiveData, mad.ReceiveSwitchRelayErrors}
-
-func (e *LinkEnd) linkErrors() (n uint64) {
-	for _, k := range linkErrors {
-		n += e.Risen[fabric.CounterName(k)]
+// utilise sets what each end transmits, from its own counters, else from those of the other end.
+func (l *FabricLink) utilise(traffic map[fabric.End]fabric.Traffic) {
+	if l.Does == nil || l.Does.Rate <= 0 {
+		return
 	}
-	return n
+	for i := range l.Ends {
+		bits := -1.
+		if t, ok := traffic[l.Ends[i].end]; ok {
+			bits = t.Transmit
+		} else if t, ok := traffic[l.Ends[1-i].end]; ok {
+			bits = t.Receive
+		}
+		if bits >= 0 {
+			ratio := min(1, bits/l.Does.Rate)
+			l.Ends[i].Utilisation = &ratio
+		}
+	}
 }
 
 // links lists those that are there and those that are gone, by the names of their ends.
@@ -112,7 +133,7 @@ func (f *Fabric) links() {
 		}
 		l := FabricLink{Ends: [2]LinkEnd{f.linkEnd(a, types), f.linkEnd(b, types)}}
 		if f.picture.Fabric != nil {
-			f.judge(&l, a, missing[a], types)
+			f.evaluate(&l, a, missing[a], types)
 		}
 		f.Links = append(f.Links, l)
 	}
@@ -138,23 +159,8 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 	return out
 }
 
-// risen are the counters of errors that rose.
-func risen(p *fabric.Picture, e fabric.End) map[string]uint64 {
-	c, ok := p.Risen[e]
-	if !ok {
-		return nil
-	}
-	out := map[string]uint64{}
-	for k := range mad.NumCounters {
-		if v, rose := c.Get(k); rose && fabric.CounterName(k) != "" && !slices.Contains(noErrors, k) {
-			out[fabric.CounterName(k)] = v
-		}
-	}
-	return out
-}
-
-// judge says what the link does, and what is the matter with it.
-func (f *Fabric) judge(l *FabricLink, e fabric.End, gone bool, types map[fabric.GUID]mad.NodeType) {
+// evaluate sets the rates of a link, its problem and its utilisation.
+func (f *Fabric) evaluate(l *FabricLink, e fabric.End, gone bool, types map[fabric.GUID]mad.NodeType) {
 	g := f.picture.Fabric
 	p := g.Port(e)
 	if p == nil {
@@ -169,7 +175,7 @@ func (f *Fabric) judge(l *FabricLink, e fabric.End, gone bool, types map[fabric.
 	lost := slices.ContainsFunc(l.Ends[:], func(x LinkEnd) bool { return types[x.end.GUID] == mad.Switch && !f.reached(x.end.GUID) })
 	switch {
 	case lost:
-		l.Problem = "switch_unreachable"
+		l.Problem = unreachableSwitch
 	case gone:
 		l.Problem = "gone"
 	case g.Degraded(e):
@@ -177,4 +183,8 @@ func (f *Fabric) judge(l *FabricLink, e fabric.End, gone bool, types map[fabric.
 	case g.Differs(e):
 		l.Problem = "settings_differ"
 	}
+	if of := l.errorProblem(); problemRank(of) < problemRank(l.Problem) && !lost {
+		l.Problem = of
+	}
+	l.utilise(f.picture.Traffic)
 }

@@ -10,7 +10,8 @@ import (
 
 type linksView struct {
 	frame
-	All linkTable
+	All    linkTable
+	Filter Filter
 }
 
 type switchView struct {
@@ -20,30 +21,52 @@ type switchView struct {
 	ErrorsOf string
 }
 
-// RenderLinks writes the page of all links, those with problems first.
-func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time) error {
-	v := linksView{frame: f.frame(now, p.links, "", "All links of "+f.Port+" on "+f.Host)}
-	all := make([]*FabricLink, len(f.Links))
+// RenderLinks writes the page of the links that a filter takes, those with problems first.
+func (p *Page) RenderLinks(w io.Writer, f *Fabric, now time.Time, filter Filter) error {
+	v := linksView{frame: f.frame(now, p.links, "", "Links of "+f.Port+" on "+f.Host), Filter: filter}
+	var all []*FabricLink
 	wrong := 0
 	for i := range f.Links {
-		all[i] = &f.Links[i]
-		if all[i].Problem != "" {
+		l := &f.Links[i]
+		if l.Problem != "" {
 			wrong++
+		}
+		if filter.takes(l) {
+			all = append(all, l)
 		}
 	}
 	byProblem(all)
-	v.All = f.table("All links", "Those that are wrong first; what both ends enable stands where the link does something else", all, len(all))
-	v.Health, v.Word = NotEvaluated, "Links"
-	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(all), wrong)
-	v.Title = v.Name
+	v.All = f.table("Links", "Links with problems first. Enabled at both ends: shown where it differs from the rate. Utilisation: → to the far end, ← from it, between the last two sweeps", all, len(all))
+	v.Health = f.healthOf(all)
+	v.Word = v.Health.Heading()
+	v.Lead = fmt.Sprintf("%d links, %d of them with a problem.", len(f.Links), wrong)
+	if !filter.empty() {
+		v.Lead += fmt.Sprintf(" The filter matches %d.", len(all))
+	}
+	v.title(v.Word + ": " + v.Name)
+	v.Refresh = 0 // a large page, and the filter is filled in
 	return p.write(w, "links.html", v)
+}
+
+// healthOf is the worst problem of some links.
+func (f *Fabric) healthOf(links []*FabricLink) Health {
+	if f.Time.IsZero() {
+		return NotEvaluated
+	}
+	out := OK
+	for _, l := range links {
+		if p := problemNamed(l.Problem); p != nil {
+			out = worst(out, p.health)
+		}
+	}
+	return out
 }
 
 // unknownSwitchError is for a GUID that no switch has; it is fs.ErrNotExist.
 type unknownSwitchError string
 
 func (e unknownSwitchError) Error() string {
-	return "switch " + string(e) + ": none of that GUID is known: the first page lists those that are"
+	return "switch " + string(e) + ": none of that GUID is known, see the list of switches on the first page"
 }
 
 func (e unknownSwitchError) Is(target error) bool { return target == fs.ErrNotExist }
@@ -58,13 +81,13 @@ func (p *Page) RenderSwitch(w io.Writer, f *Fabric, now time.Time, guid string) 
 	v := switchView{frame: f.frame(now, p.links, "../", s.Node), Switch: s, Rows: f.portsOf(guid, "../")}
 	r := s.row()
 	v.Health, v.Word = r.Health, r.Health.Heading()
-	v.Lead = fmt.Sprintf("Switch %s: %d ports, %d ACTIVE; links gone %d, degraded %d, set lower at one end %d.", s.GUID, s.Ports, r.Up, r.Gone, r.Slow, r.Set)
+	v.Lead = fmt.Sprintf("Switch %s (%s): %d ports, %d ACTIVE. Links: %d gone, %d degraded, %d with lower settings at one end. Errors: %s, discards: %s.", s.GUID, r.Tier, s.Ports, r.Up, r.Gone, r.Slow, r.Set, r.Errors, r.Discards)
 	if !s.Reachable {
-		v.Lead = "Switch " + s.GUID + " does not answer. Its links were:"
+		v.Lead = "Switch " + s.GUID + " is unreachable. Links as last known:"
 	}
 	if !f.Since.IsZero() {
 		v.ErrorsOf = ago(f.Time.Sub(f.Since))
 	}
-	v.Title = v.Word + ": " + v.Name
+	v.title(v.Word + ": " + v.Name)
 	return p.write(w, "switch.html", v)
 }

@@ -2,9 +2,6 @@ package page
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
@@ -21,8 +18,9 @@ type linkRow struct {
 	Health    Health
 	What      string // the problem
 	Near, Far endText
-	Does      string
+	Does      value  // the rate
 	Both      string // where it is not what the link does
+	Use       value
 	Errors    string
 }
 
@@ -31,9 +29,10 @@ type endText struct{ Text, Href, State string }
 
 // row is of a link; base is the way from the page to the prefix of all paths.
 func (f *Fabric) row(l *FabricLink, base string) linkRow {
-	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.Does.text(), Errors: errorText(l.Ends[0].Risen, l.Ends[1].Risen)}
+	out := linkRow{Health: OK, Near: l.Ends[0].text(base), Far: l.Ends[1].text(base), Does: l.rateText(), Errors: errorText(f.window(), l.Ends[0].Risen, l.Ends[1].Risen)}
+	out.Use = f.utilisation(l, &l.Ends[0], &l.Ends[1])
 	if p := problemNamed(l.Problem); p != nil {
-		out.Health, out.What = p.health, strings.ReplaceAll(p.name, "_", " ")
+		out.Health, out.What = p.health, words(p.name)
 	}
 	if l.Both != nil && (l.Does == nil || *l.Both != *l.Does) {
 		out.Both = l.Both.text()
@@ -55,19 +54,32 @@ func (e *LinkEnd) text(base string) endText {
 	return out
 }
 
-// errorText lists counters of both ends, those of the second with an arrow.
-func errorText(near, far map[string]uint64) string {
-	var out []string
-	for i, risen := range []map[string]uint64{near, far} {
-		for _, name := range slices.Sorted(maps.Keys(risen)) {
-			text := large(float64(risen[name])) + " " + strings.ReplaceAll(name, "_", " ")
-			if i == 1 {
-				text += " at the far end"
-			}
-			out = append(out, text)
+// rateText is the rate of a link; one that is down has none.
+func (l *FabricLink) rateText() value {
+	if l.Does != nil {
+		return value{Text: l.Does.text()}
+	}
+	for i := range l.Ends {
+		if s := l.Ends[i].State; s != "" && s != portStates[portActive] {
+			return notApplicable
 		}
 	}
-	return strings.Join(out, ", ")
+	return unknown("no answer from either end")
+}
+
+// utilisation is what each end transmits, of the rate: → to the far end, ← from it.
+func (f *Fabric) utilisation(l *FabricLink, near, far *LinkEnd) value {
+	switch {
+	case near.Utilisation != nil && far.Utilisation != nil:
+		return value{Text: fmt.Sprintf("→ %s ← %s", percent(*near.Utilisation), percent(*far.Utilisation)), Class: "flat"}
+	case f.Time.IsZero():
+		return value{}
+	case l.Does == nil:
+		return l.rateText()
+	case len(f.picture.Traffic) == 0:
+		return unknown("fewer than two sweeps with data counters")
+	}
+	return unknown("no 64-bit data counters from these ports")
 }
 
 // count4X writes lanes as the field does.
@@ -80,10 +92,12 @@ type fabricPort struct {
 	What    string
 	State   string
 	Far     endText
-	Does    string
+	Does    value
 	Both    string
 	Traffic string
+	Use     value
 	Errors  string
+	Totals  string // of counters that did not rise
 }
 
 // portsOf are all ports of a switch that answers, else those that had links.
@@ -119,8 +133,9 @@ func (f *Fabric) port(e fabric.End) *fabric.Port {
 }
 
 func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base string) fabricPort {
-	out := fabricPort{Number: e.Port, Health: Inactive, State: "not known", Errors: errorText(risen(f.picture, e), nil)}
+	out := fabricPort{Number: e.Port, Health: Inactive, State: "unknown: no answer", Errors: errorText(f.window(), risen(f.picture, e), nil)}
 	if p != nil {
+		out.Totals = standing(p.Counters, risen(f.picture, e))
 		state, physical := uint64(p.Info.State), uint64(p.Info.PhysicalState)
 		out.State = joined(", ", name(portStates, &state), name(physicalStates, &physical))
 	}
@@ -131,8 +146,9 @@ func (f *Fabric) portRow(e fabric.End, p *fabric.Port, l *FabricLink, base strin
 		}
 		r := f.row(l, base)
 		out.Far, out.Does, out.Both, out.What, out.Health = far.text(base), r.Does, r.Both, r.What, r.Health
+		out.Use = f.utilisation(l, near, far)
 		if far.Risen != nil {
-			out.Errors = errorText(near.Risen, far.Risen)
+			out.Errors = errorText(f.window(), near.Risen, far.Risen)
 		}
 	}
 	out.Traffic = f.traffic(e)
@@ -146,9 +162,9 @@ func (f *Fabric) traffic(e fabric.End) string {
 	if !ok || seconds <= 0 {
 		return ""
 	}
-	sent, told := c.Get(mad.TransmitData)
+	sent, known := c.Get(mad.TransmitData)
 	received, also := c.Get(mad.ReceiveData)
-	if !told && !also {
+	if !known && !also {
 		return ""
 	}
 	rate := func(words uint64) string { return bits(float64(words) * 32 / seconds) }

@@ -83,7 +83,7 @@ func views(guid string) map[string]func(*Page, io.Writer, FabricInput) error {
 			return p.RenderFabric(w, NewFabric(in), now().Add(5*time.Second))
 		},
 		"links": func(p *Page, w io.Writer, in FabricInput) error {
-			return p.RenderLinks(w, NewFabric(in), now().Add(5*time.Second))
+			return p.RenderLinks(w, NewFabric(in), now().Add(5*time.Second), Filter{})
 		},
 		"switch": func(p *Page, w io.Writer, in FabricInput) error {
 			return p.RenderSwitch(w, NewFabric(in), now().Add(5*time.Second), guid)
@@ -116,15 +116,15 @@ func TestFabricPage(t *testing.T) {
 		first  []string
 		others []string // on the other pages
 	}{
-		"well": {func(*fabric.Picture) {}, "OK", []string{"Nothing is wrong with the fabric", "The last sweep began 5s ago and took 2 s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td>12<", "master</th><td>gpu-0000 mlx5_0<"}, []string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"}},
+		"well": {func(*fabric.Picture) {}, "OK", []string{"No finding in the last sweep.", "Last sweep: started 5s ago, took 2s.", "4 switches, 8 adapters, 0 routers, 12 links.", "100 Gb/s 4X EDR</th><td data-label=\"Links\">12<", "master</th><td data-label=\"Node\">gpu-0000 mlx5_0<"}, []string{"gpu-0000 mlx5_0/1", "100 Gb/s 4X EDR"}},
 		"gone": {
 			func(p *fabric.Picture) { unplug(p, 0, 2) }, "Warning",
-			[]string{"RDMAFabricLinkGone", "1 link is gone.", "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Nodes that are not reached", "channel adapter gpu-0000 mlx5_1"},
+			[]string{"RDMAFabricLinkGone", "1 link gone.", "leaf000/2</a><small>DOWN, Polling", "gpu-0000 mlx5_1/1", "Unreachable nodes", "channel adapter gpu-0000 mlx5_1"},
 			[]string{"gone", "DOWN, Polling"},
 		},
 		"narrow": {
 			func(p *fabric.Picture) { port(p, 1).Active.Widths = 1 }, "Warning",
-			[]string{"RDMAFabricLinkDegraded", "1 link is slower or narrower than both ends allow.", "<td>25 Gb/s 1X EDR</td><td>100 Gb/s 4X EDR</td>"},
+			[]string{"RDMAFabricLinkDegraded", "1 link degraded: lower rate or fewer lanes than enabled at both ends.", `<td data-label="Rate">25 Gb/s 1X EDR</td><td data-label="Enabled">100 Gb/s 4X EDR</td>`},
 			[]string{"degraded"},
 		},
 		"set apart": {
@@ -134,7 +134,7 @@ func TestFabricPage(t *testing.T) {
 				}
 				port(p, 1).Enabled.Widths = 1
 			}, "Info",
-			[]string{"RDMAFabricLinkSettingsDiffer", "set lower at one end", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR"},
+			[]string{"RDMAFabricLinkSettingsDiffer", "1 link with lower settings at one end.", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR"},
 			[]string{"settings differ"},
 		},
 		"a switch": {
@@ -142,22 +142,24 @@ func TestFabricPage(t *testing.T) {
 				delete(p.Fabric.Nodes, 0x3000)
 				p.Missing = append(p.Missing, fabric.End{GUID: 0x2000, Port: 5}, fabric.End{GUID: 0x3000, Port: 1})
 			}, "Critical",
-			[]string{"RDMAFabricSwitchUnreachable", "1 switch does not answer.", "switch spine000, last seen", `<a href="switches/0000:0000:0000:3000">spine000</a>`},
+			[]string{"RDMAFabricSwitchUnreachable", "1 switch is unreachable.", "switch spine000, last seen", `<a href="switches/0000:0000:0000:3000">spine000</a>`},
 			[]string{"switch unreachable"},
 		},
 		"no manager": {func(p *fabric.Picture) { p.Fabric.Managers = p.Fabric.Managers[:1] }, "Critical", []string{"RDMAFabricNoSubnetManager", "standby"}, nil},
 		"silent": {
 			func(p *fabric.Picture) {
 				p.Fabric.Unanswered[fabric.AskCounters], p.Fabric.Unanswered[fabric.AskManager] = 3, 1
-			}, "Warning", []string{"RDMAFabricPartlySeen", "3 parts of the fabric", "3 of counters, 1 of subnet manager"}, nil,
+			}, "Warning", []string{"RDMAFabricPartlySeen", "3 requests of the last sweep without an answer.", "3 counters, 1 subnet manager"}, nil,
 		},
 		"errors": {
 			func(p *fabric.Picture) {
 				p.Risen[fabric.End{GUID: 0x2000, Port: 1}] = rose(map[mad.Counter]uint64{mad.SymbolErrors: 1234, mad.LinkErrorRecoveries: 2, mad.TransmitWait: 9, mad.TransmitData: 3e12})
-			}, "OK", []string{"1\u202f234 symbol errors", "2 link error recoveries", "in the last 40m"}, []string{"1\u202f234 symbol errors"},
+			}, "Warning",
+			[]string{"RDMAFabricLinkErrors", "1 link with link errors above the limit.", "1\u202f234 symbol errors (30.9/min)", "2 link error recoveries (3/h)", "in the last 40m"},
+			[]string{"1\u202f234 symbol errors", "link errors"},
 		},
 		"a sweep failed": {
-			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>Old:</strong> The last sweep is 5s old."}, nil,
+			func(p *fabric.Picture) { p.Failed = errors.New("no such device") }, "Warning", []string{"RDMAFabricUnseen", "no such device", "<strong>STALE 5s:</strong> no such device", "<title>STALE 5s – Fabric of"}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +213,7 @@ func TestFabricWords(t *testing.T) {
 				if name == "switch" {
 					holds(t, guid, html, []string{"<title>" + word + ": ", `<span class="word">` + word + "<"})
 				}
-				if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "_judged") {
+				if text := regexp.MustCompile("<[^>]*>").ReplaceAllString(html, ""); strings.Contains(text, "not_evaluated") {
 					t.Errorf("%s page: %s", name, text)
 				}
 			}
@@ -227,15 +229,15 @@ func TestFabricStarting(t *testing.T) {
 		picture fabric.Picture
 		want    []string
 	}{
-		"starting": {fabric.Picture{Known: known}, []string{"Starting", "The first sweep has not ended.", "Remembered: 4 nodes and 3 links."}},
-		"unseen":   {fabric.Picture{Known: known, Failed: errors.New("no port")}, []string{"Unseen", "cannot be looked at: no port"}},
+		"starting": {fabric.Picture{Known: known}, []string{"Starting", "The first sweep has not finished.", "Known from before: 4 nodes, 3 links."}},
+		"unseen":   {fabric.Picture{Known: known, Failed: errors.New("no port")}, []string{"Unknown", "Sweep failed: no port"}},
 		"nothing":  {fabric.Picture{}, []string{"Starting", "No switch."}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := FabricInput{Host: "mgmt", Interval: time.Minute, Picture: &c.picture}
 			html := shown(t, views("")["first"], in)
 			holds(t, name, html, c.want)
-			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">What is wrong</h2>\n<p>Nothing`) {
+			if strings.Contains(html, "0001") || strings.Contains(html, "Subnet manager does") || strings.Contains(html, `<h2 id="h-findings">Findings</h2>\n<p>None`) {
 				t.Errorf("%s", html)
 			}
 			shown(t, views("")["links"], in)
@@ -300,7 +302,7 @@ func TestFabricLarge(t *testing.T) {
 	b, err := json.Marshal(NewFabric(in))
 	t.Logf("JSON: %d bytes, %v", len(b), err)
 	html := shown(t, views("")["first"], in)
-	holds(t, "first", html, []string{`<a href="links">4046 more links are wrong</a>`, "4076 more links have fewer"})
+	holds(t, "first", html, []string{`<a href="links?faulty=1">3982 more links with problems</a>`, "4076 more links have fewer"})
 }
 
 func BenchmarkFabric(b *testing.B) {
@@ -329,13 +331,33 @@ func TestFabricAlerts(t *testing.T) {
 	e := fabric.End{GUID: 0x2002, Port: 1}
 	to := &p.Fabric.Port(p.Fabric.Links[e]).Info
 	p.Fabric.Port(e).Info.Supported.Widths, p.Fabric.Port(e).Info.Enabled.Widths, to.Supported.Widths, to.Enabled.Widths = 3, 1, 3, 3
+	for port, rises := range map[int]map[mad.Counter]uint64{1: {mad.SymbolErrors: 1000}, 2: {mad.LinkDowned: 3}, 3: {mad.TransmitDiscards: 1}} {
+		e := fabric.End{GUID: 0x2003, Port: port}
+		p.Fabric.Port(e).Info.Active, p.Risen[e] = edr, rose(rises)
+	}
+	delete(p.Risen, e) // errors are worse
 	p.Fabric.Managers, p.Failed, p.Fabric.Unanswered[fabric.AskNode] = nil, errors.New("no port"), 1
 	v := fabricView{Fabric: NewFabric(looked(p))}
-	v.facts()
-	if len(v.Facts) != 7 {
+	if err := v.facts(); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Facts) != 10 {
 		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
 	}
+	for _, limit := range []string{"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3"} { // errorLimits
+		if !strings.Contains(string(text), limit) {
+			t.Errorf("no rule has the limit %q", limit)
+		}
+	}
 	for _, x := range v.Facts {
+		for name, text := range map[string]string{"diagnose": x.Diagnose, "action": x.Action, "drain": x.Drain, "reason": x.DrainReason} {
+			if text == "" || strings.Contains(text, "{{") || strings.Contains(text, "no value") {
+				t.Errorf("%s: %s is %q", x.Alert, name, text)
+			}
+		}
+		if x.Alert == "" { // errors below the limits
+			continue
+		}
 		_, rule, ok := strings.Cut(string(text), "alert: "+x.Alert+"\n")
 		_, severity, _ := strings.Cut(rule, "severity: ")
 		if !ok || !strings.HasPrefix(severity, string(x.Health)+"\n") {

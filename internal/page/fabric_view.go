@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/mad"
 )
 
@@ -24,7 +23,9 @@ const (
 type fabricView struct {
 	*Fabric
 	frame
-	Facts        []fabricFact
+	Facts        []finding
+	Map          fabricMap
+	Filter       Filter // the empty one, for the form
 	Wrong        linkTable
 	Lost         []string
 	NoLost       int // nodes that are not reached and not in Lost
@@ -37,14 +38,6 @@ type fabricView struct {
 	Sweep, Asked string
 }
 
-// fabricFact is something that is wrong, by the alert that tells of it.
-type fabricFact struct {
-	Health  Health
-	Alert   string
-	Summary string
-	Runbook string
-}
-
 // speedRow counts the links that do the same.
 type speedRow struct {
 	Text  string
@@ -55,15 +48,19 @@ type speedRow struct {
 type switchRow struct {
 	Name, Href                 string
 	Health                     Health
+	Tier                       string
 	Ports, Up, Gone, Slow, Set int
-	Errors                     string
+	Errors, Discards           string
 }
 
 // RenderFabric writes the first page of a fabric.
 func (p *Page) RenderFabric(w io.Writer, f *Fabric, now time.Time) error {
 	v := fabricView{Fabric: f, frame: f.frame(now, p.links, "", "Fabric of "+f.Port+" on "+f.Host)}
-	v.facts()
+	if err := v.facts(); err != nil {
+		return err
+	}
 	v.verdict()
+	v.Map = v.drawMap()
 	v.wrong()
 	v.lost()
 	v.head(now)
@@ -72,83 +69,27 @@ func (p *Page) RenderFabric(w io.Writer, f *Fabric, now time.Time) error {
 	return p.write(w, "fabric.html", v)
 }
 
+// fabricRefresh is the usual time between sweeps, in seconds.
+const fabricRefresh = 60
+
 // frame is what is around the pages of a fabric.
 func (f *Fabric) frame(now time.Time, links []Link, base, name string) frame {
-	out := frame{Base: base, Name: name, Footer: links, From: "Looks from " + f.Port + " on " + f.Host + "."}
+	out := frame{Base: base, Name: name, Footer: links, From: "Swept from " + f.Port + " on " + f.Host + "."}
 	out.when(f.Time)
-	out.Stale = f.Stale(now)
+	out.Refresh = fabricRefresh
+	if why := f.Stale(now); why != "" {
+		out.stale(now.Sub(f.Time), why)
+	}
 	return out
 }
 
-// Stale says why what is shown is not of now; empty where it is.
+// Stale is the reason why the data is old; empty where it is not.
 func (f *Fabric) Stale(now time.Time) string {
 	age := now.Sub(f.Time)
 	if f.Time.IsZero() || f.Failed == "" && !tooOld(age, f.interval) {
 		return ""
 	}
-	return joined(" ", fmt.Sprintf("The last sweep is %s old. What is shown is of then.", ago(age)), f.Failed)
-}
-
-// facts are what is wrong, the worst first.
-func (v *fabricView) facts() {
-	add := func(h Health, alert, summary string) {
-		v.Facts = append(v.Facts, fabricFact{h, alert, summary, runbookPath(alert)})
-	}
-	if v.Failed != "" {
-		add(Warning, "RDMAFabricUnseen", "The fabric cannot be looked at: "+v.Failed)
-	}
-	if v.Time.IsZero() {
-		return
-	}
-	if len(v.Managers) == 0 || v.Managers[0].State != smStates[mad.SMMaster] {
-		add(Critical, "RDMAFabricNoSubnetManager", "No master subnet manager answers.")
-	}
-	if n := v.unreachable(); n > 0 {
-		add(Critical, "RDMAFabricSwitchUnreachable", either(n, "1 switch does not answer.", "%d switches do not answer."))
-	}
-	if n := v.silent(); n > 0 {
-		add(Warning, "RDMAFabricPartlySeen", either(n, "1 part of the fabric does not answer.", "%d parts of the fabric do not answer."))
-	}
-	for _, p := range problems {
-		n := 0
-		for _, l := range v.Fabric.Links {
-			if l.Problem == p.name {
-				n++
-			}
-		}
-		if n > 0 && p.alert != "" {
-			add(p.health, p.alert, either(n, "1 link is "+p.text+".", "%d links are "+p.text+"."))
-		}
-	}
-	slices.SortStableFunc(v.Facts, func(a, b fabricFact) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
-}
-
-// either is for one, or for many with their number.
-func either(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return fmt.Sprintf(many, n)
-}
-
-// unreachable counts switches.
-func (f *Fabric) unreachable() (n int) {
-	for _, x := range f.Unreachable {
-		if x.Type == mad.Switch.String() {
-			n++
-		}
-	}
-	return n
-}
-
-// silent counts what did not answer, subnet managers aside, which are told of by themselves.
-func (f *Fabric) silent() (n int) {
-	for what, k := range f.Unanswered {
-		if what != string(fabric.AskManager) {
-			n += k
-		}
-	}
-	return n
+	return cmp.Or(f.Failed, "No sweep has finished since.")
 }
 
 func (v *fabricView) verdict() {
@@ -156,14 +97,14 @@ func (v *fabricView) verdict() {
 	for _, x := range v.Facts {
 		v.Health = worst(v.Health, x.Health)
 	}
-	v.Word, v.Coverage = v.Health.Heading(), "Alerts are evaluated by the Prometheus that scrapes this exporter, and wait some minutes."
+	v.Word, v.Coverage = v.Health.Heading(), "Prometheus evaluates the alerts, which wait some minutes before they fire."
 	switch {
 	case v.Time.IsZero() && v.Failed != "":
-		v.Health, v.Word, v.Lead = NotEvaluated, "Unseen", v.Facts[0].Summary
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", v.Facts[0].Summary
 	case v.Time.IsZero():
-		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first sweep has not ended."
+		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first sweep has not finished."
 	case v.Health == OK:
-		v.Lead = "Nothing is wrong with the fabric, as far as a sweep sees."
+		v.Lead = "No finding in the last sweep."
 	default:
 		var parts []string
 		for _, x := range v.Facts {
@@ -171,19 +112,19 @@ func (v *fabricView) verdict() {
 		}
 		v.Lead = strings.Join(parts, " ")
 	}
-	v.Title = v.Word + ": " + v.Name
+	v.title(v.Word + ": " + v.Name)
 }
 
 // wrong lists links with problems, the worst first.
 func (v *fabricView) wrong() {
 	var all []*FabricLink
 	for i := range v.Fabric.Links {
-		if v.Fabric.Links[i].Problem != "" {
+		if p := problemNamed(v.Fabric.Links[i].Problem); p != nil && p.text != "" && p.name != "errors" { // errors have a table of their own, an unreachable switch has a finding
 			all = append(all, &v.Fabric.Links[i])
 		}
 	}
 	byProblem(all)
-	v.Wrong = v.table("Links that are wrong", "The worst first; what both ends enable stands where the link does something else", all, maxLinks)
+	v.Wrong = v.table("Links with problems", "Worst first. Enabled at both ends: shown where it differs from the rate", all, maxLinks)
 }
 
 // table shows the first of some links.
@@ -197,13 +138,7 @@ func (f *Fabric) table(name, caption string, links []*FabricLink, most int) link
 
 // byProblem puts the worst first, those without problems last.
 func byProblem(links []*FabricLink) {
-	rank := func(l *FabricLink) int {
-		if i := slices.IndexFunc(problems, func(p problem) bool { return p.name == l.Problem }); i >= 0 {
-			return i
-		}
-		return len(problems)
-	}
-	slices.SortStableFunc(links, func(a, b *FabricLink) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(links, func(a, b *FabricLink) int { return problemRank(a.Problem) - problemRank(b.Problem) })
 }
 
 func (v *fabricView) lost() {
@@ -216,7 +151,7 @@ func (v *fabricView) lost() {
 // head counts what there is.
 func (v *fabricView) head(now time.Time) {
 	if v.Time.IsZero() {
-		v.Head = fmt.Sprintf("Remembered: %d nodes and %d links.", len(v.picture.Known.Nodes), len(v.Fabric.Links))
+		v.Head = fmt.Sprintf("Known from before: %d nodes, %d links.", len(v.picture.Known.Nodes), len(v.Fabric.Links))
 		return
 	}
 	v.Head = fmt.Sprintf("%d switches, %d adapters, %d routers, %d links.",
@@ -236,14 +171,14 @@ func (v *fabricView) head(now time.Time) {
 		v.Speeds = append(v.Speeds, *r)
 	}
 	slices.SortFunc(v.Speeds, func(a, b speedRow) int { return cmp.Or(cmp.Compare(b.rate, a.rate), strings.Compare(a.Text, b.Text)) })
-	v.Sweep = fmt.Sprintf("The last sweep began %s ago and took %s s.", ago(now.Sub(v.Time)), digits(v.Took))
+	v.Sweep = fmt.Sprintf("Last sweep: started %s ago, took %ss.", ago(now.Sub(v.Time)), digits(v.Took))
 	var silent []string
 	for _, what := range sortedQuestions(v.Unanswered) {
-		silent = append(silent, fmt.Sprintf("%d of %s", v.Unanswered[what], strings.ReplaceAll(what, "_", " ")))
+		silent = append(silent, fmt.Sprintf("%d %s", v.Unanswered[what], strings.ReplaceAll(what, "_", " ")))
 	}
-	v.Asked = fmt.Sprintf("%s requests since the start, %s of them without an answer.", large(float64(v.Requests)), large(float64(v.Timeouts)))
+	v.Asked = fmt.Sprintf("%s requests since the start, %s timeouts.", large(float64(v.Requests)), large(float64(v.Timeouts)))
 	if silent != nil {
-		v.Asked += " In the last sweep no answer to questions: " + strings.Join(silent, ", ") + "."
+		v.Asked += " Without an answer in the last sweep: " + strings.Join(silent, ", ") + "."
 	}
 }
 
@@ -270,7 +205,7 @@ func (v *fabricView) switches() {
 func (s *Switch) row() switchRow {
 	out := switchRow{
 		Name: s.Node, Href: switchHref(s.GUID), Health: OK, Ports: s.Ports, Up: s.Active,
-		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"], Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)),
+		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"], Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)), Tier: tierName(s.Tier),
 	}
 	for _, p := range problems {
 		if s.Problems[p.name] > 0 {
@@ -293,12 +228,17 @@ func (v *fabricView) errors() {
 	v.ErrorsOf = ago(v.Time.Sub(v.Since))
 	var all []*FabricLink
 	for i := range v.Fabric.Links {
-		if l := &v.Fabric.Links[i]; l.errors() > 0 {
+		if l := &v.Fabric.Links[i]; l.rose(linkErrors)+l.rose(discards) > 0 {
 			all = append(all, l)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *FabricLink) int { return cmp.Compare(b.errors(), a.errors()) })
-	v.Errors = v.table("Errors on links", "Counters that rose in the last "+v.ErrorsOf+", the most first", all, maxErrors)
+	byErrors(all)
+	v.Errors = v.table("Errors on links", "Counters that rose in the last "+v.ErrorsOf+", with their rate, worst first", all, maxErrors)
 }
 
-func (l *FabricLink) errors() uint64 { return l.Ends[0].linkErrors() + l.Ends[1].linkErrors() }
+// byErrors puts links with the most errors first, then those with the most discards.
+func byErrors(links []*FabricLink) {
+	slices.SortStableFunc(links, func(a, b *FabricLink) int {
+		return cmp.Or(cmp.Compare(b.rose(linkErrors), a.rose(linkErrors)), cmp.Compare(b.rose(discards), a.rose(discards)))
+	})
+}

@@ -9,7 +9,7 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// Health is what the alerts say of a part of the node, with what its state says where no alert speaks of it.
+// Health of a part of the node: its worst alert, else its state.
 type Health string
 
 // The healths, the worst first.
@@ -18,7 +18,7 @@ const (
 	Warning      Health = "warning"
 	Watching     Health = "watching" // alerts of severity critical or warning are pending
 	Info         Health = "info"     // also: less than expected, without an alert of its own
-	NotEvaluated Health = "not_judged"
+	NotEvaluated Health = "not_evaluated"
 	Inactive     Health = "inactive" // a port without a link and without an alert of its own
 	Ignored      Health = "ignored"  // by the configuration file
 	OK           Health = "ok"
@@ -52,7 +52,7 @@ func worst(all ...Health) Health {
 	return out
 }
 
-// about says whether a finding is of a part of the node, whose labels are given as names and values in turn.
+// about reports whether a finding is of a part of the node, whose labels are given as names and values in turn.
 func about(f check.Finding, labels ...string) bool {
 	for i := 0; i < len(labels); i += 2 {
 		if f.Labels[labels[i]] != labels[i+1] {
@@ -84,8 +84,8 @@ func found(r *check.Report, labels ...string) (h Health, alerts []string) {
 	return h, alerts
 }
 
-// judged says whether a part without a finding is well.
-func judged(r *check.Report) bool { return r != nil && r.ExitCode != check.ExitUnknown }
+// evaluated reports whether a part without a finding is ok.
+func evaluated(r *check.Report) bool { return r != nil && r.ExitCode != check.ExitUnknown }
 
 // healthOf is that of a port.
 func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
@@ -101,7 +101,7 @@ func healthOf(in Input, device string, p *snapshot.Port) (Health, []string) {
 		return h, alerts
 	case ignored:
 		return Ignored, nil
-	case p.State == nil, !judged(in.Report) && *p.State == portActive:
+	case p.State == nil, !evaluated(in.Report) && *p.State == portActive:
 		return NotEvaluated, nil
 	case *p.State != portActive:
 		return Inactive, nil

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// span is how far back the plots look: what the store keeps.
+	// span is the time range of the plots: the retention of the store.
 	span = 2 * time.Hour
 	// steps is how many values a plot has at most.
 	steps = 80
@@ -59,7 +59,7 @@ type Source interface {
 	Query(ctx context.Context, query string, ts time.Time) ([]alerting.Sample, error)
 }
 
-// History is what the store says of the time before.
+// History is the past of the ports, from the store.
 type History struct {
 	From, To time.Time
 	Step     time.Duration
@@ -136,6 +136,9 @@ func errorQuery(over time.Duration) string {
 	}
 	return strings.Join(parts, " or ")
 }
+
+// keyOfPort is the key of a port in the history.
+func keyOfPort(p *Port) PortKey { return PortKey{p.Device, strconv.Itoa(p.Number)} }
 
 func keyOf(labels map[string]string) PortKey { return PortKey{labels["device"], labels["port"]} }
 

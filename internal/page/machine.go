@@ -86,13 +86,13 @@ func draw(m *topo.Machine, n *Node) (out []numa, left int) {
 	for _, t := range m.Tree() {
 		x := numa{Name: fmt.Sprintf("NUMA node %d", t.ID)}
 		if t.ID < 0 {
-			x.Name = "NUMA node not told"
+			x.Name = "NUMA node unknown"
 		}
 		if t.CPUs != "" {
 			x.Name += ", CPUs " + exposition.ValidLabel(t.CPUs)
 		}
 		for _, b := range t.Branches {
-			if p := d.piece(b); len(m.NICs) <= maxNICs || p.telling() {
+			if p := d.piece(b); len(m.NICs) <= maxNICs || p.notable() {
 				x.Pieces = append(x.Pieces, p)
 			} else {
 				left++
@@ -105,8 +105,17 @@ func draw(m *topo.Machine, n *Node) (out []numa, left int) {
 	return out, left
 }
 
-// telling says whether a piece has a GPU or trouble.
-func (p *piece) telling() bool {
+// wrong reports whether a way of data is degraded: a device with fewer lanes or a lower speed, a GPU with a finding or whose data is staged.
+func (n numa) wrong() bool {
+	return slices.ContainsFunc(n.Pieces, func(p piece) bool {
+		return slices.ContainsFunc(p.Rows, func(r row) bool {
+			return r.Mark != "" || r.Kind == "gpu" && (r.Way == "staging" || r.Health != OK && r.Health != NotEvaluated)
+		})
+	})
+}
+
+// notable reports whether a piece has a GPU or trouble.
+func (p *piece) notable() bool {
 	return slices.ContainsFunc(p.Rows, func(r row) bool {
 		return r.Kind == "gpu" || slices.Contains([]Health{Critical, Warning, Info}, r.Health)
 	})

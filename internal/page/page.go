@@ -1,4 +1,4 @@
-// Package page is the node as a person looks at it, or in fabric mode the fabric: HTML pages, and the same facts as JSON. It is pure: plain data in, text out.
+// Package page writes the web pages of a node, or in fabric mode of the fabric: HTML, and the same facts as JSON. It is pure: plain data in, text out.
 // All text that comes from hardware is hostile input.
 package page
 
@@ -22,17 +22,17 @@ const Version = 1
 type Input struct {
 	Exporter string // version of the program
 	Machine  string // which machine is read: "this host", "a replay of …"
-	Host     string // instance label, or the host's name where nothing is judged
+	Host     string // instance label, or the host name with --no-alerting
 	Now      time.Time
 	Read     time.Time // of the round; zero: none has ended
 	Interval time.Duration
 	Node     *snapshot.Node
 	Families []exposition.Family
 	Needs    map[string]string // what would permit each source that may not be read
-	Report   *check.Report     // nil: nothing is judged
+	Report   *check.Report     // nil: no rules are evaluated
 	Alerts   []alerting.Alert
 	History  *History // nil: nothing is kept
-	// NoHistory says why the history cannot be read, where there ought to be one.
+	// NoHistory is the error of reading the history, where one is kept.
 	NoHistory   error
 	Maintenance *maintenance.Notice // nil: none is announced
 	Incidents   []Incident          // the newest first
@@ -52,7 +52,7 @@ type Node struct {
 	Machine  string        `json:"machine"`
 	Host     string        `json:"host"`
 	Time     time.Time     `json:"time"`   // of the last round
-	Report   *check.Report `json:"report"` // what check --json prints; null where nothing is judged
+	Report   *check.Report `json:"report"` // what check --json prints; null with --no-alerting
 	// Maintenance is there while it is announced.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
 
@@ -64,12 +64,12 @@ type Node struct {
 	Missing    []MissingDevice `json:"missing_devices"`
 	Denied     []Denied        `json:"not_permitted"`
 	Collectors []Collector     `json:"collectors"`
-	BackOff    bool            `json:"rtnl_back_off"`       // requests that take the kernel's lock on network configuration are not made
-	OverBudget []string        `json:"over_budget_devices"` // whose reads take so long that what can wait is read seldom; "host": all together
-	Alerting   *Alerting       `json:"alerting"`            // null where nothing is judged
+	BackOff    bool            `json:"rtnl_back_off"`       // requests that take the RTNL lock are suspended
+	OverBudget []string        `json:"over_budget_devices"` // whose reads take too long, so that low-priority readings are collected less often; "host": all together
+	Alerting   *Alerting       `json:"alerting"`            // null with --no-alerting
 }
 
-// MissingDevice is a device that ought to be there.
+// MissingDevice is a device that is expected and missing.
 type MissingDevice struct {
 	Device     string `json:"device"`
 	PCIAddress string `json:"pci_address,omitempty"`
@@ -123,7 +123,7 @@ func incidents(known []Incident) (out []Incident) {
 	return out
 }
 
-// Topology is the machine as GET /api/v1/topology and topo --json tell it.
+// Topology is the machine of GET /api/v1/topology and topo --json.
 func Topology(in Input) *topo.Machine {
 	if in.Node == nil {
 		return topo.New(in.Host, &snapshot.Node{})

@@ -12,7 +12,7 @@ import (
 func (d *drawing) fillGPU(r *row, g *topo.GPU) {
 	r.Kind, r.H = "gpu", partHeight
 	r.Health, _ = found(d.node.Report, "gpu", g.Index)
-	if r.Health == OK && !judged(d.node.Report) {
+	if r.Health == OK && !evaluated(d.node.Report) {
 		r.Health = NotEvaluated
 	}
 	r.Title = joined(" ", "GPU "+exposition.ValidLabel(g.Index), strings.TrimPrefix(exposition.ValidLabel(g.Model), "NVIDIA "))
@@ -33,7 +33,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 	}
 	of := d.ports[r.Title]
 	if len(of) == 0 {
-		r.Line = "no port could be read"
+		r.Line = "unknown: no port could be read"
 		r.Health = worst(r.Health, NotEvaluated)
 	}
 	carries := false
@@ -53,7 +53,7 @@ func (d *drawing) fillNIC(r *row, n *topo.NIC) {
 	r.mark(n.Marks)
 }
 
-// maxChips is how many ports of a NIC are told one by one.
+// maxChips is how many ports of a NIC are shown one by one.
 const maxChips = 2
 
 // chips are the ports of a NIC, or of many how many there are of each health.
@@ -73,7 +73,7 @@ func (d *drawing) chips(of []int) (out []chip) {
 	} else {
 		for _, x := range of {
 			p := d.node.Ports[x]
-			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "not known"))})
+			out = append(out, chip{Health: p.Health, Text: fmt.Sprintf("port %d %s", p.Number, cmp.Or(p.State, "unknown"))})
 		}
 	}
 	for i := 1; i < len(out); i++ {
@@ -97,7 +97,7 @@ func (r *row) cut() {
 	r.Line, r.Mark = short(r.Line, in), short(r.Mark, in)
 }
 
-// stateOf says what becomes of data: staging if one of the directions does.
+// stateOf is the data path of a pair: staging if one direction is.
 func stateOf(p *topo.Pair) string {
 	for _, state := range []string{"staging", "unknown"} {
 		if p.Send == state || p.Receive == state {
@@ -135,7 +135,7 @@ func wayText(g *topo.GPU) string {
 		case "staging":
 			return fmt.Sprintf("job: %s suspected, could be direct", g.Transport.State)
 		case "unknown":
-			return "job: not known, could be direct to " + exposition.ValidLabel(g.Best.Device)
+			return "job: unknown, could be direct to " + exposition.ValidLabel(g.Best.Device)
 		}
 	}
 	if g.Best == nil {
@@ -151,5 +151,5 @@ func wayText(g *topo.GPU) string {
 	case stateOf(p) == "staging":
 		return fmt.Sprintf("staging to %s (%s)", nic, distance)
 	}
-	return fmt.Sprintf("to %s not known", nic)
+	return fmt.Sprintf("path to %s unknown", nic)
 }

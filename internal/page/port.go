@@ -21,7 +21,7 @@ var (
 	physicalStates = []string{1: "Sleep", 2: "Polling", 3: "Disabled", 4: "PortConfigurationTraining", 5: "LinkUp", 6: "LinkErrorRecovery", 7: "PhyTest"}
 )
 
-// Port is a port of an RDMA device. What is not known is left out.
+// Port is a port of an RDMA device. Unknown fields are left out.
 type Port struct {
 	Device         string   `json:"device"`
 	Number         int      `json:"port"`
@@ -32,7 +32,7 @@ type Port struct {
 	Alerts         []string `json:"alerts,omitempty"` // that hold of it
 	State          string   `json:"state,omitempty"`
 	PhysicalState  string   `json:"physical_state,omitempty"`
-	DownReason     string   `json:"down_reason,omitempty"` // as the driver says
+	DownReason     string   `json:"down_reason,omitempty"` // from the driver
 	AgeSeconds     float64  `json:"age_seconds,omitempty"` // of the state, where it was not read in this round
 	Rate           *float64 `json:"rate_bits_per_second,omitempty"`
 	ExpectedRate   *float64 `json:"expected_rate_bits_per_second,omitempty"`
@@ -40,7 +40,7 @@ type Port struct {
 	Lanes          *uint64  `json:"lanes,omitempty"`
 	ExpectedLanes  *uint64  `json:"expected_lanes,omitempty"`
 	Modules        []Module `json:"modules,omitempty"`
-	// Neighbours are the far ends of the port's links, as far as somebody tells.
+	// Neighbours are the far ends of the port's links, as far as they are known.
 	Neighbours []Neighbour `json:"neighbours,omitempty"`
 	Recent     *Recent     `json:"recent,omitempty"` // where there is a history
 }
@@ -65,7 +65,7 @@ type Neighbour struct {
 	System    string `json:"system"`
 	Port      string `json:"port_id,omitempty"`
 	Source    string `json:"source"`              // lldp, subnet, cabling
-	Miscabled *bool  `json:"miscabled,omitempty"` // where the configuration file says where the cable ends, and the network where it does
+	Miscabled *bool  `json:"miscabled,omitempty"` // null unless both the configuration and the network name a far end
 }
 
 // ports lists the ports of all devices.

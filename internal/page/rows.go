@@ -19,18 +19,19 @@ type portRow struct {
 	Neighbours []string
 	Health     Health
 	Alerts     string
-	State      string
-	Why        string // physical state, what the driver says
-	Rate       string
+	State      value
+	Why        string // physical state, reason of the driver
+	Rate       value
 	Expected   string
 	Slow       bool
 	Throughput *spark
-	Traffic    string
-	Errors     string
+	Traffic    value
+	Errors     value
 	ErrorList  string
-	Paused     string
+	Paused     value
 	Pauses     *spark
 	Modules    []moduleText
+	NoModule   *value // why there are none
 	Heat       *spark
 	HeatOf     string
 }
@@ -48,11 +49,16 @@ func portID(i int) string { return "port-" + strconv.Itoa(i) }
 // ports makes the rows, in the order of the node's ports.
 func (v *view) ports(in Input) {
 	plotted := v.plotted(in.History)
+	counted := families(in.Families).counted()
+	var scales map[kind]*scale
+	if in.History != nil {
+		scales = in.History.scales(v.Node.Ports)
+	}
 	for i := range v.Node.Ports {
 		p := &v.Node.Ports[i]
 		r := portRow{
 			ID: portID(i), Device: p.Device, Number: p.Number, Netdevs: strings.Join(p.Netdevs, ", "), Health: p.Health,
-			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: cmp.Or(p.State, "not known"),
+			Kind: joined(", ", linkLayer(p.LinkLayer), role(p.Role)), Alerts: short(strings.Join(p.Alerts, ", "), maxText), State: stateText(p),
 		}
 		if p.PhysicalState != "LinkUp" || p.State != portStates[portActive] {
 			r.Why = joined("; ", p.PhysicalState, p.DownReason)
@@ -64,12 +70,16 @@ func (v *view) ports(in Input) {
 			r.Neighbours = append(r.Neighbours, short(n.text(), maxText))
 		}
 		r.rate(p)
-		r.recent(p)
+		r.recent(p, counted[keyOfPort(p)])
 		for _, m := range p.Modules {
 			r.Modules = append(r.Modules, m.text())
 		}
 		if plotted[i] {
-			r.plots(in.History, p)
+			r.plots(in.History, p, scales[kindOf(p)])
+		}
+		if len(r.Modules) == 0 {
+			no := in.noModule(p)
+			r.NoModule = &no
 		}
 		v.Pauses = v.Pauses || p.LinkLayer == "Ethernet"
 		v.Rows = append(v.Rows, r)
@@ -107,59 +117,54 @@ func (n *Neighbour) text() string {
 	out := "at " + joined(" port ", n.System, n.Port)
 	switch {
 	case n.Miscabled != nil && *n.Miscabled:
-		out += ", not as cabled"
+		out += " (miscabled)"
 	case n.Source == "cabling":
-		out += ", says the configuration"
+		out += " (configured)"
 	}
 	return out
 }
 
 func (r *portRow) rate(p *Port) {
-	if p.Rate != nil {
-		r.Rate = bits(*p.Rate)
-	}
+	r.Rate = rateText(p)
 	if p.ExpectedRate != nil {
 		r.Expected = fmt.Sprintf("%s by %s", bits(*p.ExpectedRate), strings.ReplaceAll(p.ExpectedSource, "_", " "))
 		r.Slow = p.Rate != nil && *p.Rate < *p.ExpectedRate
 	}
 	if p.Lanes != nil && p.ExpectedLanes != nil && *p.Lanes < *p.ExpectedLanes {
-		r.Rate += fmt.Sprintf(", %d of %d lanes", *p.Lanes, *p.ExpectedLanes)
+		r.Rate.Text += fmt.Sprintf(", %d of %d lanes", *p.Lanes, *p.ExpectedLanes)
 		r.Slow = true
 	}
 }
 
-func (r *portRow) recent(p *Port) {
+func (r *portRow) recent(p *Port, counted bool) {
 	x := p.Recent
 	if x == nil {
 		return
 	}
+	r.Traffic = unknown("no data counters in the last round")
 	if x.Transmit != nil && x.Receive != nil {
-		r.Traffic = both(bits(*x.Transmit), bits(*x.Receive))
+		r.Traffic = value{Text: both(bits(*x.Transmit), bits(*x.Receive)), Class: "flat"}
 	}
-	r.Paused = "not told"
-	if x.PausesSwitch != nil || x.PausedBySwitch != nil {
-		r.Paused = both(share(x.PausesSwitch), share(x.PausedBySwitch))
-	}
+	r.Paused = pauseText(p)
 	total := 0.0
 	var list []string
 	for _, e := range x.Errors {
 		total += e.Count
 		list = append(list, large(e.Count)+" "+strings.ReplaceAll(e.Counter, "_", " "))
 	}
-	r.Errors, r.ErrorList = large(total), strings.Join(list, ", ")
+	r.Errors, r.ErrorList = value{Text: large(total)}, strings.Join(list, ", ")
+	if !counted && total == 0 {
+		r.Errors = unknown("no error counters from this driver")
+	}
 }
 
-func (r *portRow) plots(h *History, p *Port) {
-	k := PortKey{p.Device, strconv.Itoa(p.Number)}
+func (r *portRow) plots(h *History, p *Port, s *scale) {
+	k := keyOfPort(p)
 	if p.Recent != nil {
-		r.Throughput = h.throughput(k, p.Rate, p.Recent)
+		r.Throughput = h.throughput(k, s, p.Recent)
 	}
 	r.Pauses = h.pauses(k)
-	var alarm *float64
-	if len(p.Modules) == 1 {
-		alarm = p.Modules[0].Alarm
-	}
-	r.Heat, r.HeatOf = h.heat(k, alarm)
+	r.Heat, r.HeatOf = h.heat(p, s)
 	if r.Heat != nil && r.HeatOf == "adapter" && len(r.Modules) == 0 {
 		r.Modules = append(r.Modules, moduleText{Reading: "adapter " + celsius(h.Lines[adapterHeat][PortKey{Device: p.Device}][0].Value)})
 	}
@@ -201,9 +206,10 @@ func both(sent, received string) string {
 	return fmt.Sprintf("↑ %s ↓ %s", sent, received)
 }
 
+// share is that of one direction where the other one is known.
 func share(v *float64) string {
 	if v == nil {
-		return "not told"
+		return "unknown"
 	}
 	return percent(*v)
 }

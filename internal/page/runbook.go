@@ -64,7 +64,7 @@ func (p *Page) RenderRunbooks(w io.Writer) error {
 	return p.write(w, "runbook.html", runbookView{Title: "Runbooks", Base: "../", Names: runbooks.Names()})
 }
 
-// runbookLinks makes links between files links between pages. What a link to another file says stays as text: that file is not served.
+// runbookLinks turns links between files into links between pages. Of a link to another file, which is not served, the text stays.
 type runbookLinks struct{}
 
 func (runbookLinks) Transform(doc *ast.Document, _ text.Reader, _ parser.Context) {

@@ -7,23 +7,23 @@ import (
 	"rdma_exporter/internal/exposition"
 )
 
-// Collector is how a collector does.
+// Collector is the state of a collector.
 type Collector struct {
 	Name        string             `json:"name"`
 	Success     bool               `json:"success"`                     // it finished in time and without an error of its own
 	Duration    float64            `json:"duration_seconds"`            // of its last collection
 	Age         float64            `json:"age_seconds"`                 // of its last collection in this round
 	Stuck       []string           `json:"stuck_devices,omitempty"`     // whose read has not returned from the kernel
-	Quarantined float64            `json:"quarantined_items,omitempty"` // that are left alone since they failed twice
+	Quarantined float64            `json:"quarantined_items,omitempty"` // no longer read, since they failed twice
 	Errors      map[string]float64 `json:"errors_total,omitempty"`      // since the start, by reason
 }
 
-// Alerting is how the engine does that judges the rules.
+// Alerting is the state of the engine that evaluates the rules.
 type Alerting struct {
 	Rounds        float64 `json:"rounds_total"`
 	Failures      float64 `json:"rule_failures_total"`
 	Took          float64 `json:"last_round_duration_seconds"`
-	Alertmanagers float64 `json:"alertmanagers"` // 0: nobody is told
+	Alertmanagers float64 `json:"alertmanagers"` // 0: alerts are not sent
 	Sent          float64 `json:"notifications_sent_total"`
 	SendErrors    float64 `json:"notification_errors_total"`
 	Degraded      bool    `json:"store_degraded"` // samples are kept in memory

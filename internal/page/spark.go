@@ -18,7 +18,7 @@ const (
 // spark is a plot without axes.
 type spark struct {
 	Name  string // in words, with the newest and the highest value
-	Top   string // what the upper edge stands for
+	Scale string // the value at the upper edge, or of both edges
 	Lines []sparkLine
 	Limit int // y of a limit; -1: none
 }
@@ -78,26 +78,22 @@ func extent(curves ...curve) (low, high float64) {
 	return low, high
 }
 
-// throughput plots what a port sends and receives, up to its rate.
-func (h *History) throughput(k PortKey, rate *float64, r *Recent) *spark {
+// throughput plots what a port transmits and receives, on the scale of its kind.
+func (h *History) throughput(k PortKey, s *scale, r *Recent) *spark {
 	curves := []curve{{"a", h.Lines[transmit][k]}, {"b", h.Lines[receive][k]}}
 	_, high := extent(curves...)
-	top := high
-	if rate != nil && *rate > 0 {
-		top = max(high, *rate)
-	}
-	lines := h.plot(0, max(top, 1), curves...)
+	lines := h.plot(0, s.rate, curves...)
 	if lines == nil {
 		return nil
 	}
 	name := "Throughput"
 	if r.Transmit != nil {
-		name += ": sends " + bits(*r.Transmit)
+		name += ": transmit " + bits(*r.Transmit)
 	}
 	if r.Receive != nil {
-		name += ", receives " + bits(*r.Receive)
+		name += ", receive " + bits(*r.Receive)
 	}
-	return &spark{Name: fmt.Sprintf("%s; highest %s; the upper edge is %s", name, bits(high), bits(max(top, 1))), Lines: lines, Limit: -1}
+	return &spark{Name: fmt.Sprintf("%s; highest %s; upper edge %s", name, bits(high), bits(s.rate)), Scale: s.throughput(), Lines: lines, Limit: -1}
 }
 
 // pauses plots the share of time that a port pauses its switch, and is paused by it.
@@ -110,31 +106,37 @@ func (h *History) pauses(k PortKey) *spark {
 	_, own := extent(curves[0])
 	_, other := extent(curves[1])
 	return &spark{
-		Name:  fmt.Sprintf("Pauses: at most %s of the time the switch by the port, %s the port by the switch; the upper edge is 100%%", percent(max(own, 0)), percent(max(other, 0))),
-		Lines: lines, Limit: -1,
+		Name:  fmt.Sprintf("PFC pause: highest share of time sent %s, received %s; upper edge 100%%", percent(max(own, 0)), percent(max(other, 0))),
+		Scale: "max 100%", Lines: lines, Limit: -1,
 	}
 }
 
-// heat plots the temperature of the module, else of the adapter.
-func (h *History) heat(k PortKey, alarm *float64) (s *spark, of string) {
-	of, points := "module", h.Lines[moduleHeat][k]
-	if len(points) == 0 {
-		of, points, alarm = "adapter", h.Lines[adapterHeat][PortKey{Device: k.Device}], nil
+// temperature is that of the transceiver with its alarm, else that of the adapter.
+func (h *History) temperature(p *Port) (of string, points []alerting.Point, alarm *float64) {
+	if points = h.Lines[moduleHeat][keyOfPort(p)]; len(points) == 0 {
+		return "adapter", h.Lines[adapterHeat][PortKey{Device: p.Device}], nil
 	}
-	low, high := extent(curve{points: points})
-	// A degree more or less is no slope.
-	bottom, top := low-5, high+5
-	if alarm != nil {
-		top = max(top, *alarm+2)
+	if len(p.Modules) == 1 {
+		alarm = p.Modules[0].Alarm
 	}
-	lines := h.plot(bottom, top, curve{"a", points})
+	return "transceiver", points, alarm
+}
+
+// heat plots a temperature, on the scale of the port's kind.
+func (h *History) heat(p *Port, scale *scale) (s *spark, of string) {
+	of, points, alarm := h.temperature(p)
+	if !scale.temperature {
+		return nil, of
+	}
+	lines := h.plot(scale.cold, scale.hot, curve{"a", points})
 	if lines == nil {
 		return nil, of
 	}
-	s = &spark{Name: fmt.Sprintf("Temperature of the %s: from %.0f to %.0f °C", of, low, high), Lines: lines, Limit: -1}
+	low, high := extent(curve{points: points})
+	s = &spark{Name: fmt.Sprintf("Temperature of the %s: %.0f to %.0f °C", of, low, high), Scale: scale.heat(), Lines: lines, Limit: -1}
 	if alarm != nil {
-		s.Name += fmt.Sprintf("; the line across is its alarm at %.0f °C", *alarm)
-		s.Limit = yOf(*alarm, bottom, top)
+		s.Name += fmt.Sprintf("; alarm (line across) %.0f °C", *alarm)
+		s.Limit = yOf(*alarm, scale.cold, scale.hot)
 	}
 	return s, of
 }

@@ -50,6 +50,9 @@ func transfers(perSecond float64) string {
 	return strconv.FormatFloat(perSecond/1e9, 'f', -1, 64) + " GT/s"
 }
 
+// words writes a name of JSON for people.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
 // large writes a count with blanks between thousands.
 func large(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 0, 64)

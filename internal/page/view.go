@@ -3,7 +3,7 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +12,16 @@ import (
 	"rdma_exporter/internal/topo"
 )
 
-// view is what the template shows: words and geometry, nothing that has to be decided.
+// view is the data of the template: text and geometry.
 type view struct {
 	*Node
 	frame
 	Findings []finding
 	Holds    []held
+
+	// TopologyFirst: something is wrong with the topology, else the ports come first.
+	TopologyFirst bool
+
 	Head     string // of the machine
 	NUMA     []numa
 	NotDrawn int // NICs, since there are too many
@@ -37,40 +41,21 @@ type frame struct {
 	Base     string // the way from the page to the prefix of all paths: empty, "../"
 	Health   Health // of all that is shown
 	Word     string
-	Name     string // what is looked at
+	Name     string // of the node, the fabric or the switch
 	Lead     string // what there is
-	Coverage string // what was looked at
+	Coverage string // of the rules
 	When     string
-	From     string // who looks
-	Stale    string // why what is shown is not of now; empty where it is
+	ISO      string // When, for the script
+	From     string // the data source
+	Stale    string // why the data is old; empty where it is not
+	Age      string // of stale data
+	Refresh  int    // seconds after which a browser without JavaScript loads the page again; 0: never
 	Planned  string // maintenance that is announced; empty: none
 	Footer   []Link
 }
 
 // Link is one of the footer, relative to the page.
 type Link struct{ Href, Text string }
-
-// finding is an alert.
-type finding struct {
-	Health                  Health
-	Alert, Where, Since     string
-	State, Summary, Runbook string
-	ID                      string
-	Description             string // what was measured, and the impact
-	Diagnose, Action        string // a command, and what to do
-	Drain, DrainReason      string // no, cordon, evict, and why
-	Evidence                []fact
-	Follows                 []string // what it explains
-}
-
-// held is an alert that is not yet a finding.
-type held struct {
-	Health                       Health
-	Alert, Where, Since, Summary string
-}
-
-// fact is a line of evidence: "Neighbour: leaf-3 port 12".
-type fact struct{ Name, Text string }
 
 // path is the way of the data of GPUs.
 type path struct {
@@ -80,7 +65,7 @@ type path struct {
 	Now                                  string // what a job makes of it
 }
 
-// gap is what is not judged.
+// gap is a group of rules that are not evaluated.
 type gap struct {
 	Count  int
 	Text   string
@@ -102,15 +87,17 @@ const maxFindings = 50
 func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	v := view{Node: n, Head: machineHead(m), frame: frame{Name: n.Host, From: "Reads " + n.Machine + ".", Footer: links}}
 	v.NUMA, v.NotDrawn = draw(m, n)
+	v.TopologyFirst = slices.ContainsFunc(v.NUMA, numa.wrong)
+	v.Refresh = nodeRefresh
 	v.verdict(in)
-	v.Title = v.Word + ": " + n.Host
 	v.when(in.Read)
 	if n.Maintenance != nil {
 		v.Planned = short(n.Maintenance.String(), maxText)
 	}
 	if age := in.Now.Sub(in.Read); !in.Read.IsZero() && tooOld(age, in.Interval) {
-		v.Stale = fmt.Sprintf("The last round is %s old: readings do not return, or the exporter hangs. What is shown is of then.", ago(age))
+		v.stale(age, "No round of readings has finished since: a read hangs, or the exporter does.")
 	}
+	v.title(v.Word + ": " + n.Host)
 	for _, g := range m.GPUs {
 		v.Paths = append(v.Paths, pathOf(g))
 	}
@@ -123,7 +110,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 		}
 	}
 	for _, w := range n.Waiting[:min(len(n.Waiting), maxFindings)] {
-		v.Holds = append(v.Holds, held{Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
+		v.Holds = append(v.Holds, held{pendingRow(Health(w.Severity)), Health(w.Severity), w.Alert, w.Where, ago(in.Read.Sub(w.Since)), w.Summary})
 	}
 	v.ports(in)
 	if in.NoHistory != nil {
@@ -135,30 +122,30 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	return v
 }
 
-// verdict says in words how the node is.
+// verdict is the headline of the node.
 func (v *view) verdict(in Input) {
 	r := in.Report
 	switch {
 	case in.Read.IsZero():
-		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first round of readings has not ended."
+		v.Health, v.Word, v.Lead = NotEvaluated, "Starting", "The first round of readings has not finished."
 	case r == nil:
 		v.Health, v.Word = NotEvaluated, NotEvaluated.Heading()
-		v.Lead = "The rules are off (--no-alerting): this is the state as it was read, without a verdict and without a history."
+		v.Lead = "No rules are evaluated (--no-alerting): state as read, without a verdict or a history."
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
-		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, "No RDMA device, or none that could be read.")
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, "No RDMA device found, or none could be read.")
 	default:
 		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
-		v.Word, v.Lead = v.Health.Heading(), "Nothing is wrong with RDMA on this node, as far as was looked."
+		v.Word, v.Lead = v.Health.Heading(), "No finding on this node, as far as rules are evaluated."
 		if in.Node != nil && in.Node.InfiniBand != nil && len(in.Node.InfiniBand.Devices) == 0 {
-			v.Lead = "This node has no RDMA device. Nothing else is wrong, as far as was looked."
+			v.Lead = "This node has no RDMA device. No finding, as far as rules are evaluated."
 		}
 		switch {
 		case len(r.Findings) > 0:
 			v.Lead = joined(" ", tally(r), r.Watching())
 		case r.Watching() != "":
-			v.Lead = r.Watching() + " No finding yet."
+			v.Lead = r.Watching() + " No finding."
 		case len(v.Waiting) > 0:
-			v.Lead = "No finding yet; what holds now and may become one stands below."
+			v.Lead = "No finding. Pending alerts are listed below."
 		}
 		v.Lead = joined(" ", v.Lead, r.DrainNote())
 	}
@@ -185,36 +172,27 @@ const (
 	staleLeast  = time.Minute
 )
 
-// tooOld says whether what is made at intervals is not made any more.
+// tooOld reports whether rounds or sweeps have stopped.
 func tooOld(age, interval time.Duration) bool { return age > max(staleRounds*interval, staleLeast) }
+
+// nodeRefresh is the usual time between rounds, in seconds.
+const nodeRefresh = 15
 
 func (f *frame) when(t time.Time) {
 	if !t.IsZero() {
-		f.When = clock(t)
+		f.When, f.ISO = clock(t), t.UTC().Format(time.RFC3339)
 	}
 }
 
-func findingOf(in Input, f check.Finding) finding {
-	out := finding{
-		ID: findingID(f), Health: Health(f.Severity), Alert: short(f.Alert, maxText), Where: short(check.Where(f.Labels), maxText), State: f.State,
-		Since: ago(in.Read.Sub(f.Since)), Summary: short(f.Summary, maxText), Runbook: cmp.Or(runbookPath(f.Alert), short(f.RunbookURL, maxText)),
-		Description: short(f.Description, maxText), Diagnose: short(f.Diagnose, maxText), Action: short(f.Action, maxText),
-		Drain: f.Drain, DrainReason: short(f.DrainReason, maxText),
-	}
-	for _, e := range f.Evidence {
-		out.Evidence = append(out.Evidence, fact{short(e.Name, maxText), short(e.Value, maxText)})
-	}
-	for _, s := range f.Suspects[:min(len(f.Suspects), maxFindings)] {
-		out.Follows = append(out.Follows, short(s.Alert+" "+check.Where(s.Labels), maxText))
-	}
-	return out
-}
+// stale notes that what is shown is of a time ago.
+func (f *frame) stale(age time.Duration, why string) { f.Age, f.Stale = ago(age), why }
 
-// findingID is the same for the same alert each time, so that the script finds what somebody has opened.
-func findingID(f check.Finding) string {
-	h := fnv.New64a()
-	fmt.Fprint(h, f.Alert, f.Severity, check.Where(f.Labels))
-	return fmt.Sprintf("d-%x", h.Sum64())
+// title is that of the tab, which shows that the data is stale before anything else.
+func (f *frame) title(text string) {
+	f.Title = text
+	if f.Stale != "" {
+		f.Title = "STALE " + f.Age + " – " + f.Name
+	}
 }
 
 func gapOf(g check.ReasonGroup) gap {
@@ -233,7 +211,7 @@ func pathOf(g topo.GPU) path {
 		out.State = stateOf(g.Best)
 	}
 	if t := g.Transport; t != nil {
-		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". To do: ", t.Words, t.Remedy), maxText))
+		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". Action: ", t.Words, t.Remedy), maxText))
 	}
 	return out
 }
@@ -243,7 +221,7 @@ func machineHead(m *topo.Machine) string {
 	if len(m.GPUs) == 0 {
 		return s
 	}
-	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(joined(" ", m.Driver, m.Flavour)), "not known"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
+	return s + fmt.Sprintf("; GPU driver %s, peer memory module %s", cmp.Or(exposition.ValidLabel(joined(" ", m.Driver, m.Flavour)), "unknown"), cmp.Or(exposition.ValidLabel(m.Peermem), "none"))
 }
 
 func loopOf(c Collector) loop {
@@ -253,7 +231,7 @@ func loopOf(c Collector) loop {
 		faults = append(faults, "stuck: "+strings.Join(c.Stuck, ", "))
 	}
 	if c.Quarantined > 0 {
-		faults = append(faults, large(c.Quarantined)+" items left alone")
+		faults = append(faults, large(c.Quarantined)+" items no longer read")
 	}
 	for _, reason := range sortedKeys(c.Errors) {
 		faults = append(faults, large(c.Errors[reason])+" "+reason)

@@ -66,3 +66,29 @@ func TestKept(t *testing.T) {
 	fails.Store(false)
 	look("gzip", http.StatusOK, "sweep 2")
 }
+
+// TestKeptQueries: an answer to a query is its own, and leaves what is kept as it is; other views ignore queries.
+func TestKeptQueries(t *testing.T) {
+	var writes int
+	view := func(queries bool) View {
+		return View{ContentType: HTML, Queries: queries, Of: func() any { return 1 }, Write: func(r *http.Request, w io.Writer) error {
+			writes++
+			_, err := io.WriteString(w, "q="+r.URL.Query().Get("q"))
+			return err
+		}}
+	}
+	h, err := New(Options{MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 50, Page: &Page{Static: fstest.MapFS{}, Views: map[string]View{"links": view(true), "all": view(false)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, want string }{{"/links", "q="}, {"/links?q=a", "q=a"}, {"/links?q=b", "q=b"}, {"/links", "q="}, {"/all", "q="}, {"/all?q=a", "q="}} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+		if w.Body.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.path, w.Body, c.want)
+		}
+	}
+	if writes != 4 {
+		t.Errorf("written %d times", writes)
+	}
+}

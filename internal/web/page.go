@@ -28,6 +28,8 @@ type View struct {
 	Write       func(*http.Request, io.Writer) error
 	// Of is the data of a large view: while it is unchanged, the last output is served.
 	Of func() any
+	// Queries: an answer to a query is not kept. Other views ignore it.
+	Queries bool
 }
 
 // Content types of views.
@@ -36,8 +38,8 @@ const (
 	JSON = "application/json"
 )
 
-// policy allows the style, script and icon of the page, and no inline scripts.
-const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets a browser load nothing but the page's own style, script and icon, and run nothing that stands in the page.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // guards are the security headers of pages.
 var guards = map[string]string{
@@ -103,6 +105,10 @@ type kept struct {
 }
 
 func (k *kept) serve(w http.ResponseWriter, r *http.Request) {
+	if k.Queries && r.URL.RawQuery != "" {
+		k.View.serve(w, r)
+		return
+	}
 	plain, packed, err := k.written(r)
 	switch {
 	case !k.begin(w, err):

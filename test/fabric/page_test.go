@@ -28,9 +28,10 @@ func TestPage(t *testing.T) {
 	s.active(t, 2*s.links()-2)
 	s.set(t, "leaf001", "5", "width", "1")
 	s.do(t, "PerformanceSet %q[1] PortCounters.SymbolErrorCounter=77", leafName(2))
+	s.do(t, "PerformanceSet %q[2] PortCounters.PortXmitDiscards=4321", leafName(3))
 	eventually(t, "the faults", func() string {
 		body := get(t, url)
-		for _, want := range []string{"1 link is gone.", "1 link is set lower", "77 symbol errors"} {
+		for _, want := range []string{"1 link gone.", "1 link with lower settings", "77 symbol errors (", "4\u202f321 transmit discards ("} {
 			if !strings.Contains(body, want) {
 				return "without " + want
 			}
@@ -51,10 +52,11 @@ func TestPage(t *testing.T) {
 		}{
 			{
 				"", "Critical",
-				[]string{"No master subnet manager answers.", "leaf000/2", "node0001 mlx5_0/1", "leaf001/5", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR", "6 switches, 15 adapters", "77 symbol errors"},
-				map[string]string{".findings > li.warning": "1", ".findings > li.info": "1", ".findings > li.critical": "1", "tr.warning": "2", "tr.info": "3", "table": "4"},
+				[]string{"No master subnet manager answers.", "leaf000/2", "node0001 mlx5_0/1", "leaf001/5", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR", "6 switches, 15 adapters", "77 symbol errors", "4\u202f321 transmit discards", "leaf to spine: 8 links, 1 with lower settings at one end", "smpquery portinfo -G 0x"},
+				map[string]string{".findings > li.warning": "1", ".findings > li.info": "2", ".findings > li.critical": "1", ".findings > li pre": "4", "tr.warning": "2", "tr.info": "7", "table": "4", ".map": "2", ".map.wide a": "6", ".map.wide path.info": "1"},
 			},
-			{"links", "Links", []string{"24 links, 2 of them with a problem."}, map[string]string{"tbody tr": "24", "tr.warning": "1", "tr.info": "1"}},
+			{"links", "Warning", []string{"24 links, 4 of them with a problem.", "4\u202f321 transmit discards"}, map[string]string{"tbody tr": "24", "tr.warning": "1", "tr.info": "3"}},
+			{"links?faulty=1&node=LEAF003", "Info", []string{"The filter matches 1.", "4\u202f321 transmit discards"}, map[string]string{"tbody tr": "1", "tr.info": "1"}},
 			{leaf[1], "Info", []string{"spine000/2", "settings differ"}, map[string]string{"tbody tr": "6", "tr.info": "1"}},
 		} {
 			b.Size(1280, 900, false)
@@ -74,12 +76,42 @@ func TestPage(t *testing.T) {
 				}
 			}
 			b.WellMade(url)
-			for _, href := range strings.Fields(b.Eval("[...document.querySelectorAll('main a')].map(a => a.href).join(' ')")) {
+			if got := b.Eval("[...document.querySelectorAll('a:not(.skip), button, summary')].filter(e => e.getClientRects().length && e.getBoundingClientRect().height < 24).map(e => e.outerHTML.slice(0, 80)).join()"); got != "" {
+				t.Errorf("%s: too low to tap: %s", page.path, got)
+			}
+			if got := b.Eval("[...document.querySelectorAll('.scroll, pre')].filter(e => e.scrollWidth > e.clientWidth).length"); got != "0" {
+				t.Errorf("%s: %s parts scroll sideways on a phone", page.path, got)
+			}
+			b.Size(704, 1000, false) // A4 less margins of 12 mm
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": "print"}, nil)
+			if got := b.Eval("[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 705).map(e => e.outerHTML.slice(0, 80)).join()"); got != "" {
+				t.Errorf("%s: cut off in print: %s", page.path, got)
+			}
+			b.Ask("Emulation.setEmulatedMedia", map[string]any{"media": ""}, nil)
+			for _, href := range strings.Fields(b.Eval("[...document.querySelectorAll('main a')].map(a => new URL(a.getAttribute('href'), document.baseURI).href).join(' ')")) {
 				if status := get(t, href); status == "" {
 					t.Errorf("%s leads to nothing", href)
 				}
 			}
 		}
+	}
+	// The form works without JavaScript, and the policy of the page permits it.
+	b := browser.Start(t)
+	b.Ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.Open(url)
+	b.Eval("document.getElementById('f-node').focus()")
+	b.Ask("Input.insertText", map[string]any{"text": "node0013"}, nil)
+	for _, kind := range []string{"keyDown", "keyUp"} {
+		b.Ask("Input.dispatchKeyEvent", map[string]any{"type": kind, "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}, nil)
+	}
+	if !b.Await(browser.Patience, "location.search.includes('node=node0013') && document.querySelectorAll('tbody tr').length === 1") {
+		t.Errorf("the filter leads to %s", b.Eval("location.href + document.querySelectorAll('tbody tr').length"))
+	}
+	if got := b.Eval("document.getElementById('f-node').value"); got != "node0013" {
+		t.Errorf("the field has %q", got)
+	}
+	if f := b.Faults(); len(f) > 0 {
+		t.Errorf("faults: %s", f)
 	}
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }

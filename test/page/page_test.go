@@ -67,7 +67,7 @@ func TestPages(t *testing.T) {
 		counts  map[string]string // selector: elements
 	}{
 		{
-			machine: "hgx-h200-roce", verdict: "OK", has: []string{"Nothing is wrong with RDMA", "None.", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
+			machine: "hgx-h200-roce", verdict: "OK", has: []string{"No finding on this node", "None.", "max 400 Gb/s", "direct to mlx5_0 (PIX, dmabuf)", "400 Gb/s"},
 			lacks:  []string{"staging to"},
 			counts: map[string]string{".gpu": "8", ".nic.ok": "8", ".way.direct": "9", "table.ports tbody tr.ok": "8", "table.ports .spark": "24"},
 		},
@@ -81,6 +81,7 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "gdr-staging-live", verdict: "Watching", has: []string{"job: staging", "Watching: 1 pending warning."},
+			counts: map[string]string{".verdict.watching": "1", ".holds li.watching": "1"},
 		},
 		{
 			machine: "downshift-one", verdict: "Critical", has: []string{"RDMALinkDownshifted", "▼ 200 Gb/s", "expected 400 Gb/s by siblings"},
@@ -90,8 +91,8 @@ func TestPages(t *testing.T) {
 			machine: "no-rdma", verdict: "Unknown", has: []string{"No RDMA device", "No RDMA port."},
 		},
 		{
-			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated", has: []string{"--no-alerting", "there is no history"},
-			counts: map[string]string{".spark": "0", "tr.not_judged": "8"},
+			machine: "hgx-h200-roce", args: []string{"--no-alerting"}, verdict: "Not evaluated", has: []string{"--no-alerting", "without a history"},
+			counts: map[string]string{".spark": "0", "tr.not_evaluated": "8"},
 		},
 	} {
 		t.Run(strings.Join(append([]string{c.machine}, c.args...), " "), func(t *testing.T) {
@@ -164,8 +165,8 @@ func TestStormFires(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
 	b.Open(serve(t, "hgx-h200-roce-storm"))
-	if !b.Await(browser.Patience, "/May become findings.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
-		t.Errorf("missing finding: %s", b.Eval("document.querySelector('#findings').textContent"))
+	if !b.Await(browser.Patience, "/Pending alerts.*RDMAPFCStormSource/s.test(document.querySelector('#findings').textContent)") {
+		t.Errorf("the pending alert is missing: %s", b.Eval("document.querySelector('#findings').textContent"))
 	}
 	// Recorded every minute and evaluated every 15 s: the pending minute may start twice.
 	if !b.Await(4*time.Minute, "document.querySelector('.word').textContent === 'Critical'") {
@@ -179,7 +180,8 @@ func TestStormFires(t *testing.T) {
 	}
 }
 
-// TestRefresh: the page keeps what the user has opened, pauses while hidden, and shows when the exporter is down.
+// TestRefresh: the page keeps what somebody opened, rests while it is hidden, and marks itself as stale when the exporter is gone: in the title, and
+// in a bar that stays in sight.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
 	b := browser.Start(t)
@@ -199,8 +201,16 @@ func TestRefresh(t *testing.T) {
 	}
 	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": true, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 	b.Eval("Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))")
-	if !b.Await(5*time.Second, "document.getElementById('news').textContent.startsWith('Not refreshed')") {
-		t.Error("does not say that it is old")
+	if !b.Await(5*time.Second, "/^STALE \\d+[sm]: not refreshed, the exporter is unreachable$/.test(document.getElementById('news').textContent) && /^STALE \\d+[sm].* – dgx-h100/.test(document.title)") {
+		t.Errorf("is not marked as stale: %s", b.Eval("document.title + document.getElementById('news').textContent"))
+	}
+	b.Eval("scrollTo(0, document.documentElement.scrollHeight)")
+	if got := b.Eval("(r => scrollY > 100 && r.top >= 0 && r.bottom <= innerHeight)(document.getElementById('news').getBoundingClientRect())"); got != "true" {
+		t.Error("the bar is out of sight at the end of the page")
+	}
+	b.Ask("Network.emulateNetworkConditions", map[string]any{"offline": false, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
+	if !b.Await(25*time.Second, "!document.title.includes('STALE') && document.getElementById('news').className === 'news unseen'") {
+		t.Errorf("stays stale: %s", b.Eval("document.title"))
 	}
 }
 

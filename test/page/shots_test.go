@@ -31,8 +31,8 @@ func TestScreenshots(t *testing.T) {
 		width, height   int
 		phone           bool
 	}{
-		"page.png":       {"demo", "light", 1280, 1325, false},
-		"page-phone.png": {"downshift-one", "dark", 390, 1130, true},
+		"page.png":       {"demo", "light", 1280, 1560, false},
+		"page-phone.png": {"downshift-one", "dark", 390, 1200, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,125 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// bundle is all links between two switches.
+type bundle struct {
+	a, b     *Switch
+	links, n int // n: with the worst problem
+	problem  string
+}
+
+func (b *bundle) health() Health {
+	if p := problemNamed(b.problem); p != nil {
+		return p.health
+	}
+	return OK
+}
+
+// bundles are the links between switches, those with the worst problems first.
+func (f *Fabric) bundles() []bundle {
+	at := map[string]*Switch{}
+	for i := range f.Switches {
+		at[f.Switches[i].GUID] = &f.Switches[i]
+	}
+	index := map[[2]*Switch]int{}
+	var out []bundle
+	for i := range f.Links {
+		l := &f.Links[i]
+		a, b := at[l.Ends[0].GUID], at[l.Ends[1].GUID]
+		if a == nil || b == nil {
+			continue
+		}
+		key := [2]*Switch{a, b}
+		if a.GUID > b.GUID {
+			key = [2]*Switch{b, a}
+		}
+		n, ok := index[key]
+		if !ok {
+			n = len(out)
+			index[key] = n
+			out = append(out, bundle{a: key[0], b: key[1]})
+		}
+		out[n].add(l)
+	}
+	slices.SortStableFunc(out, func(a, b bundle) int {
+		return cmp.Or(cmp.Compare(problemRank(a.problem), problemRank(b.problem)), cmp.Compare(b.n, a.n))
+	})
+	return out
+}
+
+func (b *bundle) add(l *FabricLink) {
+	b.links++
+	switch {
+	case l.Problem == "":
+	case l.Problem == b.problem:
+		b.n++
+	case problemRank(l.Problem) < problemRank(b.problem):
+		b.problem, b.n = l.Problem, 1
+	}
+}
+
+// pairs sums up links by the tiers of their ends; hosts are tier 0.
+func (f *Fabric) pairs() []mapPair {
+	tier := map[string]int{}
+	for i := range f.Switches {
+		tier[f.Switches[i].GUID] = f.Switches[i].Tier
+	}
+	type sum struct {
+		links    int
+		problems map[string]int
+		busiest  *float64
+	}
+	sums := map[[2]int]*sum{}
+	for i := range f.Links {
+		l := &f.Links[i]
+		key := [2]int{tier[l.Ends[0].GUID], tier[l.Ends[1].GUID]}
+		if key[0] > key[1] {
+			key[0], key[1] = key[1], key[0]
+		}
+		s := sums[key]
+		if s == nil {
+			s = &sum{problems: map[string]int{}}
+			sums[key] = s
+		}
+		s.links++
+		s.problems[l.Problem]++
+		for j := range l.Ends {
+			if u := l.Ends[j].Utilisation; u != nil && (s.busiest == nil || *u > *s.busiest) {
+				s.busiest = u
+			}
+		}
+	}
+	var keys [][2]int
+	for k := range sums {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b [2]int) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	var out []mapPair
+	for _, k := range keys {
+		s := sums[k]
+		p := mapPair{Health: OK, Text: fmt.Sprintf("%s to %s: %s", sideName(k[0]), sideName(k[1]), count(s.links, "link"))}
+		for _, x := range problems {
+			if n := s.problems[x.name]; n > 0 {
+				p.Text += fmt.Sprintf(", %d %s", n, x.brief)
+				p.Health = worst(p.Health, x.health)
+			}
+		}
+		if s.busiest != nil {
+			p.Text += ", utilisation up to " + percent(*s.busiest)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func sideName(tier int) string {
+	if tier == 0 {
+		return "host"
+	}
+	return tierName(tier)
+}

@@ -1,0 +1,110 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/fabric"
+	"rdma_exporter/internal/mad"
+)
+
+// facts are the findings of a sweep, the worst first, each by the alert that fires for it after a while.
+func (v *fabricView) facts() error {
+	var failed error
+	add := func(h Health, alert, where, summary string, labels map[string]string) {
+		x := finding{Row: h, Health: h, Alert: alert, Where: where, Summary: summary, Runbook: runbookPath(alert)}
+		if err := v.advise(&x, labels); err != nil {
+			failed = err
+		}
+		v.Facts = append(v.Facts, x)
+	}
+	none := func() map[string]string { return map[string]string{} }
+	if v.Failed != "" {
+		add(Warning, "RDMAFabricUnseen", "", "Sweep failed: "+v.Failed, none())
+	}
+	if v.Time.IsZero() {
+		return failed
+	}
+	if len(v.Managers) == 0 || v.Managers[0].State != smStates[mad.SMMaster] {
+		add(Critical, "RDMAFabricNoSubnetManager", "", "No master subnet manager answers.", none())
+	}
+	if lost := v.unreachable(); len(lost) > 0 {
+		add(Critical, "RDMAFabricSwitchUnreachable", andMore(lost[0].Node, len(lost)), either(len(lost), "1 switch is unreachable.", "%d switches are unreachable."),
+			map[string]string{"node_guid": lost[0].GUID})
+	}
+	if n := v.silent(); n > 0 {
+		add(Warning, "RDMAFabricPartlySeen", "", either(n, "1 request of the last sweep without an answer.", "%d requests of the last sweep without an answer."), none())
+	}
+	for _, p := range problems {
+		links := v.with(p.name)
+		if len(links) == 0 || p.text == "" {
+			continue
+		}
+		e := links[0].worseEnd()
+		add(p.health, p.alert, andMore(links[0].name(), len(links)), either(len(links), "1 link "+p.text+".", "%d links "+p.text+"."),
+			map[string]string{"node_guid": e.GUID, "port": strconv.Itoa(e.Port)})
+	}
+	slices.SortStableFunc(v.Facts, func(a, b finding) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
+	return failed
+}
+
+// with are the links that have a problem, those with the most errors first.
+func (f *Fabric) with(problem string) (out []*FabricLink) {
+	for i := range f.Links {
+		if f.Links[i].Problem == problem {
+			out = append(out, &f.Links[i])
+		}
+	}
+	byErrors(out)
+	return out
+}
+
+func (l *FabricLink) name() string {
+	return fmt.Sprintf("%s/%d to %s/%d", l.Ends[0].Node, l.Ends[0].Port, l.Ends[1].Node, l.Ends[1].Port)
+}
+
+// worseEnd is the one that counts the most errors; the first where they count the same.
+func (l *FabricLink) worseEnd() *LinkEnd {
+	of := func(e *LinkEnd) uint64 { return e.rose(linkErrors) + e.rose(discards) }
+	if of(&l.Ends[1]) > of(&l.Ends[0]) {
+		return &l.Ends[1]
+	}
+	return &l.Ends[0]
+}
+
+// andMore is a name for several.
+func andMore(name string, n int) string {
+	if n == 1 {
+		return name
+	}
+	return fmt.Sprintf("%s and %d more", name, n-1)
+}
+
+// either is for one, or for many with their number.
+func either(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(many, n)
+}
+
+// unreachable are the switches that the last sweep did not reach.
+func (f *Fabric) unreachable() (out []FabricNode) {
+	for _, x := range f.Unreachable {
+		if x.Type == mad.Switch.String() {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// silent counts requests without an answer, those to subnet managers aside, which have a finding of their own.
+func (f *Fabric) silent() (n int) {
+	for what, k := range f.Unanswered {
+		if what != string(fabric.AskManager) {
+			n += k
+		}
+	}
+	return n
+}
