@@ -67,7 +67,8 @@ func nodeState() []panel {
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, wireCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
 			columns: append([]column{
-				{from: "counter", title: "Counter"}, ownHCA, portOf, gpu, hidden("UUID"),
+				{from: "counter", title: "Counter"},
+				ownHCA, portOf, gpu, hidden("UUID"),
 				{from: "A", title: "Increase", unit: "short", width: 100},
 			}, ownHost...),
 		},
@@ -187,7 +188,9 @@ func nodePCIe() []panel {
 			title: "PCIe bandwidth", unit: "Bps", width: 8, height: 9, view: table, sort: "-Device", noValue: "unknown, or no PCIe device",
 			text: "What the PCIe links between a device and its root port carry now, and what both ends of each support. Less than supported is a degraded link; the bottleneck names it.",
 			queries: []query{
-				{expr: bandwidth("available")}, {expr: bandwidth("capable")}, {expr: bandwidth("available") + " / " + bandwidth("capable")},
+				{expr: bandwidth("available")},
+				{expr: bandwidth("capable")},
+				{expr: bandwidth("available") + " / " + bandwidth("capable")},
 				{expr: maxBy(perDevice+", bottleneck", device.of("rdma_device_pcie_path_info"))},
 			},
 			columns: append([]column{
@@ -324,9 +327,15 @@ func nodeDevices() []panel {
 			text:    "Identity of the RDMA devices. One board has one firmware version across a fleet.",
 			queries: []query{{expr: maxBy(labels, device.of("rdma_device_info"))}},
 			columns: append([]column{
-				ownHCA, {from: "hca_type", title: "Type"}, {from: "board_id", title: "Board"}, {from: "firmware_version", title: "Firmware"},
-				{from: "driver", title: "Driver"}, {from: "pci_address", title: "PCI address"}, {from: "numa_node", title: "NUMA node"},
-				{from: "function_type", title: "Function"}, {from: "A"},
+				ownHCA,
+				{from: "hca_type", title: "Type"},
+				{from: "board_id", title: "Board"},
+				{from: "firmware_version", title: "Firmware"},
+				{from: "driver", title: "Driver"},
+				{from: "pci_address", title: "PCI address"},
+				{from: "numa_node", title: "NUMA node"},
+				{from: "function_type", title: "Function"},
+				{from: "A"},
 			}, ownHost...),
 		},
 		{
@@ -339,7 +348,8 @@ func nodeDevices() []panel {
 			title: "MTU and GIDs", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: notHere,
 			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
 			queries: []query{
-				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))}, {expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
+				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))},
+				{expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
 				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
 			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev"}, {from: "B", title: "RoCE"}, {from: "C", title: "GID index"}}, ownHost...),
@@ -368,7 +378,8 @@ func nodeDevices() []panel {
 			columns: append([]column{
 				ownHCA, portOf, netdev,
 				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}},
-				{from: "B", title: "Rate", unit: "bps"}, {from: "C", title: "Expected", unit: "bps"},
+				{from: "B", title: "Rate", unit: "bps"},
+				{from: "C", title: "Expected", unit: "bps"},
 			}, ownHost...),
 		},
 	}

@@ -113,8 +113,11 @@ func opticsAgeing() []panel {
 			title: title, text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
 			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings", queries: []query{{expr: expr}},
 			columns: []column{
-				{from: "A", title: "Change", unit: unit, width: 100}, {from: "compared", title: "Over", width: 100},
-				instance, hca, portOf, netdev, {from: "lane", title: "Lane"}, cluster, job,
+				{from: "A", title: "Change", unit: unit, width: 100},
+				{from: "compared", title: "Over", width: 100},
+				instance, hca, portOf, netdev,
+				{from: "lane", title: "Lane"},
+				cluster, job,
 			},
 		}
 	}
