@@ -37,9 +37,7 @@ func runDashboards(d *dashboardsConfig) (int, error) {
 		return exitUsage, err
 	}
 	for i := range files {
-		if files[i].text, err = d.books.inDashboard(files[i].text); err != nil {
-			return exitUsage, err
-		}
+		files[i].text = d.books.inDashboard(files[i].text)
 	}
 	if err := writeEmbedded(d.dir, d.force, files); err != nil {
 		return usage(fmt.Errorf("--output=%s: %w", d.dir, err))

@@ -1,14 +1,12 @@
 package app
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
@@ -59,20 +57,16 @@ func (u runbookURL) inRules(text []byte) []byte {
 	})
 }
 
-// alertColumn is the start of the properties of the alert column in a dashboard table.
-var alertColumn = regexp.MustCompile(`("options": "Alert"\s+},\s+"properties": \[)`)
+// ofExporter is the address of a runbook in a dashboard: the page of the exporter that the alert is of.
+var ofExporter = regexp.MustCompile(`"http://[^"]*/runbooks/\$\{__value\.raw\}"`)
 
-// inDashboard links the names in alert tables to their runbooks.
-func (u runbookURL) inDashboard(text []byte) ([]byte, error) {
+// inDashboard replaces the addresses of runbooks in a dashboard by URLs.
+func (u runbookURL) inDashboard(text []byte) []byte {
 	if u == "" {
-		return text, nil
+		return text
 	}
-	const name = "${__value.raw}" // of the cell
-	link, err := json.Marshal(map[string]any{"id": "links", "value": []map[string]any{{"title": "Runbook of " + name, "url": u.of(name), "targetBlank": true}}})
-	if err != nil {
-		return nil, fmt.Errorf("link to runbooks: %w", err)
-	}
-	return alertColumn.ReplaceAllFunc(text, func(begin []byte) []byte { return slices.Concat(begin, link, []byte{','}) }), nil
+	url := []byte(`"` + u.of("${__value.raw}") + `"`) // check permits nothing that JSON escapes
+	return ofExporter.ReplaceAllFunc(text, func([]byte) []byte { return url })
 }
 
 type runbookConfig struct{ name string }

@@ -277,7 +277,7 @@ func TestNoHistory(t *testing.T) {
 	}
 	in := node("mlx5_0")
 	in.History, in.NoHistory = nil, alerting.ErrNoStore
-	if html := render(t, in); !strings.Contains(html, "without a history: no place for the samples") || !strings.Contains(html, "mlx5_0/1") {
+	if html := render(t, in); !strings.Contains(html, "without a history: alerting store unavailable") || !strings.Contains(html, "mlx5_0/1") {
 		t.Error("a store that fails takes the page with it, or is not reported")
 	}
 }

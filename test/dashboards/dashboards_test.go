@@ -95,6 +95,7 @@ func TestQueriesHaveData(t *testing.T) {
 			t.Errorf("%s has data, and is listed as one that has none", name)
 		}
 	}
+	follow(p)
 }
 
 // TestMain requires a Prometheus, unless the environment names one.
