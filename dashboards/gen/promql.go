@@ -122,7 +122,7 @@ func (s scope) alerts(more ...string) string {
 	return s.of("ALERTS", append([]string{`alertname=~"RDMA.+",alertname!="RDMAWatchdog"`}, more...)...)
 }
 
-// firing are those that somebody has to do something about.
+// firing are the alerts of some severities.
 func (s scope) firing(severities string, topic ...string) string {
 	return s.alerts(append([]string{`alertstate="firing"`, `severity=~"` + severities + `"`}, topic...)...)
 }

@@ -93,7 +93,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{quick, "--alerting.alertmanager-url=am:9093"}, "--alerting.alertmanager-url=am:9093: "},
 		{[]string{quick, "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-url=http://am"}, "http://am: given more than once"},
 		{[]string{quick, "--alerting.alertmanager-config-file=" + web}, ": has no effect without --alerting.alertmanager-url"},
-		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a file"},
+		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://u:p@am:9093"}, "credentials in a separate file"},
 		{[]string{quick, "--replay.send-alerts", "--alerting.alertmanager-url=http://am", "--alerting.alertmanager-config-file=" + web}, web + ": "},
 		{[]string{quick, "--alerting.rule-files=" + dir + "/nope.yml"}, dir + "/nope.yml: no file matches"},
 		{[]string{quick, "--alerting.rule-files=" + dir + "/*.rules"}, dir + "/*.rules: no file matches"},

@@ -225,7 +225,7 @@ func TestNoRDMAIsWatched(t *testing.T) {
 	if status, body, _ := s.get(t, "/metrics"); status != 200 || strings.Contains(body, "rdma_port_") || !strings.Contains(body, `rdma_scrape_collector_success{collector="infiniband"} 1`) {
 		t.Errorf("status %d\n%.500s", status, body)
 	}
-	if !strings.Contains(s.log.String(), "no RDMA device on this host") {
+	if !strings.Contains(s.log.String(), "no RDMA devices on this host") {
 		t.Errorf("does not say so: %s", s.log)
 	}
 	must(t, os.Rename(class+".later", class))

@@ -236,7 +236,7 @@ func parseEntry(name string, data []byte) (at time.Duration, e Entry, err error)
 		return 0, e, err
 	}
 	if !host.Clean(e.Path) {
-		return 0, e, errors.New("the path has to be relative, without empty elements, . and ..")
+		return 0, e, errors.New("the path must be relative, without empty, \".\" and \"..\" elements")
 	}
 	if len(e.Path) > unix.PathMax {
 		return 0, e, fmt.Errorf("the path exceeds PATH_MAX (%d bytes)", unix.PathMax)

@@ -18,7 +18,7 @@ func files(n int) string {
 
 func TestBadArchivesAreRejected(t *testing.T) {
 	const (
-		outside = "the path has to be relative, without empty elements, . and .."
+		outside = `the path must be relative, without empty, "." and ".." elements`
 		leads   = "the link target is outside the captured tree"
 		below   = "is not a directory"
 	)

@@ -134,7 +134,7 @@ func (h *Handler) findings(w http.ResponseWriter, r *http.Request) {
 	compressed(w, r, b.Bytes())
 }
 
-// longestRelease limits a release that nobody ends.
+// longestRelease limits a release that is not ended.
 const longestRelease = 24 * time.Hour
 
 func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {

@@ -27,31 +27,10 @@ import (
 // patience is the time limit for a query to have data: some rounds of the slowest machine, and the rules.
 const patience = 150 * time.Second
 
-// empty are the queries without data here, by dashboard, panel and query, with the reason.
+// empty are the queries that have no data here, by dashboard, panel and query, with the reason.
 var empty = map[string]string{
-	"gpudirect/Alerts":               "its alerts wait for five minutes and more",
-	"node/Errors on the link/B":      quiet,
-	"node/Errors on the link/C":      quiet,
-	"node/Errors on the link/E":      quiet,
-	"node/Errors on the link/F":      quiet,
-	"node/Errors on the link/G":      quiet,
-	"node/Errors of the wire/C":      quiet,
-	"node/Errors of the wire/D":      quiet,
-	"node/Packets dropped/C":         quiet,
-	"node/Packets dropped/D":         quiet,
-	"node/Requests given up/C":       quiet,
-	"node/Pause frames/C":            quiet,
-	"node/Congestion notification/D": quiet,
-	"node/Retransmissions/D":         quiet,
-	"node/Retransmissions/E":         quiet,
-	"node/What could not be read/B":  "a recording answers at once",
-	"roce/Discards by priority/B":    quiet,
-	"roce/Discards by priority/C":    quiet,
-	"roce/Discards of ports/B":       quiet,
+	"gpudirect/Alerts": "its alerts wait for five minutes and more",
 }
-
-// quiet is the most frequent reason: the panels show increases, and these counters are constant.
-const quiet = "no machine counts it on after its last recorded round"
 
 // question is a query of a panel, of a variable or of annotations.
 type question struct {
