@@ -92,7 +92,7 @@ func fabricLinks() []panel {
 	info := func(metric string) string { return of(maxBy(perPort+", source", hosts.of(metric))) }
 	return []panel{
 		{
-			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, link: true, noValue: "none, or unknown",
+			title: "Ports that were not ACTIVE", unit: "none", width: 24, height: 9, view: timeline, words: portStates, ways: ofHost, noValue: "none, or unknown",
 			text: "State over time of the ports that the exporter has seen ACTIVE and that were in another state at some time of the range; at most 50. " +
 				"A gap is unknown: the exporter did not answer, or could not read the port.",
 			queries: []query{{maxBy(perPort, hosts.of("rdma_port_state_id")+" and on ("+perPort+") bottomk(50, "+maxBy(perPort, lost)+")"), portName}},
@@ -128,7 +128,7 @@ func fabricCongestion() []panel {
 	}
 	ppm := func(title, text string, limit float64, expr string) panel {
 		p := graph(title, text, "ppm", 12, query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
-		p.link, p.points, p.colours = true, few, thresholds("transparent", step{limit, warning})
+		p.ways, p.points, p.colours = ofHost, few, thresholds("transparent", step{limit, warning})
 		return p
 	}
 	return []panel{

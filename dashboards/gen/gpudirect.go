@@ -135,7 +135,7 @@ func gpuDCGM() []panel {
 		query{highest(10, perGPU, indirect), gpuName})
 	all := graph("Utilisation of GPUs", "Utilisation of the GPUs of all chosen hosts: median and highest.", "percent", 12,
 		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "highest"})
-	work.link, work.points, all.points = true, few, few
+	work.ways, work.points, all.points = ofHost, few, few
 	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
 	return []panel{work, all}
 }

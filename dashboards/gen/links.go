@@ -17,6 +17,7 @@ func (w way) link() dashboard.DashboardLink {
 	}
 }
 
+// links are those of ways; none: nil.
 func links(ways ...way) (out []dashboard.DashboardLink) {
 	for _, w := range ways {
 		out = append(out, w.link())
@@ -59,6 +60,12 @@ const (
 	jobCell    = "${__data.fields.Job}"
 	hostCell   = "${__data.fields.Host}"
 	fabricCell = "${__data.fields.Fabric}"
+)
+
+// Links of series: to the dashboard of their host, or of their switch.
+var (
+	ofHost   = []way{toNode("${__field.labels.job}", "${__field.labels.instance}", "")}
+	ofSwitch = []way{toSwitch(sameJob, "${fabric}", "${__field.labels.node}")}
 )
 
 // toRunbook is the runbook as the exporter of the alert serves it. rdma_exporter dashboards --runbook-url puts another address in its place.

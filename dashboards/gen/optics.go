@@ -62,7 +62,7 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 func opticsMargins() panel {
 	p := graph("Lowest temperature margin", "The transceiver's own alarm threshold less its temperature, of the ten that are nearest to it now. At 0 it alarms.", "celsius", 12,
 		query{lowest(10, perWire, margin(devices)), portName})
-	p.height, p.link, p.points, p.colours = 10, true, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
+	p.height, p.ways, p.points, p.colours = 10, ofHost, weeks, thresholds("transparent", step{0, bad}, step{5, "transparent"})
 	return p
 }
 
@@ -74,7 +74,7 @@ func spread(metric string) string {
 func opticsLanes() []panel {
 	lanes := func(title, text, unit string, limit float64, expr string) panel {
 		p := graph(title, text, unit, 8, query{expr, portName})
-		p.link, p.points, p.colours = true, weeks, thresholds("transparent", step{limit, warning})
+		p.ways, p.points, p.colours = ofHost, weeks, thresholds("transparent", step{limit, warning})
 		return p
 	}
 	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without any light, -40 dBm, are left out: there may be nothing to receive. "+

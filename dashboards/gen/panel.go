@@ -27,7 +27,7 @@ type panel struct {
 	noValue string   // in place of a value that is not there
 	columns []column // of a table, in their order
 	sort    string   // title of the column that a table is sorted by, largest first; a leading minus: smallest first
-	link    bool     // series link to the dashboard of their host
+	ways    []way    // links of the series
 	points  float64  // most points of a line; 0: one for each pixel
 }
 
@@ -74,9 +74,7 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	if p.points > 0 {
 		out.MaxDataPoints = &p.points
 	}
-	if p.link {
-		f.Links = links(toNode("${__field.labels.job}", "${__field.labels.instance}", ""))
-	}
+	f.Links = links(p.ways...)
 	return out, nil
 }
 

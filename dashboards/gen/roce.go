@@ -43,7 +43,7 @@ func rocePauses() []panel {
 	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
 		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12, query{highest(10, perPriority, paused("receive")+" > 0"), priorityName})
 	for _, p := range []*panel{&sources, &victims} {
-		p.max, p.link, p.points, p.noValue = share, true, few, "none, or no PFC durations from these drivers"
+		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none, or no PFC durations from these drivers"
 	}
 	sources.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	victims.colours = thresholds("transparent", step{limitPaused, warning})
@@ -91,7 +91,7 @@ func roceStorms() []panel {
 		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
 	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
 		query{highest(10, perPriority+", direction", atMostAll(stalled)+" > 0"), priorityName + " {{direction}}"})
-	stalls.link, stalls.points, stalls.max, stalls.colours = true, few, share, thresholds("transparent", step{limitShortStorms, warning})
+	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share, thresholds("transparent", step{limitShortStorms, warning})
 	stalls.noValue = "none, or ports are not sampled"
 	return []panel{
 		histogram("Samples by pause time sent", "Samples per second by the share of their length, about a second, in which a port sent pause. A storm of seconds, which the average of a scrape interval hides, is a dark spot at the top. "+
@@ -105,7 +105,7 @@ func roceNotification() []panel {
 	ppm := func(title, text, counter, packets string) panel {
 		p := graph(title, text, "ppm", 8,
 			query{highest(10, perPort, perMillion(perPort, sumBy(perPort, devices.rate(counter)), devices.rate(packets))), portName})
-		p.link, p.points = true, few
+		p.ways, p.points = ofHost, few
 		return p
 	}
 	handled := ppm("CNPs handled", "CNPs received on which a port reduced its rate, for each million packets sent, the ten highest: it sends into congestion. The line is the limit of RDMACongestion.",
@@ -167,7 +167,7 @@ func setting(title, text, labels, selector string, columns ...column) panel {
 func roceDiscards() []panel {
 	counted := func(title, text string, width uint32, queries ...query) panel {
 		p := graph(title, text, "short", width, queries...)
-		p.link, p.points = true, few
+		p.ways, p.points = ofHost, few
 		return p
 	}
 	of := func(labels, metric string) string {

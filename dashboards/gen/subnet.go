@@ -113,10 +113,10 @@ func subnetTraffic() []panel {
 	used := atMostAll(byPort(bits(perLink, "transmit") + " / (" + rate + ")"))
 	p := graph("Utilisation of links", "What a switch port transmits as a share of its rate; the ten highest. Links near 100% beside idle ones of the same switch: uneven routing.", "percentunit", 12,
 		query{highest(10, perLink, used), linkName})
-	p.max, p.points = share, few
+	p.max, p.points, p.ways = share, few, ofSwitch
 	sent := graph("Throughput by switch", "What all ports of a switch transmit; the ten highest.", "bps", 12,
 		query{highest(10, perNode, bySwitch(bits(perNode, "transmit"))), "{{node}}"})
-	sent.points = few
+	sent.points, sent.ways = few, ofSwitch
 	return []panel{sent, p}
 }
 
@@ -158,7 +158,7 @@ func switchLines() []panel {
 	waits := sumBy(perNode, fabricOf.rate("rdma_fabric_port_transmit_wait_ticks_total"))
 	by := func(title, text, unit, expr string) panel {
 		p := graph(title, text, unit, 12, query{highest(10, perNode, bySwitch(expr)), "{{node}}"})
-		p.points, p.noValue = few, "none"
+		p.points, p.noValue, p.ways = few, "none", ofSwitch
 		return p
 	}
 	wait := by("Transmit wait by switch", "Share of each switch in the time that all switches' ports had data to send and no credit; the ten highest. The length of a tick depends on the device, so this is a share and not a time. "+
@@ -231,14 +231,14 @@ func linkTable() panel {
 func linkErrors() panel {
 	p := graph("Errors by link", "Errors that a port counted on its link, per second; the ten highest. They arose on the way in: the cable, or the transceiver at the other end.", "cps", 12,
 		query{highest(10, perLink, byPort(fabricOf.sumOf(perLink, badLink...))) + " > 0", linkName})
-	p.height, p.points, p.noValue = 10, few, "none"
+	p.height, p.points, p.noValue, p.ways = 10, few, "none", ofSwitch
 	return p
 }
 
 func linkStates() panel {
 	lost := "min_over_time(" + fabricOf.of("rdma_fabric_port_state_id") + "[$__range] @ end()) != 4"
 	return panel{
-		title: "Ports of switches that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates, noValue: "none, or unknown",
+		title: "Ports of switches that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates, ways: ofSwitch, noValue: "none, or unknown",
 		text:    "State over time of ports that were not ACTIVE at some time of the range; at most 50. A gap is unknown.",
 		queries: []query{{byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_state_id")) + " and on (" + perLink + ") bottomk(50, " + maxBy(perLink, lost) + ")"), linkName}},
 	}

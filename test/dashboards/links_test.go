@@ -23,7 +23,7 @@ func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
 		"${__data.fields.Host}", host, "${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
-		"${__data.fields.Fabric}", "subnet", "${fabric}", "subnet",
+		"${__field.labels.node}", "leaf1", "${__data.fields.Fabric}", "subnet", "${fabric}", "subnet",
 	)
 }
 
