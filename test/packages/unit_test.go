@@ -103,7 +103,6 @@ func TestOnePath(t *testing.T) {
 		{"helm/rdma-exporter/templates/_helpers.tpl", "command: [" + program + ", healthy"},
 		{"../Dockerfile", "\nENTRYPOINT [\"" + program + "\"]"},
 		{"../docs/install.md", "bin/rdma_exporter " + program + "\n"},
-		{"README.md", "bin/rdma_exporter " + program + "\n"},
 	} {
 		text := read(t, packaging+"/"+c.file)
 		if !strings.Contains(text, c.want) {
