@@ -131,13 +131,12 @@ timeoutSeconds: 5
 {{- end }}
 {{- end }}
 
-{{/* A dashboard with links from alert names to runbooks. */}}
+{{/* A dashboard with the addresses of runbooks replaced by URLs. */}}
 {{- define "rdma.dashboard" -}}
 {{- $text := .root.Files.Get .path -}}
 {{- if .root.Values.runbookURL -}}
-{{- $name := "${__value.raw}" -}}
-{{- $link := dict "id" "links" "value" (list (dict "title" (printf "Runbook of %s" $name) "url" (include "rdma.runbook" (dict "root" .root "name" $name)) "targetBlank" true)) | toJson -}}
-{{- regexReplaceAll "(\"options\": \"Alert\"\\s+},\\s+\"properties\": \\[)" $text (printf "${1}%s," ($link | replace "$" "$$")) }}
+{{- $url := include "rdma.runbook" (dict "root" .root "name" "${__value.raw}") -}}
+{{- regexReplaceAll "\"http://[^\"]*/runbooks/\\$\\{__value\\.raw\\}\"" $text (printf "\"%s\"" ($url | replace "$" "$$")) }}
 {{- else -}}
 {{- $text }}
 {{- end }}
