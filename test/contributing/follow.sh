@@ -114,7 +114,7 @@ add collector
 after internal/snapshot/snapshot.go '	Neighbours *Neighbours' <<'X'
 	Tuning     *Tuning
 X
-before internal/snapshot/snapshot.go '// Merge takes over' <<'X'
+before internal/snapshot/snapshot.go '// Merge adds the sections' <<'X'
 // Tuning is what the kernel's settings say that delays RDMA.
 type Tuning struct {
 	NUMABalancing *uint64 // /proc/sys/kernel/numa_balancing, a bit mask: 1 normal, 2 memory tiering
