@@ -227,7 +227,7 @@ func TestMemory(t *testing.T) {
 	want(t, "gone", m.ends("rdma_fabric_link_missing", positive), "leaf001/2 node0005 mlx5_0/1")
 	want(t, "unreachable", m.unreachable(), "node0005 mlx5_0")
 
-	if out, err := s.accept("leaf001/3"); err == nil || out != "rdma_exporter accept: leaf001/3: no link of that port is gone\n" {
+	if out, err := s.accept("leaf001/3"); err == nil || out != "rdma_exporter accept: leaf001/3: the link of this port is not missing\n" {
 		t.Errorf("accepts a link that is there: %v, %s", err, out)
 	}
 	if out, err := s.accept("leaf001/2"); err != nil || !strings.Contains(out, "leaf001/2 to node0005 mlx5_0/1\n") {
