@@ -75,7 +75,7 @@ func TestUMADAnswersInGuest(t *testing.T) {
 // TestUMADInGuest tests the requests on /dev/infiniband/umadN against a real kernel, at a soft-RoCE port: it has only one of the two queue
 // pairs, and no LIDs. test/kernel runs it in the virtual machine.
 func TestUMADInGuest(t *testing.T) {
-	if _, _, err := OpenMAD(Paths{}, "rxe0", 1); err == nil || !strings.Contains(err.Error(), `is device "rxe0", port 1`) {
+	if _, _, err := OpenMAD(Paths{}, "rxe0", 1); err == nil || !strings.Contains(err.Error(), `matches device "rxe0", port 1`) {
 		t.Errorf("a port that is not InfiniBand: %v", err)
 	}
 	name := umadOf(t, "rxe0")
