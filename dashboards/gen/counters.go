@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -99,7 +98,7 @@ func rose(s scope, labels string, groups ...[]counter) string {
 	var parts []string
 	for _, g := range groups {
 		for _, c := range g {
-			parts = append(parts, fmt.Sprintf(`label_replace(%s, "counter", %q, "", "")`, sumBy(labels, "increase("+s.of(c.metric)+"[$__range])"), c.text))
+			parts = append(parts, labelled("counter", c.text, sumBy(labels, "increase("+s.of(c.metric)+"[$__range])")))
 		}
 	}
 	return "round(" + strings.Join(parts, " or ") + ") > 0" // increase extrapolates

@@ -399,7 +399,7 @@ var exporterChecks = []struct{ text, expr string }{
 func nodeExporter() []panel {
 	var checks []string
 	for _, c := range exporterChecks {
-		checks = append(checks, `label_replace(`+maxBy(perHost, c.expr)+`, "check", "`+c.text+`", "", "")`)
+		checks = append(checks, labelled("check", c.text, maxBy(perHost, c.expr)))
 	}
 	listed := func(title, text, noValue, labels, expr string, columns ...column) panel {
 		return panel{

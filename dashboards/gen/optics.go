@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -97,7 +96,7 @@ func since(metric string, change func(now, then string) string) string {
 	var parts []string
 	for _, age := range ages {
 		text := strings.Replace(age, "$__range", "time range", 1)
-		parts = append(parts, fmt.Sprintf(`label_replace(%s, "compared", "%s", "", "")`, change(now, maxBy(perLane, devices.of(metric)+" offset "+age)), text))
+		parts = append(parts, labelled("compared", text, change(now, maxBy(perLane, devices.of(metric)+" offset "+age))))
 	}
 	return strings.Join(parts, " or on ("+perLane+") ")
 }

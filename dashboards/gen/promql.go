@@ -88,11 +88,16 @@ func atMostAll(expr string) string { return "clamp_max(" + expr + ", 1)" }
 // orZero counts, and is 0 only where there is something to count: no data is not 0.
 func orZero(expr, there string) string { return "count(" + expr + ") or 0 * count(" + there + ")" }
 
+// labelled sets a label of all series of an expression.
+func labelled(label, value, expr string) string {
+	return fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, expr, label, value)
+}
+
 // sumOf adds up the rates of several counters, of which drivers have some.
 func (s scope) sumOf(labels string, counters ...string) string {
 	var parts []string
 	for _, c := range counters {
-		parts = append(parts, fmt.Sprintf(`label_replace(%s, "counter", %q, "", "")`, sumBy(labels, s.rate(c)), c))
+		parts = append(parts, labelled("counter", c, sumBy(labels, s.rate(c))))
 	}
 	return sumBy(labels, strings.Join(parts, " or "))
 }
@@ -101,7 +106,7 @@ func (s scope) sumOf(labels string, counters ...string) string {
 func (s scope) risen(counters ...string) string {
 	var parts []string
 	for _, c := range counters {
-		parts = append(parts, fmt.Sprintf(`label_replace(increase(%s[$__range]), "counter", %q, "", "")`, s.of(c), c))
+		parts = append(parts, labelled("counter", c, "increase("+s.of(c)+"[$__range])"))
 	}
 	return strings.Join(parts, " or ")
 }
