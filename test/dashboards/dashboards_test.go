@@ -193,8 +193,14 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 
 func seconds(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-// query reports whether the result has a series. An error fails the test: the query is invalid.
+// query reports whether the answer has a series.
 func (p prometheus) query(path string, form url.Values) bool {
+	p.t.Helper()
+	return len(p.series(path, form)) > 0
+}
+
+// series returns the labels of each series of the result. An error fails the test: the query is invalid.
+func (p prometheus) series(path string, form url.Values) (out []map[string]string) {
 	p.t.Helper()
 	r, err := http.PostForm(p.url+path, form)
 	must(p.t, err)
@@ -203,13 +209,18 @@ func (p prometheus) query(path string, form url.Values) bool {
 	must(p.t, err)
 	var answer struct {
 		Status, Error string
-		Data          struct{ Result []json.RawMessage }
+		Data          struct {
+			Result []struct{ Metric map[string]string }
+		}
 	}
 	must(p.t, json.Unmarshal(b, &answer))
 	if answer.Status != "success" {
 		p.t.Fatalf("%s: %s", form.Get("query"), answer.Error)
 	}
-	return len(answer.Data.Result) > 0
+	for _, s := range answer.Data.Result {
+		out = append(out, s.Metric)
+	}
+	return out
 }
 
 // await waits until a path is served.

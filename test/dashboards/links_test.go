@@ -5,7 +5,6 @@ package dashboards
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -141,17 +140,8 @@ func (p prometheus) options(definition, regex string) (out []string) {
 		series = strings.TrimSuffix(q, ")")
 		label = regexp.MustCompile(`^/(\w+)=`).FindStringSubmatch(regex)[1]
 	}
-	r, err := http.PostForm(p.url+"/api/v1/query", url.Values{"query": {series}})
-	must(p.t, err)
-	defer func() { must(p.t, r.Body.Close()) }()
-	var answer struct {
-		Data struct {
-			Result []struct{ Metric map[string]string }
-		}
-	}
-	must(p.t, json.NewDecoder(r.Body).Decode(&answer))
-	for _, s := range answer.Data.Result {
-		if v := s.Metric[label]; v != "" {
+	for _, labels := range p.series("/api/v1/query", url.Values{"query": {series}}) {
+		if v := labels[label]; v != "" {
 			out = append(out, v)
 		}
 	}
