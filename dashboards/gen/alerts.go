@@ -29,11 +29,11 @@ func alertTable(s scope, exporter string, where ...column) panel {
 			{from: "A", title: "Severity", words: severities, width: 90},
 			{from: "drain", title: "Drain", words: drains, width: 70},
 			{from: "alertname", title: "Alert", width: 220, ways: []way{toRunbook(exporter)}},
+		}, where, []column{
 			{from: "alertstate", title: "State", words: alertStates, width: 75},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 120},
+			{from: "object", title: "Object", width: 220},
 			{from: "what", title: "Meaning", words: meanings, width: 330},
-		}, where, []column{
-			{from: "object", title: "Object", width: 260},
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),

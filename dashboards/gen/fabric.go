@@ -38,10 +38,13 @@ func fabricCounts() []panel {
 		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
 	targets := "(" + hosts.of("up") + " or " + fabrics.of("up") + ")"
-	count := countOf(3)
+	count, fit := countOf(3), hosts.of("instance:rdma_host_fit:state")
+	notFit := count("Hosts not fit", "not fit: an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0). "+
+		"unknown: the exporter or its reads fail, or an alert that drains is pending.", orZero(fit+" == 0", fit), warning)
+	notFit.queries[0].legend = "not fit"
+	notFit.queries = append(notFit.queries, query{orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), "unknown"})
 	return []panel{
-		count("Hosts not fit", "Hosts that an alert drains, or whose maintenance is announced (instance:rdma_host_fit:state is 0). Hosts whose state is unknown do not count.",
-			orZero(hosts.of("instance:rdma_host_fit:state")+" == 0", hosts.of("instance:rdma_host_fit:state")), warning),
+		notFit,
 		count("Hosts to drain", "Hosts that firing alerts cordon or evict (instance:rdma_host_drain:state). `rdma_exporter check --drain` on the host lists the alerts.",
 			orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad),
 		count("Critical alerts", "Firing alerts of severity critical, of hosts and of fabrics. Unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.",

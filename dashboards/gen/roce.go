@@ -85,7 +85,7 @@ func roceStorms() []panel {
 		return query{sumBy("le", devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", direction(d))), "{{le}}"}
 	}
 	histogram := func(title, text, d string) panel {
-		return panel{title: title, text: text, unit: "short", width: 8, height: 9, view: buckets, queries: []query{samples(d)}, noValue: "no samples"}
+		return panel{title: title, text: text, unit: "short", width: 8, height: 9, view: buckets, points: few, queries: []query{samples(d)}, noValue: "no samples"}
 	}
 	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +
 		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
@@ -125,9 +125,11 @@ func rocePriorities() []panel {
 		bytes := devices.rate("rdma_port_priority_bytes_total", `direction="`+direction+`"`)
 		return query{"8 * " + sumBy("priority", bytes+" unless on ("+perWire+") "+devices.of("rdma_wire_duplicate_info")) + " > 0", direction + " priority {{priority}}"}
 	}
+	traffic := graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
+		bits("transmit"), bits("receive"))
+	traffic.points = few
 	return []panel{
-		graph("Traffic by priority", "Traffic of all chosen ports by priority, RDMA and other. RDMA traffic belongs on the priorities with PFC.", "bps", 8,
-			bits("transmit"), bits("receive")),
+		traffic,
 		{
 			title: "PFC", unit: "none", width: 8, height: 9, view: table, sort: "Ports",
 			text: "Ports by the priority that has PFC enabled; none: ports without PFC. All compute ports of a lossless fleet have the same priority.",

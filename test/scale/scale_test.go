@@ -42,12 +42,16 @@ var (
 // machines are the recorded machines of the fleet, in turn.
 var machines = []string{"hgx-h200-roce", "dgx-h100-ib"}
 
+// patience is the time limit of one query of a dashboard.
+const patience = 15 * time.Second
+
 const repository = "../.."
 
 // TestScale runs a real Prometheus that scrapes a fleet and evaluates all rules, and prints its cost.
 func TestScale(t *testing.T) {
 	f := newFleet(t)
 	p := startPrometheus(t, f.serve(t))
+	began := time.Now()
 	time.Sleep(*duration)
 
 	m := p.self(t)
@@ -82,6 +86,14 @@ func TestScale(t *testing.T) {
 	say("\n| recorded metric | series |\n|---|---|")
 	for name, n := range p.top(t) {
 		say("| %s | %.0f |", name, n)
+	}
+
+	say("\n| dashboard | queries | all | slowest | its panel | most series of one |\n|---|---|---|---|---|---|")
+	for _, c := range p.dashboards(t, began) {
+		say("| %s | %d | %.1f s | %.1f s | %s | %d |", c.dashboard, c.queries, c.sum.Seconds(), c.slowest.Seconds(), c.panel, c.series)
+		if c.slowest > patience {
+			t.Errorf("%s: %s takes %.1f s", c.dashboard, c.panel, c.slowest.Seconds())
+		}
 	}
 
 	if up := p.number(t, `sum(up{job="rdma_exporter"})`); up != float64(*nodes) {
