@@ -15,9 +15,10 @@ import (
 // diagnose runs the command of an alert on a port, by the node GUID of the alert.
 func (s *subnet) diagnose(t *testing.T, texts map[string]alerting.RuleTexts, alert, guid, port string) string {
 	t.Helper()
-	command := strings.NewReplacer(`{{ reReplaceAll ":" "" $labels.node_guid }}`, guid, `{{ $labels.port }}`, port).Replace(texts[alert].Annotations["diagnose"])
+	command := strings.NewReplacer(`{{ reReplaceAll ":" "" $labels.node_guid }}`, guid, `{{ $labels.port }}`, port).
+		Replace(texts[alert].Annotations["diagnose"])
 	command, _, _ = strings.Cut(strings.TrimPrefix(command, "{{ if $labels.port }}"), "{{ else if") // the others have no port
-	out, _ := s.tool("sh", "-c", command) // the last of its programs may find nothing
+	out, _ := s.tool("sh", "-c", command)                                                           // the last of its programs may find nothing
 	return out
 }
 
