@@ -95,7 +95,7 @@ var gpuFigures = []gpuFigure{
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
 	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peers, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
+	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
 	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
