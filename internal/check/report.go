@@ -73,6 +73,7 @@ type Finding struct {
 	State       string            `json:"state"`           // firing, or pending
 	Waits       bool              `json:"waits,omitempty"` // pending although observed for longer than its `for`, so it is new and may pass: a warning at most
 	Since       time.Time         `json:"since"`
+	ForSeconds  float64           `json:"for_seconds,omitempty"` // pending: the `for` of its rule
 	Value       *float64          `json:"value"`           // the compared value, in Unit; without a limit the value of the expression; null if not finite
 	Limit       *float64          `json:"limit,omitempty"` // the limit
 	Unit        string            `json:"unit,omitempty"`  // of both
@@ -143,12 +144,14 @@ func New(in Input) Report {
 		if i < len(in.Identities) {
 			f.Identity = in.Identities[i]
 		}
-		if a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
-			r.Pending = append(r.Pending, f)
-			continue
+		if rule := in.Rules[a.Rule]; a.State == alerting.StatePending {
+			f.ForSeconds = rule.For.Seconds()
+			f.Waits = rule.Range == 0 && rule.For > 0 && in.To.Sub(in.From) >= rule.For
+			if rule.Range > 0 {
+				r.Pending = append(r.Pending, f)
+				continue
+			}
 		}
-		wait := in.Rules[a.Rule].For
-		f.Waits = a.State == alerting.StatePending && wait > 0 && in.To.Sub(in.From) >= wait
 		r.Findings = append(r.Findings, f)
 	}
 	slices.SortFunc(r.Findings, worstFirst)
