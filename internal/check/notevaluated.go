@@ -12,15 +12,15 @@ import (
 
 // words are the reasons in words with their remedies, those that the user can change first. NEEDS is the missing permission, flag or time.
 var words = []struct{ reason, text, remedy string }{
-	{reasonFailed, "rule evaluation failed", "Read the error: rdma_exporter check --verbose"},
+	{reasonFailed, "rule evaluation failed", ""},
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
 	{string(coverage.CollectorDisabled), "collector disabled", "Enable it: NEEDS"},
 	{string(coverage.Permission), "permission denied", "Grant NEEDS"},
 	{string(coverage.Failed), "read failed", "Read the error in the log"},
-	{string(coverage.Unknown), "a state that decides could not be read", "Find which: rdma_exporter check --verbose"},
+	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},
 	{string(coverage.NotReadYet), "first read in progress", "Run check again"},
-	{reasonTooShort, "up to NEEDS of history required", ""}, // remedy: observeLonger
-	{reasonHistory, "up to NEEDS of history required, more than the exporter keeps", "Load the rules into a central Prometheus: rdma_exporter rules"},
+	{reasonTooShort, "NEEDS of history required", ""}, // remedy: observeLonger
+	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Load the rules into a central Prometheus: rdma_exporter rules"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
 
@@ -33,16 +33,26 @@ type ReasonGroup struct {
 
 // Gaps groups the alerts that were not evaluated by reason, those that the user can change first. Pending alerts were evaluated.
 func (r *Report) Gaps() (out []ReasonGroup) {
-	all := slices.DeleteFunc(slices.Clone(r.NotEvaluated), func(n NotEvaluated) bool { return n.Reason == reasonPending })
+	inPart := func(n NotEvaluated) bool { return r.isEvaluated(n.Alert) }
+	var all, part []NotEvaluated
+	for _, n := range r.NotEvaluated {
+		switch {
+		case inPart(n):
+			part = append(part, n)
+		case n.Reason != reasonPending:
+			all = append(all, n)
+		}
+	}
+	all = append(all, part...)
 	slices.SortStableFunc(all, func(a, b NotEvaluated) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
 	for len(all) > 0 {
 		first := all[0]
 		same := func(n NotEvaluated) bool {
-			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason)) && r.isEvaluated(n.Alert) == r.isEvaluated(first.Alert)
+			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason)) && inPart(n) == inPart(first)
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, ReasonGroup{r.reason(group), r.isEvaluated(first.Alert), group})
+		out = append(out, ReasonGroup{r.reason(group), inPart(first), group})
 	}
 	return out
 }
@@ -87,9 +97,12 @@ func (r *Report) reason(group []NotEvaluated) string {
 	if i == len(words) {
 		return n.Reason
 	}
-	needs, remedy := n.Needs, words[i].remedy
+	text, remedy, needs := words[i].text, words[i].remedy, n.Needs
 	if isTime(n.Reason) {
 		needs = longest(group)
+	}
+	if len(group) > 1 {
+		text = strings.ReplaceAll(text, "NEEDS", "up to NEEDS")
 	}
 	if n.Reason == reasonTooShort {
 		remedy = r.observeLonger()
@@ -97,7 +110,7 @@ func (r *Report) reason(group []NotEvaluated) string {
 	if needs == "" && strings.Contains(remedy, "NEEDS") {
 		remedy = ""
 	}
-	return strings.ReplaceAll(joined(". ", words[i].text, remedy), "NEEDS", needs)
+	return strings.ReplaceAll(joined(". ", text, remedy), "NEEDS", needs)
 }
 
 // observeLonger is the remedy for a history that is too short; a capture has no other.

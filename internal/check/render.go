@@ -96,18 +96,18 @@ func (f Finding) wait() time.Duration { return time.Duration(f.ForSeconds * floa
 
 // waiting is what a pending alert counts for; empty for one that fires.
 func (f Finding) waiting(finding bool) string {
-	counts := "Counts as a finding: this host was observed for less than that."
+	counts := "Counts as a finding already: this host was observed for less than that."
 	switch {
 	case f.State != string(alerting.StatePending):
 		return ""
 	case !finding:
-		counts = "No finding before, exit code unchanged."
+		counts = "Until then: no finding, exit code unchanged."
 	case f.Waits && f.Severity == severityCritical:
-		counts = "Counts as a warning before, since it may resolve."
+		counts = "Until then: a warning."
 	case f.Waits:
-		counts = "Counts as a finding before."
+		counts = "Counts as a finding already."
 	}
-	return fmt.Sprintf("fires when true for %s. %s", short(f.wait()), counts)
+	return fmt.Sprintf("fires once the condition is true for %s. %s", short(f.wait()), counts)
 }
 
 // advice are the lines pending, diagnose and action of a finding. An action equal to the one before is left out.
@@ -133,7 +133,7 @@ func (r *Report) gaps(verbose bool) string {
 		}
 	}
 	if text.Len() > 0 && !verbose {
-		fmt.Fprintln(&text, "List them: rdma_exporter check --verbose.")
+		fmt.Fprintln(&text, "Details: rdma_exporter check --verbose.")
 	}
 	return text.String()
 }
@@ -186,7 +186,7 @@ func (r *Report) conclusion() string {
 	case r.Error != "":
 		return "unknown: " + oneLine(r.Error)
 	case r.Incomplete:
-		return joined(", ", "unknown (--strict): no finding, but rules that this host supports were not evaluated", counts)
+		return joined(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return joined(", ", "unknown: no rule was evaluated", counts)
 	case r.ExitCode == ExitUnknown:

@@ -79,14 +79,14 @@ func (s *Seen) idle() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin active: true in --config.file", count(len(names), "port"), listed(names))
+	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", count(len(names), "port"), listed(names))
 }
 
 func (s *Seen) stack() string {
 	if s.Stack == nil {
 		return ""
 	}
-	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin present: true in --config.file",
+	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
 		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
@@ -95,7 +95,7 @@ func (r Rates) note() string {
 	if r.Ports == 0 {
 		return ""
 	}
-	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports), "from each other and their past", "they have all"
+	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports), "from each other and their own past", "all of them have"
 	if r.Ports == 1 {
 		what, from, slow = "Expected rate of 1 port is", "from its own past", "it has"
 	}
@@ -103,7 +103,7 @@ func (r Rates) note() string {
 	if r.Capable > 0 {
 		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
 	}
-	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin rate in --config.file; list the rates: rdma_exporter expect list", what, from, able, slow)
+	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list", what, from, able, slow)
 }
 
 // listed joins names, at most most of them.
