@@ -113,7 +113,7 @@ func (v HostVerdict) DrainExitCode() int {
 	return ExitUnknown
 }
 
-// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one on the meaning of the states.
+// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one that explains the states.
 func Drain(w io.Writer, r Report, dryRun bool) error {
 	var text strings.Builder
 	what := r.Drain
@@ -234,7 +234,7 @@ func (r *Report) unfit() (out []string, code int) {
 	return nil, ExitOK
 }
 
-// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that will drain it are pending, or else a
+// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would drain it are pending, or a
 // state could not be read.
 func (r *Report) undecided() (out []string) {
 	for _, f := range slices.Concat(r.Findings, r.Pending) {

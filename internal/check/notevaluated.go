@@ -20,7 +20,7 @@ var words = []struct{ reason, text, remedy string }{
 	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},
 	{string(coverage.NotReadYet), "first read in progress", "Run check again"},
 	{reasonTooShort, "NEEDS of history required", ""}, // remedy: observeLonger
-	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Load the rules into a central Prometheus: rdma_exporter rules"},
+	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Evaluate it in a central Prometheus: rdma_exporter rules"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
 
@@ -134,8 +134,8 @@ func longest(group []NotEvaluated) string {
 	return short(out)
 }
 
-// Coverage is what the verdict is based on. Each rule of the total is in one of the parts: "48 of 79 rules evaluated over 2h of samples of the
-// running exporter (6 in part), 18 not evaluated, 13 not applicable to this host". The rules of one name are counted as one.
+// Coverage is what the verdict is based on: "48 of 79 rules evaluated over 2h of samples of the running exporter (6 in part), 18 not evaluated,
+// 13 not applicable to this host". Each rule of the total is in one of the parts. The rules of one name are counted as one.
 func (r *Report) Coverage() string {
 	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, n := range r.NotEvaluated {
@@ -156,7 +156,12 @@ func (r *Report) Coverage() string {
 	for _, p := range []struct {
 		n      int
 		format string
-	}{{len(part), " (%d in part)"}, {len(pending), ", %d pending"}, {len(not), ", %d not evaluated"}, {len(r.NotApplicable), ", %d not applicable to this host"}} {
+	}{
+		{len(part), " (%d in part)"},
+		{len(pending), ", %d pending"},
+		{len(not), ", %d not evaluated"},
+		{len(r.NotApplicable), ", %d not applicable to this host"},
+	} {
 		if p.n > 0 {
 			s += fmt.Sprintf(p.format, p.n)
 		}

@@ -32,7 +32,7 @@ type Style struct {
 	Short   bool // without the lines below the rows: pending, diagnose, action
 }
 
-// Table writes the report as text: the verdict, what it is based on, the findings worst first, the pending alerts, and what was not evaluated.
+// Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, r.headline())
@@ -64,7 +64,8 @@ func (r *Report) table(s Style) string {
 	for i, f := range slices.Concat(r.Findings, r.Pending) {
 		rows = append(rows, []string{f.Severity, f.State, f.lasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
 		for _, s := range f.Suspects {
-			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), "consequence of " + f.Alert + ", not alerted while it fires"})
+			why := "consequence of " + f.Alert + ", not alerted while it fires"
+			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), why})
 		}
 		if !s.Short {
 			advice[len(rows)-1] = f.advice(f.waiting(i < len(r.Findings)), action)

@@ -103,7 +103,8 @@ func (r Rates) note() string {
 	if r.Capable > 0 {
 		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
 	}
-	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list", what, from, able, slow)
+	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; "+
+		"list the expected rates: rdma_exporter expect list", what, from, able, slow)
 }
 
 // listed joins names, at most most of them.
