@@ -20,7 +20,7 @@ var words = []struct{ reason, text, remedy string }{
 	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},
 	{string(coverage.NotReadYet), "first read in progress", "Run check again"},
 	{reasonTooShort, "NEEDS of history required", ""}, // remedy: observeLonger
-	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Evaluate it in a central Prometheus: rdma_exporter rules"},
+	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Use a central Prometheus: rdma_exporter rules"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
 
