@@ -117,7 +117,7 @@ func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
 				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
-				Detail: fmt.Sprintf("condition true for %s, fires after %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
 		}
 	}

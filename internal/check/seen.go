@@ -79,30 +79,32 @@ func (s *Seen) idle() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s DOWN, not expected to be up: %s", count(len(names), "port"), listed(names))
+	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", count(len(names), "port"), listed(names))
 }
 
 func (s *Seen) stack() string {
 	if s.Stack == nil {
 		return ""
 	}
-	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): %s with RDMA capability: %s",
+	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
 		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
 // note warns that links that were slow from the start are not detected.
 func (r Rates) note() string {
-	var able string
-	if r.Capable > 0 {
-		able = fmt.Sprintf("; their NICs support %.0f Gb/s", r.Capable/1e9)
-	}
-	switch r.Ports {
-	case 0:
+	if r.Ports == 0 {
 		return ""
-	case 1:
-		return "Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past" + able
 	}
-	return fmt.Sprintf("Rates of %d ports not confirmed by the configuration or the far end, compared only with each other%s", r.Ports, able)
+	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports), "from each other and their own past", "all of them have"
+	if r.Ports == 1 {
+		what, from, slow = "Expected rate of 1 port is", "from its own past", "it has"
+	}
+	able := ""
+	if r.Capable > 0 {
+		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
+	}
+	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; "+
+		"list the expected rates: rdma_exporter expect list", what, from, able, slow)
 }
 
 // listed joins names, at most most of them.

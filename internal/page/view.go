@@ -200,7 +200,11 @@ func gapOf(g check.ReasonGroup) gap {
 	for _, n := range g.Alerts {
 		names = append(names, n.Alert)
 	}
-	return gap{len(g.Alerts), short(g.Text, maxText), short(strings.Join(names, ", "), 4*maxText)}
+	text := g.Reason
+	if g.InPart {
+		text = "evaluated in part: " + text
+	}
+	return gap{len(g.Alerts), short(text, maxText), short(strings.Join(names, ", "), 4*maxText)}
 }
 
 func pathOf(g topo.GPU) path {
