@@ -49,15 +49,22 @@ func (q *queue) take() (out []*notifier.Alert) {
 // putBack inserts alerts at the front, except those with a newer state in the queue.
 func (q *queue) putBack(alerts []*notifier.Alert) (dropped int) {
 	var front []uint64
-	for _, a := range alerts {
-		key := a.Hash()
-		if q.alerts[key] == nil {
-			q.alerts[key] = a
-			front = append(front, key)
-		}
+	for _, a := range q.missing(alerts) {
+		q.alerts[a.Hash()] = a
+		front = append(front, a.Hash())
 	}
 	q.order = append(front, q.order...)
 	return q.trim()
+}
+
+// missing returns the alerts without a newer state in the queue.
+func (q *queue) missing(alerts []*notifier.Alert) (out []*notifier.Alert) {
+	for _, a := range alerts {
+		if q.alerts[a.Hash()] == nil {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 func (q *queue) trim() (dropped int) {

@@ -149,7 +149,7 @@ func (s *sender) deliveries() Deliveries {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.counts
-	d.Queued = float64(len(s.queue.order) + len(s.sending))
+	d.Queued = float64(len(s.queue.order) + len(s.queue.missing(s.sending)))
 	return d
 }
 
