@@ -3,6 +3,7 @@ package alerting_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -270,5 +271,74 @@ func TestKilledThenFull(t *testing.T) {
 	}
 	if _, err := os.Stat(killed + "/wal/00000000"); err != nil { // for the next start
 		t.Error(err)
+	}
+}
+
+// scratchVariable names the directory in which this binary keeps a store in memory, in another process, until it is killed.
+const scratchVariable = "RDMA_EXPORTER_ALERTING_TEST_SCRATCH"
+
+// TestScratchAfterKill: the store of a process that was killed a moment ago is removed at the next start, and that of a living one is not.
+func TestScratchAfterKill(t *testing.T) {
+	if dir := os.Getenv(scratchVariable); dir != "" {
+		e, err := alerting.New(alerting.Options{Scratch: dir, Instance: instance, Rules: fstest.MapFS{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step(t, e, at(0), wide(1)...)
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	}
+	scratch := filepath.Join(t.TempDir(), "[a*") // no pattern
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stores := func() []string {
+		entries, err := os.ReadDir(scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	begin := func() *exec.Cmd {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestScratchAfterKill$")
+		c.Env = append(os.Environ(), scratchVariable+"="+scratch)
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len("ready"))
+		if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		return c
+	}
+	kill := func(c *exec.Cmd) {
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait() // killed
+	}
+	living := begin()
+	defer kill(living)
+	of := stores()
+	killed := begin()
+	if all := stores(); len(all) != 2 {
+		t.Fatalf("%q: a living one was removed", all)
+	}
+	kill(killed)
+	e, err := alerting.New(alerting.Options{Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeEngine(t, e)
+	if all := stores(); len(all) != 1 || all[0] != of[0] {
+		t.Errorf("%q, want %q", all, of)
 	}
 }
