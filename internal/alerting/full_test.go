@@ -80,8 +80,8 @@ func wide(state float64) []*family {
 	return out
 }
 
-// TestFullDisk: the log of samples, or the chunks, cannot be written, in memory neither. The engine continues with its alerts, moves back within a
-// minute once there is space, and logs both. TestFullFileSystem has space in memory.
+// TestFullDisk: the log of samples, or the chunks, cannot be written, in memory neither. The engine continues with its alerts, moves back
+// within a minute once there is space, and logs both. TestFullFileSystem has space in memory.
 func TestFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -129,8 +129,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullFileSystem: a file system of 32 MiB is full for ten minutes. No sample and no alert is lost, neither when the store moves into memory
-// nor when it moves back, and none by a kill -9 after that.
+// TestFullFileSystem: a file system of 32 MiB is full for ten minutes. No sample and no alert is lost, neither when the store moves into
+// memory nor when it moves back, and none by a kill -9 after that.
 func TestFullFileSystem(t *testing.T) {
 	disk := smallDisk(t, 32)
 	if disk == "" {

@@ -197,7 +197,8 @@ func (n *Notifier) Close() {
 	for _, s := range n.senders {
 		all.Go(func() {
 			if lost := s.drain(); lost > 0 {
-				n.opts.Logger.Warn("alerts dropped: Alertmanager did not accept them before the shutdown timeout", "alertmanager", s.url, "alerts", lost)
+				n.opts.Logger.Warn("alerts dropped: Alertmanager did not accept them before the shutdown timeout",
+					"alertmanager", s.url, "alerts", lost)
 			}
 		})
 	}

@@ -251,7 +251,8 @@ func TestCloseLosesNothing(t *testing.T) {
 	}
 }
 
-// TestReloadDoesNotWait: while an Alertmanager hangs, rules are evaluated, a reload returns, and the next request uses the new configuration.
+// TestReloadDoesNotWait: while an Alertmanager hangs, rules are evaluated, a reload returns, and the next request uses the new
+// configuration.
 func TestReloadDoesNotWait(t *testing.T) {
 	t.Parallel()
 	came := make(chan string, 10)

@@ -159,7 +159,9 @@ func TestOutage(t *testing.T) {
 				t.Fatal(err)
 			}
 			rule := "groups: [{name: g, rules: [{alert: Down, expr: 'state != 4'}]}]"
-			e, err := alerting.New(alerting.Options{Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: fstest.MapFS{"r.yml": {Data: []byte(rule)}}, Files: []string{"r.yml"}})
+			e, err := alerting.New(alerting.Options{
+				Scratch: t.TempDir(), Instance: instance, Notifier: n, Rules: fstest.MapFS{"r.yml": {Data: []byte(rule)}}, Files: []string{"r.yml"},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

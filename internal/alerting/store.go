@@ -64,9 +64,9 @@ const (
 	inMemory              // a temporary directory in Options.Scratch, with a copy of the data in Options.Dir if it can be read
 )
 
-// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to its directory, samples
-// are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets the failure. Only the engine writes and
-// replaces it; reads are concurrent.
+// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to its directory,
+// samples are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets the failure. Only the engine writes
+// and replaces it; reads are concurrent.
 type store struct {
 	opts   Options
 	logger *slog.Logger

@@ -48,8 +48,8 @@ func (a *alertMemory) open() (err error) {
 	return nil
 }
 
-// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round, so that the alerts of
-// the other process do not pause.
+// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round, so that the alerts
+// of the other process do not pause.
 func (a *alertMemory) reopen() bool {
 	if a.store != nil || !a.locked && time.Since(a.tried) < stateRetry || a.open() != nil {
 		return false
@@ -58,8 +58,8 @@ func (a *alertMemory) reopen() bool {
 	return true
 }
 
-// resume continues in a directory that has become available: with the alerts of the process that had locked it, otherwise with those of this
-// process.
+// resume continues in a directory that has become available: with the alerts of the process that had locked it, otherwise with those of
+// this process.
 func (a *alertMemory) resume(e *alerting.Engine) {
 	if a.locked {
 		e.MoveTo(a.samples(), a.known)

@@ -22,7 +22,9 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 	if d.notifier != nil {
 		x.QueueCapacity = alerting.QueueCapacity
 		for _, a := range d.notifier.Deliveries() {
-			x.Alertmanagers = append(x.Alertmanagers, rounds.AlertmanagerState{URL: a.Alertmanager, Queued: a.Queued, Sent: a.Sent, Errors: a.Errors, Dropped: a.Dropped})
+			x.Alertmanagers = append(x.Alertmanagers, rounds.AlertmanagerState{
+				URL: a.Alertmanager, Queued: a.Queued, Sent: a.Sent, Errors: a.Errors, Dropped: a.Dropped,
+			})
 		}
 	}
 	s.last.Store(&x)

@@ -13,8 +13,9 @@ import (
 	"rdma_exporter/test/program"
 )
 
-// TestAlertmanagerRestarted: Alertmanager is stopped while an alert fires, twice: the alert ends in the meantime, and starts in the meantime. Each
-// change is notified once, within 15s of the next start. (One that is killed does not know what it has notified: its log is written at the end.)
+// TestAlertmanagerRestarted: Alertmanager is stopped while an alert fires, twice: the alert ends in the meantime, and starts in the
+// meantime. Each change is notified once, within 15s of the next start. (One that is killed does not know what it has notified: its log is
+// written at the end.)
 func TestAlertmanagerRestarted(t *testing.T) {
 	t.Parallel()
 	exporter, machine := program.Exporter(t), unpack(t, "dgx-h100-ib")
