@@ -29,6 +29,9 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	if gap := ts.Sub(e.to); !e.to.IsZero() && gap > lookback {
 		e.skip(gap - e.opts.Interval)
 	}
+	if e.store.leaveMemory(ts) {
+		e.reopened()
+	}
 	err := e.appendRound(ts, families)
 	for range inMemory {
 		if !errors.Is(err, errStore) {
@@ -37,7 +40,7 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 		if err = e.store.next(err); err != nil {
 			return err
 		}
-		e.forget()
+		e.reopened()
 		err = e.appendRound(ts, families)
 	}
 	return err
@@ -53,6 +56,7 @@ func (e *Engine) moveBack(ts time.Time) error {
 		return back
 	}
 	e.shift(ts.Sub(e.to.Add(e.opts.Interval)))
+	e.lastEval = ts
 	if err := e.store.renew(back); err != nil {
 		return err
 	}
@@ -63,7 +67,13 @@ func (e *Engine) moveBack(ts time.Time) error {
 // forget discards what is known of a replaced database.
 func (e *Engine) forget() {
 	e.series = newSeriesCache(e.opts.Job, e.opts.Instance)
-	e.from, e.to, e.lastEval = time.Time{}, time.Time{}, time.Time{}
+	e.from, e.to = time.Time{}, time.Time{}
+}
+
+// reopened continues with the data of a replaced database.
+func (e *Engine) reopened() {
+	e.forget()
+	e.from, e.to = e.store.span()
 }
 
 // appendRound is Append into the open database. The error wraps errStore if the database failed.

@@ -118,7 +118,6 @@ func TestAPI(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"rdma_alerting_alertmanagers": "0", "rdma_alerting_store_degraded": "0", "rdma_alerting_rule_failures_total": "0",
-		"rdma_alerting_notifications_sent_total": "0", "rdma_alerting_notification_errors_total": "0", "rdma_alerting_notifications_dropped_total": "0",
 	} {
 		s.waitFor(t, name+" "+want)
 	}

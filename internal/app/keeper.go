@@ -23,7 +23,7 @@ type keeper struct {
 	store   *state.Store // nil: nothing is saved
 	server  *http.Server // of the control socket
 	log     *slog.Logger
-	retry   bool          // later: another process holds the lock
+	retry   bool          // later: the directory cannot be used
 	done    chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
@@ -40,8 +40,8 @@ func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
 		return k
 	}
 	if err := k.open(); err != nil {
-		log.Warn("cannot use the state directory, known links and devices are lost at the next restart", "err", err)
-		k.retry = errors.Is(err, state.ErrLocked)
+		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices", "err", err)
+		k.retry = true
 	}
 	return k
 }

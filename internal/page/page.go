@@ -156,8 +156,8 @@ func (f families) each(name string, take func(labels []string, value float64)) {
 	}
 }
 
-// value is that of a family of one sample; 0 where it is not there.
+// value is the sum of the samples of a family; 0 if it is missing.
 func (f families) value(name string) (out float64) {
-	f.each(name, func(_ []string, v float64) { out = v })
+	f.each(name, func(_ []string, v float64) { out += v })
 	return out
 }
