@@ -22,9 +22,11 @@ type keeper struct {
 	dir     string
 	store   *state.Store // nil: nothing is saved
 	server  *http.Server // of the control socket
-	log     *slog.Logger
-	retry   bool          // later: another process holds the lock
-	done    chan struct{} // closed when run has ended; nil until it starts
+	// commands add further handlers to the control socket.
+	commands []func(*http.ServeMux)
+	log      *slog.Logger
+	retry    bool          // later: another process holds the lock
+	done     chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
 	state rounds.FileState // of the state file
@@ -40,7 +42,7 @@ func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
 		return k
 	}
 	if err := k.open(); err != nil {
-		log.Warn("cannot use the state directory, known links and devices are lost at the next restart", "err", err)
+		log.Warn("cannot use the state directory, known links and devices are lost at the next restart, and "+unreachable+" cannot reach this exporter", "err", err)
 		k.retry = errors.Is(err, state.ErrLocked)
 	}
 	return k
@@ -56,10 +58,8 @@ func (k *keeper) open() error {
 				k.log.Warn("state file damaged, using the earlier one", "moved to", aside)
 			}
 			k.memory.Absorb(known)
-			k.store, err = store, nil
+			k.store = store
 			discard(k.log, "cannot use the maintenance directory, maintenance cannot be announced", k.planned.open())
-			k.server, err = k.control()
-			discard(k.log, "cannot serve the control socket, rdma_exporter accept and maintenance cannot reach this exporter", err)
 			k.note(nil)
 			return nil
 		}
@@ -75,13 +75,25 @@ const (
 	stateRetry   = time.Minute
 )
 
-// start writes changes until ctx ends.
-func (k *keeper) start(ctx context.Context) {
+// start writes changes and serves the control socket, with these commands too, until ctx ends.
+func (k *keeper) start(ctx context.Context, commands ...func(*http.ServeMux)) {
+	k.commands = commands
+	k.listen()
 	if k.store != nil || k.retry {
 		k.planned.start(ctx)
 		k.done = make(chan struct{})
 		go k.run(ctx)
 	}
+}
+
+// listen serves the control socket if the state directory is locked.
+func (k *keeper) listen() {
+	if k.store == nil {
+		return
+	}
+	server, err := k.control()
+	discard(k.log, "cannot serve the control socket, "+unreachable+" cannot reach this exporter", err)
+	k.server = server
 }
 
 func (k *keeper) run(ctx context.Context) {
@@ -92,6 +104,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		if k.open() == nil {
 			k.log.Info("state directory is available, known links and devices are saved")
+			k.listen()
 		}
 	}
 	wait := stateSettles

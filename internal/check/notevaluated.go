@@ -14,6 +14,7 @@ import (
 var words = []struct{ reason, text string }{
 	{reasonFailed, "rule evaluation failed"},
 	{reasonNotEvaluated, "no evaluation has finished"},
+	{string(coverage.Paused), pausedText},
 	{string(coverage.CollectorDisabled), "collector disabled"},
 	{string(coverage.Permission), "permission denied, requires"},
 	{string(coverage.Failed), "read failed, see the log"},
@@ -24,6 +25,8 @@ var words = []struct{ reason, text string }{
 	{reasonHistory, "more history required than the exporter keeps, evaluated by a central Prometheus"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},
 }
+
+const pausedText = "GPU monitoring paused on request"
 
 // ReasonGroup is a group of alerts that were not evaluated for one reason.
 type ReasonGroup struct {
@@ -91,6 +94,8 @@ func text(group []NotEvaluated) string {
 		s = words[i].text
 	}
 	switch {
+	case n.Reason == string(coverage.Paused):
+		return n.Detail
 	case n.Reason == reasonTooShort, n.Reason == reasonPending:
 		return s + " (up to " + longest(group) + ")"
 	case n.Reason == string(coverage.Permission):

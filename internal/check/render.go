@@ -35,8 +35,8 @@ type Style struct {
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, verdictLine(r))
-	if r.Maintenance != nil {
-		fmt.Fprintln(&text, oneLine(r.Maintenance.String()))
+	for _, n := range r.Notices() {
+		fmt.Fprintln(&text, oneLine(n))
 	}
 	if len(r.Findings) > 0 {
 		fmt.Fprintln(&text)
