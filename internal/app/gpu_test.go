@@ -66,7 +66,7 @@ func TestGPURelease(t *testing.T) {
 	if got := metric(t, s, "rdma_gpu_released_seconds"); got != "" {
 		t.Errorf("after what was refused: %q", got)
 	}
-	s.await(t, "/api/v1/findings", `"RDMAGPUThrottled"`)
+	s.await(t, "/api/v1/findings", `"RDMAGPUXid"`)
 	run(t, lasts, 0, "gpu", "release", "--for=1d")
 	run(t, "rdma_exporter gpu release: release too long: must end within 24h of its start", 2, "gpu", "release", "--for=1d")
 	run(t, lasts, 0, "gpu", "status")
