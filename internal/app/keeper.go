@@ -75,10 +75,8 @@ const (
 	stateRetry   = time.Minute
 )
 
-// start writes changes and serves the control socket, with these commands too, until ctx ends.
-func (k *keeper) start(ctx context.Context, commands ...func(*http.ServeMux)) {
-	k.commands = commands
-	k.listen()
+// start writes changes until ctx ends.
+func (k *keeper) start(ctx context.Context) {
 	if k.store != nil || k.retry {
 		k.planned.start(ctx)
 		k.done = make(chan struct{})
@@ -86,8 +84,9 @@ func (k *keeper) start(ctx context.Context, commands ...func(*http.ServeMux)) {
 	}
 }
 
-// listen serves the control socket if the state directory is locked.
-func (k *keeper) listen() {
+// listen serves the control socket, with these commands too, as soon as the state directory is locked.
+func (k *keeper) listen(commands ...func(*http.ServeMux)) {
+	k.commands = commands
 	if k.store == nil {
 		return
 	}
@@ -104,7 +103,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		if k.open() == nil {
 			k.log.Info("state directory is available, known links and devices are saved")
-			k.listen()
+			k.listen(k.commands...)
 		}
 	}
 	wait := stateSettles

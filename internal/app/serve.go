@@ -175,6 +175,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection failed", err)
 		h.Ready()
 	}()
-	keeper.start(ctx, reload.control, gpus.control)
+	keeper.listen(reload.control, gpus.control)
+	keeper.start(ctx)
 	return s.serve(ctx, h, s.toolkit, log)
 }
