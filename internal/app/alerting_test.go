@@ -200,7 +200,7 @@ func TestReloadRules(t *testing.T) {
 	}
 	put(t, site, validConfig)
 	put(t, rules, always("One"))
-	s := serve(t, "--replay="+fixture("no-rdma"), "--config.file="+site, "--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s")
+	s := serve(t, "--replay="+fixture("no-rdma"), "--config.file="+site, "--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s", "--web.enable-lifecycle")
 	s.firing(t, "One")
 	put(t, rules, "groups: [{name: site, rules: [{alert: Two, expr: 'up{'}]}]\n")
 	put(t, site, otherConfig)

@@ -95,7 +95,8 @@ var inNoFixture = map[string]string{
 	"rdma_port_pfc_paused_sample_ratio":                 "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_sample_interval_seconds":             "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_samples_refused_total":               "samples are taken live only; collector's tests of the sampler",
-	"rdma_gpu_released_seconds":                         "a replay holds no GPU; TestRelease",
+	"rdma_gpu_released_seconds":                         "a replay holds no GPU; TestGPURelease",
+	"rdma_gpu_release_start_timestamp_seconds":          "a replay holds no GPU; TestGPURelease",
 	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
 }
 

@@ -70,6 +70,7 @@ var firesInNoFixture = map[string]string{
 	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
 	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
 	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
+	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
 	"RDMAReplay":               "TestReplayFires: of serve alone",
 	"RDMAReloadFailed":         "rules/tests/exporter_state.test.yml",
 	"RDMALinkUnstable":         "rules/tests/link_changes.test.yml: it needs a day",

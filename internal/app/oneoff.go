@@ -149,6 +149,9 @@ func (j *evaluator) alerts() []string { return reportOf(j.engine, check.Input{})
 // seenIn is the state in a round that has no alert but is reported.
 func seenIn(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
+	if p.Node.GPUs != nil {
+		out.GPUsReleased = p.Node.GPUs.Released
+	}
 	n := p.Node.InfiniBand
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})

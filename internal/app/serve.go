@@ -26,6 +26,7 @@ type serveConfig struct {
 	moduleInterval time.Duration // of transceivers; 0: disabled
 	gpuInterval    time.Duration
 	listenLLDP     bool
+	lifecycle      bool
 	alerting       alertingConfig
 }
 
@@ -34,6 +35,7 @@ const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.webConfig.flags(a, defaultPort)
+	a.Flag("web.enable-lifecycle", "Accept reload and release of the GPUs over HTTP (POST /-/reload, /-/gpu/release), from every client that can scrape.").BoolVar(&s.lifecycle)
 	s.alerting.flags(a)
 	a.Flag("pfc.sample-interval", "Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "Interval of reading transceivers; at least 5s. 0s disables.").Default("30s").DurationVar(&s.moduleInterval)
@@ -144,10 +146,12 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	gpus := gpuRelease{m.GPUs, log}
 	o := web.Options{
 		Rounds: sched, Page: shown, Logger: log,
+		Lifecycle:   s.lifecycle,
 		Reload:      reload.reload,
-		ReleaseGPUs: m.GPUs.ReleaseGPUs,
+		ReleaseGPUs: gpus.release,
 		Findings:    d.findings(),
 	}
 	if d != nil {
@@ -171,6 +175,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection failed", err)
 		h.Ready()
 	}()
+	keeper.listen(reload.control, gpus.control)
 	keeper.start(ctx)
 	return s.serve(ctx, h, s.toolkit, log)
 }

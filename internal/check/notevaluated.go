@@ -14,6 +14,7 @@ import (
 var words = []struct{ reason, text, remedy string }{
 	{reasonFailed, "rule evaluation failed", ""},
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
+	{string(coverage.Paused), pausedText, "Resume: rdma_exporter gpu resume"},
 	{string(coverage.CollectorDisabled), "collector disabled", "Enable it: NEEDS"},
 	{string(coverage.Permission), "permission denied", "Grant NEEDS"},
 	{string(coverage.Failed), "read failed", "Read the error in the log"},
@@ -23,6 +24,8 @@ var words = []struct{ reason, text, remedy string }{
 	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Use a central Prometheus: rdma_exporter rules"},
 	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
+
+const pausedText = "GPU monitoring paused on request"
 
 // ReasonGroup is a group of alerts that were not evaluated for one reason.
 type ReasonGroup struct {
@@ -98,6 +101,9 @@ func (r *Report) reason(group []NotEvaluated) string {
 		return n.Reason
 	}
 	text, remedy, needs := words[i].text, words[i].remedy, n.Needs
+	if n.Reason == string(coverage.Paused) && n.Detail != "" {
+		text = n.Detail
+	}
 	if isTime(n.Reason) {
 		needs = longest(group)
 	}

@@ -36,8 +36,8 @@ type Style struct {
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, r.headline())
-	if r.Maintenance != nil {
-		fmt.Fprintln(&text, oneLine(r.Maintenance.String()))
+	for _, n := range r.Notices() {
+		fmt.Fprintln(&text, oneLine(n))
 	}
 	if r.Error == "" {
 		fmt.Fprintf(&text, "%s.\n", r.Coverage())

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/maintenance"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Seen is the state that has no alert but is reported.
@@ -15,6 +16,8 @@ type Seen struct {
 	Rates Rates  `json:"rates_unvouched"`
 	// Maintenance is set while it is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
+	// GPUsReleased is set while the exporter reads no GPU, on request.
+	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
 }
 
 // Port is a port of an RDMA device.
@@ -59,6 +62,17 @@ func (s Seen) of(named func(alert string) bool) Seen {
 
 // most is the number of objects that a note names.
 const most = 16
+
+// Notices are lines on what operators have requested: announced maintenance, released GPUs.
+func (s *Seen) Notices() (out []string) {
+	if s.Maintenance != nil {
+		out = append(out, s.Maintenance.String())
+	}
+	if s.GPUsReleased != nil {
+		out = append(out, s.GPUsReleased.String())
+	}
+	return out
+}
 
 // Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed.
 func (s *Seen) Notes() (out []string) {

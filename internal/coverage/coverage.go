@@ -11,6 +11,7 @@ type Reason string
 
 // The reasons, in order of how easily they can be remedied.
 const (
+	Paused            Reason = "paused"             // reading the source is paused on request
 	CollectorDisabled Reason = "collector_disabled" // the collector is disabled
 	NotReadYet        Reason = "not_read_yet"       // its first collection has not finished
 	Permission        Reason = "permission"         // this process may not read the source
@@ -20,7 +21,7 @@ const (
 )
 
 // reasons are all reasons in that order.
-var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, Unknown, NotSupported}
+var reasons = [...]Reason{Paused, CollectorDisabled, NotReadYet, Permission, Failed, Unknown, NotSupported}
 
 // Gap is an alert that is not evaluated.
 type Gap struct {

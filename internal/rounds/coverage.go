@@ -52,6 +52,9 @@ func failure(results []*result, source string) (why coverage.Reason) {
 		if res == nil {
 			continue
 		}
+		if source == host.SourceNVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
+			return coverage.Paused
+		}
 		for _, i := range res.node.Issues {
 			if i.Source == source {
 				why = cmp.Or(reasonOf(i), why)

@@ -54,7 +54,7 @@ func TestDay(t *testing.T) {
 				handlers <- h
 				<-ctx.Done()
 				return 0, nil
-			}}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" + state, "--config.file=" + *config, "--log.level=error"}, &log, &log)
+			}}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" + state, "--config.file=" + *config, "--web.enable-lifecycle", "--log.level=error"}, &log, &log)
 		}()
 		var h http.Handler
 		select {
