@@ -17,16 +17,19 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/internal/web"
 )
 
 // Users with write permission on the state directory may accept changes and announce maintenance. They do so through a socket there, so that
 // only the exporter writes its state.
 const (
-	controlSocket = "control.sock"
-	controlMode   = 0o660
-	controlTime   = time.Minute                    // a sweep of a fabric with nodes that do not respond takes long
-	controlAnswer = controlTime + 10*time.Second   // until the timeout response is written
-	controlWait   = controlAnswer + 10*time.Second // of the client, so that it receives the timeout response
+	controlSocket      = "control.sock"
+	controlMode        = 0o660
+	controlConnections = 16                             // each in a request of one user
+	controlTime        = time.Minute                    // a sweep of a fabric with nodes that do not respond takes long
+	controlAnswer      = controlTime + 10*time.Second   // until the timeout response is written
+	controlWait        = controlAnswer + 10*time.Second // of the client, so that it receives the timeout response
 )
 
 // control serves the control socket until the listener is closed.
@@ -51,6 +54,7 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 		return nil, errors.Join(err, l.Close())
 	}
 	s := controlServer(h)
+	web.NewConnections(controlConnections, 0).Limit(s)
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			discard(log, "control socket failed, accept and maintenance cannot reach this exporter", err)
@@ -62,7 +66,7 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 // controlServer responds in time, whatever a handler waits for.
 func controlServer(h http.Handler) *http.Server {
 	late := fmt.Sprintf("timed out after %s: a sweep of the fabric or a write to the state directory is in progress, try again", model.Duration(controlTime))
-	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
+	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes - headerSlop, ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
 }
 
 // controlClient is a client of a controlServer.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,7 +13,8 @@ import (
 const slow = time.Second
 
 // limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is closed for the next
-// request, so that clients that do not read cannot block others.
+// request, so that clients that do not read cannot block others. Those of an address with several such responses are closed sooner for a
+// request from another one.
 type limit struct {
 	what   string
 	places chan struct{}
@@ -26,22 +28,24 @@ func newLimit(n int, what string) *limit { return &limit{what: what, places: mak
 // handle responds with 503 while the limit is reached.
 func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !l.enter() {
+		from := hostOf(r.RemoteAddr)
+		if !l.enter(from) {
+			w.Header().Set("Connection", "close") // the next request has to be accepted first
 			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
 			return
 		}
 		defer func() { <-l.places }()
-		next(&reply{ResponseWriter: w, limit: l}, r)
+		next(&reply{ResponseWriter: w, limit: l, from: from}, r)
 	}
 }
 
-func (l *limit) enter() bool {
+func (l *limit) enter(from string) bool {
 	select {
 	case l.places <- struct{}{}:
 		return true
 	default:
 	}
-	if !l.endOldest() {
+	if !l.endOldest(from) {
 		return false
 	}
 	timer := time.NewTimer(slow)
@@ -55,14 +59,22 @@ func (l *limit) enter() bool {
 }
 
 // endOldest closes the connection of a response that the client does not read.
-func (l *limit) endOldest() bool {
+func (l *limit) endOldest(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.leaving) == 0 || time.Since(l.leaving[0].left) < slow {
+	of := map[string]int{}
+	for _, p := range l.leaving {
+		of[p.from]++
+	}
+	i := slices.IndexFunc(l.leaving, func(p *reply) bool {
+		took := time.Since(p.left)
+		return took >= slow || took >= stalled && of[p.from] > of[from]+1
+	})
+	if i < 0 {
 		return false
 	}
-	oldest := l.leaving[0]
-	l.leaving = l.leaving[1:]
+	oldest := l.leaving[i]
+	l.leaving = slices.Delete(l.leaving, i, i+1)
 	return http.NewResponseController(oldest.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) == nil
 }
 
@@ -70,7 +82,14 @@ func (l *limit) endOldest() bool {
 type reply struct {
 	http.ResponseWriter
 	limit *limit
+	from  string // address
 	left  time.Time
+}
+
+// hostOf is an address without its port.
+func hostOf(remote string) string {
+	host, _, _ := net.SplitHostPort(remote)
+	return host
 }
 
 func (p *reply) Write(b []byte) (int, error) {
