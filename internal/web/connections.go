@@ -22,8 +22,9 @@ const (
 	sendBuffer    = 32 << 10
 )
 
-// Connections limits the open connections of a server. At a limit, the connection whose client has been waited for longest is closed for the
-// new one: it is idle, its header is incomplete, or its response is not read. If there is none, the new one is closed.
+// Connections limits the open connections of a server. At a limit, a connection that waits for its client is closed for the new one: it is
+// idle, its header is incomplete, or its response is not read. It is the oldest of the address with the most connections, so that many from
+// one address do not displace the only one from another. If there is none, the new one is closed.
 type Connections struct {
 	most map[string]int // by limit; 0: none
 
@@ -115,16 +116,16 @@ func (c *Connections) reached(from netip.Addr) string {
 	return ""
 }
 
-// oldest is the connection whose client has been waited for longest: of all, or of those from the same address.
+// oldest is the connection to close for a new one: of all, or of those from the same address.
 func (c *Connections) oldest(limit string, x *conn) (oldest *conn) {
-	now, first := time.Now(), time.Time{}
+	now, first, most := time.Now(), time.Time{}, 0
 	for other := range maps.Values(c.open) {
-		since := other.idle(now)
+		since, n := other.idle(now), c.from[other.from]
 		if since.IsZero() || limit == byAddress && other.from != x.from {
 			continue
 		}
-		if oldest == nil || since.Before(first) {
-			oldest, first = other, since
+		if n > most || n == most && since.Before(first) {
+			oldest, first, most = other, since, n
 		}
 	}
 	return oldest

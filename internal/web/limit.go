@@ -9,66 +9,96 @@ import (
 	"time"
 )
 
-// slow is how long a response may take to send while others wait, and how long they wait.
-const slow = time.Second
+const (
+	// slow is how long a response may take to send while others wait, and how long they wait.
+	slow = time.Second
+	// retry is the interval of looking for a response that is not read.
+	retry = 20 * time.Millisecond
+)
 
 // limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is closed for the next
-// request, so that clients that do not read cannot block others. Those of an address with several such responses are closed sooner for a
-// request from another one.
+// request, so that clients that do not read cannot block others. An address with more requests than others gives way sooner.
 type limit struct {
 	what   string
 	places chan struct{}
 
 	mu      sync.Mutex
-	leaving []*reply // being sent, the oldest first
+	held    map[string]int // places by address
+	leaving []*reply       // being sent, the oldest first
 }
 
-func newLimit(n int, what string) *limit { return &limit{what: what, places: make(chan struct{}, n)} }
+func newLimit(n int, what string) *limit {
+	return &limit{what: what, places: make(chan struct{}, n), held: map[string]int{}}
+}
 
 // handle responds with 503 while the limit is reached.
 func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		from := hostOf(r.RemoteAddr)
+		from, _, _ := net.SplitHostPort(r.RemoteAddr)
 		if !l.enter(from) {
-			w.Header().Set("Connection", "close") // the next request has to be accepted first
+			w.Header().Set("Connection", "close") // a client with many requests in a row has to connect for each
 			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { <-l.places }()
+		l.hold(from, 1)
+		defer func() { l.hold(from, -1); <-l.places }()
 		next(&reply{ResponseWriter: w, limit: l, from: from}, r)
 	}
 }
 
+// enter waits for a place if a response gives way, or may do so soon.
 func (l *limit) enter(from string) bool {
 	select {
 	case l.places <- struct{}{}:
 		return true
 	default:
 	}
-	if !l.endOldest(from) {
+	ended := l.endOldest(from)
+	if !ended && !l.hasFewer(from) {
 		return false
 	}
-	timer := time.NewTimer(slow)
+	timer, again := time.NewTimer(slow), time.NewTicker(retry)
 	defer timer.Stop()
-	select {
-	case l.places <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
+	defer again.Stop()
+	for {
+		select {
+		case l.places <- struct{}{}:
+			return true
+		case <-again.C:
+			ended = ended || l.endOldest(from)
+		case <-timer.C:
+			return false
+		}
 	}
+}
+
+func (l *limit) hold(from string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[from] += n; l.held[from] == 0 {
+		delete(l.held, from)
+	}
+}
+
+// hasFewer reports whether another address has at least two places more.
+func (l *limit) hasFewer(from string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.held {
+		if n > l.held[from]+1 {
+			return true
+		}
+	}
+	return false
 }
 
 // endOldest closes the connection of a response that the client does not read.
 func (l *limit) endOldest(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of := map[string]int{}
-	for _, p := range l.leaving {
-		of[p.from]++
-	}
 	i := slices.IndexFunc(l.leaving, func(p *reply) bool {
 		took := time.Since(p.left)
-		return took >= slow || took >= stalled && of[p.from] > of[from]+1
+		return took >= slow || took >= stalled && l.held[p.from] > l.held[from]+1
 	})
 	if i < 0 {
 		return false
@@ -84,12 +114,6 @@ type reply struct {
 	limit *limit
 	from  string // address
 	left  time.Time
-}
-
-// hostOf is an address without its port.
-func hostOf(remote string) string {
-	host, _, _ := net.SplitHostPort(remote)
-	return host
 }
 
 func (p *reply) Write(b []byte) (int, error) {
