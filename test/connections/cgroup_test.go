@@ -21,16 +21,17 @@ type cgroup struct {
 // version has the files of a version of control groups.
 type version struct {
 	root, limit string
+	socketLimit string // empty: the limit includes sockets
 	kills       string // file with a line "oom_kill N"
 	sockets     string // file with the memory of sockets
 	line        string // its line; empty: the whole file
 }
 
 // versions are those whose memory controller may be in use (kernel: admin-guide/cgroup-v2.rst, admin-guide/cgroup-v1/memory.rst). Version 1
-// does not include sockets in its limit.
+// counts sockets separately, once they have a limit.
 var versions = []version{
-	{"/sys/fs/cgroup", "memory.max", "memory.events", "memory.stat", "sock "},
-	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.oom_control", "memory.kmem.tcp.usage_in_bytes", ""},
+	{"/sys/fs/cgroup", "memory.max", "", "memory.events", "memory.stat", "sock "},
+	{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.kmem.tcp.limit_in_bytes", "memory.oom_control", "memory.kmem.tcp.usage_in_bytes", ""},
 }
 
 // newCgroup requires root.
@@ -42,7 +43,11 @@ func newCgroup(t *testing.T, limit int64) cgroup {
 			continue
 		}
 		t.Cleanup(func() { must(t, os.Remove(g.dir)) })
-		if g.write(v.limit, strconv.FormatInt(limit, 10)) == nil {
+		err := g.write(v.limit, strconv.FormatInt(limit, 10))
+		if err == nil && v.socketLimit != "" {
+			err = g.write(v.socketLimit, strconv.FormatInt(limit, 10))
+		}
+		if err == nil {
 			return g
 		}
 	}
