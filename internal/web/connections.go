@@ -19,7 +19,7 @@ const (
 	// receiveBuffer and sendBuffer are socket buffers; the kernel doubles them. A control group is charged for what a client sends without
 	// being answered, and for what it does not read: by default up to 32 MiB and 4 MiB per connection (tcp_rmem, tcp_wmem).
 	receiveBuffer = 16 << 10
-	sendBuffer    = 32 << 10
+	sendBuffer    = 64 << 10
 )
 
 // Connections limits the open connections of a server. At a limit, a connection that waits for its client is closed for the new one: it is

@@ -48,27 +48,23 @@ func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 
 // enter waits for a place if a response gives way, or may do so soon.
 func (l *limit) enter(from string) bool {
-	select {
-	case l.places <- struct{}{}:
-		return true
-	default:
-	}
-	ended := l.endOldest(from)
-	if !ended && !l.hasFewer(from) {
-		return false
-	}
-	timer, again := time.NewTimer(slow), time.NewTicker(retry)
+	timer := time.NewTimer(slow)
 	defer timer.Stop()
-	defer again.Stop()
-	for {
+	for began := time.Now(); !l.endOldest(from); time.Sleep(retry) {
 		select {
 		case l.places <- struct{}{}:
 			return true
-		case <-again.C:
-			ended = ended || l.endOldest(from)
-		case <-timer.C:
+		default:
+		}
+		if !l.hasFewer(from) || time.Since(began) >= slow {
 			return false
 		}
+	}
+	select {
+	case l.places <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -92,10 +88,13 @@ func (l *limit) hasFewer(from string) bool {
 	return false
 }
 
-// endOldest closes the connection of a response that the client does not read.
+// endOldest closes the connection of a response that the client does not read, if the limit is reached.
 func (l *limit) endOldest(from string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if len(l.places) < cap(l.places) {
+		return false
+	}
 	i := slices.IndexFunc(l.leaving, func(p *reply) bool {
 		took := time.Since(p.left)
 		return took >= slow || took >= stalled && l.held[p.from] > l.held[from]+1
