@@ -57,6 +57,12 @@ func (c *Connections) accepted() (n float64) {
 	return n
 }
 
+func (c *Connections) count(by map[string]float64, limit string) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return by[limit]
+}
+
 // isOpen reports whether the server has not closed a connection, on which it sends nothing.
 func isOpen(t *testing.T, n net.Conn) bool {
 	t.Helper()
@@ -98,7 +104,7 @@ func TestConnections(t *testing.T) {
 					t.Errorf("connection %d: open %v", i, i == tt.closed)
 				}
 			}
-			if got := fmt.Sprintf("evicted %v %v", c.evicted[byTotal], c.evicted[byAddress]); got != tt.want {
+			if got := fmt.Sprintf("evicted %v %v", c.count(c.evicted, byTotal), c.count(c.evicted, byAddress)); got != tt.want {
 				t.Errorf("%s, want %s", got, tt.want)
 			}
 		})
@@ -131,7 +137,7 @@ func TestConnectionInRequest(t *testing.T) {
 				if isOpen(t, second) == kept {
 					t.Errorf("the second: open %v", !kept)
 				}
-				if got, want := c.refused[byTotal]+c.refused[byAddress], map[bool]float64{true: 1}[kept]; got != want {
+				if got, want := c.count(c.refused, byTotal)+c.count(c.refused, byAddress), map[bool]float64{true: 1}[kept]; got != want {
 					t.Errorf("%v refused, want %v", got, want)
 				}
 				if err := first.Close(); err != nil {
@@ -160,7 +166,7 @@ func dial(t *testing.T, s *httptest.Server, c *Connections, secure bool) net.Con
 	return n
 }
 
-// TestConnectionsAreCounted: what has ended is not counted, and the metrics tell what was closed.
+// TestConnectionsAreCounted: what has ended is not counted, and the metrics have what was closed.
 func TestConnectionsAreCounted(t *testing.T) {
 	s, c := limited(t, 2, 0, func(http.ResponseWriter, *http.Request) {})
 	s.Start()
