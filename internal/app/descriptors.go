@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,8 +28,8 @@ func (w *webConfig) checkDescriptors() error {
 		return fmt.Errorf("cannot read the limit of open files: %w", err)
 	}
 	if need := w.descriptors(); l.Cur < uint64(need) {
-		return fmt.Errorf("limit of open files (RLIMIT_NOFILE) is %d, need %d for --web.max-connections=%d and %d files: raise it (LimitNOFILE= in the unit, ulimit -n), or lower --web.max-connections",
-			l.Cur, need, w.maxConnections, ownDescriptors)
+		return fmt.Errorf("limit of open files (RLIMIT_NOFILE) is %d, need %d for --web.max-connections=%d and %d files: "+
+			"raise it (LimitNOFILE= in the unit, ulimit -n), or lower --web.max-connections", l.Cur, need, w.maxConnections, ownDescriptors)
 	}
 	return nil
 }
@@ -48,7 +49,9 @@ func exhausted(ctx context.Context) error {
 		if !outOfDescriptors() {
 			since = time.Now()
 		} else if time.Since(since) >= exhaustedTime {
-			return fmt.Errorf("no file could be opened for %s: all descriptors up to the limit of open files (RLIMIT_NOFILE) are in use: restart the exporter, raise the limit (LimitNOFILE= in the unit)", exhaustedTime)
+			return fmt.Errorf("no file could be opened for %s: all descriptors up to the limit of open files (RLIMIT_NOFILE) are in use: "+
+				"restart the exporter, raise the limit (LimitNOFILE= in the unit)",
+				model.Duration(exhaustedTime))
 		}
 	}
 }

@@ -55,7 +55,7 @@ type conn struct {
 func NewConnections(total, address int) *Connections {
 	return &Connections{
 		most: map[string]int{byTotal: total, byAddress: address}, open: map[net.Conn]*conn{}, from: map[netip.Addr]int{},
-		refused: map[string]float64{byTotal: 0, byAddress: 0}, evicted: map[string]float64{byTotal: 0, byAddress: 0}, sink: exposition.NewSink(Descs),
+		refused: map[string]float64{}, evicted: map[string]float64{}, sink: exposition.NewSink(Descs),
 	}
 }
 

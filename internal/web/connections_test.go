@@ -179,9 +179,10 @@ func TestConnectionsAreCounted(t *testing.T) {
 	}
 	for _, f := range c.families() {
 		for labels, v := range f.Samples() {
-			want := map[string]float64{"rdma_exporter_connections[]": 1, "rdma_exporter_connections_evicted_total[total]": 2}[fmt.Sprint(f.Head.Desc.Name, labels)]
+			name := fmt.Sprint(f.Head.Desc.Name, labels)
+			want := map[string]float64{"rdma_exporter_connections[]": 1, "rdma_exporter_connections_evicted_total[total]": 2}[name]
 			if v != want {
-				t.Errorf("%s%v %v, want %v", f.Head.Desc.Name, labels, v, want)
+				t.Errorf("%s %v, want %v", name, v, want)
 			}
 		}
 	}

@@ -60,7 +60,8 @@ var attacks = []struct {
 func TestAttacks(t *testing.T) {
 	needFiles(t)
 	group := newCgroup(t, memoryMax)
-	e := start(t, group.command(program.Exporter(t), "serve", "--replay="+recording, "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any, "--log.level=error"))
+	e := start(t, group.command(program.Exporter(t),
+		"serve", "--replay="+recording, "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any, "--log.level=error"))
 	before, err := process.Resident(e.pid)
 	must(t, err)
 	t.Logf("private memory before: %.1f MiB", mib(before.Anon))
@@ -190,7 +191,8 @@ func (e exporter) scrapeAllTheWhile(t *testing.T, group cgroup) {
 		slowest, private, sockets = max(slowest, took), max(private, memory.Anon), max(sockets, group.socketMemory(t))
 		time.Sleep(between)
 	}
-	t.Logf("%d scrapes, the slowest in %s; private memory %.1f MiB, sockets %.1f MiB", scrapes, slowest.Round(time.Millisecond), mib(private), mib(sockets))
+	t.Logf("%d scrapes, the slowest in %s; private memory %.1f MiB, sockets %.1f MiB", scrapes,
+		slowest.Round(time.Millisecond), mib(private), mib(sockets))
 	if private+sockets > memoryMax {
 		t.Errorf("%.1f MiB of memory, limit %.1f MiB", mib(private+sockets), mib(memoryMax))
 	}
@@ -221,7 +223,8 @@ func once() *http.Client {
 // TestTooFewDescriptors: with a limit of 24 open files the exporter names the limit and what it needs, and ends.
 func TestTooFewDescriptors(t *testing.T) {
 	for _, command := range []string{"serve", "fabric"} {
-		cmd := exec.Command("sh", "-c", `ulimit -n 24; exec "$@"`, "sh", program.Exporter(t), command, "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any)
+		cmd := exec.Command("sh", "-c", `ulimit -n 24; exec "$@"`, "sh",
+			program.Exporter(t), command, "--state.dir="+t.TempDir(), "--web.listen-address="+port.Any)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
