@@ -68,7 +68,8 @@ func (g cgroup) write(file, text string) error {
 
 // command runs a program in the group.
 func (g cgroup) command(name string, args ...string) *exec.Cmd {
-	return exec.Command("sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(g.dir, "cgroup.procs"), name}, args...)...)
+	into := []string{"-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(g.dir, "cgroup.procs"), name}
+	return exec.Command("sh", append(into, args...)...)
 }
 
 func (g cgroup) read(t *testing.T, file, line string) int64 {
