@@ -138,6 +138,7 @@ e2e: ## tests with a real kernel (namespaces, virtual machine), a simulated fabr
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 8m ./test/page

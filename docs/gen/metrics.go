@@ -7,11 +7,12 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
 )
 
 const metricsHead = `# Metrics
 
-<!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds and internal/fabric. -->
+<!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds, internal/web and internal/fabric. -->
 
 Unavailable values are absent, never 0. Empty labels are left out. Counters have the hardware's values: they reset when a driver is reloaded or the
 counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + ` handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from
@@ -55,6 +56,10 @@ func metricsPage() []byte {
 	d.line("## Exporter\n")
 	d.line("Also `process_*` and `go_*`, unless disabled by `--no-web.exporter-metrics`.\n")
 	d.metrics(rounds.Descs, declared)
+
+	d.line("## HTTP server\n")
+	d.line("Also in fabric mode; not of a scrape with `collect[]`.\n")
+	d.metrics(web.Descs, declared)
 
 	d.line("## Fabric mode\n")
 	d.line("Only of `rdma_exporter fabric`: [fabric.md](fabric.md). Ports are switch ports; with `--fabric.adapter-counters` counters and state of adapter ports")

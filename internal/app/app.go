@@ -20,8 +20,9 @@ import (
 
 // Exit codes. check has its own: check.ExitUnknown for all errors that are no findings.
 const (
-	exitOK    = 0
-	exitUsage = 2
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
 )
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.

@@ -79,6 +79,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := s.checkFile(); err != nil {
 		return usage(err)
 	}
+	if err := s.checkDescriptors(); err != nil {
+		return usage(err)
+	}
+	c.paths.Reserved = s.descriptors()
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)

@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"rdma_exporter/internal/web"
 	"rdma_exporter/test/pipes"
 )
 
@@ -192,7 +193,7 @@ func TestOversized(t *testing.T) {
 
 // TestManyScrapes: each of a thousand at once gets all, or is told to come again.
 func TestManyScrapes(t *testing.T) {
-	s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100")
+	s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--no-alerting", "--web.max-requests=100", "--web.max-connections=0", "--web.max-connections-per-address=0")
 	_, whole, _ := s.get(t, "/metrics?collect[]=infiniband")
 	lines := strings.Count(whole, "\nrdma_port_")
 	var limit syscall.Rlimit
@@ -244,8 +245,8 @@ func TestSlowClients(t *testing.T) {
 		each        time.Duration // between bytes
 		most        time.Duration
 	}{
-		{"says nothing", "", time.Second, 10 * time.Second},
-		{"a head that does not end", "GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 1000), time.Second, 10 * time.Second},
+		{"says nothing", "", time.Second, 5 * time.Second},
+		{"a head that does not end", "GET /metrics HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 1000), time.Second, 5 * time.Second},
 		{"a body that does not end", "POST /-/reload HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n", 0, 30 * time.Second},
 		{"an answer that is not taken", "GET /large HTTP/1.1\r\nHost: x\r\n\r\n", 0, 2 * time.Minute},
 	} {
@@ -258,7 +259,7 @@ func TestSlowClients(t *testing.T) {
 					}
 					_, _ = io.Copy(io.Discard, r.Body)
 					fmt.Fprintln(w, "whole")
-				}))
+				}), web.NewConnections(0, 0))
 				listener := make(pipes.Listener)
 				served := make(chan error)
 				go func() { served <- server.Serve(listener) }()

@@ -13,6 +13,7 @@ import (
 	"net/http/pprof"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,9 +39,10 @@ type Options struct {
 	Rounds Rounds
 	// Process is gathered if collect[] is not set; nil: none.
 	Process     prometheus.Gatherer
-	MetricsPath string // below RoutePrefix
-	RoutePrefix string // "/" or "/prefix"
-	MaxRequests int    // concurrent scrapes, and concurrent requests to API and pages; others get 503
+	MetricsPath string       // below RoutePrefix
+	RoutePrefix string       // "/" or "/prefix"
+	MaxRequests int          // concurrent scrapes, and concurrent requests to API and pages; others get 503
+	Connections *Connections // nil: not limited, without metrics
 	Pprof       bool
 	Page        *Page // nil: none
 	Logger      *slog.Logger
@@ -148,6 +150,9 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 // write responds in the negotiated format. The text formats are written directly, protobuf by the client library.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []exposition.Family, whole bool) {
 	var own []*dto.MetricFamily
+	if whole {
+		families = append(slices.Clip(families), h.Connections.families()...)
+	}
 	if h.Process != nil && whole {
 		var err error
 		if own, err = h.Process.Gather(); err != nil {
