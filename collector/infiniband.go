@@ -108,7 +108,7 @@ func newInfiniBand(o Options) *Collector {
 }
 
 func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

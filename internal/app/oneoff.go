@@ -45,7 +45,7 @@ func (k *checkConfig) evaluateOnce(ctx context.Context, c *config, stderr io.Wri
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("timed out after --timeout=%s", k.timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return detector }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Limits: c.limits, Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return detector }})
 	j, err := newEvaluator(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil

@@ -15,6 +15,7 @@ var words = []struct{ reason, text string }{
 	{reasonFailed, "rule evaluation failed"},
 	{reasonNotEvaluated, "no evaluation has finished"},
 	{string(coverage.CollectorDisabled), "collector disabled"},
+	{string(coverage.Limit), "devices left out by a limit, --limit.devices or --limit.series"},
 	{string(coverage.Permission), "permission denied, requires"},
 	{string(coverage.Failed), "read failed, see the log"},
 	{string(coverage.Unknown), "state unknown"},

@@ -10,7 +10,6 @@ import (
 
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/maintenance"
 )
 
 var (
@@ -107,13 +106,15 @@ var (
 
 // Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd, limitValue, limitExceeded,
 }, alertingList()...))
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, known bool) []exposition.Family {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Picture, known bool) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
+	s.self.Omit(p.Node.Reduced.LeavesOut)
+	s.Limits.emit(s.self, p.LeftOut)
 	now := s.Now()
 	for i, r := range runners {
 		name, res := r.c.Name, results[i]
@@ -150,10 +151,10 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 	}
 	s.emitFiles()
 	if known {
-		s.self.Emit(hostMaintenance, number(announced != nil))
+		s.self.Emit(hostMaintenance, number(p.Maintenance != nil))
 	}
-	if announced != nil {
-		s.self.Emit(maintenanceEnd, float64(announced.Until.Unix()))
+	if p.Maintenance != nil {
+		s.self.Emit(maintenanceEnd, float64(p.Maintenance.Until.Unix()))
 	}
 	s.emitAlerting()
 	if s.Host.Events != nil {
