@@ -125,6 +125,7 @@ const classDir = "sys/class/infiniband"
 
 // devices lists the RDMA devices to be read, and notes in n what is left out. A host without the class has none.
 func (o Options) devices(h *host.Host, n *snapshot.Node) ([]string, error) {
+	n.Reduced = &snapshot.Reduced{}
 	names, err := h.Devices()
 	if err != nil {
 		if host.IsAbsent(err) {

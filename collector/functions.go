@@ -27,7 +27,7 @@ type functions struct {
 // reduce returns the devices to be read, and what is left out. The result is shared and kept while the devices are the same.
 func (f *functions) reduce(h *host.Host, names []string) ([]string, *snapshot.Reduced) {
 	if f == nil {
-		return names, nil
+		return names, &snapshot.Reduced{}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,8 +87,8 @@ func besidePhysical(files host.Files, device string) bool {
 func (f *functions) choose() {
 	f.chosen, f.reduced = f.names, &snapshot.Reduced{Parts: f.parts}
 	if f.limit > 0 && len(f.names) > f.limit {
-		f.chosen = slices.SortedFunc(slices.Values(f.names), f.reduced.Compare)[:f.limit]
-		f.reduced.Devices = len(f.names) - f.limit
+		all := slices.SortedFunc(slices.Values(f.names), f.reduced.Compare)
+		f.chosen, f.reduced.LeftOut = all[:f.limit], all[f.limit:]
 	}
 	if len(f.parts) > 0 && f.metrics != nil {
 		f.reduced.Metrics = f.metrics()

@@ -328,7 +328,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	}
 	p.LeftOut = LeftOut{Series: s.Limits.limit(p.Families, p.Node.Reduced)}
 	if r := p.Node.Reduced; r != nil {
-		p.LeftOut.Devices = r.Devices
+		p.LeftOut.Devices = len(r.LeftOut)
 	}
 	p.Families = exposition.Merge(append(p.Families, s.selfFamilies(runners, results, p, known)...))
 	if s.Coverage != nil && len(runners) == len(s.runners) {

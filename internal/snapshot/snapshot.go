@@ -39,8 +39,7 @@ type Reduced struct {
 	// Parts are the virtual functions and subfunctions beside their physical function.
 	Parts   map[string]bool
 	Metrics map[string]bool // that are read of parts; nil: all
-	// Devices is the number of devices beyond the limit, which are not read.
-	Devices int
+	LeftOut []string        // devices beyond the limit, which are not read
 }
 
 // Reduces reports whether metrics of parts are left out.
