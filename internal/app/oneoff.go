@@ -149,6 +149,7 @@ func (j *evaluator) alerts() []string { return reportOf(j.engine, check.Input{})
 // seenIn is the state in a round that has no alert but is reported.
 func seenIn(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
+	out.Functions = functionsIn(p)
 	n := p.Node.InfiniBand
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
@@ -161,6 +162,23 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 		}
 	}
 	return out
+}
+
+// functionsIn is what is not read; nil: everything is.
+func functionsIn(p *rounds.Picture) *check.Functions {
+	f := check.Functions{Devices: p.LeftOut.Devices, Series: p.LeftOut.Series}
+	if r := p.Node.Reduced; r.Reduces() {
+		f.Reduced = len(r.Parts)
+		for _, device := range r.LeftOut {
+			if r.Of(device) {
+				f.Reduced--
+			}
+		}
+	}
+	if f == (check.Functions{}) {
+		return nil
+	}
+	return &f
 }
 
 // conclusion is the result of an evaluation: alerts, verdict on the host, and suppressed conditions.

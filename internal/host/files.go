@@ -88,9 +88,9 @@ func maxDescriptors() int {
 }
 
 // descriptorsOf is the limit of open descriptors: what the process may open, less 1,024 for sockets and everything else (half of it below
-// 2,048). Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 64 MiB.
+// 2,048). Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 40 MiB.
 func descriptorsOf(limit uint64) int {
-	return int(min(limit-min(limit/2, 1024), 16384))
+	return int(min(limit-min(limit/2, 1024), 10240))
 }
 
 func (t *tree) close() error {
