@@ -8,14 +8,14 @@ import (
 	"rdma_exporter/rules"
 )
 
-// partMetrics are the metrics of virtual functions and subfunctions: those that the rules read, of a node and of a central Prometheus. They
-// are determined once, on a host with such functions: parsing the rules takes longer than a round.
+// partMetrics are the metrics of virtual functions and subfunctions beside their physical function: those that the rules read. They are
+// determined once, on a host with such functions: parsing the rules takes longer than a round.
 func (c *config) partMetrics() func() map[string]bool {
 	if c.functions == functionsAll {
 		return nil
 	}
 	return sync.OnceValue(func() map[string]bool {
-		read, err := metricsOfRules(c.ruleFiles)
+		read, err := MetricsOfRules(c.ruleFiles)
 		if err != nil { // reported where the rules are loaded
 			return nil
 		}
@@ -23,8 +23,8 @@ func (c *config) partMetrics() func() map[string]bool {
 	})
 }
 
-// metricsOfRules are the metrics that the rules read.
-func metricsOfRules(globs []string) (map[string]bool, error) {
+// MetricsOfRules are the metrics that the built-in rules and those in more files read, of a node and of a central Prometheus.
+func MetricsOfRules(globs []string) (map[string]bool, error) {
 	node, names, err := readRules(globs, "")
 	if err != nil {
 		return nil, err

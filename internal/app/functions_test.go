@@ -51,7 +51,7 @@ func metricsByDevice(p *rounds.Picture) map[string]map[string]bool {
 func TestMetricsOfVirtualFunctions(t *testing.T) {
 	all, findings := collected(t, sriov, &config{functions: functionsAll})
 	some, same := collected(t, sriov, &config{functions: functionsRules})
-	read, err := metricsOfRules(nil)
+	read, err := MetricsOfRules(nil)
 	must(t, err)
 	want, got := metricsByDevice(all), metricsByDevice(some)
 	for device, metrics := range want {
@@ -84,7 +84,7 @@ func TestMetricsOfVirtualFunctions(t *testing.T) {
 
 // TestPartMetrics: the metrics that alerts require, as the engine finds them in the parsed rules, are among those of virtual functions.
 func TestPartMetrics(t *testing.T) {
-	read, err := metricsOfRules(nil)
+	read, err := MetricsOfRules(nil)
 	must(t, err)
 	m, sched := open(t, fixture(sriov))
 	j, err := newEvaluator(m, sched, slog.New(slog.DiscardHandler))
@@ -102,7 +102,7 @@ func TestPartMetrics(t *testing.T) {
 	if n < 100 {
 		t.Errorf("%d metrics of rules", n)
 	}
-	if read, err = metricsOfRules([]string{"testdata/none-*.yml", "testdata/rules/*.yml"}); err == nil {
+	if read, err = MetricsOfRules([]string{"testdata/none-*.yml", "testdata/rules/*.yml"}); err == nil {
 		t.Errorf("rule files that do not exist: %v", read)
 	}
 }
