@@ -85,6 +85,8 @@ var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|r
 var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
 	"rdma_scrape_over_budget":                           "a recording costs nothing; TestDevicesOverTheirBudget",
+	"rdma_exporter_limit":                               "of serve and commands; TestLimitsOfAHost",
+	"rdma_exporter_limit_exceeded_by":                   "of serve and commands; TestLimitsOfAHost",
 	"rdma_exporter_replay_info":                         "of serve alone; TestReplayFires",
 	"rdma_state_last_write_successful":                  "a replay keeps no state",
 	"rdma_incident_last_capture_successful":             "a replay keeps no state; TestFlightRecorder",

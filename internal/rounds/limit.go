@@ -10,7 +10,7 @@ import (
 
 var (
 	limitValue = &exposition.Desc{
-		Name: "rdma_exporter_limit", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
+		Name: "rdma_exporter_limit", Of: "rdma_exporter_limit", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
 		Help:   "Limit of the data of this exporter. limit: devices (--limit.devices), series (--limit.series). Absent for a limit of 0, which is none.",
 		Labels: []string{"limit"}, Source: "the exporter",
 	}
