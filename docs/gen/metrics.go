@@ -44,7 +44,7 @@ const partsHead = `## Functions beside physical ones
 
 Virtual functions and subfunctions on the host of their physical function have identity, state and the counters that rules read
 (` + "`--device.functions=rules`" + `). With ` + "`--device.functions=all`" + ` they also have these metrics, each as far as the driver exposes it.
-A virtual function in a guest has all metrics. Rules of ` + "`--alerting.rule-files`" + ` count at the start of the exporter. ` +
+A virtual function in a guest has all metrics. A capture contains what is read. Rules of ` + "`--alerting.rule-files`" + ` count at the start of the exporter. ` +
 	"`check`" + ` and the page report the number of these functions.
 
 `

@@ -118,8 +118,10 @@ func TestJudge(t *testing.T) {
 			host{samples: append(slices.Clone(roce), "rdma_gpu_info 0", "links 0"), leftOut: true},
 			"counter:limit+ ethernet:limit+ full:limit+ light:limit+ module:limit+ rdma_device_info:limit+ rdma_port_info:limit+ settings:limit+",
 		},
-		"devices are left out, another is not read": {host{samples: roce[:6], leftOut: true, sources: map[string]coverage.Reason{"eeprom": coverage.Permission}},
-			"-links -rdma_gpu_info counter:limit+ ethernet:limit+ full:limit+ light:permission module:permission rdma_device_info:limit+ rdma_port_info:limit+ settings:limit+"},
+		"devices are left out, another is not read": {
+			host{samples: roce[:6], leftOut: true, sources: map[string]coverage.Reason{"eeprom": coverage.Permission}},
+			"-links -rdma_gpu_info counter:limit+ ethernet:limit+ full:limit+ light:permission module:permission rdma_device_info:limit+ rdma_port_info:limit+ settings:limit+",
+		},
 		"one of two collectors is off": {host{samples: roce, collectors: map[string]coverage.Reason{"second": coverage.CollectorDisabled}}, "-links -rdma_gpu_info"},
 	} {
 		t.Run(name, func(t *testing.T) {

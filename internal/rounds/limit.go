@@ -11,7 +11,7 @@ import (
 var (
 	limitValue = &exposition.Desc{
 		Name: "rdma_exporter_limit", Of: "rdma_exporter_limit", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help:   "Limit of the data of this exporter. limit: devices (--limit.devices), series (--limit.series). Absent for a limit of 0, which is none.",
+		Help:   "Limit of the data. limit: devices (--limit.devices), series (--limit.series). Absent if it is disabled.",
 		Labels: []string{"limit"}, Source: "the exporter",
 	}
 	limitExceeded = &exposition.Desc{

@@ -41,7 +41,8 @@ func withParts(t *testing.T, l Limits, metrics map[string]bool, leftOut ...strin
 		},
 	}
 	s := New(context.WithoutCancel(t.Context()), Options{Host: &host.Host{}, Collectors: []*collector.Collector{c}, Timeout: 10e9, Limits: l})
-	unseen := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "port_probe"}}, {Name: "B", Need: coverage.Need{Metric: "host_probe"}}},
+	of := func(name string) coverage.Need { return coverage.Need{Metric: name} }
+	unseen := coverage.New([]coverage.Alert{{Name: "A", Need: of("port_probe")}, {Name: "B", Need: of("host_probe")}},
 		[]coverage.Metric{{Desc: portProbe, Collectors: []string{"c"}}, {Desc: hostProbe, Collectors: []string{"c"}}})
 	s.Coverage = func() *coverage.Detector { return unseen }
 	return s
@@ -60,6 +61,19 @@ func devicesIn(p *Picture, metric string) string {
 	return strings.Join(out, "")
 }
 
+// limitsIn are the limits, each with its value and by how much it is exceeded.
+func limitsIn(text string) string {
+	var out []string
+	for _, limit := range []string{"devices", "series"} {
+		_, value, ok := strings.Cut(text, fmt.Sprintf("\nrdma_exporter_limit{limit=%q} ", limit))
+		_, by, _ := strings.Cut(text, fmt.Sprintf("\nrdma_exporter_limit_exceeded_by{limit=%q} ", limit))
+		if ok {
+			out = append(out, limit+":"+strings.Fields(value)[0]+":"+strings.Fields(by)[0])
+		}
+	}
+	return strings.Join(out, " ")
+}
+
 // TestLimits: whole devices are left out, parts first, from the end. Metrics and alerts report it.
 func TestLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -69,12 +83,12 @@ func TestLimits(t *testing.T) {
 		exceeded string
 		limited  bool
 	}{
-		"no limits":        {Limits{}, nil, "0123456789", "", false},
-		"within":           {Limits{10, 21}, nil, "0123456789", "devices:10:0 series:21:0", false},
-		"one series more":  {Limits{0, 20}, nil, "012345679", "series:20:2", true},
-		"half":             {Limits{0, 10}, nil, "0129", "series:10:12", true},
-		"physical ones":    {Limits{0, 3}, nil, "0", "series:3:18", true},
-		"devices":          {Limits{10, 0}, []string{"mlx5_10", "mlx5_11"}, "0123456789", "devices:10:2", true},
+		"no limits":       {Limits{}, nil, "0123456789", "", false},
+		"within":          {Limits{10, 21}, nil, "0123456789", "devices:10:0 series:21:0", false},
+		"one series more": {Limits{0, 20}, nil, "012345679", "series:20:2", true},
+		"half":            {Limits{0, 10}, nil, "0129", "series:10:12", true},
+		"physical ones":   {Limits{0, 3}, nil, "0", "series:3:18", true},
+		"devices":         {Limits{10, 0}, []string{"mlx5_10", "mlx5_11"}, "0123456789", "devices:10:2", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withParts(t, tc.limits, nil, tc.leftOut...)
@@ -83,26 +97,16 @@ func TestLimits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var exceeded []string
-				for _, limit := range []string{"devices", "series"} {
-					for line := range strings.Lines(text(p)) {
-						if v, ok := strings.CutPrefix(line, fmt.Sprintf("rdma_exporter_limit{limit=%q} ", limit)); ok {
-							exceeded = append(exceeded, limit+":"+strings.TrimSpace(v))
-						}
-					}
-					for line := range strings.Lines(text(p)) {
-						if v, ok := strings.CutPrefix(line, fmt.Sprintf("rdma_exporter_limit_exceeded_by{limit=%q} ", limit)); ok {
-							exceeded[len(exceeded)-1] += ":" + strings.TrimSpace(v)
-						}
-					}
+				exceeded := limitsIn(text(p))
+				got, again := devicesIn(p, "probe"), devicesIn(p, "port_probe")
+				if got != tc.devices || again != tc.devices || !strings.Contains(text(p), "host_probe 1") {
+					t.Errorf("devices %s and %s, want %s", got, again, tc.devices)
 				}
-				if got := devicesIn(p, "probe"); got != tc.devices || devicesIn(p, "port_probe") != tc.devices || !strings.Contains(text(p), "host_probe 1") {
-					t.Errorf("devices %s, want %s", got, tc.devices)
+				if exceeded != tc.exceeded {
+					t.Errorf("limits %s, want %s", exceeded, tc.exceeded)
 				}
-				if got := strings.Join(exceeded, " "); got != tc.exceeded {
-					t.Errorf("limits %s, want %s", got, tc.exceeded)
-				}
-				if got := strings.Contains(text(p), `rdma_detection_unavailable{alert="A",reason="limit"} 1`); got != tc.limited || strings.Contains(text(p), `alert="B"`) {
+				limited := strings.Contains(text(p), `rdma_detection_unavailable{alert="A",reason="limit"} 1`)
+				if limited != tc.limited || strings.Contains(text(p), `alert="B"`) {
 					t.Errorf("not evaluated: %v", p.Coverage)
 				}
 			}

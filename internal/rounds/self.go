@@ -113,7 +113,9 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Pictur
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
-	s.self.Omit(p.Node.Reduced.LeavesOut)
+	if p.Node.Reduced.Reduces() {
+		s.self.Omit(p.Node.Reduced.LeavesOut)
+	}
 	s.Limits.emit(s.self, p.LeftOut)
 	now := s.Now()
 	for i, r := range runners {

@@ -30,7 +30,7 @@ const (
 func TestFunctions(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(repository, "packaging/systemd/rdma_exporter.service"))
 	must(t, err)
-	fmt.Println("| functions | flags | devices read | series | scrape, kB | scrape, s | round, s | private memory, MiB | highest | open files | with open files, MiB |\n|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| functions | flags | devices read | series | scrape, kB | scrape, s | round, s | private memory, MiB | highest | open files | with them, MiB |")
 	for _, c := range []struct {
 		machine.Functions
 		flags string
@@ -57,8 +57,8 @@ func TestFunctions(t *testing.T) {
 			}
 			f := measure(t, dir, strings.Fields(c.flags)...)
 			used := float64(f.highest+int64(f.files)*keptOpen) / (1 << 20)
-			fmt.Printf("| %d | %s | %.0f | %d | %d | %.2f | %.2f | %.0f | %.0f | %d | %.0f |\n", n, c.flags, f.devices, f.series, f.bytes/1000, f.scrape, f.round,
-				float64(f.private)/(1<<20), float64(f.highest)/(1<<20), f.files, used)
+			fmt.Printf("| %d | %s | %d | %d | %d | %.2f | %.2f | %.0f | %.0f | %d | %.0f |\n", n, c.flags, f.devices, f.series, f.bytes/1000,
+				f.scrape, f.round, float64(f.private)/(1<<20), float64(f.highest)/(1<<20), f.files, used)
 			if most, err := strconv.ParseFloat(setting(t, unit, `MemoryMax=(\d+)M`), 64); err != nil || c.held && used > most {
 				t.Errorf("%.0f MiB, the unit has %.0f %v", used, most, err)
 			}
@@ -77,8 +77,8 @@ func setting(t *testing.T, unit []byte, pattern string) string {
 
 // figures are those of a program after its rounds.
 type figures struct {
+	devices              int // that are read
 	series, bytes, files int
-	devices              float64 // that are read
 	scrape, round        float64 // seconds, medians
 	private, highest     int64
 }
@@ -89,7 +89,8 @@ func measure(t *testing.T, dir string, flags ...string) (f figures) {
 	traffic, err := machine.NewTraffic(dir)
 	must(t, err)
 	flags = append([]string{
-		"serve", "--log.level=error", "--path.rootfs=" + dir, "--state.dir=" + t.TempDir(), "--collect.min-interval=0s", "--collect.timeout=2m", "--alerting.interval=2s",
+		"serve", "--log.level=error", "--path.rootfs=" + dir, "--state.dir=" + t.TempDir(),
+		"--collect.min-interval=0s", "--collect.timeout=2m", "--alerting.interval=2s",
 	}, flags...)
 	address, pid := startProcess(t, program.Exporter(t), flags...)
 	ctx, stop := context.WithCancel(t.Context())
@@ -104,7 +105,7 @@ func measure(t *testing.T, dir string, flags ...string) (f figures) {
 		scrapes = append(scrapes, time.Since(began).Seconds())
 		n = sampleOf(body, "rdma_alerting_rounds_total")
 		rounds = append(rounds, sampleOf(body, "rdma_alerting_last_round_duration_seconds"))
-		f.bytes, f.series, f.devices = len(body), seriesIn(body), float64(strings.Count(string(body), "\nrdma_device_info{"))
+		f.bytes, f.series, f.devices = len(body), seriesIn(body), strings.Count(string(body), "\nrdma_device_info{")
 		time.Sleep(2 * time.Second)
 	}
 	m, err := process.Resident(pid)
