@@ -179,7 +179,12 @@ soak: build ## soak test: a day on a virtual clock and 30 minutes in real time; 
 scale: ## cost of a fleet of NODES (1000) for a central Prometheus; 30 minutes, two CPUs, 12 GiB
 	test/alerting/packages.sh
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
-	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestScale ./test/scale -nodes $(NODES)
+
+.PHONY: memory
+memory: ## memory by number of functions of a host, table of docs/install.md; 30 minutes, 4 GiB of memory, 2 million inodes
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestFunctions ./test/scale
 
 .PHONY: dist
 dist: ## build all release artefacts into bin/dist, with SHA256SUMS

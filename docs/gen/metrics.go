@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"rdma_exporter/collector"
@@ -40,7 +41,17 @@ Traffic counters are taken from here only if ` + "`ports/N/counters`" + ` has no
 
 `
 
-func metricsPage() []byte {
+const partsHead = `## Functions beside physical ones
+
+Virtual functions and subfunctions on the host of their physical function have identity, state and the counters that rules read
+(` + "`--device.functions=rules`" + `). With ` + "`--device.functions=all`" + ` they also have these metrics, each as far as the driver exposes it.
+A virtual function in a guest has all metrics. A capture contains what is read. Rules of ` + "`--alerting.rule-files`" + ` count at the start of the exporter. ` +
+	"`check`" + ` and the page report the number of these functions.
+
+`
+
+// metricsPage lists all metrics. read are those that the rules read.
+func metricsPage(read map[string]bool) []byte {
 	var d document
 	d.WriteString(metricsHead)
 	declared := map[string]bool{}
@@ -53,6 +64,8 @@ func metricsPage() []byte {
 		d.line("%s. %s\n", upperFirst(plain(c.Help)), on)
 		d.metrics(c.Descs, declared)
 	}
+	d.WriteString(partsHead)
+	d.line("%s\n", strings.Join(ofDevices(func(name string) bool { return !read[name] }), ", "))
 	d.line("## Exporter\n")
 	d.line("Also `process_*` and `go_*`, unless disabled by `--no-web.exporter-metrics`.\n")
 	d.metrics(rounds.Descs, declared)
@@ -77,6 +90,19 @@ func metricsPage() []byte {
 	}
 	d.table([]string{"metric", "counters by driver"}, rows)
 	return trimmed(d)
+}
+
+// ofDevices are the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others read physical ports.
+func ofDevices(chosen func(name string) bool) (out []string) {
+	for _, c := range collector.All(collector.Options{}) {
+		for _, x := range c.Descs {
+			if slices.Contains([]string{"infiniband", "hwcounters", "health"}, c.Name) && slices.Contains(x.Labels, "device") && chosen(x.Name) {
+				out = append(out, code(x.Name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // metrics lists the metrics that are not declared yet: collectors may share a Desc.

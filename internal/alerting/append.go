@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series for histograms
 // and summaries, and a staleness marker for each series that has disappeared since the previous round. Timestamps of samples are ignored: a
 // round has one timestamp. Of duplicate samples the first is kept.
-func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
+func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ts = ts.Round(0) // wall clock only
@@ -77,7 +78,7 @@ func (e *Engine) reopened() {
 }
 
 // appendRound is Append into the open database. The error wraps errStore if the database failed.
-func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
+func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
 	if e.store.db == nil {
 		return errStore
 	}
@@ -86,7 +87,7 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
 	err := round.add(upMetric, nil, "", "", 1)
-	for _, f := range families {
+	for f := range families {
 		if err != nil {
 			break
 		}

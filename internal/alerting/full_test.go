@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -216,7 +217,7 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	write(t, parent, "in the way")
 	restore := noFileBeyond(t, uint64(wal.Size()))
 	for range 4 {
-		if err := e.Append(at(now), wide(1)); !errors.Is(err, alerting.ErrNoStore) {
+		if err := e.Append(at(now), slices.Values(wide(1))); !errors.Is(err, alerting.ErrNoStore) {
 			t.Errorf("%s: %v", now, err)
 		}
 		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, alerting.ErrNoStore) {

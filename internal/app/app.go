@@ -108,6 +108,7 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
 		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull, Bufinfo: c.bufinfo,
+		PartMetrics: c.partMetrics(), MaxDevices: c.limits.Devices,
 		ListenLLDP: c.listenLLDP, AskSubnet: c.askSubnet || m.player != nil, MADCounters: c.madCounters(m),
 	}
 }

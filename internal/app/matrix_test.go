@@ -68,6 +68,7 @@ var firesInNoFixture = map[string]string{
 	"RDMACollectorFailing":     "rules/tests/exporter.test.yml",
 	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
 	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
+	"RDMAExporterLimitReached": "rules/tests/exporter_state.test.yml",
 	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
 	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
 	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",

@@ -98,6 +98,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if s.noBudget {
 		m.Budget = nil
 	}
+	c.ruleFiles = s.alerting.ruleFiles
 	keeper := c.keeper(m, log)
 	defer keeper.close()
 	on, err := c.collectors(m, keeper.memory)
@@ -130,7 +131,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	defer cancel()
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
-		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
+		Host: m.Host, Collectors: on, Limits: c.limits, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
 		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident, Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.recorded(),
 	})
 	if d != nil {

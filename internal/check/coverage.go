@@ -142,6 +142,8 @@ func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 	case coverage.CollectorDisabled:
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is disabled", g.Collector)
+	case coverage.Limit:
+		n.Detail = "device limit: not evaluated for devices beyond --limit.devices or --limit.series"
 	case coverage.Permission:
 		n.Needs = in.Needs[g.Source]
 		n.Detail = fmt.Sprintf("no permission to read %s, %s", g.Source, what)

@@ -16,6 +16,7 @@ var words = []struct{ reason, text, remedy string }{
 	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
 	{string(coverage.Paused), pausedText, "Resume: rdma_exporter gpu resume"},
 	{string(coverage.CollectorDisabled), "collector disabled", "Enable it: NEEDS"},
+	{string(coverage.Limit), "devices left out by a limit", "Raise --limit.devices or --limit.series with the memory limit"},
 	{string(coverage.Permission), "permission denied", "Grant NEEDS"},
 	{string(coverage.Failed), "read failed", "Read the error in the log"},
 	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},

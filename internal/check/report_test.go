@@ -360,6 +360,14 @@ func TestNotes(t *testing.T) {
 			}
 		})
 	}
+	for want, f := range map[string]*check.Functions{
+		"": nil, "1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1},
+		"984 devices left out (--limit.devices), 12 series left out (--limit.series)|1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
+	} {
+		if got := strings.Join((&check.Seen{Functions: f}).Notes(), "|"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
 	if got := fmt.Sprint(one.Notes()); got != "[Expected rate of 1 port is inferred from its own past: no alert if it has been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list]" {
 		t.Error(got)

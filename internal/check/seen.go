@@ -14,6 +14,8 @@ type Seen struct {
 	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
+	// Functions is set if not everything is read of a host with many functions.
+	Functions *Functions `json:"functions,omitempty"`
 	// Maintenance is set while it is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
 	// GPUsReleased is set while the exporter reads no GPU, on request.
@@ -37,6 +39,13 @@ type Rates struct {
 	Ports int `json:"ports"`
 	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use; 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
+}
+
+// Functions is what is not read of a host with many functions.
+type Functions struct {
+	Reduced int `json:"reduced"`          // virtual functions and subfunctions with the metrics of rules only
+	Devices int `json:"devices_left_out"` // beyond --limit.devices
+	Series  int `json:"series_left_out"`  // beyond --limit.series
 }
 
 // Alerts of the notes: a report without the alert has no note.
@@ -74,9 +83,10 @@ func (s *Seen) Notices() (out []string) {
 	return out
 }
 
-// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed.
+// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed, functions
+// that are not read completely.
 func (s *Seen) Notes() (out []string) {
-	for _, note := range []string{s.idle(), s.stack(), s.Rates.note()} {
+	for _, note := range []string{s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced()} {
 		if note != "" {
 			out = append(out, note)
 		}
@@ -119,6 +129,25 @@ func (r Rates) note() string {
 	}
 	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; "+
 		"list the expected rates: rdma_exporter expect list", what, from, able, slow)
+}
+
+// left is "984 devices left out (--limit.devices)".
+func (f *Functions) left() string {
+	var out []string
+	if f != nil && f.Devices > 0 {
+		out = append(out, count(f.Devices, "device")+" left out (--limit.devices)")
+	}
+	if f != nil && f.Series > 0 {
+		out = append(out, fmt.Sprintf("%d series left out (--limit.series)", f.Series))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (f *Functions) reduced() string {
+	if f == nil || f.Reduced == 0 {
+		return ""
+	}
+	return count(f.Reduced, "function") + " beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)"
 }
 
 // listed joins names, at most most of them.

@@ -91,9 +91,9 @@ func maxDescriptors(reserved int) int {
 }
 
 // descriptorsOf is the limit of open descriptors of a tree: half of what the process may open and has not reserved, since the flight
-// recorder has a tree of its own. Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 64 MiB.
+// recorder has a tree of its own. Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 40 MiB.
 func descriptorsOf(limit, reserved uint64) int {
-	return int(min((limit-min(limit, reserved))/2, 16384))
+	return int(min((limit-min(limit, reserved))/2, 10240))
 }
 
 func (t *tree) close() error {

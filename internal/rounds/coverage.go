@@ -5,16 +5,15 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 // coverageInput is the result of a round, and the reasons for missing data.
-func (s *Scheduler) coverageInput(families []exposition.Family, runners []*runner, results []*result) coverage.Round {
+func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*result) coverage.Round {
 	denials := s.faults.denials()
 	return coverage.Round{
-		Families: families,
+		Families: p.Families, LeftOut: p.LeftOut != LeftOut{},
 		Collector: func(name string) coverage.Reason {
 			i := slices.IndexFunc(runners, func(r *runner) bool { return r.c.Name == name })
 			switch {

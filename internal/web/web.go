@@ -172,7 +172,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 		b.Write(exposition.AppendOpenMetrics(b.AvailableBuffer(), families))
 		b.WriteString("# EOF\n")
 	default:
-		encode(b, append(own, exposition.DTO(families)...), format)
+		encode(b, slices.AppendSeq(own, exposition.DTO(families)), format)
 	}
 	w.Header().Set("Content-Type", string(format))
 	compressed(w, r, b.Bytes())
