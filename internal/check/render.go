@@ -34,7 +34,7 @@ type Style struct {
 // Table writes the report as text: the verdict, the findings worst first, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, verdictLine(r))
+	fmt.Fprintln(&text, oneLine(verdictLine(r)))
 	if r.Maintenance != nil {
 		fmt.Fprintln(&text, oneLine(r.Maintenance.String()))
 	}
@@ -126,13 +126,13 @@ func coloured(table string, s Style) string {
 }
 
 func verdictLine(r Report) string {
-	host := oneLine(alerting.HostName(r.Host))
+	host := alerting.HostName(r.Host)
 	if r.Replay != "" {
-		host += " (replay of " + oneLine(r.Replay) + ")"
+		host += " (replay of " + r.Replay + ")"
 	}
 	switch {
 	case r.Error != "":
-		return fmt.Sprintf("%s: unknown: %s", host, oneLine(r.Error))
+		return fmt.Sprintf("%s: unknown: %s", host, r.Error)
 	case r.Incomplete:
 		return fmt.Sprintf("%s: unknown (--strict): no findings, but supported rules were not evaluated: %s", host, r.Coverage())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
