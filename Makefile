@@ -96,7 +96,7 @@ compare: build ## compare metrics and findings of every recorded machine with re
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
@@ -196,6 +196,10 @@ dist-test: ## build and run the binaries of all architectures and flavours (arm6
 dist-check: ## rebuild make dist elsewhere from an empty cache and compare checksums
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
 
+.PHONY: images
+images: $(BIN)/crane ## pin the current digests of base images, images of workflows and the Compose setup; fails if one changed
+	packaging/dist/images.sh $(BIN)/crane
+
 JITTER ?= -for 1m -blocks 3
 .PHONY: jitter
 jitter: build ## measure OS noise with and without the exporter; JITTER: flags of test/noise
@@ -272,6 +276,9 @@ $(BIN)/actionlint: tools/actionlint/go.mod
 
 $(BIN)/nfpm: tools/nfpm/go.mod
 	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+$(BIN)/crane: tools/crane/go.mod
+	CGO_ENABLED=0 $(GO) build -modfile=tools/crane/go.mod -o $@ github.com/google/go-containerregistry/cmd/crane
 
 # Its checksum is part of the SBOM.
 $(BIN)/cyclonedx-gomod: tools/cyclonedx/go.mod
