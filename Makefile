@@ -96,7 +96,7 @@ compare: build ## compare metrics and findings of every recorded machine with re
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
@@ -125,8 +125,8 @@ fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
 
 .PHONY: fuzz
-fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 10m), starting from the corpus in test/fuzz
-	test/fuzz/run.sh $(FUZZTIME)
+fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 60s) each, starting from the corpus in test/fuzz; FUZZ='lldp|pci' selects
+	test/fuzz/run.sh $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: fuzz-corpus
 fuzz-corpus: ## store the corpus found by make fuzz on this machine
@@ -195,12 +195,16 @@ dist: ## build all release artefacts into bin/dist, with SHA256SUMS
 .PHONY: dist-test
 dist-test: ## build and run the binaries of all architectures and flavours (arm64 emulated), test man page and completions; installs Debian packages
 	test/dist/packages.sh
-	$(MAKE) binaries
+	$(MAKE) binaries $(SBOMS)
 	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_FLAVOURS='$(FLAVOURS)' RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
 
 .PHONY: dist-check
 dist-check: ## rebuild make dist elsewhere from an empty cache and compare checksums
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+.PHONY: images
+images: $(BIN)/crane ## pin the current digests of base images, images of workflows and the Compose setup; fails if one changed
+	packaging/dist/images.sh $(BIN)/crane
 
 JITTER ?= -for 1m -blocks 3
 .PHONY: jitter
@@ -217,7 +221,8 @@ clean: ## remove build outputs
 DIST      := $(BIN)/dist
 ARCHES    ?= amd64 arm64
 FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
-ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
+SBOMS     := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.cdx.json)
+ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) $(SBOMS) \
              $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz \
              $(DIST)/rdma-exporter-$(VERSION).tgz packages
 GCC_amd64 := x86_64-linux-gnu-gcc
@@ -242,6 +247,10 @@ $(DIST)/build/linux-%/THIRD_PARTY: FORCE
 $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/slurm packaging/man packaging/completions
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+# Without serial number and timestamp: builds are reproducible.
+$(DIST)/rdma_exporter-$(VERSION).linux-%.cdx.json: $(DIST)/build/linux-%/rdma_exporter $(BIN)/cyclonedx-gomod
+	$(BIN)/cyclonedx-gomod bin -json -noserial -notimestamp -std -version $(VERSION) -output $@ $<
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
@@ -273,3 +282,10 @@ $(BIN)/actionlint: tools/actionlint/go.mod
 
 $(BIN)/nfpm: tools/nfpm/go.mod
 	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+$(BIN)/crane: tools/crane/go.mod
+	CGO_ENABLED=0 $(GO) build -modfile=tools/crane/go.mod -o $@ github.com/google/go-containerregistry/cmd/crane
+
+# Its checksum is part of the SBOM.
+$(BIN)/cyclonedx-gomod: tools/cyclonedx/go.mod
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -modfile=tools/cyclonedx/go.mod -o $@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod

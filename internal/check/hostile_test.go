@@ -21,6 +21,7 @@ func FuzzTable(f *testing.F) {
 		f.Add(b)
 	}
 	f.Add([]byte(`{"findings":[{"severity":"critical\u001b[2J","alert":"\r","labels":{"device":"\u202ex\n"},"summary":"\u009b","diagnose":"a\u0085b\u2028","action":"\u001b[H"}]}`))
+	f.Add([]byte(`{"verdict":"\u001b[2Jok","findings":[{}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r check.Report
 		if json.Unmarshal(b, &r) != nil {

@@ -35,7 +35,7 @@ type Style struct {
 // Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, r.headline())
+	fmt.Fprintln(&text, oneLine(r.headline()))
 	for _, n := range r.Notices() {
 		fmt.Fprintln(&text, oneLine(n))
 	}
@@ -174,9 +174,9 @@ func coloured(table string, s Style) string {
 
 // headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending warning".
 func (r *Report) headline() string {
-	host := oneLine(alerting.HostName(r.Host))
+	host := alerting.HostName(r.Host)
 	if r.Replay != "" {
-		host += " (replay of " + oneLine(r.Replay) + ")"
+		host += " (replay of " + r.Replay + ")"
 	}
 	return host + ": " + r.conclusion()
 }
@@ -185,7 +185,7 @@ func (r *Report) conclusion() string {
 	word, counts := cmp.Or(r.Headline, r.Verdict), r.counts() // a report of an earlier version has no headline
 	switch {
 	case r.Error != "":
-		return "unknown: " + oneLine(r.Error)
+		return "unknown: " + r.Error
 	case r.Incomplete:
 		return joined(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
