@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -80,9 +81,9 @@ func downEngine(t *testing.T, dir string, interval time.Duration, known []alerti
 func downRound(t *testing.T, e *alerting.Engine, at time.Time) {
 	t.Helper()
 	name, device, value, kind := "state", "device", 1.0, dto.MetricType_GAUGE
-	must(t, e.Append(at, []*dto.MetricFamily{{Name: &name, Type: &kind, Metric: []*dto.Metric{
+	must(t, e.Append(at, slices.Values([]*dto.MetricFamily{{Name: &name, Type: &kind, Metric: []*dto.Metric{
 		{Label: []*dto.LabelPair{{Name: &device, Value: &device}}, Gauge: &dto.Gauge{Value: &value}},
-	}}}))
+	}}})))
 	must(t, e.Eval(t.Context(), at))
 }
 
