@@ -52,7 +52,7 @@ func TestPage(t *testing.T) {
 		}{
 			{
 				"", "Critical",
-				[]string{"No master subnet manager answers.", "leaf000/2", "node0001 mlx5_0/1", "leaf001/5", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR", "6 switches, 15 adapters", "77 symbol errors", "4\u202f321 transmit discards", "leaf to spine: 8 links, 1 with lower settings at one end", "smpquery portinfo -G 0x"},
+				[]string{"No master subnet manager answers.", "leaf000/2", "node0001 mlx5_0/1", "leaf001/5", "25 Gb/s 1X EDR and 100 Gb/s 4X EDR", "6 switches, 15 adapters", "77 symbol errors", "4\u202f321 transmit discards", "leaf to spine: 8 links, 1 with lower settings at one end", "smpquery portinfo \"$lid\" "},
 				map[string]string{".findings > li.warning": "1", ".findings > li.info": "2", ".findings > li.critical": "1", ".findings > li pre": "4", "tr.warning": "2", "tr.info": "7", "table": "4", ".map": "2", ".map.wide a": "6", ".map.wide path.info": "1"},
 			},
 			{"links", "Warning", []string{"24 links, 4 of them with a problem.", "4\u202f321 transmit discards"}, map[string]string{"tbody tr": "24", "tr.warning": "1", "tr.info": "3"}},
