@@ -17,6 +17,8 @@ import (
 // Paths are the roots of a machine's trees. Empty Sys and Proc mean RootFS/sys and RootFS/proc.
 type Paths struct {
 	RootFS, Sys, Proc string
+	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads them itself.
+	Helper string
 }
 
 // tree implements Files on a directory tree: the machine's own, one mounted into a container, or a replay's.
