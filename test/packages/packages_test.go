@@ -95,6 +95,9 @@ func testSystem(t *testing.T, s system, old, next built) {
 	expectDemo(t, s) // with the flags changed by the administrator
 
 	s.run(t, "systemctl", "stop", "rdma_exporter")
+	if err := s.command("systemctl", "is-active", "rdma_exporter-helper.service").Run(); err == nil {
+		t.Error("the helper runs without the exporter")
+	}
 	s.run(t, "apt-get", "install", "-y", "--reinstall", s.add(t, next.deb("rdma-exporter")))
 	if err := s.command("systemctl", "is-active", "rdma_exporter").Run(); err == nil {
 		t.Error("an upgrade has started a service that the administrator has stopped")
@@ -108,6 +111,9 @@ func testSystem(t *testing.T, s system, old, next built) {
 	}
 	if !s.has(flags) || !s.has(stateDir) {
 		t.Errorf("removed, not purged, and gone: flags there %t, state there %t", s.has(flags), s.has(stateDir))
+	}
+	if s.command("test", "-e", "/run/rdma_exporter-helper.sock").Run() == nil {
+		t.Error("removed, and the socket of the helper is there")
 	}
 	s.run(t, "apt-get", "purge", "-y", "rdma-exporter")
 	s.expectNoResidue(t, before)
@@ -148,12 +154,15 @@ func testSandbox(t *testing.T, s system, pid string) {
 
 	const dropIns = "/etc/systemd/system/rdma_exporter.service.d"
 	s.run(t, "mkdir", dropIns)
-	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", dropIns)
+	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", dropIns)
 	s.run(t, "systemctl", "daemon-reload")
 	s.run(t, "systemctl", "restart", "rdma_exporter")
 	more := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN)
 	if got := strings.TrimSpace(field("/proc/"+s.ready(t)+"/status", "CapEff")); got != more {
 		t.Errorf("with config-space.conf: CapEff %s, want %s", got, more)
+	}
+	if got := s.run(t, "systemctl", "show", "-p", "IPAddressAllow,IPAddressDeny", "rdma_exporter"); !strings.Contains(got, "IPAddressDeny=0.0.0.0/0 ::/0") || !strings.Contains(got, "10.0.0.0/24") {
+		t.Errorf("with ip-allow.conf: %s", got)
 	}
 	s.run(t, "rm", "-r", dropIns)
 	s.run(t, "systemctl", "daemon-reload")
@@ -171,27 +180,37 @@ func expectStatus(t *testing.T, pid string, fields map[string]string) {
 }
 
 // testHelper sends requests to the helper as the exporter's user, as another user and as root, across a restart of the helper, and returns
-// its PID outside the namespaces.
+// its PID outside the namespaces. The helper reports a process of root that holds a device.
 func testHelper(t *testing.T, s system) (pid string) {
 	const socket = "/run/rdma_exporter-helper.sock"
 	if got := s.run(t, "stat", "-c", "%a %U", socket); got != "600 rdma_exporter" {
 		t.Errorf("socket of the helper: %s", got)
 	}
+	holder := s.command("sh", "-c", "mkdir -p /dev/infiniband; : >/dev/infiniband/uverbs0; exec sleep 600 </dev/infiniband/uverbs0")
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		holder.Process.Kill()
+		holder.Wait()
+		s.run(t, "rm", "-r", "/dev/infiniband")
+	}()
 	ask := func(user string) error {
 		client := "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => '" + socket + `') or die; print $s '{"read":"processes"}'; shutdown $s, 1; local $/; my $a = <$s>; print $a`
 		out, err := s.command("setpriv", "--reuid", user, "--clear-groups", "perl", "-e", client).CombinedOutput()
-		if err == nil && !strings.Contains(string(out), `"errno":0`) {
-			err = fmt.Errorf("%s", out)
+		if err == nil && (!strings.Contains(string(out), `"Command":"sleep"`) || !strings.Contains(string(out), `"Verbs":["uverbs0"]`)) {
+			err = fmt.Errorf("the process is missing: %s", out)
 		}
 		return err
 	}
 	for range 2 {
-		for user, answered := range map[string]bool{"rdma_exporter": true, "root": true, "nobody": false} {
-			if err := ask(user); (err == nil) != answered {
-				t.Errorf("request as %s: %v", user, err)
-			}
-		}
 		s.run(t, "systemctl", "restart", "rdma_exporter-helper.service")
+		for _, user := range []string{"rdma_exporter", "root"} {
+			until(t, readyTime, "no answer as "+user, func() error { return ask(user) })
+		}
+		if err := ask("nobody"); err == nil {
+			t.Error("nobody is answered")
+		}
 	}
 	return s.pidOf(t, "rdma_exporter-helper")
 }
