@@ -94,6 +94,7 @@ func testSystem(t *testing.T, s system, old, next built) {
 	}
 	expectDemo(t, s) // with the flags changed by the administrator
 
+	s.run(t, "systemctl", "start", "rdma_exporter-helper.service") // a replay does not ask it
 	s.run(t, "systemctl", "stop", "rdma_exporter")
 	if err := s.command("systemctl", "is-active", "rdma_exporter-helper.service").Run(); err == nil {
 		t.Error("the helper runs without the exporter")
