@@ -2,10 +2,10 @@
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
 #   buildah build --format docker --build-arg VERSION=… --build-arg REVISION=… -t rdma_exporter .
 
-# Build image: Go and a C compiler on Debian; runtime image: the same Debian without them.
-ARG GO_IMAGE=golang:1.26-bookworm
+# Build image: Go and a C compiler on Debian; runtime image: the same Debian without them. make images updates the digests.
+ARG GO_IMAGE=golang:1.26-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d
 # glibc: required by the GPU driver library that the NVIDIA runtime mounts into the container.
-ARG RUNTIME_IMAGE=debian:bookworm-slim
+ARG RUNTIME_IMAGE=debian:bookworm-slim@sha256:3783cc01769c7b2b1b83a5c5ad96c815348e28ed7da68e2e3687004faa906251
 
 FROM --platform=$BUILDPLATFORM ${GO_IMAGE} AS build
 ARG TARGETARCH

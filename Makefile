@@ -96,7 +96,7 @@ compare: build ## compare metrics and findings of every recorded machine with re
 	test/compare/run.sh '$(BEFORE)' $(BIN)/rdma_exporter
 
 .PHONY: check
-check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
+check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane ## linters, promtool, pint, amtool, Helm chart, generated files, licences, changelog, workflows
 	$(TOOL) gofumpt -l . | (! grep .) || (echo "gofumpt: make fmt formats these" >&2; exit 1)
 	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/rdma_exporter
 	$(GO) vet ./... && $(GO) vet -tags e2e ./test/... ./internal/host && $(GO) vet -tags bench ./test/... && $(GO) vet -tags scale ./test/scale && $(GO) vet -tags soak ./test/soak && $(GO) vet -tags gpu ./test/gpu
@@ -125,8 +125,8 @@ fmt: ## format the Go code
 	$(TOOL) gofumpt -w .
 
 .PHONY: fuzz
-fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 10m), starting from the corpus in test/fuzz
-	test/fuzz/run.sh $(FUZZTIME)
+fuzz: ## fuzz every parser for FUZZTIME (3000x executions; or 60s) each, starting from the corpus in test/fuzz; FUZZ='lldp|pci' selects
+	test/fuzz/run.sh $(FUZZTIME) '$(FUZZ)'
 
 .PHONY: fuzz-corpus
 fuzz-corpus: ## store the corpus found by make fuzz on this machine
@@ -138,6 +138,7 @@ e2e: ## tests with a real kernel (namespaces, virtual machine), a simulated fabr
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
 	CGO_ENABLED=0 $(GO) test -c -trimpath -tags e2e -o $(BIN)/host-e2e ./internal/host
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -parallel 8 -timeout 8m ./test/alerting
+	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/connections
 	$(GO) test -tags e2e -count=1 -timeout 15m ./test/quickstart
 	test/page/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 8m ./test/page
@@ -179,7 +180,12 @@ soak: build ## soak test: a day on a virtual clock and 30 minutes in real time; 
 scale: ## cost of a fleet of NODES (1000) for a central Prometheus; 30 minutes, two CPUs, 12 GiB
 	test/alerting/packages.sh
 	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
-	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v ./test/scale -nodes $(NODES)
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestScale ./test/scale -nodes $(NODES)
+
+.PHONY: memory
+memory: ## memory by number of functions of a host, table of docs/install.md; 30 minutes, 4 GiB of memory, 2 million inodes
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rdma_exporter-e2e ./cmd/rdma_exporter
+	RDMA_EXPORTER=$(BIN)/rdma_exporter-e2e $(GO) test -tags scale -count=1 -timeout 2h -v -run TestFunctions ./test/scale
 
 .PHONY: dist
 dist: ## build all release artefacts into bin/dist, with SHA256SUMS
@@ -190,12 +196,16 @@ dist: ## build all release artefacts into bin/dist, with SHA256SUMS
 .PHONY: dist-test
 dist-test: ## build and run the binaries of all architectures and flavours (arm64 emulated), test man page and completions; installs Debian packages
 	test/dist/packages.sh
-	$(MAKE) binaries
+	$(MAKE) binaries $(SBOMS)
 	RDMA_DIST=$(CURDIR)/$(DIST)/build RDMA_FLAVOURS='$(FLAVOURS)' RDMA_VERSION=$(VERSION) RDMA_REVISION=$(REVISION) $(GO) test -tags e2e -count=1 -timeout 10m ./test/dist
 
 .PHONY: dist-check
 dist-check: ## rebuild make dist elsewhere from an empty cache and compare checksums
 	packaging/dist/reproduce.sh $(DIST) VERSION=$(VERSION) REVISION=$(REVISION) SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+.PHONY: images
+images: $(BIN)/crane ## pin the current digests of base images, images of workflows and the Compose setup; fails if one changed
+	packaging/dist/images.sh $(BIN)/crane
 
 JITTER ?= -for 1m -blocks 3
 .PHONY: jitter
@@ -212,7 +222,8 @@ clean: ## remove build outputs
 DIST      := $(BIN)/dist
 ARCHES    ?= amd64 arm64
 FLAVOURS  := $(ARCHES) $(ARCHES:%=%-nogpu)
-ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) \
+SBOMS     := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.cdx.json)
+ARTEFACTS := $(FLAVOURS:%=$(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz) $(SBOMS) \
              $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz $(DIST)/rdma_exporter-dashboards-$(VERSION).tar.gz \
              $(DIST)/rdma-exporter-$(VERSION).tgz packages
 GCC_amd64 := x86_64-linux-gnu-gcc
@@ -237,6 +248,10 @@ $(DIST)/build/linux-%/THIRD_PARTY: FORCE
 $(DIST)/rdma_exporter-$(VERSION).linux-%.tar.gz: $(DIST)/build/linux-%/rdma_exporter $(DIST)/build/linux-%/THIRD_PARTY
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) $^ LICENSE CHANGELOG.md packaging/rdma_exporter.yml packaging/systemd packaging/slurm packaging/man packaging/completions
 	$(call tarball,$(@D)/build,$(@F:.tar.gz=))
+
+# Without serial number and timestamp: builds are reproducible.
+$(DIST)/rdma_exporter-$(VERSION).linux-%.cdx.json: $(DIST)/build/linux-%/rdma_exporter $(BIN)/cyclonedx-gomod
+	$(BIN)/cyclonedx-gomod bin -json -noserial -notimestamp -std -version $(VERSION) -output $@ $<
 
 $(DIST)/rdma_exporter-rules-$(VERSION).tar.gz: FORCE
 	packaging/dist/stage.sh $(@D)/build/$(@F:.tar.gz=) LICENSE rules/node rules/central rules/compat
@@ -268,3 +283,10 @@ $(BIN)/actionlint: tools/actionlint/go.mod
 
 $(BIN)/nfpm: tools/nfpm/go.mod
 	$(GO) build -modfile=tools/nfpm/go.mod -o $@ github.com/goreleaser/nfpm/v2/cmd/nfpm
+
+$(BIN)/crane: tools/crane/go.mod
+	CGO_ENABLED=0 $(GO) build -modfile=tools/crane/go.mod -o $@ github.com/google/go-containerregistry/cmd/crane
+
+# Its checksum is part of the SBOM.
+$(BIN)/cyclonedx-gomod: tools/cyclonedx/go.mod
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -modfile=tools/cyclonedx/go.mod -o $@ github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod

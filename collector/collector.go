@@ -79,18 +79,23 @@ type Options struct {
 	ListenLLDP bool
 	// Memory outlives the collectors; nil: an empty one.
 	Memory *expect.Memory
+	// PartMetrics returns the metrics that are read of virtual functions and subfunctions beside their physical function; nil: all.
+	PartMetrics func() map[string]bool
+	// MaxDevices is the maximum number of devices to read; 0: no limit.
+	MaxDevices int
 
 	nvlink    *nvlink      // NVLink management devices: only their identity is read
 	wires     *wires       // netdev statistics
 	lastRound *lastRound   // devices and GPUs of the last round
 	common    *commonLinks // rates and widths enabled at both ends of InfiniBand links
 	gpus      *gpuReadings
+	functions *functions // kinds of devices
 }
 
 // All returns new collectors, in the order in which they appear everywhere.
 func All(o Options) []*Collector {
 	o.nvlink, o.wires, o.lastRound = newNVLink(o.siteSettings), newWires(), &lastRound{}
-	o.common = newCommonLinks()
+	o.common, o.functions = newCommonLinks(), &functions{limit: o.MaxDevices, metrics: o.PartMetrics}
 	o.gpus = &gpuReadings{interval: o.GPUInterval, full: o.GPUFull}
 	return []*Collector{
 		newInfiniBand(o),
@@ -118,8 +123,9 @@ const (
 
 const classDir = "sys/class/infiniband"
 
-// devices lists the RDMA devices that may be read. A host without the class has none.
-func (o Options) devices(h *host.Host) ([]string, error) {
+// devices lists the RDMA devices to be read, and notes in n what is left out. A host without the class has none.
+func (o Options) devices(h *host.Host, n *snapshot.Node) ([]string, error) {
+	n.Reduced = &snapshot.Reduced{}
 	names, err := h.Devices()
 	if err != nil {
 		if host.IsAbsent(err) {
@@ -133,6 +139,7 @@ func (o Options) devices(h *host.Host) ([]string, error) {
 			out = append(out, n)
 		}
 	}
+	out, n.Reduced = o.functions.reduce(h, out)
 	return out, nil
 }
 

@@ -87,7 +87,7 @@ func TestPromlintHasNothingToSay(t *testing.T) {
 	if len(families) != len(descs) {
 		t.Fatalf("%d families of %d", len(families), len(descs))
 	}
-	problems, err := promlint.NewWithMetricFamilies(exposition.DTO(families)).Lint()
+	problems, err := promlint.NewWithMetricFamilies(slices.Collect(exposition.DTO(families))).Lint()
 	if err != nil {
 		t.Fatal(err)
 	}

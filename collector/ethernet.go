@@ -69,7 +69,7 @@ func newEthernet(o Options) *Collector {
 }
 
 func (c *ethernet) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

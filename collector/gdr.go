@@ -81,7 +81,7 @@ func newGDR(o Options) *Collector {
 }
 
 func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

@@ -38,10 +38,7 @@ func newGPU(o Options) *Collector {
 
 func (c *gpu) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	r := c.gpus.latest(ctx, h)
-	section := &snapshot.GPUs{Full: c.gpus.full}
-	if left := h.GPUs.GPUsReleased(); left > 0 {
-		section.Released = &left
-	}
+	section := &snapshot.GPUs{Full: c.gpus.full, Released: h.GPUs.GPUsReleased()}
 	if r == nil { // the first reading is under way
 		n.GPUs, n.Pending = section, []string{host.SourceNVML.Name()}
 		done(nil)

@@ -26,7 +26,12 @@ var (
 	}
 	gpuReleased = &Desc{
 		Name: "rdma_gpu_released_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
-		Help:   "Time left until the exporter opens the GPUs again that it released on request (POST /-/gpu/release). All other rdma_gpu_* metrics are absent meanwhile. Absent while the GPUs are open.",
+		Help:   "Time left until the exporter opens the GPUs again that it released on request (rdma_exporter gpu release). All other rdma_gpu_* metrics are absent meanwhile. Absent while the GPUs are open.",
+		Source: "the exporter",
+	}
+	gpuReleaseStart = &Desc{
+		Name: "rdma_gpu_release_start_timestamp_seconds", Of: "rdma_gpu_released_seconds", Type: gauge, Unit: "seconds", Scope: scopeHost,
+		Help:   "Start of the release of the GPUs, as Unix time. Releases less than 10m apart count as one, from the start of the first. Absent while the GPUs are open.",
 		Source: "the exporter",
 	}
 	gpuHidden = &Desc{
@@ -95,7 +100,7 @@ var gpuFigures = []gpuFigure{
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.XIDs }),
 	gpuUint("rdma_gpu_last_xid", gauge, "", false, "Code of the last XID error of a GPU since the exporter started listening. Absent before the first.",
 		"events nvmlEventTypeXidCriticalError", func(g *snapshot.GPU) *uint64 { return g.LastXID }),
-	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peers, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
+	needed(gpuUint("rdma_gpu_recovery_action_id", gauge, "", false, "Recovery action that a GPU requires: 0 none, 1 reset, 2 node reboot, 3 drain of its peer-to-peer jobs, 4 drain and reset, 5 IMEX domain recovery, 6 PCIe bus reset, 7 system reboot.",
 		"NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", func(g *snapshot.GPU) *uint64 { return g.RecoveryAction })),
 	gpuUint("rdma_gpu_pcie_generation", gauge, "", false, "Current PCIe generation of a GPU's link. An idle GPU runs at 1 to save power (no fault).",
 		"nvmlDeviceGetCurrPcieLinkGeneration", func(g *snapshot.GPU) *uint64 { return g.PCIeGeneration }),
@@ -156,7 +161,7 @@ func gpuUint(name string, kind exposition.Type, unit string, full bool, help, so
 }
 
 func gpuDescs() []*Desc {
-	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
+	out := []*Desc{gpuDriverInfo, gpuAge, gpuReleased, gpuReleaseStart, gpuHidden, gpuInfo, gpuIgnored, gpuNVLinkErrors, gpuFabricState, gpuThrottle, gpuRemappedRows, gpuRowState}
 	for _, f := range gpuFigures {
 		out = append(out, f.Desc)
 	}
@@ -188,8 +193,9 @@ func emitGPUs(n *snapshot.Node, s Sink) {
 	for _, g := range n.GPUs.Ignored {
 		s.Emit(gpuIgnored, 1, g.Index, g.UUID)
 	}
-	if n.GPUs.Released != nil {
-		s.Emit(gpuReleased, n.GPUs.Released.Seconds())
+	if r := n.GPUs.Released; r != nil {
+		s.Emit(gpuReleased, r.Left.Seconds())
+		s.Emit(gpuReleaseStart, float64(r.Since.Unix()))
 		return
 	}
 	if n.GPUs.Driver != "" {

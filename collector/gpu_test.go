@@ -26,7 +26,7 @@ type fakeGPUs struct {
 	errs     []error
 	err      error
 	takes    atomic.Int64 // nanoseconds, a reading
-	released time.Duration
+	released *snapshot.GPURelease
 	watchErr error
 	reads    atomic.Int64
 	full     atomic.Bool
@@ -53,7 +53,7 @@ func (f *fakeGPUs) WatchGPUs(ctx context.Context) error {
 	return nil
 }
 
-func (f *fakeGPUs) GPUsReleased() time.Duration { return f.released }
+func (f *fakeGPUs) GPUsReleased() *snapshot.GPURelease { return f.released }
 
 func number(n uint64) *uint64 { return &n }
 
@@ -173,7 +173,7 @@ func TestGPUIsRead(t *testing.T) {
 		{"no driver", &fakeGPUs{err: absent}, "[]", 0, false},
 		{"a library that cannot be used", &fakeGPUs{err: syscall.ELIBACC}, "[io]", 0, false},
 		{"built without cgo", &fakeGPUs{err: syscall.EOPNOTSUPP}, "[unsupported]", 0, false},
-		{"released", &fakeGPUs{err: syscall.EBUSY, released: time.Minute}, "[]", 1, false},
+		{"released", &fakeGPUs{err: syscall.EBUSY, released: &snapshot.GPURelease{Left: time.Minute}}, "[]", 2, false},
 		{"a GPU that is lost", &fakeGPUs{nvml: snapshot.NVML{Driver: "1", GPUs: []snapshot.GPU{h200(0)}}, errs: []error{syscall.ENODEV}}, "[gone gone]", 1 + 1 + 1 + 8, false},
 		{"a call that does not return", &fakeGPUs{nvml: snapshot.NVML{Driver: "1"}, errs: []error{host.ErrStuck}}, "[stuck gone gone]", 4, true},
 		{"a reading that does not return", slowGPUs(time.Minute), "[stuck]", 0, true},
@@ -226,7 +226,7 @@ func TestGPUIgnored(t *testing.T) {
 	var store site.Store
 	store.Replace(conf)
 	c, h, g := gpuRounds(t, Options{Site: &store}, f, "0000:1b:00.0", "0000:1c:00.0")
-	for _, change := range []func(){func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = time.Minute }} {
+	for _, change := range []func(){func() {}, func() { f.nvml.GPUs = f.nvml.GPUs[:1] }, func() { f.released = &snapshot.GPURelease{Left: time.Minute} }} {
 		change()
 		g.last = nil
 		_, samples := collect(t, c, h)

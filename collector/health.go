@@ -64,7 +64,7 @@ func newHealth(o Options) *Collector {
 // read requests all reporters in one dump. The kernel takes the lock of each devlink device, which a driver holds while it recovers or
 // reloads: the lane prevents a second request while one waits, and keeps it from blocking others.
 func (c *health) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

@@ -63,7 +63,7 @@ func newHWCounters(o Options) *Collector {
 }
 
 func (c *hwCounters) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return
@@ -106,6 +106,7 @@ func (c *hwCounters) readDevice(r *reader, name string, st *hwState) (snapshot.D
 	}
 	for _, n := range st.ports {
 		stats, ok := r.statGet(name, n)
+		stats = slices.DeleteFunc(stats, func(s snapshot.Stat) bool { return st.leavesOut(r, s.Name) })
 		if !ok { // no netlink, or no statistics for this port: use sysfs
 			stats = st.files(r, portDir(name, n)+"/hw_counters")
 		}
@@ -142,27 +143,37 @@ func (st *hwState) files(r *reader, dir string) []snapshot.Stat {
 	known := st.order[dir]
 	if !slices.Equal(known.listed, names) {
 		known = hwNames{names, hwOrder(names)}
+		known.ordered = slices.DeleteFunc(known.ordered, func(name string) bool { return !isFirst(name) && st.leavesOut(r, name) })
 		st.order[dir] = known
 	}
 	return r.stats(dir, known.ordered)
 }
 
+// leavesOut reports whether a counter of the device is not read.
+func (st *hwState) leavesOut(r *reader, name string) bool {
+	return r.reduced.Of(r.device) && !r.reads(transportDesc(transportNames[family(st.driver)], name))
+}
+
 // hwOrder puts counter 0 first and leaves out lifespan (a setting). The kernel caches a read for 10 ms if counter 0 was read; on mlx5
 // that is rx_write_requests, and any other order costs up to three firmware commands per file.
 func hwOrder(names []string) []string {
-	first := func(name string) bool { return name == "rx_write_requests" || name == "vport_rx_write_requests" }
 	out := make([]string, 0, len(names))
 	for _, name := range names {
-		if first(name) {
+		if isFirst(name) {
 			out = append(out, name)
 		}
 	}
 	for _, name := range names {
-		if !first(name) && name != "lifespan" {
+		if !isFirst(name) && name != "lifespan" {
 			out = append(out, name)
 		}
 	}
 	return out
+}
+
+// isFirst reports whether a counter of mlx5 is counter 0.
+func isFirst(name string) bool {
+	return name == "rx_write_requests" || name == "vport_rx_write_requests"
 }
 
 // notDecoded is the value of a counter that the driver could not decode (ionic).

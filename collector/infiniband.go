@@ -108,7 +108,7 @@ func newInfiniBand(o Options) *Collector {
 }
 
 func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return
@@ -132,7 +132,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		same := c.remember(now, devices)
 		c.count(devices, now)
 		c.comparePKeys(devices)
-		missing := c.missing(ctx, h, boot.ID, names, devices, same)
+		missing := c.missing(ctx, h, boot.ID, slices.Concat(names, n.Reduced.LeftOut), devices, same)
 		ignored := c.ignored(names, devices, missing)
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)

@@ -98,7 +98,7 @@ func (c *neighbours) run(ctx context.Context, h *host.Host) error {
 }
 
 func (c *neighbours) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

@@ -95,7 +95,7 @@ func newPCIe(o Options) *Collector {
 }
 
 func (c *pcie) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

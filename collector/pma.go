@@ -103,12 +103,23 @@ func (r *reader) pma(portDir string) []snapshot.Stat {
 		r.issue(err)
 		return nil
 	}
-	return slices.DeleteFunc(r.stats(dir, names), func(st snapshot.Stat) bool {
+	return slices.DeleteFunc(r.stats(dir, r.pmaFiles(names)), func(st snapshot.Stat) bool {
 		if st.Value != allOnes {
 			return false
 		}
 		r.issue(host.ErrGarbled(dir+"/"+st.Name, strconv.AppendUint(nil, st.Value, 10)))
 		return true
+	})
+}
+
+// pmaFiles are the files of ports/N/counters to be read.
+func (r *reader) pmaFiles(names []string) []string {
+	if !r.reduced.Of(r.device) {
+		return names
+	}
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		c := pmaIndex[name]
+		return c == nil || !r.reads(c.desc)
 	})
 }
 

@@ -59,7 +59,7 @@ func newQoS(o Options) *Collector {
 }
 
 func (c *qos) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

@@ -42,7 +42,7 @@ func eachDevice[T any](ctx context.Context, h *host.Host, n *snapshot.Node, coll
 			return reading[T]{err: err}
 		}
 		defer leave()
-		r := reader{ctx: ctx, h: h, device: name, since: time.Now()}
+		r := reader{ctx: ctx, h: h, device: name, since: time.Now(), reduced: n.Reduced}
 		mu.Lock()
 		r.buf, buf = buf, nil
 		mu.Unlock()
@@ -111,7 +111,12 @@ type reader struct {
 	since  time.Time
 	spent  time.Duration
 	mayAsk *bool // whether deferrable data may be read in this round; nil until used
+
+	reduced *snapshot.Reduced // what is left out of the device
 }
+
+// reads reports whether a metric of the device is read.
+func (r *reader) reads(d *Desc) bool { return d != nil && !r.reduced.LeavesOut(r.device, d.Name) }
 
 // begin starts a group of reads of one source. The clock is read once per group with requests: it costs a tenth of reading a file.
 func (r *reader) begin(s host.Source) {

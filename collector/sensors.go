@@ -57,7 +57,7 @@ func newSensors(o Options) *Collector {
 }
 
 func (c *sensors) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

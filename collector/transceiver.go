@@ -60,7 +60,7 @@ func newTransceivers(o Options) *Collector {
 func (c *transceivers) background() bool { return c.ModuleInterval > 0 }
 
 func (c *transceivers) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
-	names, err := c.Options.devices(h)
+	names, err := c.Options.devices(h, n)
 	if err != nil {
 		done(err)
 		return

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
 	"rdma_exporter/rules"
 )
 
@@ -44,7 +45,7 @@ var foreign = map[string]metric{
 func metrics(t *testing.T) map[string]metric {
 	t.Helper()
 	out := maps.Clone(foreign)
-	descs := append(slices.Clone(rounds.Descs), fabric.Descs()...)
+	descs := slices.Concat(rounds.Descs, web.Descs, fabric.Descs())
 	for _, c := range collector.All(collector.Options{}) {
 		descs = append(descs, c.Descs...)
 	}

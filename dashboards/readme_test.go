@@ -12,6 +12,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
 )
 
 // TestEveryMetric: each metric of the product is on a dashboard, or README.md has the reason why not.
@@ -37,7 +38,7 @@ func TestEveryMetric(t *testing.T) {
 			}
 		}
 	}
-	descs := append(slices.Clone(rounds.Descs), fabric.Descs()...)
+	descs := slices.Concat(rounds.Descs, web.Descs, fabric.Descs())
 	for _, c := range collector.All(collector.Options{}) {
 		descs = append(descs, c.Descs...)
 	}

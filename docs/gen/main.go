@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"rdma_exporter/internal/app"
 	"rdma_exporter/internal/site"
 	"rdma_exporter/internal/tune"
 )
@@ -49,7 +50,11 @@ func run(dir string, check bool) error {
 	if err != nil {
 		return err
 	}
-	pages := []page{{"../rules/thresholds.json", thresholds}, {"detection-matrix.md", matrix}, {"metrics.md", metricsPage()}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
+	read, err := app.MetricsOfRules(nil)
+	if err != nil {
+		return err
+	}
+	pages := []page{{"../rules/thresholds.json", thresholds}, {"detection-matrix.md", matrix}, {"metrics.md", metricsPage(read)}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
 	for name, parts := range map[string]map[string]func() (string, error){
 		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys)},
 		"permissions.md":   {"guarded": permissionTable},

@@ -1,17 +1,19 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/fabric"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
 )
 
 const metricsHead = `# Metrics
 
-<!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds and internal/fabric. -->
+<!-- Written by go run ./docs/gen from the Descs in collector/, internal/rounds, internal/web and internal/fabric. -->
 
 Unavailable values are absent, never 0. Empty labels are left out. Counters have the hardware's values: they reset when a driver is reloaded or the
 counters are cleared, which ` + "`rate`" + ` and ` + "`increase`" + ` handle. Series only have identifying labels (` + "`device`, `port`" + `); join descriptions from
@@ -39,7 +41,17 @@ Traffic counters are taken from here only if ` + "`ports/N/counters`" + ` has no
 
 `
 
-func metricsPage() []byte {
+const partsHead = `## Functions beside physical ones
+
+Virtual functions and subfunctions on the host of their physical function have identity, state and the counters that rules read
+(` + "`--device.functions=rules`" + `). With ` + "`--device.functions=all`" + ` they also have these metrics, each as far as the driver exposes it.
+A virtual function in a guest has all metrics. A capture contains what is read. Rules of ` + "`--alerting.rule-files`" + ` count at the start of the exporter. ` +
+	"`check`" + ` and the page report the number of these functions.
+
+`
+
+// metricsPage lists all metrics. read are those that the rules read.
+func metricsPage(read map[string]bool) []byte {
 	var d document
 	d.WriteString(metricsHead)
 	declared := map[string]bool{}
@@ -52,9 +64,15 @@ func metricsPage() []byte {
 		d.line("%s. %s\n", upperFirst(plain(c.Help)), on)
 		d.metrics(c.Descs, declared)
 	}
+	d.WriteString(partsHead)
+	d.line("%s\n", strings.Join(ofDevices(func(name string) bool { return !read[name] }), ", "))
 	d.line("## Exporter\n")
 	d.line("Also `process_*` and `go_*`, unless disabled by `--no-web.exporter-metrics`.\n")
 	d.metrics(rounds.Descs, declared)
+
+	d.line("## HTTP server\n")
+	d.line("Also in fabric mode; not of a scrape with `collect[]`.\n")
+	d.metrics(web.Descs, declared)
 
 	d.line("## Fabric mode\n")
 	d.line("Only of `rdma_exporter fabric`: [fabric.md](fabric.md). Ports are switch ports; with `--fabric.adapter-counters` counters and state of adapter ports")
@@ -72,6 +90,19 @@ func metricsPage() []byte {
 	}
 	d.table([]string{"metric", "counters by driver"}, rows)
 	return trimmed(d)
+}
+
+// ofDevices are the chosen metrics of collectors that read virtual functions and subfunctions, sorted. The others read physical ports.
+func ofDevices(chosen func(name string) bool) (out []string) {
+	for _, c := range collector.All(collector.Options{}) {
+		for _, x := range c.Descs {
+			if slices.Contains([]string{"infiniband", "hwcounters", "health"}, c.Name) && slices.Contains(x.Labels, "device") && chosen(x.Name) {
+				out = append(out, code(x.Name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // metrics lists the metrics that are not declared yet: collectors may share a Desc.

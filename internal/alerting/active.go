@@ -20,19 +20,24 @@ type Active struct {
 	Labels   map[string]string `json:"labels"` // alertname included
 	ActiveAt time.Time         `json:"active_at"`
 	SeenAt   time.Time         `json:"seen_at"` // in the last evaluation
+	Pending  bool              `json:"pending,omitempty"`
 }
 
-// Active lists the alerts whose state would be lost by a restart: those of rules with a `for`.
+// Active lists the alerts whose state would be lost by a restart: those of rules with a `for`. Before the first round these are the stored
+// ones.
 func (e *Engine) Active() []Active {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if !e.restored {
+		return e.opts.Known
+	}
 	var out []Active
 	for _, m := range e.meta {
 		if m.rule.HoldDuration() == 0 {
 			continue
 		}
 		for _, a := range sortedActive(m.rule) {
-			out = append(out, Active{Labels: a.Labels.Map(), ActiveAt: a.ActiveAt, SeenAt: e.lastEval})
+			out = append(out, Active{Labels: a.Labels.Map(), ActiveAt: a.ActiveAt, SeenAt: e.lastEval, Pending: a.State == rules.StatePending})
 		}
 	}
 	return out
@@ -72,8 +77,7 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.store.moveTo(dir)
-	e.forget()
-	e.from, e.to = e.store.span()
+	e.reopened()
 	e.opts.Known, e.restored = known, false
 	for _, m := range e.meta {
 		m.rule.SetRestored(false)
@@ -82,6 +86,13 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 		e.groups[i] = e.unseen(g)
 	}
 	e.gone = nil
+}
+
+// SetDir sets a directory that could not be used at the start. The samples and alerts of this run are moved to it.
+func (e *Engine) SetDir(dir string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.store.setDir(dir)
 }
 
 // unseen is a group with the same rules and no known series. Otherwise it would mark series as stale that are about to be restored.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ import (
 // Append stores one round as a scrape of this exporter at ts would: job and instance on every series, up=1, classic series for histograms
 // and summaries, and a staleness marker for each series that has disappeared since the previous round. Timestamps of samples are ignored: a
 // round has one timestamp. Of duplicate samples the first is kept.
-func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
+func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ts = ts.Round(0) // wall clock only
@@ -29,6 +30,9 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 	if gap := ts.Sub(e.to); !e.to.IsZero() && gap > lookback {
 		e.skip(gap - e.opts.Interval)
 	}
+	if e.store.leaveMemory(ts) {
+		e.reopened()
+	}
 	err := e.appendRound(ts, families)
 	for range inMemory {
 		if !errors.Is(err, errStore) {
@@ -37,7 +41,7 @@ func (e *Engine) Append(ts time.Time, families []*dto.MetricFamily) error {
 		if err = e.store.next(err); err != nil {
 			return err
 		}
-		e.forget()
+		e.reopened()
 		err = e.appendRound(ts, families)
 	}
 	return err
@@ -53,6 +57,7 @@ func (e *Engine) moveBack(ts time.Time) error {
 		return back
 	}
 	e.shift(ts.Sub(e.to.Add(e.opts.Interval)))
+	e.lastEval = ts
 	if err := e.store.renew(back); err != nil {
 		return err
 	}
@@ -63,11 +68,17 @@ func (e *Engine) moveBack(ts time.Time) error {
 // forget discards what is known of a replaced database.
 func (e *Engine) forget() {
 	e.series = newSeriesCache(e.opts.Job, e.opts.Instance)
-	e.from, e.to, e.lastEval = time.Time{}, time.Time{}, time.Time{}
+	e.from, e.to = time.Time{}, time.Time{}
+}
+
+// reopened continues with the data of a replaced database.
+func (e *Engine) reopened() {
+	e.forget()
+	e.from, e.to = e.store.span()
 }
 
 // appendRound is Append into the open database. The error wraps errStore if the database failed.
-func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
+func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily]) error {
 	if e.store.db == nil {
 		return errStore
 	}
@@ -76,7 +87,7 @@ func (e *Engine) appendRound(ts time.Time, families []*dto.MetricFamily) error {
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
 	err := round.add(upMetric, nil, "", "", 1)
-	for _, f := range families {
+	for f := range families {
 		if err != nil {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -148,7 +149,7 @@ func TestTimeBackwards(t *testing.T) {
 	e := open(t, dir, downRule)
 	step(t, e, at(time.Minute))
 	for _, ts := range []time.Duration{0, time.Minute} {
-		if err := e.Append(at(ts), nil); !errors.Is(err, alerting.ErrTimeBackwards) {
+		if err := e.Append(at(ts), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
 			t.Errorf("append at %s: %v", ts, err)
 		}
 	}
@@ -162,7 +163,7 @@ func TestTimeBackwards(t *testing.T) {
 	}
 	e = open(t, dir, downRule)
 	defer e.Close()
-	if err := e.Append(at(time.Minute), nil); !errors.Is(err, alerting.ErrTimeBackwards) {
+	if err := e.Append(at(time.Minute), slices.Values([]*family(nil))); !errors.Is(err, alerting.ErrTimeBackwards) {
 		t.Errorf("append after a restart: %v", err)
 	}
 }
@@ -178,7 +179,7 @@ groups:
 `)
 	a := gauge("a", 1, "x", "1")
 	a.Metric = append(a.Metric, gauge("a", 1, "x", "2").Metric...)
-	if err := e.Append(at(0), []*family{a, gauge("b", 1)}); err != nil {
+	if err := e.Append(at(0), slices.Values([]*family{a, gauge("b", 1)})); err != nil {
 		t.Fatal(err)
 	}
 	err := e.Eval(t.Context(), at(0))

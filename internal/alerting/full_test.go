@@ -3,9 +3,11 @@ package alerting_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +36,42 @@ func noFileBeyond(t *testing.T, bytes uint64) (restore func()) {
 	}
 }
 
+// smallDisk mounts a file system of some MiB, in a process of its own with its own mounts: empty for the caller, which returns.
+func smallDisk(t *testing.T, mib int) string {
+	t.Helper()
+	if !alone.Mounting(t) {
+		return ""
+	}
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+// fillDisk fills a file system with a file named filler.
+func fillDisk(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for piece := make([]byte, 4<<10); err == nil; {
+		_, err = f.Write(piece)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // wide is many series, so that the log of samples exceeds the test's own output.
 func wide(state float64) []*family {
 	out := []*family{gauge("state", state, "device", "mlx5_0")}
@@ -43,8 +81,8 @@ func wide(state float64) []*family {
 	return out
 }
 
-// TestFullDisk: the log of samples, or the chunks, cannot be written. The engine continues in another place with its alerts, and logs it
-// once.
+// TestFullDisk: the log of samples, or the chunks, cannot be written, in memory neither. The engine continues with its alerts, moves back
+// within a minute once there is space, and logs both. TestFullFileSystem has space in memory.
 func TestFullDisk(t *testing.T) {
 	if !alone.Test(t) {
 		return
@@ -69,23 +107,87 @@ func TestFullDisk(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			restore := noFileBeyond(t, c.limit(wal.Size()))
+			restore, degraded := noFileBeyond(t, c.limit(wal.Size())), 0
 			for end := now + time.Hour; now < end; now += 15 * time.Second {
 				step(t, e, at(now), c.round...)
 				if log.Len() > 0 {
-					restore() // the other place is not full
+					restore() // there is space again
+				}
+				if e.Stats().Degraded {
+					degraded++
 				}
 				if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring {
 					t.Fatalf("%s: %+v\n%s", now, a, log)
 				}
 			}
-			if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), "alerting store starts empty") {
-				t.Errorf("log:\n%s", log)
+			if degraded == 0 || degraded > 5 || e.Stats().Degraded {
+				t.Errorf("%d rounds in memory, at the end %v", degraded, e.Stats().Degraded)
 			}
-			if _, err := os.Stat(dir + ".broken"); err != nil {
-				t.Error(err)
+			if l := log.String(); strings.Count(l, "\n") != 3 || !strings.Contains(l, "alerting store is in memory") || !strings.Contains(l, "alerting store starts empty") || !strings.Contains(l, "alerting store is in the state directory again") {
+				t.Errorf("log:\n%s", l)
 			}
 		})
+	}
+}
+
+// TestFullFileSystem: a file system of 32 MiB is full for ten minutes. No sample and no alert is lost, neither when the store moves into
+// memory nor when it moves back, and none by a kill -9 after that.
+func TestFullFileSystem(t *testing.T) {
+	disk := smallDisk(t, 32)
+	if disk == "" {
+		return
+	}
+	dir := filepath.Join(disk, "alerting", "store")
+	e, log := lasting(t, dir)
+	now, samples := time.Duration(0), 0
+	rounds := func(until time.Duration) {
+		t.Helper()
+		for ; now < until; now += 15 * time.Second {
+			state := 4.0
+			if now >= 5*time.Minute && now < 6*time.Minute || now >= 24*time.Minute { // fires until 11m; pending
+				state = 1
+			}
+			step(t, e, at(now), wide(state)...)
+			samples++
+		}
+		if got := query(t, e, "count_over_time(state[2h])", at(now))[0].Value; int(got) != samples {
+			t.Errorf("%s: %g of %d samples", now, got, samples)
+		}
+	}
+	rounds(10 * time.Minute)
+	if from := len(e.Alerts()); from > 0 {
+		t.Fatal("it was down for less than 2m")
+	}
+	fillDisk(t, disk)
+	rounds(20 * time.Minute)
+	if !e.Stats().Degraded {
+		t.Fatal("not in memory")
+	}
+	remove(t, filepath.Join(disk, "filler"))
+	at20 := now
+	rounds(at20 + 75*time.Second)
+	if e.Stats().Degraded {
+		t.Errorf("in memory 75s after there is space again")
+	}
+	rounds(25 * time.Minute)
+	pending := e.Active()
+	if from, _ := e.Observed(); len(pending) != 1 || !pending[0].ActiveAt.Equal(at(24*time.Minute)) || !from.Equal(at(0)) {
+		t.Errorf("%+v, observed from %s", pending, from)
+	}
+	if l := log.String(); strings.Count(l, "msg=\"alerting store ") != 2 || !strings.Contains(l, "alerting store is in memory") || !strings.Contains(l, "alerting store is in the state directory again") {
+		t.Errorf("log:\n%s", l)
+	}
+	killed := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // the state left by a killed process
+		t.Fatal(err)
+	}
+	closeEngine(t, e)
+	remove(t, killed+"/lock")
+	e, _ = lasting(t, killed)
+	defer closeEngine(t, e)
+	rounds(26*time.Minute + 30*time.Second)
+	if a := e.Alerts(); len(a) != 1 || a[0].State != alerting.StateFiring { // a kill costs one round
+		t.Errorf("2m15s after it is down: %+v", a)
 	}
 }
 
@@ -115,7 +217,7 @@ func TestNoSpaceAnywhere(t *testing.T) {
 	write(t, parent, "in the way")
 	restore := noFileBeyond(t, uint64(wal.Size()))
 	for range 4 {
-		if err := e.Append(at(now), wide(1)); !errors.Is(err, alerting.ErrNoStore) {
+		if err := e.Append(at(now), slices.Values(wide(1))); !errors.Is(err, alerting.ErrNoStore) {
 			t.Errorf("%s: %v", now, err)
 		}
 		if _, err := e.Query(t.Context(), "state", at(now)); !errors.Is(err, alerting.ErrNoStore) {
@@ -165,10 +267,79 @@ func TestKilledThenFull(t *testing.T) {
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledThenFull$")
 	c.Env = append(os.Environ(), reopenVariable+"="+killed)
 	out, err := c.CombinedOutput()
-	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "alerting store starts empty") != 1 || !strings.Contains(s, "no space for 12 MiB") {
+	if s := string(out); err != nil || !strings.Contains(s, "1 alerts") || strings.Count(s, "alerting store starts empty") != 1 || strings.Count(s, "alerting store is in memory") != 1 || !strings.Contains(s, "no space for 12 MiB") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, err := os.Stat(killed + ".broken/wal/00000000"); err != nil {
+	if _, err := os.Stat(killed + "/wal/00000000"); err != nil { // for the next start
 		t.Error(err)
+	}
+}
+
+// scratchVariable names the directory in which this binary keeps a store in memory, in another process, until it is killed.
+const scratchVariable = "RDMA_EXPORTER_ALERTING_TEST_SCRATCH"
+
+// TestScratchAfterKill: the store of a process that was killed a moment ago is removed at the next start, and that of a living one is not.
+func TestScratchAfterKill(t *testing.T) {
+	if dir := os.Getenv(scratchVariable); dir != "" {
+		e, err := alerting.New(alerting.Options{Scratch: dir, Instance: instance, Rules: fstest.MapFS{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		step(t, e, at(0), wide(1)...)
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	}
+	scratch := filepath.Join(t.TempDir(), "[a*") // no pattern
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stores := func() []string {
+		entries, err := os.ReadDir(scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	begin := func() *exec.Cmd {
+		c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestScratchAfterKill$")
+		c.Env = append(os.Environ(), scratchVariable+"="+scratch)
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len("ready"))
+		if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		return c
+	}
+	kill := func(c *exec.Cmd) {
+		if err := c.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Wait() // killed
+	}
+	living := begin()
+	defer kill(living)
+	of := stores()
+	killed := begin()
+	if all := stores(); len(all) != 2 {
+		t.Fatalf("%q: a living one was removed", all)
+	}
+	kill(killed)
+	e, err := alerting.New(alerting.Options{Dir: filepath.Join(t.TempDir(), "store"), Scratch: scratch, Instance: instance, Rules: fstest.MapFS{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeEngine(t, e)
+	if all := stores(); len(all) != 1 || all[0] != of[0] {
+		t.Errorf("%q, want %q", all, of)
 	}
 }

@@ -1,6 +1,7 @@
 package alerting_test
 
 import (
+	"slices"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -44,7 +45,7 @@ func engine(t testing.TB, text string) *alerting.Engine {
 // step appends and evaluates one round.
 func step(t testing.TB, e *alerting.Engine, ts time.Time, families ...*dto.MetricFamily) {
 	t.Helper()
-	if err := e.Append(ts, families); err != nil {
+	if err := e.Append(ts, slices.Values(families)); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Eval(t.Context(), ts); err != nil {

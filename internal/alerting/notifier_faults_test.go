@@ -23,6 +23,7 @@ func TestAlertmanagersThatFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request, end <-chan struct{})
 		takes  bool // finally
+		drops  bool // immediately
 	}{
 		"500": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -30,6 +31,9 @@ func TestAlertmanagersThatFail(t *testing.T) {
 		"429": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}},
+		"400": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
+			w.WriteHeader(http.StatusBadRequest)
+		}, drops: true},
 		"closes": {answer: func(w http.ResponseWriter, _ *http.Request, _ <-chan struct{}) {
 			panic(http.ErrAbortHandler)
 		}},
@@ -64,7 +68,7 @@ func TestAlertmanagersThatFail(t *testing.T) {
 		"redirects to nowhere": {answer: func(w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusPermanentRedirect)
 		}},
-		"hangs": {answer: func(_ http.ResponseWriter, _ *http.Request, end <-chan struct{}) { <-end }},
+		"hangs": {answer: func(_ http.ResponseWriter, _ *http.Request, end <-chan struct{}) { <-end }, takes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -86,21 +90,26 @@ func TestAlertmanagersThatFail(t *testing.T) {
 					}
 				}
 			}
+			d := n.Deliveries()
+			if d[0].Alertmanager != bad.URL || d[1].Alertmanager != good.URL || d[0].Queued > 1 || c.drops && d[0].Sent > 0 {
+				t.Errorf("%+v: each alert waits once", d)
+			}
 			close(end) // a request that hung is answered
 			n.Close()
-			d := n.Deliveries()
-			sent, dropped := float64(rounds), float64(rounds)
-			if c.takes || name == "hangs" {
-				sent, dropped = 2*rounds, 0
+			d = n.Deliveries()
+			if d[1].Sent != rounds || d[1].Errors+d[1].Dropped+d[1].Queued > 0 {
+				t.Errorf("the other one: %+v", d[1])
 			}
-			if d.Alertmanagers != 2 || d.Sent != sent || d.Dropped != dropped {
-				t.Errorf("%+v, want %g sent, %g dropped", d, sent, dropped)
+			switch got := d[0]; {
+			case got.Queued != 0, c.takes && (got.Sent == 0 || got.Dropped > 0), !c.takes && (got.Sent > 0 || got.Errors == 0 || got.Dropped == 0),
+				!c.takes && !c.drops && got.Dropped != 1:
+				t.Errorf("%+v", got)
 			}
 		})
 	}
 }
 
-// TestQueueIsBounded: alerts for a hanging Alertmanager are dropped from a limit on, and only for that one.
+// TestQueueIsBounded: each alert for a hanging Alertmanager waits once, and the oldest are dropped from a limit on, only for that one.
 func TestQueueIsBounded(t *testing.T) {
 	hang := make(chan struct{})
 	bad := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -111,30 +120,38 @@ func TestQueueIsBounded(t *testing.T) {
 	good := receive(t)
 	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{bad.URL, good.URL}})
 	var devices []*dto.MetricFamily
-	const alerts, rounds = 500, 6
-	for i := range alerts {
-		devices = append(devices, gauge("state", 1, "device", fmt.Sprintf("mlx5_%d", i)))
-	}
-	for i := range rounds + 1 {
-		step(t, e, at(time.Duration(i)*2*time.Minute), devices...)
-		for got := 0; got < i*alerts; { // the queue of the other Alertmanager is empty before the next round
-			<-good.came
-			good.mu.Lock()
-			got = len(good.alerts)
-			good.mu.Unlock()
+	more := func(count int) {
+		for range count {
+			devices = append(devices, gauge("state", 1, "device", fmt.Sprintf("mlx5_%d", len(devices))))
 		}
 	}
-	d := n.Deliveries()
-	if waiting := 2*rounds*alerts - d.Sent - d.Dropped; d.Dropped < 400 || waiting > 2000+2*256 || d.Sent < rounds*alerts-256 {
-		t.Errorf("%+v: %g wait", d, waiting)
+	expect := 0
+	for _, c := range []struct {
+		at                            time.Duration
+		more, firing, queued, dropped int
+	}{
+		{at: 0, more: 1500},
+		{at: 2 * time.Minute, firing: 1500, queued: 1500},
+		{at: 4 * time.Minute, firing: 1500, more: 1000, queued: 1500},
+		{at: 330 * time.Second, firing: 1500, queued: 1500},
+		{at: 6 * time.Minute, firing: 1000, queued: 2000, dropped: 500},
+	} {
+		more(c.more)
+		step(t, e, at(c.at), devices...)
+		for expect += c.firing; n.Deliveries()[1].Sent < float64(expect); { // the queue of the other Alertmanager is empty before the next round
+			time.Sleep(time.Millisecond)
+		}
+		if d := n.Deliveries()[0]; int(d.Queued) != c.queued || int(d.Dropped) != c.dropped {
+			t.Errorf("%s: %+v, want %d queued, %d dropped", c.at, d, c.queued, c.dropped)
+		}
 	}
 	close(hang)
 	n.Close()
-	if d := n.Deliveries(); d.Sent+d.Dropped != 2*rounds*alerts {
+	if d := n.Deliveries(); d[0].Sent != 2000+256 || d[0].Dropped != 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
 		t.Errorf("at the end: %+v", d)
 	}
-	if len(good.alerts) != rounds*alerts {
-		t.Errorf("the other one got %d of %d", len(good.alerts), rounds*alerts)
+	if len(good.alerts) != expect {
+		t.Errorf("the other one got %d of %d", len(good.alerts), expect)
 	}
 }
 
@@ -143,7 +160,7 @@ func TestNobodyThere(t *testing.T) {
 	e, n := notifying(t, alerting.NotifierOptions{URLs: []string{"http://" + port.Held(t)}})
 	fire(t, e, 0)
 	n.Close()
-	if d := n.Deliveries(); d.Sent != 0 || d.Errors != 1 || d.Dropped != 1 {
+	if d := delivered(n); d.Sent != 0 || d.Errors == 0 || d.Dropped != 1 {
 		t.Errorf("%+v", d)
 	}
 }

@@ -1,57 +1,73 @@
 package alerting
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/prometheus/tsdb/fileutil"
 )
 
 const (
 	scratchPrefix = "rdma_exporter-alerting-"
-	// scratchAge is the age from which a directory without a lock belongs to a dead process: the database locks its own sooner.
-	scratchAge = time.Minute
+	scratchLock   = "lock"
+	scratchStore  = "store"
+	// scratchTries limits the attempts to make a directory that another process does not remove before it is locked.
+	scratchTries = 10
 )
 
-// locks are the lock files that mark a directory as in use, by prefix: that of the database. In earlier versions of `check` the database
-// was one level below. An unpacked replay has no lock and is never removed.
-var locks = map[string]string{scratchPrefix: "lock", "rdma_exporter-check-": "store/lock"}
-
-// makeScratch creates a directory for the store of this run. It removes those of killed processes, since they may occupy memory.
-func makeScratch(parent string) (string, error) {
-	for prefix, lock := range locks {
-		if err := removeKilled(parent, prefix, lock); err != nil {
-			return "", err
-		}
-	}
-	dir, err := os.MkdirTemp(parent, scratchPrefix)
-	if err != nil {
-		return "", fmt.Errorf("create temporary directory for samples: %w: set TMPDIR to a directory with free space", err)
-	}
-	return dir, nil
+// scratch is a temporary directory of a run, locked while the process lives. Its parent is shared with other users.
+type scratch struct {
+	dir  string
+	lock fileutil.Releaser
 }
 
-func removeKilled(parent, prefix, lockName string) error {
-	old, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
-	if err != nil {
-		return fmt.Errorf("find stores of earlier runs: %w", err)
-	}
-	for _, dir := range old {
-		if st, err := os.Lstat(dir); err != nil || !private(st) || time.Since(st.ModTime()) < scratchAge {
+func makeScratch(parent string) (*scratch, error) {
+	for range scratchTries {
+		dir, err := os.MkdirTemp(parent, scratchPrefix)
+		if err != nil {
+			return nil, fmt.Errorf("create temporary directory for samples: %w: set TMPDIR to a directory with free space", err)
+		}
+		name := filepath.Join(dir, scratchLock)
+		lock, _, err := fileutil.Flock(name)
+		if err != nil {
 			continue
 		}
-		lock, _, err := fileutil.Flock(filepath.Join(dir, lockName))
+		if _, err := os.Lstat(name); err == nil {
+			return &scratch{dir, lock}, nil
+		}
+		_ = lock.Release() // of a file that another process has removed
+	}
+	return nil, fmt.Errorf("create temporary directory for samples in %s: another process removes it each time", parent)
+}
+
+// store is the directory of the database. It is created by the database.
+func (s *scratch) store() string { return filepath.Join(s.dir, scratchStore) }
+
+// remove removes the directory before it releases the lock.
+func (s *scratch) remove() error {
+	return errors.Join(os.RemoveAll(s.dir), s.lock.Release())
+}
+
+// removeKilled removes the directories of killed processes, since they may occupy memory. What fails is tried again at the next start. An
+// unpacked replay has no lock and is never removed.
+func removeKilled(parent string) {
+	entries, _ := os.ReadDir(parent) // makeScratch returns the error
+	for _, e := range entries {
+		dir := filepath.Join(parent, e.Name())
+		if st, err := e.Info(); err != nil || !strings.HasPrefix(e.Name(), scratchPrefix) || !private(st) {
+			continue
+		}
+		lock, _, err := fileutil.Flock(filepath.Join(dir, scratchLock))
 		if err != nil {
 			continue // in use
 		}
-		_ = os.RemoveAll(dir) // retried at the next start
-		_ = lock.Release()
+		_ = errors.Join(os.RemoveAll(dir), lock.Release())
 	}
-	return nil
 }
 
 // private reports whether no other user can have created files in a directory. All users can write to its parent and may have created a

@@ -2,123 +2,169 @@ package alerting
 
 import (
 	"context"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/notifier"
 )
 
 const (
-	// queueCapacity limits the alerts queued for one Alertmanager: as many as 250 rules on 8 ports can fire.
-	queueCapacity = 2000
-	// drainTime is the time limit for emptying a queue at the end.
+	// retryDelay follows a failed request. With requestTimeout, an Alertmanager that is back gets the alerts within 25s.
+	retryDelay = 10 * time.Second
+	// drainTime is the time limit for emptying the queues at the end.
 	drainTime = 5 * time.Second
-	// giveUpTime is the time limit for cancelled requests.
-	giveUpTime = time.Second
-	// drainPoll is the polling interval for an empty queue.
-	drainPoll = 5 * time.Millisecond
 )
 
-// sender sends with one configuration. A changed configuration gets a new sender: the library would block reloads until requests have
-// ended, and would reuse the clients of a configuration that looks the same (secrets are masked).
+// sender sends the alerts to one Alertmanager, so that one that is slow or down delays no other.
 type sender struct {
-	manager  *notifier.Manager
-	registry *prometheus.Registry
-	answered func(r *http.Request, resp *http.Response, err error)
-	handed   atomic.Uint64   // alerts, once per Alertmanager
-	ended    chan struct{}   // closed when the manager has ended
-	requests context.Context // ends when they are cancelled
-	giveUp   context.CancelFunc
+	url    string // of the flag
+	report func(url string, reason error)
+
+	mu      sync.Mutex
+	client  *http.Client
+	queue   queue
+	sending []*notifier.Alert // the request in progress
+	counts  Deliveries
+
+	work    chan struct{} // the queue has got alerts
+	renewed chan struct{} // the client is another one
+	closing chan struct{} // each alert gets one more attempt
+	ended   chan struct{}
+	ctx     context.Context // of the requests
+	giveUp  context.CancelFunc
 }
 
-// newSender starts a sender. answered is called for each request.
-func newSender(conf *config.Config, groups map[string][]*targetgroup.Group, answered func(*http.Request, *http.Response, error)) (*sender, error) {
-	s := &sender{registry: prometheus.NewRegistry(), answered: answered, ended: make(chan struct{})}
-	// The library would log each failed request. Only changes are logged.
-	s.manager = notifier.NewManager(&notifier.Options{
-		QueueCapacity: queueCapacity, DrainOnShutdown: true, Do: s.do, Registerer: s.registry,
-	}, model.LegacyValidation, slog.New(slog.DiscardHandler))
-	if err := s.manager.ApplyConfig(conf); err != nil {
-		return nil, err
+// newSender starts a sender. report is called with the result of each request.
+func newSender(url string, client *http.Client, report func(url string, reason error)) *sender {
+	s := &sender{
+		url: url, report: report, client: client, counts: Deliveries{Alertmanager: url},
+		work: make(chan struct{}, 1), renewed: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
-	s.requests, s.giveUp = context.WithCancel(context.Background())
-	targets := make(chan map[string][]*targetgroup.Group)
-	go func() {
-		defer close(s.ended)
-		s.manager.Run(targets)
-	}()
-	targets <- groups
-	targets <- nil // is received once the first message has been processed: from then on alerts go to the Alertmanagers
-	return s, nil
+	s.ctx, s.giveUp = context.WithCancel(context.Background())
+	go s.run()
+	return s
 }
 
 // send queues alerts. It does not wait.
 func (s *sender) send(alerts []*notifier.Alert) {
-	s.handed.Add(uint64(len(alerts) * len(s.manager.Alertmanagers())))
-	s.manager.Send(alerts...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Dropped += float64(s.queue.add(alerts))
+	signal(s.work)
 }
 
-func (s *sender) do(ctx context.Context, client *http.Client, r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(ctx) // cancelled by the library once it has read the answer
-	stop := context.AfterFunc(s.requests, cancel)
-	context.AfterFunc(ctx, func() { stop() })
-	resp, err := client.Do(r.WithContext(ctx))
-	if s.requests.Err() == nil { // otherwise it is not the Alertmanager's fault
-		s.answered(r, resp, err)
-	}
-	return resp, err
+// use takes another client, for the alerts of a failed request immediately.
+func (s *sender) use(client *http.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client.CloseIdleConnections()
+	s.client = client
+	signal(s.renewed)
 }
 
-// deliveries are the counts of this sender. The library discards them when it ends.
-func (s *sender) deliveries() (d Deliveries, err error) {
-	d.Alertmanagers = len(s.manager.Alertmanagers())
-	families, err := s.registry.Gather()
-	if err != nil {
-		return d, fmt.Errorf("count notifications: %w", err)
+func signal(to chan<- struct{}) {
+	select {
+	case to <- struct{}{}:
+	default: // it has not been received yet
 	}
-	totals := map[string]*float64{
-		"prometheus_notifications_sent_total": &d.Sent, "prometheus_notifications_errors_total": &d.Errors, "prometheus_notifications_dropped_total": &d.Dropped,
-	}
-	for _, f := range families {
-		if total := totals[f.GetName()]; total != nil {
-			for _, m := range f.GetMetric() {
-				*total += m.GetCounter().GetValue()
+}
+
+func (s *sender) run() {
+	defer close(s.ended)
+	for {
+		client, alerts := s.take()
+		switch {
+		case len(alerts) > 0:
+			if !s.attempt(client, alerts) {
+				return
 			}
+		case !s.idle():
+			return
 		}
 	}
-	return d, nil
 }
 
-// drain waits until nothing is queued or in flight, and drops the rest after drainTime: lost alerts. The library does not count an alert
-// between leaving the queue and its answer.
+// idle waits for alerts, and reports whether there are any; at the end there are none.
+func (s *sender) idle() bool {
+	select {
+	case <-s.work:
+		return true
+	case <-s.closing:
+		return false
+	}
+}
+
+// attempt sends alerts, and waits after a failure. It reports whether to continue.
+func (s *sender) attempt(client *http.Client, alerts []*notifier.Alert) bool {
+	reason := post(s.ctx, client, s.url, alerts)
+	s.settle(reason)
+	if s.ctx.Err() != nil { // not the fault of the Alertmanager
+		return false
+	}
+	s.report(s.url, reason)
+	if reason == nil || isRejection(reason) {
+		return true
+	}
+	select {
+	case <-s.closing:
+		return false
+	default:
+	}
+	select {
+	case <-time.After(retryDelay):
+	case <-s.renewed:
+	case <-s.closing:
+	}
+	return true
+}
+
+// take moves alerts from the queue into the next request.
+func (s *sender) take() (*http.Client, []*notifier.Alert) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sending = s.queue.take()
+	return s.client, s.sending
+}
+
+// settle counts the alerts of a request, and queues them again if it failed.
+func (s *sender) settle(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := float64(len(s.sending))
+	switch {
+	case reason == nil:
+		s.counts.Sent += n
+	case isRejection(reason):
+		s.counts.Errors += n
+		s.counts.Dropped += n
+	default:
+		s.counts.Errors += n
+		s.counts.Dropped += float64(s.queue.putBack(s.sending))
+	}
+	s.sending = nil
+}
+
+func (s *sender) deliveries() Deliveries {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.counts
+	d.Queued = float64(len(s.queue.order) + len(s.queue.missing(s.sending)))
+	return d
+}
+
+// drain sends what is queued within drainTime, and drops the rest: lost alerts. It is called once.
 func (s *sender) drain() (lost int) {
-	lost = s.wait(drainTime)
-	s.giveUp()
-	if lost > 0 {
-		s.wait(giveUpTime)
-	}
-	return lost
-}
-
-// wait waits until all alerts are answered, and returns the number of the remaining ones at the time limit.
-func (s *sender) wait(limit time.Duration) (left int) {
-	for end := time.Now().Add(limit); ; time.Sleep(drainPoll) {
-		d, err := s.deliveries()
-		if left = int(float64(s.handed.Load()) - d.Sent - d.Dropped); err != nil || left <= 0 || time.Now().After(end) {
-			return left
-		}
-	}
-}
-
-// stop ends a drained sender.
-func (s *sender) stop() {
-	s.manager.Stop()
+	limit := time.AfterFunc(drainTime, s.giveUp)
+	defer limit.Stop()
+	close(s.closing)
 	<-s.ended
+	s.giveUp()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.client.CloseIdleConnections()
+	lost = len(s.queue.order)
+	s.counts.Dropped += float64(lost)
+	s.queue = queue{}
+	return lost
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -39,6 +40,10 @@ const (
 	// process.
 	libraryInterval = 10 * 365 * 24 * time.Hour
 
+	// returnInterval is how often a store in memory is tried to be moved back to its directory.
+	returnInterval = time.Minute
+	// copySuffix marks a store that is being copied.
+	copySuffix = ".copy"
 	// asideSuffix marks a store that could not be used. One is kept for diagnosis.
 	asideSuffix = ".broken"
 )
@@ -56,11 +61,12 @@ type place int
 const (
 	asFound  place = iota // Options.Dir, with existing data
 	anew                  // Options.Dir, existing data set aside
-	inMemory              // a temporary directory in Options.Scratch
+	inMemory              // a temporary directory in Options.Scratch, with a copy of the data in Options.Dir if it can be read
 )
 
-// store is the database of samples. A failing database is set aside once; after that, samples are kept in Options.Scratch. If that is
-// empty, the caller gets the failure. Only the engine writes and replaces it; reads are concurrent.
+// store is the database of samples. A failing database is set aside once; after that, and if nothing can be written to its directory,
+// samples are kept in Options.Scratch until they can be moved back. If that is empty, the caller gets the failure. Only the engine writes
+// and replaces it; reads are concurrent.
 type store struct {
 	opts   Options
 	logger *slog.Logger
@@ -70,7 +76,9 @@ type store struct {
 	registry *prometheus.Registry
 	place    place
 	dir      string
+	scratch  *scratch // of the place inMemory; nil: none
 	tidied   time.Time
+	tried    time.Time // to move back
 }
 
 // begin opens the database for the first time. With Options.Scratch a failure is not final: a later round may find space.
@@ -81,13 +89,19 @@ func (s *store) begin() error {
 	if s.opts.Dir == "" {
 		first = inMemory
 	}
+	if s.opts.Scratch != "" {
+		removeKilled(s.opts.Scratch)
+	}
+	if s.opts.Dir != "" {
+		_ = os.RemoveAll(s.opts.Dir + copySuffix) // of a process that was killed; copyStore removes it too
+	}
 	if err := s.open(first, nil); err != nil && s.opts.Scratch == "" {
 		return err
 	}
 	return nil
 }
 
-// next continues with an empty database in the next place; reason is the failure of this one.
+// next continues in the next place; reason is the failure of this one.
 func (s *store) next(reason error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,12 +140,12 @@ func (s *store) moveTo(dir string) {
 func (s *store) open(at place, reason error) error {
 	reasons := []error{reason}
 	for ; at <= inMemory; at++ {
-		s.place = at
+		if s.place = at; s.place == anew && s.opts.Scratch != "" && hasSpace(filepath.Dir(s.opts.Dir), spaceNeeded) != nil {
+			continue // the data is not to blame
+		}
 		err := s.openHere()
 		if err == nil {
-			if reason := errors.Join(reasons...); reason != nil {
-				s.opts.Logger.Warn("alerting store starts empty: rules that look back are evaluated once enough history has been collected", "dir", s.dir, "reason", reason)
-			}
+			s.explain(errors.Join(reasons...))
 			return nil
 		}
 		reasons = append(reasons, err)
@@ -142,18 +156,67 @@ func (s *store) open(at place, reason error) error {
 	return fmt.Errorf("%w: %w", ErrNoStore, errors.Join(reasons...))
 }
 
-func (s *store) openHere() (err error) {
-	s.dir = s.opts.Dir
+// explain logs where the samples are after a failure.
+func (s *store) explain(reason error) {
+	if reason == nil {
+		return
+	}
+	if s.place == inMemory && s.opts.Dir != "" {
+		s.opts.Logger.Warn("alerting store is in memory, trying the state directory again every minute", "dir", s.dir, "reason", reason)
+	}
+	if s.db.Head().NumSeries() == 0 && len(s.db.Blocks()) == 0 {
+		s.opts.Logger.Warn("alerting store starts empty: rules that look back are evaluated once enough history has been collected", "dir", s.dir, "reason", reason)
+	}
+}
+
+func (s *store) openHere() error {
 	switch s.place {
+	case inMemory:
+		return s.openScratch()
 	case anew:
-		if err := setAside(s.dir); err != nil {
+		if err := setAside(s.opts.Dir); err != nil {
 			return err
 		}
-	case inMemory:
-		if s.dir, err = makeScratch(s.opts.Scratch); err != nil {
-			return err
+	case asFound:
+		if err := hasSpace(s.opts.Dir, spaceNeeded); err != nil {
+			return fmt.Errorf("open store %s: %w", s.opts.Dir, err)
 		}
 	}
+	s.dir = s.opts.Dir
+	return s.openDir()
+}
+
+// openScratch opens a copy of the data in Options.Dir; if that is damaged or too large, an empty database.
+func (s *store) openScratch() (err error) {
+	if s.scratch, err = makeScratch(s.opts.Scratch); err != nil {
+		return err
+	}
+	s.dir = s.scratch.store()
+	if s.opts.Dir != "" && copyStore(s.dir, s.opts.Dir) == nil && s.reopen() == nil {
+		return nil
+	}
+	if err := errors.Join(os.RemoveAll(s.dir), s.openDir()); err != nil {
+		return errors.Join(err, s.removeScratch())
+	}
+	return nil
+}
+
+// openDir opens the database in s.dir.
+func (s *store) openDir() error {
+	registry := prometheus.NewRegistry()
+	db, err := tsdb.Open(s.dir, s.logger, registry, s.options(), nil)
+	if err != nil {
+		return fmt.Errorf("open store %s: %w", s.dir, err)
+	}
+	db.DisableCompactions() // tidy writes blocks
+	if err := readAll(db); err != nil {
+		return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
+	}
+	s.db, s.registry, s.tidied = db, registry, time.Time{}
+	return nil
+}
+
+func (s *store) options() *tsdb.Options {
 	o := tsdb.DefaultOptions()
 	o.RetentionDuration = s.opts.Retention.Milliseconds()
 	if !s.opts.Fleet {
@@ -169,24 +232,8 @@ func (s *store) openHere() (err error) {
 	o.StripeSize = stripes
 	o.OutOfOrderTimeWindow = 0
 	o.BlockReloadInterval = libraryInterval
-	if s.place == asFound {
-		if err := hasSpace(s.dir); err != nil {
-			return fmt.Errorf("open store %s: %w", s.dir, err)
-		}
-	}
-	registry := prometheus.NewRegistry()
-	db, err := tsdb.Open(s.dir, s.logger, registry, o, nil)
-	if err != nil {
-		return errors.Join(fmt.Errorf("open store %s: %w", s.dir, err), s.removeScratch())
-	}
-	db.DisableCompactions() // tidy writes blocks
-	if s.place == asFound {
-		if err := readAll(db); err != nil {
-			return errors.Join(fmt.Errorf("read store %s: %w", s.dir, err), closeDB(db))
-		}
-	}
-	s.db, s.registry, s.tidied = db, registry, time.Time{}
-	return nil
+	o.NoLockfile = s.place == inMemory // scratch has one
+	return o
 }
 
 // blockLength of a fleet's history is long: results may be as old as half of it.
@@ -197,9 +244,9 @@ func (s *store) blockLength() time.Duration {
 	return blockLength
 }
 
-// hasSpace returns an error if there is not enough space to open a store. While the library reads the log of a killed process, it writes
-// the full chunks in it on its own goroutine, where a full disk terminates the process.
-func hasSpace(dir string) (err error) {
+// hasSpace returns an error if a directory does not have so much space. A store needs spaceNeeded to be opened: while the library reads the
+// log of a killed process, it writes the full chunks in it on its own goroutine, where a full disk terminates the process.
+func hasSpace(dir string, bytes int64) (err error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
@@ -211,13 +258,13 @@ func hasSpace(dir string) (err error) {
 	if err := os.Remove(f.Name()); err != nil { // the space belongs to the open file and is freed however this process ends
 		return err
 	}
-	if err := fileutil.Preallocate(f, spaceNeeded, true); err != nil {
-		return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+	if err := fileutil.Preallocate(f, bytes, true); err != nil {
+		return fmt.Errorf("no space for %d MiB: %w", bytes>>20, err)
 	}
 	piece := make([]byte, 64<<10) // some file systems do not allocate before data is written
-	for range spaceNeeded / len(piece) {
+	for range bytes / int64(len(piece)) {
 		if _, err := f.Write(piece); err != nil {
-			return fmt.Errorf("no space for %d MiB: %w", spaceNeeded>>20, err)
+			return fmt.Errorf("no space for %d MiB: %w", bytes>>20, err)
 		}
 	}
 	return nil
@@ -304,10 +351,10 @@ func (s *store) Close() error {
 }
 
 func (s *store) removeScratch() error {
-	if s.place != inMemory || s.dir == "" {
+	if s.scratch == nil {
 		return nil
 	}
-	dir := s.dir
-	s.dir = ""
-	return os.RemoveAll(dir)
+	err := s.scratch.remove()
+	s.scratch, s.dir = nil, ""
+	return err
 }

@@ -118,7 +118,6 @@ func TestAPI(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"rdma_alerting_alertmanagers": "0", "rdma_alerting_store_degraded": "0", "rdma_alerting_rule_failures_total": "0",
-		"rdma_alerting_notifications_sent_total": "0", "rdma_alerting_notification_errors_total": "0", "rdma_alerting_notifications_dropped_total": "0",
 	} {
 		s.waitFor(t, name+" "+want)
 	}
@@ -201,7 +200,7 @@ func TestReloadRules(t *testing.T) {
 	}
 	put(t, site, validConfig)
 	put(t, rules, always("One"))
-	s := serve(t, "--replay="+fixture("no-rdma"), "--config.file="+site, "--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s")
+	s := serve(t, "--replay="+fixture("no-rdma"), "--config.file="+site, "--alerting.rule-files="+dir+"/*.rules.yml", "--alerting.interval=1s", "--web.enable-lifecycle")
 	s.firing(t, "One")
 	put(t, rules, "groups: [{name: site, rules: [{alert: Two, expr: 'up{'}]}]\n")
 	put(t, site, otherConfig)

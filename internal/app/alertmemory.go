@@ -17,7 +17,8 @@ import (
 type alertMemory struct {
 	dir    string
 	store  *state.Store // nil: the directory cannot be used
-	retry  bool         // later: another process holds the lock
+	locked bool         // by another process
+	tried  time.Time    // to open it
 	known  []alerting.Active
 	kept   []alerting.Active // in the file
 	last   []alerting.Active // in the last round
@@ -29,37 +30,49 @@ type alertMemory struct {
 func openAlertMemory(dir string, log *slog.Logger) *alertMemory {
 	a := &alertMemory{dir: dir, log: log}
 	if err := a.open(); err != nil {
-		log.Warn("cannot use the alert state directory, alert state and history are lost at the next restart", "err", err)
-		a.retry = errors.Is(err, state.ErrLocked)
+		log.Warn("cannot use the alert state directory, trying again every minute; until then a restart loses alert state and history", "err", err)
 	}
 	return a
 }
 
 func (a *alertMemory) open() (err error) {
+	a.tried = time.Now()
 	if a.store, err = state.Open(a.dir); err != nil {
+		a.locked = errors.Is(err, state.ErrLocked)
 		return err
 	}
 	if err := a.store.Read(&a.known); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.log.Warn("could not restore alert state", "err", err)
 	}
-	a.kept, a.retry = a.known, false
+	a.kept = a.known
 	return nil
 }
 
-// reopen reports whether the directory was taken after another process released it.
+// reopen tries a directory again that could not be used, and reports whether it can be. A lock is tried in each round, so that the alerts
+// of the other process do not pause.
 func (a *alertMemory) reopen() bool {
-	if !a.retry || a.open() != nil {
+	if a.store != nil || !a.locked && time.Since(a.tried) < stateRetry || a.open() != nil {
 		return false
 	}
 	a.log.Info("alert state directory is available, alert state and history are saved")
 	return true
 }
 
+// resume continues in a directory that has become available: with the alerts of the process that had locked it, otherwise with those of
+// this process.
+func (a *alertMemory) resume(e *alerting.Engine) {
+	if a.locked {
+		e.MoveTo(a.samples(), a.known)
+		return
+	}
+	e.SetDir(a.samples())
+}
+
 // samples is the folder of the samples. The directory must be open.
 func (a *alertMemory) samples() string { return filepath.Join(a.dir, "store") }
 
-// alertsKept is the maximum age of the last-seen times in the file of alerts if nothing else changes. If the program is killed and the
-// samples are lost, the outage that a restart assumes is longer by that at most.
+// alertsKept is the maximum age of the last-seen times of firing alerts in the file if nothing else changes. Those of pending alerts are
+// written in each round: if the program is killed and the samples are lost, they are all that tells how long an alert was pending.
 const alertsKept = time.Minute
 
 // save writes what has changed.
@@ -87,11 +100,12 @@ func (a *alertMemory) write() {
 	a.failed = err != nil
 }
 
-// isNews reports whether alerts or their start times differ from those in the file, or the file is older than alertsKept.
+// isNews reports whether alerts, their states or their start times differ from those in the file, or the file is too old.
 func isNews(kept, active []alerting.Active) bool {
 	return !slices.EqualFunc(kept, active, func(k, a alerting.Active) bool {
 		age := a.SeenAt.Sub(k.SeenAt)
-		return maps.Equal(k.Labels, a.Labels) && k.ActiveAt.Equal(a.ActiveAt) && age >= 0 && age < alertsKept
+		return maps.Equal(k.Labels, a.Labels) && k.ActiveAt.Equal(a.ActiveAt) && k.Pending == a.Pending &&
+			(age == 0 || age > 0 && age < alertsKept && !a.Pending)
 	})
 }
 

@@ -20,8 +20,9 @@ import (
 
 // Exit codes. check has its own: check.ExitUnknown for all errors that are no findings.
 const (
-	exitOK    = 0
-	exitUsage = 2
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
 )
 
 // Run runs the program with its arguments until ctx ends, and returns its exit code.
@@ -107,6 +108,7 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 	return collector.Options{
 		Include: c.include, Exclude: c.exclude, Site: &c.site.store, Hostname: m.hostname(), Memory: memory, NCCL: c.nccl,
 		SampleInterval: c.sampleInterval, ModuleInterval: c.moduleInterval, GPUInterval: c.gpuInterval, GPUFull: c.gpuMode == gpuFull, Bufinfo: c.bufinfo,
+		PartMetrics: c.partMetrics(), MaxDevices: c.limits.Devices,
 		ListenLLDP: c.listenLLDP, AskSubnet: c.askSubnet || m.player != nil, MADCounters: c.madCounters(m),
 	}
 }

@@ -104,7 +104,7 @@ type captureRun struct {
 
 func (c *config) record(ctx context.Context, m *machine, on []*collector.Collector, known expect.Data, log *slog.Logger) *captureRun {
 	r := &captureRun{rec: capture.NewRecorder(m.Host), meta: m.meta, known: &known}
-	r.sched = rounds.New(ctx, rounds.Options{Host: r.rec.Host(), Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
+	r.sched = rounds.New(ctx, rounds.Options{Host: r.rec.Host(), Collectors: on, Timeout: c.timeout, Limits: c.limits, Now: m.Now, Logger: log})
 	if m.player == nil {
 		r.meta = liveMeta(m)
 	}

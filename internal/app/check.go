@@ -35,16 +35,16 @@ type checkConfig struct {
 func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("json", "Print JSON instead of a table. Schema: docs/check.md.").BoolVar(&k.json)
 	a.Flag("verbose", "List each rule that was not evaluated, with the reason.").BoolVar(&k.verbose)
-	a.Flag("short", "Print only the table, without diagnose and action lines.").BoolVar(&k.short)
+	a.Flag("short", "Print the table without the lines below its rows: pending, diagnose, action.").BoolVar(&k.short)
 	a.Flag("only", "Report only this alert. Repeatable.").PlaceHolder("ALERT").StringsVar(&k.filter.Only)
 	a.Flag("severity", "Minimum severity to report.").PlaceHolder("critical|warning|info").EnumVar(&k.filter.Severity, check.Severities()...)
 	a.Flag("strict", "Exit with 3 instead of 0 if a rule that this host supports was not evaluated.").BoolVar(&k.filter.Strict)
-	a.Flag("drain", "Report whether to drain this host. Exit code: 0 no, 2 cordon or evict, 3 unknown (do not drain).").BoolVar(&k.drain)
+	a.Flag("drain", "Report whether to drain this host: cordon (no new jobs, running jobs may finish) or evict (running jobs cannot progress). Exit code: 0 no, 2 cordon or evict, 3 unknown (do not drain).").BoolVar(&k.drain)
 	a.Flag("dry-run", "With --drain: print the result, exit with 0.").BoolVar(&k.dryRun)
 	a.Flag("return-to-service", "Report whether this host may take jobs again: no alert drains it, and its links have been free of errors for "+model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
 	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("no-daemon", "Do not query the running exporter. Run a one-off evaluation.").BoolVar(&k.noDaemon)
-	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules with a range need it.").PlaceHolder("DURATION").DurationVar(&k.length)
+	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules over a time range need it.").PlaceHolder("DURATION").DurationVar(&k.length)
 	a.Flag("timeout", "Timeout of a one-off evaluation, without --for.").Default("10s").DurationVar(&k.timeout)
 }
 

@@ -309,8 +309,8 @@ func TestCheckUnknownIsNotOKOfReplays(t *testing.T) {
 		text string
 	}{
 		"gdr-unseen-ok": {3, `unknown  state unknown: rdma_gdr_gpu_transport_info{reason="dmabuf_unseen"}`},
-		"gdr-ok-live":   {0, "ok, 1 rule evaluated"},
-		"gdr-ok":        {3, "1 not applicable"}, // it alone was asked for
+		"gdr-ok-live":   {0, ": ok\n1 of 1 rule evaluated over "},
+		"gdr-ok":        {3, ": unknown: no rule was evaluated\n0 of 1 rule evaluated over 6m of the capture, 1 not applicable to this host"}, // it alone was asked for
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := command(t, "--replay="+fixture(name), "check", "--strict", "--verbose", "--only=RDMAGPUDirectStaging")

@@ -189,7 +189,7 @@ func (p *program) unexpected(of *kingpin.CmdClause, word string) error {
 	candidates := p.below(group)
 	switch {
 	case of == nil:
-		candidates = append(candidates, "expect", "inventory", "maintenance")
+		candidates = append(candidates, "expect", "gpu", "inventory", "maintenance")
 	case len(candidates) == 0 && slices.Contains(p.below(""), word):
 		return fmt.Errorf("unexpected argument %s: only one command can be given", word)
 	case len(candidates) == 0:

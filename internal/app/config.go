@@ -36,6 +36,9 @@ type config struct {
 	bufinfo          bool
 	askSubnet        bool
 	askAgents        bool
+	functions        string
+	limits           rounds.Limits
+	ruleFiles        []string // serve only: globs
 	site             siteFile
 	nccl             gdr.Job // topo only
 }
@@ -55,6 +58,9 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
 	a.Flag("device.include", "Read only RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Never open RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.excludeText)
+	a.Flag("device.functions", "Metrics of virtual functions and subfunctions beside their physical function: rules (identity, state and the counters that rules read), or all.").Default(functionsRules).EnumVar(&c.functions, functionsRules, functionsAll)
+	a.Flag("limit.devices", "Maximum number of RDMA devices to read; those beyond it are left out, virtual functions and subfunctions first. 0 disables.").Default("1024").IntVar(&c.limits.Devices)
+	a.Flag("limit.series", "Maximum number of series of the collectors; the series of whole devices beyond it are left out, those of virtual functions and subfunctions first. 0 disables.").Default("50000").IntVar(&c.limits.Series)
 	a.Flag("collector.disable-defaults", "Disable all collectors that are not enabled explicitly.").BoolVar(&c.disableDefaults)
 	c.chosen = map[string]*choice{}
 	for _, x := range collector.All(collector.Options{}) {
@@ -77,6 +83,12 @@ const (
 	gpuFull   = "full"
 )
 
+// Values of --device.functions.
+const (
+	functionsRules = "rules"
+	functionsAll   = "all"
+)
+
 func (c *config) isOn(x *collector.Collector) bool {
 	ch := c.chosen[x.Name]
 	if c.disableDefaults && !ch.set {
@@ -95,6 +107,12 @@ func (c *config) check() (err error) {
 	}
 	if c.timeout <= 0 {
 		return fmt.Errorf("--collect.timeout=%s: must be greater than 0", c.timeout)
+	}
+	if c.limits.Devices < 0 {
+		return fmt.Errorf("--limit.devices=%d: must be at least 1, or 0 for no limit", c.limits.Devices)
+	}
+	if c.limits.Series < 0 {
+		return fmt.Errorf("--limit.series=%d: must be at least 1, or 0 for no limit", c.limits.Series)
 	}
 	if c.maxProcs < 1 {
 		return fmt.Errorf("--runtime.gomaxprocs=%d: must be at least 1", c.maxProcs)

@@ -17,16 +17,21 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"rdma_exporter/internal/web"
 )
 
-// Users with write permission on the state directory may accept changes and announce maintenance. They do so through a socket there, so that
-// only the exporter writes its state.
+// Users with write permission on the state directory may control the exporter: accept changes, announce maintenance, release the GPUs, reload.
+// They do so through a socket there: only the exporter writes its state, and whoever may scrape may not control.
 const (
-	controlSocket = "control.sock"
-	controlMode   = 0o660
-	controlTime   = time.Minute                    // a sweep of a fabric with nodes that do not respond takes long
-	controlAnswer = controlTime + 10*time.Second   // until the timeout response is written
-	controlWait   = controlAnswer + 10*time.Second // of the client, so that it receives the timeout response
+	controlSocket      = "control.sock"
+	controlMode        = 0o660
+	controlConnections = 16                             // each in a request of one user
+	controlTime        = time.Minute                    // a sweep of a fabric with nodes that do not respond takes long
+	controlAnswer      = controlTime + 10*time.Second   // until the timeout response is written
+	controlWait        = controlAnswer + 10*time.Second // of the client, so that it receives the timeout response
+	// unreachable are the commands that need the socket.
+	unreachable = "rdma_exporter accept, gpu, maintenance and reload"
 )
 
 // control serves the control socket until the listener is closed.
@@ -34,6 +39,9 @@ func (k *keeper) control() (*http.Server, error) {
 	mux := http.NewServeMux()
 	controlAccept(mux, k.plan, k.accept)
 	k.planned.control(mux)
+	for _, add := range k.commands {
+		add(mux)
+	}
 	return listenControl(k.dir, mux, k.log)
 }
 
@@ -51,9 +59,10 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 		return nil, errors.Join(err, l.Close())
 	}
 	s := controlServer(h)
+	web.NewConnections(controlConnections, 0).Limit(s)
 	go func() {
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			discard(log, "control socket failed, accept and maintenance cannot reach this exporter", err)
+			discard(log, "control socket failed, "+unreachable+" cannot reach this exporter", err)
 		}
 	}()
 	return s, nil
@@ -62,7 +71,7 @@ func listenControl(dir string, h http.Handler, log *slog.Logger) (*http.Server, 
 // controlServer responds in time, whatever a handler waits for.
 func controlServer(h http.Handler) *http.Server {
 	late := fmt.Sprintf("timed out after %s: a sweep of the fabric or a write to the state directory is in progress, try again", model.Duration(controlTime))
-	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
+	return &http.Server{Handler: http.TimeoutHandler(h, controlTime, late), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes - headerSlop, ReadTimeout: controlAnswer, WriteTimeout: controlAnswer, IdleTimeout: controlAnswer}
 }
 
 // controlClient is a client of a controlServer.
@@ -78,6 +87,14 @@ func answerJSON(w http.ResponseWriter, v any) {
 }
 
 var errNoExporter = errors.New("no running rdma_exporter")
+
+// instead adds to the error of a missing socket what an exporter without one accepts.
+func instead(err error, what string) error {
+	if errors.Is(err, errNoExporter) {
+		return fmt.Errorf("%w; an exporter without a usable state directory %s", err, what)
+	}
+	return err
+}
 
 // askControl sends a request to the running exporter through the socket in its state directory.
 func askControl[T any](ctx context.Context, dir, method, path string, q url.Values) (out T, err error) {

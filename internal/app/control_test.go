@@ -2,10 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -48,5 +52,27 @@ func TestControlTime(t *testing.T) {
 				must(t, s.Close())
 			})
 		})
+	}
+}
+
+// TestControlConnections: connections that ask nothing do not keep others from being answered, and their number is limited.
+func TestControlConnections(t *testing.T) {
+	dir := t.TempDir()
+	s, err := listenControl(dir, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answerJSON(w, "done") }), slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	var silent []net.Conn
+	for range controlConnections {
+		c, err := net.Dial("unix", filepath.Join(dir, controlSocket))
+		must(t, err)
+		defer c.Close()
+		silent = append(silent, c)
+	}
+	if got, err := askControl[string](t.Context(), dir, http.MethodPost, acceptPath, nil); err != nil || got != "done" {
+		t.Errorf("%s, %v", got, err)
+	}
+	must(t, silent[0].SetReadDeadline(time.Now().Add(headerTime/2)))
+	if _, err := silent[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the oldest connection is open")
 	}
 }

@@ -89,7 +89,7 @@ func (d *daemon) run(ctx context.Context) {
 func (d *daemon) round(ctx context.Context, young time.Duration) error {
 	start := time.Now()
 	if d.memory != nil && d.memory.reopen() {
-		d.engine.MoveTo(d.memory.samples(), d.memory.known)
+		d.memory.resume(d.engine)
 	}
 	var p *rounds.Picture
 	err := host.Guard(func() (err error) { // a panic of the evaluation does not affect scrapes

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rdma_exporter/internal/alerting"
 	"rdma_exporter/internal/rounds"
 )
 
@@ -19,8 +20,12 @@ func (s *daemonStats) note(d *daemon, took time.Duration) {
 		Degraded: e.Degraded || d.memory != nil && d.memory.store == nil,
 	}
 	if d.notifier != nil {
-		n := d.notifier.Deliveries()
-		x.Alertmanagers, x.Sent, x.Errors, x.Dropped = float64(n.Alertmanagers), n.Sent, n.Errors, n.Dropped
+		x.QueueCapacity = alerting.QueueCapacity
+		for _, a := range d.notifier.Deliveries() {
+			x.Alertmanagers = append(x.Alertmanagers, rounds.AlertmanagerState{
+				URL: a.Alertmanager, Queued: a.Queued, Sent: a.Sent, Errors: a.Errors, Dropped: a.Dropped,
+			})
+		}
 	}
 	s.last.Store(&x)
 }

@@ -14,6 +14,7 @@ import (
 
 	"rdma_exporter/collector"
 	"rdma_exporter/internal/rounds"
+	"rdma_exporter/internal/web"
 	"rdma_exporter/rules"
 )
 
@@ -151,7 +152,7 @@ func TestDocsNames(t *testing.T) {
 			metrics[d.Name] = true
 		}
 	}
-	for _, d := range rounds.Descs {
+	for _, d := range slices.Concat(rounds.Descs, web.Descs) {
 		metrics[d.Name] = true
 	}
 	alertName := regexp.MustCompile(`(?m)^ *- alert: (\S+)$`)

@@ -55,7 +55,7 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...st
 	if err != nil {
 		return nil, nil, err
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Now: m.Now, Logger: log})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: c.timeout, Limits: c.limits, Now: m.Now, Logger: log})
 	var p *rounds.Picture
 	neighbours := slices.ContainsFunc(on, func(x *collector.Collector) bool { return x.Name == "neighbour" })
 	for _, t := range m.times() {

@@ -121,6 +121,9 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err := f.checkFile(); err != nil {
 		return usage(err)
 	}
+	if err := f.checkDescriptors(); err != nil {
+		return usage(err)
+	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.maxProcs)
 	if os.Getenv("GOGC") == "" {

@@ -47,7 +47,11 @@ func open(t testing.TB, file string) (*machine, *rounds.Scheduler) {
 
 func openIn(t testing.TB, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	t.Helper()
-	c := config{replay: file, timeout: 10 * time.Second, gpuMode: gpuMode}
+	return openWith(t, &config{replay: file, timeout: 10 * time.Second, gpuMode: gpuMode})
+}
+
+func openWith(t testing.TB, c *config) (*machine, *rounds.Scheduler) {
+	t.Helper()
 	m, err := c.open(time.Time{})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +68,7 @@ func openIn(t testing.TB, file, gpuMode string) (*machine, *rounds.Scheduler) {
 	unseen, err := embeddedDetector()
 	must(t, err)
 	return m, rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
-		Coverage: func() *coverage.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler),
+		Coverage: func() *coverage.Detector { return unseen }, Host: m.Host, Collectors: collector.All(c.options(m, expect.NewMemory(known))), Timeout: c.timeout, Now: m.Now, Logger: slog.New(slog.DiscardHandler), Limits: c.limits,
 	})
 }
 
@@ -81,6 +85,8 @@ var varying = regexp.MustCompile(`(?m)^(rdma_scrape_collector_duration_seconds|r
 var inNoFixture = map[string]string{
 	"rdma_scrape_collector_stuck":                       "a recording does not hang; TestStuckReadCostsItsDevice",
 	"rdma_scrape_over_budget":                           "a recording costs nothing; TestDevicesOverTheirBudget",
+	"rdma_exporter_limit":                               "of serve and commands; TestLimitsOfAHost",
+	"rdma_exporter_limit_exceeded_by":                   "of serve and commands; TestLimitsOfAHost",
 	"rdma_exporter_replay_info":                         "of serve alone; TestReplayFires",
 	"rdma_state_last_write_successful":                  "a replay keeps no state",
 	"rdma_incident_last_capture_successful":             "a replay keeps no state; TestFlightRecorder",
@@ -95,7 +101,8 @@ var inNoFixture = map[string]string{
 	"rdma_port_pfc_paused_sample_ratio":                 "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_sample_interval_seconds":             "samples are taken live only; TestShortStorms",
 	"rdma_port_pfc_samples_refused_total":               "samples are taken live only; collector's tests of the sampler",
-	"rdma_gpu_released_seconds":                         "a replay holds no GPU; TestRelease",
+	"rdma_gpu_released_seconds":                         "a replay holds no GPU; TestGPURelease",
+	"rdma_gpu_release_start_timestamp_seconds":          "a replay holds no GPU; TestGPURelease",
 	"rdma_exporter_event_overruns_total":                "events are heard live only; test/netns has it",
 }
 

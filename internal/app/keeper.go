@@ -22,9 +22,11 @@ type keeper struct {
 	dir     string
 	store   *state.Store // nil: nothing is saved
 	server  *http.Server // of the control socket
-	log     *slog.Logger
-	retry   bool          // later: another process holds the lock
-	done    chan struct{} // closed when run has ended; nil until it starts
+	// commands add further handlers to the control socket.
+	commands []func(*http.ServeMux)
+	log      *slog.Logger
+	retry    bool          // later: the directory cannot be used
+	done     chan struct{} // closed when run has ended; nil until it starts
 
 	mu    sync.Mutex
 	state rounds.FileState // of the state file
@@ -40,8 +42,8 @@ func (c *config) keeper(m *machine, log *slog.Logger) *keeper {
 		return k
 	}
 	if err := k.open(); err != nil {
-		log.Warn("cannot use the state directory, known links and devices are lost at the next restart", "err", err)
-		k.retry = errors.Is(err, state.ErrLocked)
+		log.Warn("cannot use the state directory, trying again every minute; until then a restart loses the known links and devices, and "+unreachable+" cannot reach this exporter", "err", err)
+		k.retry = true
 	}
 	return k
 }
@@ -56,10 +58,8 @@ func (k *keeper) open() error {
 				k.log.Warn("state file damaged, using the earlier one", "moved to", aside)
 			}
 			k.memory.Absorb(known)
-			k.store, err = store, nil
+			k.store = store
 			discard(k.log, "cannot use the maintenance directory, maintenance cannot be announced", k.planned.open())
-			k.server, err = k.control()
-			discard(k.log, "cannot serve the control socket, rdma_exporter accept and maintenance cannot reach this exporter", err)
 			k.note(nil)
 			return nil
 		}
@@ -84,6 +84,17 @@ func (k *keeper) start(ctx context.Context) {
 	}
 }
 
+// listen serves the control socket, with these commands too, as soon as the state directory is locked.
+func (k *keeper) listen(commands ...func(*http.ServeMux)) {
+	k.commands = commands
+	if k.store == nil {
+		return
+	}
+	server, err := k.control()
+	discard(k.log, "cannot serve the control socket, "+unreachable+" cannot reach this exporter", err)
+	k.server = server
+}
+
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	for k.store == nil {
@@ -92,6 +103,7 @@ func (k *keeper) run(ctx context.Context) {
 		}
 		if k.open() == nil {
 			k.log.Info("state directory is available, known links and devices are saved")
+			k.listen(k.commands...)
 		}
 	}
 	wait := stateSettles

@@ -45,7 +45,7 @@ func (k *checkConfig) evaluateOnce(ctx context.Context, c *config, stderr io.Wri
 		ctx, cancel = context.WithTimeoutCause(ctx, k.length+k.timeout, fmt.Errorf("timed out after --timeout=%s", k.timeout))
 		defer cancel()
 	}
-	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return detector }})
+	sched := rounds.New(ctx, rounds.Options{Host: m.Host, Collectors: on, Timeout: min(c.timeout, k.timeout*3/4), Limits: c.limits, Now: m.Now, Logger: log, Tells: true, Maintenance: c.announced(m), Coverage: func() *coverage.Detector { return detector }})
 	j, err := newEvaluator(m, sched, log)
 	if err != nil {
 		return failed(m, err), nil
@@ -149,6 +149,10 @@ func (j *evaluator) alerts() []string { return reportOf(j.engine, check.Input{})
 // seenIn is the state in a round that has no alert but is reported.
 func seenIn(p *rounds.Picture) (out check.Seen) {
 	out.Maintenance = p.Maintenance
+	if p.Node.GPUs != nil {
+		out.GPUsReleased = p.Node.GPUs.Released
+	}
+	out.Functions = functionsIn(p)
 	n := p.Node.InfiniBand
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
@@ -161,6 +165,23 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 		}
 	}
 	return out
+}
+
+// functionsIn is what is not read; nil: everything is.
+func functionsIn(p *rounds.Picture) *check.Functions {
+	f := check.Functions{Devices: p.LeftOut.Devices, Series: p.LeftOut.Series}
+	if r := p.Node.Reduced; r.Reduces() {
+		f.Reduced = len(r.Parts)
+		for _, device := range r.LeftOut {
+			if r.Of(device) {
+				f.Reduced--
+			}
+		}
+	}
+	if f == (check.Functions{}) {
+		return nil
+	}
+	return &f
 }
 
 // conclusion is the result of an evaluation: alerts, verdict on the host, and suppressed conditions.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -32,10 +33,11 @@ type shown struct {
 	host    string
 	page    *page.Page
 
-	mu   sync.Mutex // one request at a time reads the history
-	kept page.Input // the last one
-	of   *rounds.Picture
-	at   time.Time
+	mu       sync.Mutex // one request at a time reads the history and renders
+	kept     page.Input // the last one
+	rendered map[string][]byte
+	of       *rounds.Picture
+	at       time.Time
 }
 
 // page registers the pages of the node.
@@ -51,9 +53,9 @@ func (s *serveConfig) page(c *config, m *machine, sched *rounds.Scheduler, d *da
 	host := alerting.HostName(s.alerting.instanceOf(m, *s.toolkit.WebListenAddresses))
 	x := &shown{daemon: d, sched: sched, young: max(s.minInterval, pageYoung), machine: m.describe(c), host: host, page: p}
 	return &web.Page{Views: withRunbooks(p, map[string]web.View{
-		"{$}":             {ContentType: web.HTML, Write: x.html},
-		"api/v1/node":     {ContentType: web.JSON, Write: x.node},
-		"api/v1/topology": {ContentType: web.JSON, Write: x.topology},
+		"{$}":             {ContentType: web.HTML, Write: x.shared("html", x.html)},
+		"api/v1/node":     {ContentType: web.JSON, Write: x.shared("node", node)},
+		"api/v1/topology": {ContentType: web.JSON, Write: x.shared("topology", topology)},
 	}), Static: page.Static()}, nil
 }
 
@@ -65,22 +67,40 @@ func (x *shown) picture(ctx context.Context) (*rounds.Picture, error) {
 	return x.sched.CollectWithin(ctx, nil, x.young)
 }
 
-// input is the data of the pages. The history is read once for all clients.
-func (x *shown) input(ctx context.Context) (page.Input, error) {
-	p, err := x.picture(ctx)
-	if err != nil {
-		return page.Input{}, err
+// shared renders a view once for all clients.
+func (x *shown) shared(name string, render func(w io.Writer, in page.Input) error) func(*http.Request, io.Writer) error {
+	return func(r *http.Request, w io.Writer) error {
+		p, err := x.picture(r.Context())
+		if err != nil {
+			return err
+		}
+		text, err := x.text(r.Context(), p, name, render)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
 	}
+}
+
+func (x *shown) text(ctx context.Context, p *rounds.Picture, name string, render func(w io.Writer, in page.Input) error) ([]byte, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p == nil || p != x.of || time.Since(x.at) > pageKept {
 		in, err := x.read(ctx, p)
 		if err != nil {
-			return in, err
+			return nil, err
 		}
-		x.kept, x.of, x.at = in, p, time.Now()
+		x.kept, x.rendered, x.of, x.at = in, map[string][]byte{}, p, time.Now()
 	}
-	return x.kept, nil
+	if x.rendered[name] == nil {
+		var b bytes.Buffer
+		if err := render(&b, x.kept); err != nil {
+			return nil, err
+		}
+		x.rendered[name] = b.Bytes()
+	}
+	return x.rendered[name], nil
 }
 
 func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error) {
@@ -101,27 +121,11 @@ func (x *shown) read(ctx context.Context, p *rounds.Picture) (page.Input, error)
 	return in, ctx.Err()
 }
 
-func (x *shown) html(r *http.Request, w io.Writer) error {
-	in, err := x.input(r.Context())
-	if err != nil {
-		return err
-	}
+func (x *shown) html(w io.Writer, in page.Input) error {
 	n := page.New(in)
 	return x.page.Render(w, in, &n, page.Topology(in))
 }
 
-func (x *shown) node(r *http.Request, w io.Writer) error {
-	in, err := x.input(r.Context())
-	if err != nil {
-		return err
-	}
-	return printJSON(w, page.New(in))
-}
+func node(w io.Writer, in page.Input) error { return printJSON(w, page.New(in)) }
 
-func (x *shown) topology(r *http.Request, w io.Writer) error {
-	in, err := x.input(r.Context())
-	if err != nil {
-		return err
-	}
-	return printJSON(w, page.Topology(in))
-}
+func topology(w io.Writer, in page.Input) error { return printJSON(w, page.Topology(in)) }

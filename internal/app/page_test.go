@@ -36,7 +36,7 @@ func looked(t testing.TB, name string) page.Input {
 		p, err = evaluateRound(t.Context(), sched, engine, 0)
 		must(t, err)
 	}
-	report := check.New(check.Input{Exporter: "test", Host: m.hostname() + ":10879", History: engine.History(), Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: seenIn(p), Needs: p.Needs})
+	report := check.New(check.Input{Exporter: "test", Host: m.hostname() + ":10879", Interval: 15 * time.Second, History: engine.History(), Judgement: engine.Judgement(), Coverage: p.Coverage, Seen: seenIn(p), Needs: p.Needs})
 	history, err := page.ReadHistory(t.Context(), engine)
 	must(t, err)
 	families := slices.DeleteFunc(slices.Clone(p.Families), func(f exposition.Family) bool {

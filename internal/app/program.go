@@ -115,6 +115,22 @@ func (p *program) commands(out Outside) {
 		return runMaintenanceStatus(ctx, c, stdout)
 	})
 
+	var gr gpuReleaseConfig
+	gpu := p.Command("gpu", "Release the GPUs that the running exporter reads, before a GPU reset or a driver update.")
+	gr.flags(p.add(gpu, "release", "Pause GPU monitoring and close all GPU handles. GPUs are read again after --for.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runGPURelease(ctx, c, &gr, stdout)
+	}))
+	p.add(gpu, "resume", "End the release.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runGPUResume(ctx, c, stdout)
+	})
+	p.add(gpu, "status", "Show whether the GPUs are released, until when, and by whom.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runGPUStatus(ctx, c, stdout)
+	})
+
+	p.add(p, "reload", "Reload the files of the running exporter: site configuration, rules, Alertmanager configuration. Exit code: 0 reloaded, 2 not, with the error.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+		return runReload(ctx, c, stdout)
+	})
+
 	var w captureConfig
 	w.flags(p.add(p, "capture", "Write everything that the collectors read on this host to one text archive.", func(ctx context.Context, stdout, _ io.Writer, log *slog.Logger) (int, error) {
 		return runCapture(ctx, c, &w, stdout, log)

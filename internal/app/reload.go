@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/signal"
 	"sync"
@@ -105,6 +107,30 @@ func (r *reloader) current() (rounds.FileState, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.state, r.hasFiles()
+}
+
+const reloadPath = "/reload"
+
+// control adds the handler on the control socket. It responds when the files are in force.
+func (r *reloader) control(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+reloadPath, func(w http.ResponseWriter, _ *http.Request) {
+		if err := r.reload(); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answerJSON(w, true)
+	})
+}
+
+func runReload(ctx context.Context, c *config, stdout io.Writer) (int, error) {
+	if c.replay != "" {
+		return usage(errors.New("--replay: a replay has no running exporter"))
+	}
+	if _, err := askControl[bool](ctx, c.stateDir, http.MethodPost, reloadPath, nil); err != nil {
+		return usage(instead(err, "reloads on SIGHUP"))
+	}
+	fmt.Fprintln(stdout, "Configuration reloaded.")
+	return exitOK, nil
 }
 
 // onHangup reloads on each SIGHUP until ctx ends. Once it returns, SIGHUP does not end the program.

@@ -26,6 +26,7 @@ type serveConfig struct {
 	moduleInterval time.Duration // of transceivers; 0: disabled
 	gpuInterval    time.Duration
 	listenLLDP     bool
+	lifecycle      bool
 	alerting       alertingConfig
 }
 
@@ -34,6 +35,7 @@ const defaultPort = "10879"
 
 func (s *serveConfig) flags(a *kingpin.CmdClause) {
 	s.webConfig.flags(a, defaultPort)
+	a.Flag("web.enable-lifecycle", "Accept reload and release of the GPUs over HTTP (POST /-/reload, /-/gpu/release), from every client that can scrape.").BoolVar(&s.lifecycle)
 	s.alerting.flags(a)
 	a.Flag("pfc.sample-interval", "Interval of reading the pause times of ports that are paused or send pause; at least 1s. 0s disables.").Default("1s").DurationVar(&s.sampleInterval)
 	a.Flag("transceiver.interval", "Interval of reading transceivers; at least 5s. 0s disables.").Default("30s").DurationVar(&s.moduleInterval)
@@ -77,6 +79,10 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err := s.checkFile(); err != nil {
 		return usage(err)
 	}
+	if err := s.checkDescriptors(); err != nil {
+		return usage(err)
+	}
+	c.paths.Reserved = s.descriptors()
 	m, err := c.open(time.Now())
 	if err != nil {
 		return usage(err)
@@ -92,6 +98,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if s.noBudget {
 		m.Budget = nil
 	}
+	c.ruleFiles = s.alerting.ruleFiles
 	keeper := c.keeper(m, log)
 	defer keeper.close()
 	on, err := c.collectors(m, keeper.memory)
@@ -124,7 +131,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	defer cancel()
 	reload.onHangup(ctx)
 	sched := rounds.New(ctx, rounds.Options{
-		Host: m.Host, Collectors: on, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
+		Host: m.Host, Collectors: on, Limits: c.limits, Timeout: c.timeout, MinInterval: s.minInterval, Before: m.seek, Now: m.clock, Logger: log,
 		Config: reload.current, State: keeper.current, Maintenance: keeper.planned.current, Incident: d.incident, Alerting: d.current, Coverage: reload.coverage.Load, Replay: m.recorded(),
 	})
 	if d != nil {
@@ -144,10 +151,12 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 	if err != nil {
 		return usage(err)
 	}
+	gpus := gpuRelease{m.GPUs, log}
 	o := web.Options{
 		Rounds: sched, Page: shown, Logger: log,
+		Lifecycle:   s.lifecycle,
 		Reload:      reload.reload,
-		ReleaseGPUs: m.GPUs.ReleaseGPUs,
+		ReleaseGPUs: gpus.release,
 		Findings:    d.findings(),
 	}
 	if d != nil {
@@ -171,6 +180,7 @@ func runServe(ctx context.Context, c *config, s *serveConfig, log *slog.Logger) 
 		discard(log, "first collection failed", err)
 		h.Ready()
 	}()
+	keeper.listen(reload.control, gpus.control)
 	keeper.start(ctx)
 	return s.serve(ctx, h, s.toolkit, log)
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -26,8 +27,10 @@ type webConfig struct {
 	externalURL string
 	routePrefix string
 	maxRequests int
-	pprof       bool
-	process     bool
+	// maxConnections limits open connections, fromAddress those from one address; 0: no limit.
+	maxConnections, fromAddress int
+	pprof                       bool
+	process                     bool
 }
 
 func (w *webConfig) flags(a *kingpin.CmdClause, port string) {
@@ -37,6 +40,8 @@ func (w *webConfig) flags(a *kingpin.CmdClause, port string) {
 	a.Flag("web.external-url", "URL under which the exporter is reachable from outside. Its path is the default of --web.route-prefix.").PlaceHolder("URL").StringVar(&w.externalURL)
 	a.Flag("web.route-prefix", "Prefix of all HTTP paths.").PlaceHolder("PATH").StringVar(&w.routePrefix)
 	a.Flag("web.max-requests", "Maximum number of concurrent scrapes, and of concurrent API requests. Others are answered with 503.").Default("40").IntVar(&w.maxRequests)
+	a.Flag("web.max-connections", "Maximum number of open connections. At the limit the connection that is idle or unread for the longest time is closed for a new one. 0 disables.").Default("512").IntVar(&w.maxConnections)
+	a.Flag("web.max-connections-per-address", "Maximum number of open connections from one IP address. Raise it behind a reverse proxy. 0 disables.").Default("64").IntVar(&w.fromAddress)
 	a.Flag("web.pprof", "Serve profiles under /debug/pprof.").BoolVar(&w.pprof)
 	a.Flag("web.exporter-metrics", "Expose the exporter's own process_* and go_* metrics.").Default("true").BoolVar(&w.process)
 }
@@ -44,6 +49,12 @@ func (w *webConfig) flags(a *kingpin.CmdClause, port string) {
 func (w *webConfig) check() error {
 	if w.maxRequests < 1 {
 		return fmt.Errorf("--web.max-requests=%d: must be at least 1", w.maxRequests)
+	}
+	if w.maxConnections < 0 {
+		return fmt.Errorf("--web.max-connections=%d: must be at least 1, or 0 to disable", w.maxConnections)
+	}
+	if w.fromAddress < 0 {
+		return fmt.Errorf("--web.max-connections-per-address=%d: must be at least 1, or 0 to disable", w.fromAddress)
 	}
 	if !strings.HasPrefix(w.metricsPath, "/") {
 		return fmt.Errorf("--web.telemetry-path=%s: must begin with /", w.metricsPath)
@@ -73,6 +84,7 @@ const notInPath = "{}%?#"
 // handler is the handler of o with the settings of the flags.
 func (w *webConfig) handler(o web.Options) (*web.Handler, error) {
 	o.Process, o.MetricsPath, o.RoutePrefix, o.MaxRequests, o.Pprof = w.processMetrics(), w.metricsPath, w.routePrefix, w.maxRequests, w.pprof
+	o.Connections = web.NewConnections(w.maxConnections, w.fromAddress)
 	h, err := web.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("--web.telemetry-path=%s: %w: choose another path, such as /metrics", w.metricsPath, err)
@@ -111,30 +123,43 @@ func (w *webConfig) processMetrics() prometheus.Gatherer {
 // shutdownTime is the timeout of scrapes in progress at shutdown.
 const shutdownTime = 5 * time.Second
 
-// newServer limits the time and memory of a client.
-func newServer(h http.Handler) *http.Server {
-	return &http.Server{
+const (
+	headerTime  = 5 * time.Second
+	headerBytes = 8 << 10
+	headerSlop  = 4096 // net/http reads that much more than Server.MaxHeaderBytes (Server.initialReadLimitSize)
+)
+
+// newServer limits the time and memory of a client, and the number of clients.
+func newServer(h http.Handler, connections *web.Connections) *http.Server {
+	s := &http.Server{
 		Handler:           h,
-		ReadHeaderTimeout: 10 * time.Second,
+		ReadHeaderTimeout: headerTime,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      2 * time.Minute,
 		IdleTimeout:       5 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		MaxHeaderBytes:    headerBytes - headerSlop,
 	}
+	connections.Limit(s)
+	return s
 }
 
 // Serve serves a handler until ctx ends, and returns the exit code of the program.
-type Serve func(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
+type Serve func(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error)
 
-// serveUntil serves until ctx ends or the listener fails, which is an error of the command line: exit code 2.
-func serveUntil(ctx context.Context, h http.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
-	server := newServer(h)
-	failed := make(chan error, 1)
+// serveUntil serves until ctx ends or the listener fails, which is an error of the command line: exit code 2. Exit code 1: no descriptors
+// are left.
+func serveUntil(ctx context.Context, h *web.Handler, flags *toolkit.FlagConfig, log *slog.Logger) (int, error) {
+	server := newServer(h, h.Connections)
+	failed, out := make(chan error, 1), make(chan error, 1)
 	go func() { failed <- toolkit.ListenAndServe(server, flags, log) }()
+	go func() { out <- exhausted(ctx) }()
 	select {
 	case err := <-failed:
 		return usage(fmt.Errorf("cannot serve on --web.listen-address=%s: %w", strings.Join(*flags.WebListenAddresses, ","), err))
-	case <-ctx.Done():
+	case err := <-out:
+		if err != nil {
+			return exitFailed, errors.Join(err, server.Close())
+		}
 	}
 	log.Info("stopping")
 	end, cancel := context.WithTimeout(context.Background(), shutdownTime)

@@ -81,7 +81,7 @@ const (
 func TestReload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "site.yml")
 	put(t, file, validConfig)
-	s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s")
+	s := serve(t, "--replay="+fixture("dgx-h100-ib"), "--config.file="+file, "--collect.min-interval=0s", "--web.enable-lifecycle")
 	s.waitFor(t, reloaded)
 	s.waitFor(t, ignored3)
 	stop := s.scrapeUntil(t)
@@ -118,6 +118,59 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestReloadCommand: the command reloads the running exporter through the socket, and has the error if it does not.
+func TestReloadCommand(t *testing.T) {
+	stateDir := filepath.Join(t.TempDir(), "state")
+	live := liveArgs(tree(t, "hdr100-ok"), stateDir)
+	run := func(t *testing.T, want string, code int) {
+		t.Helper()
+		got, out, errs := command(t, append(live, "reload")...)
+		if got != code || !strings.HasPrefix(out+errs, want) {
+			t.Errorf("exit %d\n%s%swant\n%s", got, out, errs, want)
+		}
+	}
+	run(t, "rdma_exporter reload: no running rdma_exporter in --state.dir="+stateDir, 2)
+	t.Run("without files", func(t *testing.T) {
+		serve(t, live...)
+		run(t, "rdma_exporter reload: nothing to reload: none of --config.file", 2)
+	})
+	file := filepath.Join(t.TempDir(), "site.yml")
+	put(t, file, validConfig)
+	s := serve(t, append(live, "--config.file="+file, "--collect.min-interval=0s")...)
+	s.waitFor(t, reloaded)
+	put(t, file, invalidConfig)
+	run(t, "rdma_exporter reload: reload failed, keeping the previous configuration: "+file+`:2: match: unknown key "dev"`, 2)
+	s.waitFor(t, refused)
+	put(t, file, otherConfig)
+	run(t, "Configuration reloaded.\n", 0)
+	s.waitFor(t, reloaded)
+	if status, _ := s.post(t, "/-/reload"); status != 403 {
+		t.Errorf("over HTTP: %d", status)
+	}
+	if code, _, errs := command(t, "--replay=demo", "reload"); code != 2 || !strings.Contains(errs, "--replay: a replay has no running exporter") {
+		t.Errorf("replay: %d %s", code, errs)
+	}
+}
+
+// TestReloadWithoutState: without a state directory there is no socket, and log and command say so.
+func TestReloadWithoutState(t *testing.T) {
+	stateDir := filepath.Join(t.TempDir(), "state")
+	put(t, stateDir, "") // no folder can be there
+	live := liveArgs(tree(t, "hdr100-ok"), stateDir)
+	s := serve(t, live...)
+	if want := "rdma_exporter accept, gpu, maintenance and reload cannot reach this exporter"; !strings.Contains(s.log.String(), want) {
+		t.Errorf("log:\n%s", s.log)
+	}
+	for want, args := range map[string][]string{
+		"an exporter without a usable state directory reloads on SIGHUP\n":                                              {"reload"},
+		"an exporter without a usable state directory takes POST /-/gpu/release?for=30m, with --web.enable-lifecycle\n": {"gpu", "release", "--for=30m"},
+	} {
+		if code, _, errs := command(t, append(live, args...)...); code != 2 || !strings.HasSuffix(errs, want) {
+			t.Errorf("%v: exit %d %s", args, code, errs)
+		}
+	}
+}
+
 // scrapeUntil scrapes all the time until it is told to stop; a scrape that fails fails the test.
 func (s *server) scrapeUntil(t *testing.T) (stop func()) {
 	t.Helper()
@@ -142,7 +195,7 @@ func (s *server) scrapeUntil(t *testing.T) (stop func()) {
 
 // TestNoConfigFile: there is nothing to read again, no metric says so, and SIGHUP does not end the program.
 func TestNoConfigFile(t *testing.T) {
-	s := serve(t, "--replay="+fixture("no-rdma"))
+	s := serve(t, "--replay="+fixture("no-rdma"), "--web.enable-lifecycle")
 	if status, body := s.post(t, "/-/reload"); status != 400 || !strings.Contains(body, "none of --config.file") {
 		t.Errorf("status %d, %q", status, body)
 	}

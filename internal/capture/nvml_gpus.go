@@ -36,12 +36,12 @@ func (r *Recorder) ReadGPUs(ctx context.Context, _ bool) (snapshot.NVML, []error
 func (r *Recorder) WatchGPUs(ctx context.Context) error { return r.inner.GPUs.WatchGPUs(ctx) }
 
 // ReleaseGPUs records nothing.
-func (r *Recorder) ReleaseGPUs(ctx context.Context, d time.Duration) error {
-	return r.inner.GPUs.ReleaseGPUs(ctx, d)
+func (r *Recorder) ReleaseGPUs(ctx context.Context, d time.Duration, by string) error {
+	return r.inner.GPUs.ReleaseGPUs(ctx, d, by)
 }
 
 // GPUsReleased records nothing.
-func (r *Recorder) GPUsReleased() time.Duration { return r.inner.GPUs.GPUsReleased() }
+func (r *Recorder) GPUsReleased() *snapshot.GPURelease { return r.inner.GPUs.GPUsReleased() }
 
 // ReadGPUs returns the recorded answers.
 func (p *Player) ReadGPUs(context.Context, bool) (v snapshot.NVML, errs []error, err error) {
@@ -88,9 +88,9 @@ func (p *Player) gpu(name string) (snapshot.GPU, error) {
 func (p *Player) WatchGPUs(context.Context) error { return nil }
 
 // ReleaseGPUs is not supported in a replay.
-func (p *Player) ReleaseGPUs(context.Context, time.Duration) error {
+func (p *Player) ReleaseGPUs(context.Context, time.Duration, string) error {
 	return fmt.Errorf("a replay holds no GPU: %w", syscall.EOPNOTSUPP)
 }
 
-// GPUsReleased is always 0.
-func (p *Player) GPUsReleased() time.Duration { return 0 }
+// GPUsReleased is always nil.
+func (p *Player) GPUsReleased() *snapshot.GPURelease { return nil }

@@ -159,7 +159,7 @@ nvlink_errors_replay: 4
 	if got, want := gpus(t, risen.Host()), "580.95.05 13.0 0:7975 19 [{replay 6}] 1:0975"; got != want {
 		t.Errorf("counters do not continue: %s, want %s", got, want)
 	}
-	if err := p.ReleaseGPUs(t.Context(), time.Minute); host.ReasonOf(err) != host.Unsupported {
+	if err := p.ReleaseGPUs(t.Context(), time.Minute, "root"); host.ReasonOf(err) != host.Unsupported {
 		t.Error(err)
 	}
 }

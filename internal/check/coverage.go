@@ -75,7 +75,7 @@ func (r *Report) cover(in Input) (machine bool) {
 		switch {
 		case i >= 0:
 			gap = in.Coverage.Gaps[i]
-			r.NotEvaluated = append(r.NotEvaluated, d.gap(gap, in.Needs))
+			r.NotEvaluated = append(r.NotEvaluated, d.gap(gap, in))
 		case slices.Contains(in.Coverage.Idle, d.name) && !found:
 			r.NotApplicable = append(r.NotApplicable, d.name)
 			continue
@@ -117,7 +117,7 @@ func (d detection) waiting(in Input) (n NotEvaluated, ok bool) {
 		if rule := in.Rules[a.Rule]; a.Name == d.name && a.State == alerting.StatePending && rule.Range > 0 {
 			return NotEvaluated{
 				Alert: d.name, Severity: d.severity, Reason: reasonPending, Needs: short(rule.For),
-				Detail: fmt.Sprintf("condition true for %s, fires after %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
+				Detail: fmt.Sprintf("pending (see pending[]): condition true for %s, fires when true for %s", short(in.To.Sub(a.ActiveAt)), short(rule.For)),
 			}, true
 		}
 	}
@@ -129,16 +129,23 @@ func (d detection) evaluated() bool {
 	return slices.ContainsFunc(d.rules, func(r alerting.Rule) bool { return r.Evaluated })
 }
 
-// gap is the entry of an alert whose metrics are missing. needs is Input.Needs.
-func (d detection) gap(g coverage.Gap, needs map[string]string) NotEvaluated {
+// gap is the entry of an alert whose metrics are missing.
+func (d detection) gap(g coverage.Gap, in Input) NotEvaluated {
 	n := NotEvaluated{Alert: d.name, Severity: d.severity, Reason: string(g.Reason), Metrics: g.Metrics, Partly: g.Partly}
 	what := "missing metrics: " + strings.Join(g.Metrics, ", ")
 	switch g.Reason {
+	case coverage.Paused:
+		n.Detail = pausedText
+		if in.GPUsReleased != nil {
+			n.Detail = in.GPUsReleased.String()
+		}
 	case coverage.CollectorDisabled:
 		n.Needs = "--collector." + g.Collector
 		n.Detail = fmt.Sprintf("collector %s is disabled", g.Collector)
+	case coverage.Limit:
+		n.Detail = "device limit: not evaluated for devices beyond --limit.devices or --limit.series"
 	case coverage.Permission:
-		n.Needs = needs[g.Source]
+		n.Needs = in.Needs[g.Source]
 		n.Detail = fmt.Sprintf("no permission to read %s, %s", g.Source, what)
 	case coverage.Failed, coverage.NotReadYet:
 		n.Detail = what

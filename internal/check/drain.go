@@ -22,6 +22,12 @@ const (
 // drains are the states of instance:rdma_host_drain:state, by value.
 var drains = []string{DrainNo, DrainCordon, DrainEvict}
 
+// meanings of the states that drain a host. The scripts in packaging read lines that start with a state and a blank.
+var meanings = map[string]string{
+	DrainCordon: "cordon: no new jobs, running jobs may finish.",
+	DrainEvict:  "evict: no new jobs, and a running job on this host cannot progress: stop it.",
+}
+
 // CleanFor is how long the links of a repaired host must be free of errors before it takes jobs: the time after which NVIDIA UFM ends the
 // isolation of a link (packet drop and error rate isolation).
 const CleanFor = 126 * time.Minute
@@ -107,7 +113,7 @@ func (v HostVerdict) DrainExitCode() int {
 	return ExitUnknown
 }
 
-// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each.
+// Drain writes the verdict, and the findings that drain the host: "HOST: evict", then a line for each, and one that explains the states.
 func Drain(w io.Writer, r Report, dryRun bool) error {
 	var text strings.Builder
 	what := r.Drain
@@ -122,11 +128,26 @@ func Drain(w io.Writer, r Report, dryRun bool) error {
 		what = "would drain: " + what
 	}
 	fmt.Fprintf(&text, "%s: %s\n", oneLine(alerting.HostName(r.Host)), what)
-	text.WriteString(columns(r.draining(), ""))
+	rows := r.draining()
+	text.WriteString(columns(rows, ""))
+	if legend := legendOf(rows); legend != "" {
+		fmt.Fprintln(&text, legend)
+	}
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// legendOf explains the states at the beginning of rows, in one line.
+func legendOf(rows [][]string) string {
+	var out []string
+	for _, state := range []string{DrainEvict, DrainCordon} {
+		if slices.ContainsFunc(rows, func(row []string) bool { return row[0] == state }) {
+			out = append(out, meanings[state])
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 // DrainNote is a sentence on a host to drain: "To be drained (cordon): RDMALinkDownshifted."; empty for others.
@@ -198,7 +219,7 @@ func (r *Report) unfit() (out []string, code int) {
 	}
 	switch {
 	case r.Fit == nil && len(out) == 0:
-		out = append(out, "state incomplete: a read is stuck, a port cannot be read, or a draining alert is pending")
+		out = append(out, r.undecided()...)
 	case r.Fit != nil && !*r.Fit && len(out) == 0:
 		out = append(out, "maintenance is announced")
 	}
@@ -211,4 +232,18 @@ func (r *Report) unfit() (out []string, code int) {
 		return out, ExitCritical
 	}
 	return nil, ExitOK
+}
+
+// undecided is why it is unknown whether a host is fit for jobs, although nothing drains it: alerts that would drain it are pending, or a
+// state could not be read.
+func (r *Report) undecided() (out []string) {
+	for _, f := range slices.Concat(r.Findings, r.Pending) {
+		if f.State == string(alerting.StatePending) && slices.Index(drains, f.Drain) > 0 {
+			out = append(out, fmt.Sprintf("pending, drains the host when it fires: %s %s %s", f.Alert, Where(f.Labels), f.Summary))
+		}
+	}
+	if len(out) == 0 {
+		out = append(out, "state incomplete: a read is stuck, or a port cannot be read. See rdma_exporter check --verbose")
+	}
+	return out
 }

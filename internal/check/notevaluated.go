@@ -10,95 +10,125 @@ import (
 	"rdma_exporter/internal/coverage"
 )
 
-// words are the reasons in words, those that the user can change first.
-var words = []struct{ reason, text string }{
-	{reasonFailed, "rule evaluation failed"},
-	{reasonNotEvaluated, "no evaluation has finished"},
-	{string(coverage.CollectorDisabled), "collector disabled"},
-	{string(coverage.Permission), "permission denied, requires"},
-	{string(coverage.Failed), "read failed, see the log"},
-	{string(coverage.Unknown), "state unknown"},
-	{string(coverage.NotReadYet), "not read yet"},
-	{reasonPending, "condition true for less than required"},
-	{reasonTooShort, "more history required than observed"},
-	{reasonHistory, "more history required than the exporter keeps, evaluated by a central Prometheus"},
-	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware"},
+// words are the reasons in words with their remedies, those that the user can change first. NEEDS is the missing permission, flag or time.
+var words = []struct{ reason, text, remedy string }{
+	{reasonFailed, "rule evaluation failed", ""},
+	{reasonNotEvaluated, "no evaluation has finished", "Run check again"},
+	{string(coverage.Paused), pausedText, "Resume: rdma_exporter gpu resume"},
+	{string(coverage.CollectorDisabled), "collector disabled", "Enable it: NEEDS"},
+	{string(coverage.Limit), "devices left out by a limit", "Raise --limit.devices or --limit.series with the memory limit"},
+	{string(coverage.Permission), "permission denied", "Grant NEEDS"},
+	{string(coverage.Failed), "read failed", "Read the error in the log"},
+	{string(coverage.Unknown), "state on which the rule depends is unknown", ""},
+	{string(coverage.NotReadYet), "first read in progress", "Run check again"},
+	{reasonTooShort, "NEEDS of history required", ""}, // remedy: observeLonger
+	{reasonHistory, "NEEDS of history required, more than the exporter keeps", "Use a central Prometheus: rdma_exporter rules"},
+	{string(coverage.NotSupported), "not supported by this kernel, driver or hardware", ""},
 }
+
+const pausedText = "GPU monitoring paused on request"
 
 // ReasonGroup is a group of alerts that were not evaluated for one reason.
 type ReasonGroup struct {
-	Text   string // the reason, with the missing permission, flag or time
+	Reason string // with the remedy, without a full stop at the end
+	InPart bool   // evaluated for a part of the host
 	Alerts []NotEvaluated
 }
 
-// Gaps groups the alerts that were not evaluated by reason, those that the user can change first.
+// Gaps groups the alerts that were not evaluated by reason, those that the user can change first. Pending alerts were evaluated.
 func (r *Report) Gaps() (out []ReasonGroup) {
-	all := sorted(r.NotEvaluated)
+	inPart := func(n NotEvaluated) bool { return r.isEvaluated(n.Alert) }
+	var all, part []NotEvaluated
+	for _, n := range r.NotEvaluated {
+		switch {
+		case inPart(n):
+			part = append(part, n)
+		case n.Reason != reasonPending:
+			all = append(all, n)
+		}
+	}
+	all = append(all, part...)
+	slices.SortStableFunc(all, func(a, b NotEvaluated) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
 	for len(all) > 0 {
 		first := all[0]
 		same := func(n NotEvaluated) bool {
-			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason))
+			return n.Reason == first.Reason && (n.Needs == first.Needs || isTime(first.Reason)) && inPart(n) == inPart(first)
 		}
 		group := slices.DeleteFunc(slices.Clone(all), func(n NotEvaluated) bool { return !same(n) })
 		all = slices.DeleteFunc(all, same)
-		out = append(out, ReasonGroup{text(group), group})
+		out = append(out, ReasonGroup{r.reason(group), inPart(first), group})
 	}
 	return out
 }
 
-func sorted(all []NotEvaluated) []NotEvaluated {
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b NotEvaluated) int { return cmp.Compare(order(a.Reason), order(b.Reason)) })
-	return all
+// isEvaluated reports whether an alert was evaluated, if only for a part of the host.
+func (r *Report) isEvaluated(alert string) bool {
+	return slices.ContainsFunc(r.Evaluated, func(e Evaluated) bool { return e.Alert == alert })
 }
 
-// notEvaluatedRows has a row for each reason, or for each alert.
-func (r *Report) notEvaluatedRows(verbose bool) (rows [][]string) {
-	if !verbose {
-		for _, g := range r.Gaps() {
-			rows = append(rows, []string{fmt.Sprint(len(g.Alerts)), g.Text})
-		}
-		return rows
+// sentence is "7 rules not evaluated: collector disabled. Enable it: --collector.pcie".
+func (g ReasonGroup) sentence() string {
+	what := "not evaluated"
+	if g.InPart {
+		what = "evaluated in part"
 	}
-	for _, n := range sorted(r.NotEvaluated) {
-		detail := n.Detail
-		if n.Needs != "" && n.Reason == string(coverage.Permission) {
-			detail += " (requires " + n.Needs + ")"
-		}
-		rows = append(rows, []string{n.Alert, n.Reason, detail})
+	return fmt.Sprintf("%s %s: %s", count(len(g.Alerts), "rule"), what, g.Reason)
+}
+
+// rows has a row for each alert.
+func (g ReasonGroup) rows() (rows [][]string) {
+	for _, n := range g.Alerts {
+		rows = append(rows, []string{n.Alert, n.Reason, n.Detail})
 	}
 	return rows
 }
 
 // isTime reports whether time is missing, of which the longest counts.
-func isTime(reason string) bool {
-	return reason == reasonTooShort || reason == reasonHistory || reason == reasonPending
-}
+func isTime(reason string) bool { return reason == reasonTooShort || reason == reasonHistory }
 
 // order is the position of a reason in words; an unknown one is last.
 func order(reason string) int {
-	if i := slices.IndexFunc(words, func(w struct{ reason, text string }) bool { return w.reason == reason }); i >= 0 {
+	if i := slices.IndexFunc(words, func(w struct{ reason, text, remedy string }) bool { return w.reason == reason }); i >= 0 {
 		return i
 	}
 	return len(words)
 }
 
-// text is the text of alerts with one reason.
-func text(group []NotEvaluated) string {
+// reason is the reason and the remedy of alerts with one reason.
+func (r *Report) reason(group []NotEvaluated) string {
 	n := group[0]
-	s := n.Reason
-	if i := order(n.Reason); i < len(words) {
-		s = words[i].text
+	i := order(n.Reason)
+	if i == len(words) {
+		return n.Reason
 	}
+	text, remedy, needs := words[i].text, words[i].remedy, n.Needs
+	if n.Reason == string(coverage.Paused) && n.Detail != "" {
+		text = n.Detail
+	}
+	if isTime(n.Reason) {
+		needs = longest(group)
+	}
+	if len(group) > 1 {
+		text = strings.ReplaceAll(text, "NEEDS", "up to NEEDS")
+	}
+	if n.Reason == reasonTooShort {
+		remedy = r.observeLonger()
+	}
+	if needs == "" && strings.Contains(remedy, "NEEDS") {
+		remedy = ""
+	}
+	return strings.ReplaceAll(joined(". ", text, remedy), "NEEDS", needs)
+}
+
+// observeLonger is the remedy for a history that is too short; a capture has no other.
+func (r *Report) observeLonger() string {
 	switch {
-	case n.Reason == reasonTooShort, n.Reason == reasonPending:
-		return s + " (up to " + longest(group) + ")"
-	case n.Reason == string(coverage.Permission):
-		return strings.TrimSpace(s + " " + n.Needs)
-	case n.Reason == string(coverage.CollectorDisabled):
-		return s + ": " + n.Needs
+	case r.Replay != "":
+		return ""
+	case r.IntervalSeconds > 0:
+		return "Wait until the exporter has run for NEEDS"
 	}
-	return s
+	return "Run the exporter, which keeps a history, or observe for longer: check --for NEEDS"
 }
 
 func longest(group []NotEvaluated) string {
@@ -109,4 +139,57 @@ func longest(group []NotEvaluated) string {
 		}
 	}
 	return short(out)
+}
+
+// Coverage is what the verdict is based on: "49 of 81 rules evaluated over 2h of samples of the running exporter (6 in part), 18 not evaluated,
+// 14 not applicable to this host". Each rule of the total is in one of the parts. The rules of one name are counted as one.
+func (r *Report) Coverage() string {
+	part, pending, not := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, n := range r.NotEvaluated {
+		switch {
+		case r.isEvaluated(n.Alert):
+			part[n.Alert] = true
+		case n.Reason == reasonPending:
+			pending[n.Alert] = true
+		default:
+			not[n.Alert] = true
+		}
+	}
+	for name := range pending {
+		delete(not, name) // in part
+	}
+	total := len(r.Evaluated) + len(pending) + len(not) + len(r.NotApplicable)
+	s := fmt.Sprintf("%d of %s evaluated %s", len(r.Evaluated), count(total, "rule"), r.basis())
+	for _, p := range []struct {
+		n      int
+		format string
+	}{
+		{len(part), " (%d in part)"},
+		{len(pending), ", %d pending"},
+		{len(not), ", %d not evaluated"},
+		{len(r.NotApplicable), ", %d not applicable to this host"},
+	} {
+		if p.n > 0 {
+			s += fmt.Sprintf(p.format, p.n)
+		}
+	}
+	return s
+}
+
+// basis is where the samples are from, and how long.
+func (r *Report) basis() string {
+	d := time.Duration(r.ObservedSeconds * float64(time.Second))
+	switch past := d >= time.Second; {
+	case r.Replay != "" && past:
+		return "over " + short(d) + " of the capture"
+	case r.Replay != "":
+		return "on the capture"
+	case r.IntervalSeconds > 0 && past:
+		return "over " + short(d) + " of samples of the running exporter"
+	case r.IntervalSeconds > 0:
+		return "by the running exporter"
+	case past:
+		return "over " + short(d) + " by a one-off evaluation"
+	}
+	return "on the present state by a one-off evaluation"
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -27,46 +28,47 @@ func JSON(w io.Writer, r Report) error {
 // Style is the style of a table.
 type Style struct {
 	Colour  bool
-	Verbose bool // list each alert that was not evaluated, not only their number
-	Short   bool // only the table, without diagnose and action
+	Verbose bool // list each rule that was not evaluated, not only their number
+	Short   bool // without the lines below the rows: pending, diagnose, action
 }
 
-// Table writes the report as text: the verdict, the findings worst first, and what was not evaluated.
+// Table writes the report as text: the verdict and its basis, the findings worst first, the pending alerts, and what was not evaluated.
 func Table(w io.Writer, r Report, s Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, verdictLine(r))
-	if r.Maintenance != nil {
-		fmt.Fprintln(&text, oneLine(r.Maintenance.String()))
+	fmt.Fprintln(&text, oneLine(r.headline()))
+	for _, n := range r.Notices() {
+		fmt.Fprintln(&text, oneLine(n))
 	}
-	if len(r.Findings) > 0 {
+	if r.Error == "" {
+		fmt.Fprintf(&text, "%s.\n", r.Coverage())
+	}
+	if len(r.Findings)+len(r.Pending) > 0 {
 		fmt.Fprintln(&text)
 		text.WriteString(r.table(s))
 	}
-	for _, note := range r.Notes() {
+	for _, note := range append(r.explained(), r.Notes()...) {
 		fmt.Fprintf(&text, "\n%s.\n", oneLine(note))
 	}
-	if len(r.NotEvaluated) > 0 {
-		fmt.Fprintf(&text, "\nNot evaluated (%s):\n", count(len(r.NotEvaluated), "rule"))
-		text.WriteString(columns(r.notEvaluatedRows(s.Verbose), "  "))
-	}
+	text.WriteString(r.gaps(s.Verbose))
 	if _, err := io.WriteString(w, text.String()); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
-// table has a row for each finding and each suppressed fault, and the advice below.
+// table has a row for each finding, each suppressed fault and each pending alert, and the advice below.
 func (r *Report) table(s Style) string {
-	rows := [][]string{{"SEVERITY", "STATE", "SINCE", "ALERT", "OBJECT", "SUMMARY"}}
+	rows := [][]string{{"SEVERITY", "STATE", "FOR", "ALERT", "OBJECT", "SUMMARY"}}
 	advice := map[int][]string{} // by the row above it
 	action := ""                 // of the finding before: printed once
-	for _, f := range r.Findings {
-		rows = append(rows, []string{f.Severity, f.State, since(r.Time, f.Since), f.Alert, Where(f.Labels), f.Summary})
+	for i, f := range slices.Concat(r.Findings, r.Pending) {
+		rows = append(rows, []string{f.Severity, f.State, f.lasted(r.Time), f.Alert, Where(f.Labels), f.Summary})
 		for _, s := range f.Suspects {
-			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), ""})
+			why := "consequence of " + f.Alert + ", not alerted while it fires"
+			rows = append(rows, []string{"", "suppressed", "", s.Alert, Where(s.Labels), why})
 		}
 		if !s.Short {
-			advice[len(rows)-1] = f.advice(action)
+			advice[len(rows)-1] = f.advice(f.waiting(i < len(r.Findings)), action)
 			action = f.Action
 		}
 	}
@@ -82,14 +84,59 @@ func (r *Report) table(s Style) string {
 	return text.String()
 }
 
-// advice are the lines diagnose and action of a finding. An action equal to the one before is left out.
-func (f Finding) advice(before string) (out []string) {
-	for _, line := range []Fact{{"diagnose", f.Diagnose}, {"action", f.Action}} {
+// lasted is how long the condition is true: "4m15s", or of a pending alert "30s of 15m", its `for`.
+func (f Finding) lasted(now time.Time) string {
+	s := short(now.Sub(f.Since))
+	if f.ForSeconds > 0 {
+		s += " of " + short(f.wait())
+	}
+	return s
+}
+
+func (f Finding) wait() time.Duration { return time.Duration(f.ForSeconds * float64(time.Second)) }
+
+// waiting is what a pending alert counts for; empty for one that fires.
+func (f Finding) waiting(finding bool) string {
+	counts := "Counts as a finding already: this host was observed for less than that."
+	switch {
+	case f.State != string(alerting.StatePending):
+		return ""
+	case !finding:
+		counts = "Until then: no finding, exit code unchanged."
+	case f.Waits && f.Severity == severityCritical:
+		counts = "Until then: a warning."
+	case f.Waits:
+		counts = "Counts as a finding already."
+	}
+	return fmt.Sprintf("fires once the condition is true for %s. %s", short(f.wait()), counts)
+}
+
+// advice are the lines pending, diagnose and action of a finding. An action equal to the one before is left out.
+func (f Finding) advice(pending, before string) (out []string) {
+	for _, line := range []Fact{{"pending", pending}, {"diagnose", f.Diagnose}, {"action", f.Action}} {
 		if line.Value != "" && (line.Name != "action" || line.Value != before) {
 			out = append(out, fmt.Sprintf("%-9s %s", line.Name+":", oneLine(line.Value)))
 		}
 	}
 	return out
+}
+
+// gaps are the sentences on the rules that were not evaluated, with a row for each if verbose.
+func (r *Report) gaps(verbose bool) string {
+	var text strings.Builder
+	for i, g := range r.Gaps() {
+		if i == 0 || verbose {
+			fmt.Fprintln(&text)
+		}
+		fmt.Fprintf(&text, "%s.\n", oneLine(g.sentence()))
+		if verbose {
+			text.WriteString(columns(g.rows(), "  "))
+		}
+	}
+	if text.Len() > 0 && !verbose {
+		fmt.Fprintln(&text, "Details: rdma_exporter check --verbose.")
+	}
+	return text.String()
 }
 
 // columns aligns rows.
@@ -125,53 +172,53 @@ func coloured(table string, s Style) string {
 	return out.String()
 }
 
-func verdictLine(r Report) string {
-	host := oneLine(alerting.HostName(r.Host))
+// headline is the verdict with the number of findings and pending alerts: "gpu-1: critical: 2 critical, 1 pending warning".
+func (r *Report) headline() string {
+	host := alerting.HostName(r.Host)
 	if r.Replay != "" {
-		host += " (replay of " + oneLine(r.Replay) + ")"
+		host += " (replay of " + r.Replay + ")"
 	}
-	switch {
-	case r.Error != "":
-		return fmt.Sprintf("%s: unknown: %s", host, oneLine(r.Error))
-	case r.Incomplete:
-		return fmt.Sprintf("%s: unknown (--strict): no findings, but supported rules were not evaluated: %s", host, r.Coverage())
-	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
-		return fmt.Sprintf("%s: unknown: %s", host, r.Coverage())
-	case r.ExitCode == ExitUnknown:
-		return fmt.Sprintf("%s: unknown: no RDMA device, or none readable", host)
-	case len(r.Findings) == 0:
-		what := "ok"
-		if r.Severity != "" && r.Severity != severityInfo {
-			what = "no finding of severity " + r.Severity + " or above"
-		}
-		if w := r.watching(); w != "" {
-			what = headlineWatching + ": " + w
-		}
-		return fmt.Sprintf("%s: %s, %s", host, what, r.Coverage())
-	default:
-		word := cmp.Or(r.Headline, r.Verdict) // missing in reports of earlier versions
-		if w := r.watching(); w != "" && r.Headline != headlineWatching {
-			word += ", " + w
-		} else if w != "" {
-			word += ": " + w
-		}
-		return fmt.Sprintf("%s: %s, %s, %s", host, word, count(len(r.Findings), "finding"), r.Coverage())
-	}
+	return host + ": " + r.conclusion()
 }
 
-// Coverage is what the verdict is based on: "42 rules evaluated over 10m, 22 not evaluated, 3 not applicable".
-func (r *Report) Coverage() string {
-	s := count(len(r.Evaluated), "rule") + " evaluated"
-	if d := time.Duration(r.ObservedSeconds * float64(time.Second)); d >= time.Second {
-		s += " over " + short(d)
+func (r *Report) conclusion() string {
+	word, counts := cmp.Or(r.Headline, r.Verdict), r.counts() // a report of an earlier version has no headline
+	switch {
+	case r.Error != "":
+		return "unknown: " + r.Error
+	case r.Incomplete:
+		return joined(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
+	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
+		return joined(", ", "unknown: no rule was evaluated", counts)
+	case r.ExitCode == ExitUnknown:
+		return joined(", ", "unknown: no RDMA device in /sys/class/infiniband, or none readable", counts)
+	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
+		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
+	case word == verdictOK:
+		return joined(", ", word, counts)
 	}
-	if n := len(r.NotEvaluated); n > 0 {
-		s += fmt.Sprintf(", %d not evaluated", n)
+	return joined(": ", word, counts)
+}
+
+// counts are the findings and pending alerts by severity: "2 critical, 1 pending warning, 1 info". Of those that count as findings, only the
+// ones that wait to fire are named pending.
+func (r *Report) counts() string {
+	waits := func(f Finding) bool { return f.Waits }
+	counted := slices.DeleteFunc(slices.Clone(r.Findings), waits)
+	pending := slices.Concat(slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool { return !waits(f) }), r.Pending)
+	var out []string
+	for _, severity := range Severities() {
+		out = append(out, Tally(counted, "%d %s", severity)...)
+		out = append(out, Tally(pending, "%d pending %s", severity)...)
 	}
-	if n := len(r.NotApplicable); n > 0 {
-		s += fmt.Sprintf(", %d not applicable", n)
+	return strings.Join(out, ", ")
+}
+
+func joined(by, text, more string) string {
+	if more == "" {
+		return text
 	}
-	return s
+	return text + by + more
 }
 
 func count(n int, what string) string {
@@ -179,13 +226,6 @@ func count(n int, what string) string {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func since(now, t time.Time) string {
-	if d := now.Sub(t); d >= time.Second {
-		return short(d)
-	}
-	return "now"
 }
 
 // Where names the object on the host, from the most general label to the narrowest.

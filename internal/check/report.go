@@ -73,9 +73,10 @@ type Finding struct {
 	State       string            `json:"state"`           // firing, or pending
 	Waits       bool              `json:"waits,omitempty"` // pending although observed for longer than its `for`, so it is new and may pass: a warning at most
 	Since       time.Time         `json:"since"`
-	Value       *float64          `json:"value"`           // the compared value, in Unit; without a limit the value of the expression; null if not finite
-	Limit       *float64          `json:"limit,omitempty"` // the limit
-	Unit        string            `json:"unit,omitempty"`  // of both
+	ForSeconds  float64           `json:"for_seconds,omitempty"` // pending: the `for` of its rule
+	Value       *float64          `json:"value"`                 // the compared value, in Unit; without a limit the value of the expression; null if not finite
+	Limit       *float64          `json:"limit,omitempty"`       // the limit
+	Unit        string            `json:"unit,omitempty"`        // of both
 	Labels      map[string]string `json:"labels"`
 	Identity    Identity          `json:"identity,omitempty"` // of the object, by kind
 	Summary     string            `json:"summary"`
@@ -143,17 +144,19 @@ func New(in Input) Report {
 		if i < len(in.Identities) {
 			f.Identity = in.Identities[i]
 		}
-		if a.State == alerting.StatePending && in.Rules[a.Rule].Range > 0 {
-			r.Pending = append(r.Pending, f)
-			continue
+		if rule := in.Rules[a.Rule]; a.State == alerting.StatePending {
+			f.ForSeconds = rule.For.Seconds()
+			f.Waits = rule.Range == 0 && rule.For > 0 && in.To.Sub(in.From) >= rule.For
+			if rule.Range > 0 {
+				r.Pending = append(r.Pending, f)
+				continue
+			}
 		}
-		wait := in.Rules[a.Rule].For
-		f.Waits = a.State == alerting.StatePending && wait > 0 && in.To.Sub(in.From) >= wait
 		r.Findings = append(r.Findings, f)
 	}
 	slices.SortFunc(r.Findings, worstFirst)
 	slices.SortFunc(r.Pending, worstFirst)
-	r.Findings = worstOfEach(r.Findings)
+	r.Findings, r.Pending = worstOfEach(r.Findings), worstOfEach(r.Pending)
 	machine := r.cover(in)
 	r.conclude()
 	if !machine {
@@ -278,7 +281,8 @@ func figure(text string) *quantity {
 	return &quantity{n, m[2]}
 }
 
-// worstOfEach keeps the first finding for each alert and object: when an alert gets worse, its lesser severity still fires for some minutes.
+// worstOfEach keeps the first of sorted findings for each alert and object: when an alert gets worse, its lesser severity still fires for
+// some minutes.
 func worstOfEach(findings []Finding) []Finding {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(findings, func(f Finding) bool {

@@ -139,6 +139,10 @@ func TestCoverage(t *testing.T) {
 	if !reflect.DeepEqual(r.NotEvaluated, want) {
 		t.Errorf("got  %+v\nwant %+v", r.NotEvaluated, want)
 	}
+	const sum = "3 of 9 rules evaluated over 1m15s by a one-off evaluation (2 in part), 5 not evaluated, 1 not applicable to this host"
+	if got := r.Coverage(); got != sum {
+		t.Errorf("%s\nwant %s", got, sum)
+	}
 	evaluated := []check.Evaluated{{"RDMAFires", "info"}, {"RDMAPart", "warning"}, {"RDMATwo", "critical"}}
 	if !slices.Equal(r.Evaluated, evaluated) || !slices.Equal(r.NotApplicable, []string{"RDMAIdle"}) {
 		t.Errorf("evaluated %v, not applicable %v", r.Evaluated, r.NotApplicable)
@@ -200,7 +204,10 @@ func TestRender(t *testing.T) {
 	}
 	long := rule("RDMALinkUnstable", "warning")
 	long.Evaluated, long.Reason, long.Range = false, alerting.ReasonTooShort, 25*time.Hour
-	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"))
+	congested := rule("RDMACongested", "warning")
+	congested.Range, congested.For = 5*time.Minute, 15*time.Minute
+	rules = append(rules, long, rule("RDMAPCIeErrors", "critical"), rule("RDMATransceiverHot", "critical"), rule("RDMAPCIeDegraded", "critical"), rule("RDMAGPUFabricDegraded", "warning"), congested)
+	rules[0].For, rules[1].For = 15*time.Minute, 2*time.Minute
 	in := check.Input{
 		Exporter: "1.0.0 abc", Host: "gpu-1:10879", History: 2 * time.Hour,
 		Judgement: alerting.Judgement{From: now().Add(-2 * time.Minute), To: now(), Rules: rules},
@@ -224,9 +231,11 @@ func TestRender(t *testing.T) {
 		alert(rules, 1, alerting.StateFiring, port("mlx5_1")),
 		alert(rules, 1, alerting.StateFiring, port("mlx5_0")),
 		alert(rules, 2, alerting.StateFiring, map[string]string{"device": "mlx5_8", "port": "1", "netdev": "eth8", "lane": "2"}),
+		alert(rules, len(rules)-1, alerting.StatePending, port("mlx5_4")),
 	}
 	in.Alerts[1].Value = math.NaN()
 	in.Alerts[5].ActiveAt = now()
+	in.Alerts[4].Annotations["summary"] = "gpu-1 mlx5_0/1: 200 of 400 Gb/s (expected by siblings)"
 	faulty := check.New(in)
 	in.Err = errors.New("collect: no answer by the deadline")
 	failed := check.New(in)
@@ -283,16 +292,17 @@ func TestHeadline(t *testing.T) {
 		rules[i].Range, rules[i].For = time.Minute, time.Minute
 	}
 	critical, warning, info := alert(rules, 0, alerting.StatePending, nil), alert(rules, 1, alerting.StatePending, nil), alert(rules, 2, alerting.StatePending, nil)
+	other := alert(rules, 1, alerting.StatePending, map[string]string{"device": "mlx5_1"})
 	for _, c := range []struct {
 		name     string
 		alerts   []alerting.Alert
 		headline string
 		line     string
 	}{
-		{"nothing", nil, "ok", ": ok, "},
-		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical, "},
-		{"both", []alerting.Alert{warning, critical, warning}, "watching", ": watching: 1 pending critical, 2 pending warning, "},
-		{"information alone", []alerting.Alert{info}, "ok", ": ok, "},
+		{"nothing", nil, "ok", ": ok\n"},
+		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical\n"},
+		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: 1 pending critical, 2 pending warning\n"},
+		{"information alone", []alerting.Alert{info}, "ok", ": ok, 1 pending info\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "h", Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules, Alerts: c.alerts}})
@@ -308,7 +318,7 @@ func TestHeadline(t *testing.T) {
 }
 
 func TestPortsNotExpected(t *testing.T) {
-	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up: mlx5_0/1.\n", 18: ", mlx5_15/1, 2 more.\n"} {
+	for n, want := range map[int]string{0: "", 1: "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true).\n", 18: ", mlx5_15/1, 2 more. To be"} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
 			var ports []check.Port
 			for i := range n {
@@ -328,11 +338,16 @@ func TestNotes(t *testing.T) {
 	seen := check.Seen{
 		NotExpected: []check.Port{{Device: "mlx5_0", Port: 1}}, Stack: &check.Stack{State: "no_device", Functions: []string{"0000:18:00.0"}}, Rates: check.Rates{Ports: 8, Capable: 400e9},
 	}
+	const (
+		idle  = "1 port DOWN, not expected to be up (never ACTIVE): mlx5_0/1. To be alerted, pin the ports in --config.file (active: true)"
+		stack = "RDMA stack not loaded, unknown whether it is expected: 1 PCI function with RDMA capability: 0000:18:00.0. To be alerted, pin the devices in --config.file (present: true)"
+		rates = "Expected rates of 8 ports are inferred from each other and their own past (the NIC supports 400 Gb/s): no alert if all of them have been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list"
+	)
 	for only, want := range map[string]string{
-		"":                    "1 port DOWN, not expected to be up: mlx5_0/1|RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0|Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
-		"RDMAPortDown":        "1 port DOWN, not expected to be up: mlx5_0/1",
-		"RDMAStackNotLoaded":  "RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): 1 PCI function with RDMA capability: 0000:18:00.0",
-		"RDMALinkDownshifted": "Rates of 8 ports not confirmed by the configuration or the far end, compared only with each other; their NICs support 400 Gb/s",
+		"":                    idle + "|" + stack + "|" + rates,
+		"RDMAPortDown":        idle,
+		"RDMAStackNotLoaded":  stack,
+		"RDMALinkDownshifted": rates,
 		"RDMAPCIeErrors":      "",
 	} {
 		t.Run(only, func(t *testing.T) {
@@ -345,8 +360,16 @@ func TestNotes(t *testing.T) {
 			}
 		})
 	}
+	for want, f := range map[string]*check.Functions{
+		"": nil, "1 function beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1},
+		"984 devices left out (--limit.devices), 12 series left out (--limit.series)|1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
+	} {
+		if got := strings.Join((&check.Seen{Functions: f}).Notes(), "|"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
 	one := check.Seen{Rates: check.Rates{Ports: 1}}
-	if got := fmt.Sprint(one.Notes()); got != "[Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past]" {
+	if got := fmt.Sprint(one.Notes()); got != "[Expected rate of 1 port is inferred from its own past: no alert if it has been slow from the start. Pin the rate in --config.file; list the expected rates: rdma_exporter expect list]" {
 		t.Error(got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/maintenance"
+	"rdma_exporter/internal/snapshot"
 )
 
 // Seen is the state that has no alert but is reported.
@@ -13,8 +14,12 @@ type Seen struct {
 	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
+	// Functions is set if not everything is read of a host with many functions.
+	Functions *Functions `json:"functions,omitempty"`
 	// Maintenance is set while it is announced for the host.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
+	// GPUsReleased is set while the exporter reads no GPU, on request.
+	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
 }
 
 // Port is a port of an RDMA device.
@@ -34,6 +39,13 @@ type Rates struct {
 	Ports int `json:"ports"`
 	// Capable is the highest rate in bits per second that the NIC of one of these ports supports but that is not in use; 0: unknown.
 	Capable float64 `json:"capable_bits_per_second,omitempty"`
+}
+
+// Functions is what is not read of a host with many functions.
+type Functions struct {
+	Reduced int `json:"reduced"`          // virtual functions and subfunctions with the metrics of rules only
+	Devices int `json:"devices_left_out"` // beyond --limit.devices
+	Series  int `json:"series_left_out"`  // beyond --limit.series
 }
 
 // Alerts of the notes: a report without the alert has no note.
@@ -60,9 +72,21 @@ func (s Seen) of(named func(alert string) bool) Seen {
 // most is the number of objects that a note names.
 const most = 16
 
-// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed.
+// Notices are lines on what operators have requested: announced maintenance, released GPUs.
+func (s *Seen) Notices() (out []string) {
+	if s.Maintenance != nil {
+		out = append(out, s.Maintenance.String())
+	}
+	if s.GPUsReleased != nil {
+		out = append(out, s.GPUsReleased.String())
+	}
+	return out
+}
+
+// Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed, functions
+// that are not read completely.
 func (s *Seen) Notes() (out []string) {
-	for _, note := range []string{s.idle(), s.stack(), s.Rates.note()} {
+	for _, note := range []string{s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced()} {
 		if note != "" {
 			out = append(out, note)
 		}
@@ -79,30 +103,51 @@ func (s *Seen) idle() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s DOWN, not expected to be up: %s", count(len(names), "port"), listed(names))
+	return fmt.Sprintf("%s DOWN, not expected to be up (never ACTIVE): %s. To be alerted, pin the ports in --config.file (active: true)", count(len(names), "port"), listed(names))
 }
 
 func (s *Seen) stack() string {
 	if s.Stack == nil {
 		return ""
 	}
-	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected (pin the devices to have it evaluated): %s with RDMA capability: %s",
+	return fmt.Sprintf("RDMA stack not loaded, unknown whether it is expected: %s with RDMA capability: %s. To be alerted, pin the devices in --config.file (present: true)",
 		count(len(s.Stack.Functions), "PCI function"), listed(s.Stack.Functions))
 }
 
 // note warns that links that were slow from the start are not detected.
 func (r Rates) note() string {
-	var able string
-	if r.Capable > 0 {
-		able = fmt.Sprintf("; their NICs support %.0f Gb/s", r.Capable/1e9)
-	}
-	switch r.Ports {
-	case 0:
+	if r.Ports == 0 {
 		return ""
-	case 1:
-		return "Rate of 1 port not confirmed by the configuration or the far end, compared only with its own past" + able
 	}
-	return fmt.Sprintf("Rates of %d ports not confirmed by the configuration or the far end, compared only with each other%s", r.Ports, able)
+	what, from, slow := fmt.Sprintf("Expected rates of %d ports are", r.Ports), "from each other and their own past", "all of them have"
+	if r.Ports == 1 {
+		what, from, slow = "Expected rate of 1 port is", "from its own past", "it has"
+	}
+	able := ""
+	if r.Capable > 0 {
+		able = fmt.Sprintf(" (the NIC supports %.0f Gb/s)", r.Capable/1e9)
+	}
+	return fmt.Sprintf("%s inferred %s%s: no alert if %s been slow from the start. Pin the rate in --config.file; "+
+		"list the expected rates: rdma_exporter expect list", what, from, able, slow)
+}
+
+// left is "984 devices left out (--limit.devices)".
+func (f *Functions) left() string {
+	var out []string
+	if f != nil && f.Devices > 0 {
+		out = append(out, count(f.Devices, "device")+" left out (--limit.devices)")
+	}
+	if f != nil && f.Series > 0 {
+		out = append(out, fmt.Sprintf("%d series left out (--limit.series)", f.Series))
+	}
+	return strings.Join(out, ", ")
+}
+
+func (f *Functions) reduced() string {
+	if f == nil || f.Reduced == 0 {
+		return ""
+	}
+	return count(f.Reduced, "function") + " beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)"
 }
 
 // listed joins names, at most most of them.

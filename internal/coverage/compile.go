@@ -34,7 +34,8 @@ type metric struct {
 	collectors       []string
 	of, never, other selector // as in its Desc; other is Beside
 	unknown          map[string][]selector
-	ofLeaf           int // the leaf of the metric that it is about; -1: none, or itself
+	ofLeaf           int  // the leaf of the metric that it is about; -1: none, or itself
+	ofDevices        bool // it has a series for each device
 }
 
 // selector is a metric with a value of a label, or with any.
@@ -65,6 +66,7 @@ func (d *Detector) compile(given []Metric) {
 	slices.SortFunc(d.metrics, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	for i := range d.metrics {
 		m, desc := &d.metrics[i], descs[d.metrics[i].name]
+		m.ofDevices = ofWhat(&exposition.Desc{Scope: desc.Scope}) == "rdma_device_info"
 		m.of, m.never, m.other = d.selector(ofWhat(desc)), d.selector(desc.Never), d.selector(desc.Beside)
 		m.unknown = map[string][]selector{}
 		for state, selectors := range desc.Unknown {

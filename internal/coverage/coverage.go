@@ -11,7 +11,9 @@ type Reason string
 
 // The reasons, in order of how easily they can be remedied.
 const (
+	Paused            Reason = "paused"             // reading the source is paused on request
 	CollectorDisabled Reason = "collector_disabled" // the collector is disabled
+	Limit             Reason = "limit"              // devices beyond a limit are left out
 	NotReadYet        Reason = "not_read_yet"       // its first collection has not finished
 	Permission        Reason = "permission"         // this process may not read the source
 	Failed            Reason = "failed"             // the read failed, or has not returned
@@ -20,7 +22,7 @@ const (
 )
 
 // reasons are all reasons in that order.
-var reasons = [...]Reason{CollectorDisabled, NotReadYet, Permission, Failed, Unknown, NotSupported}
+var reasons = [...]Reason{Paused, CollectorDisabled, Limit, NotReadYet, Permission, Failed, Unknown, NotSupported}
 
 // Gap is an alert that is not evaluated.
 type Gap struct {
@@ -46,6 +48,8 @@ type Round struct {
 	Collector func(name string) Reason
 	// Source returns why data of a source is missing; empty: unknown.
 	Source func(name string) Reason
+	// LeftOut means that devices are missing because of a limit.
+	LeftOut bool
 }
 
 // Detector compares the requirements of alerts with rounds. It is immutable.

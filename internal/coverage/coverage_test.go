@@ -43,6 +43,7 @@ type host struct {
 	samples    []string
 	collectors map[string]coverage.Reason
 	sources    map[string]coverage.Reason
+	leftOut    bool
 }
 
 func (h host) round() coverage.Round {
@@ -58,6 +59,7 @@ func (h host) round() coverage.Round {
 	}
 	return coverage.Round{
 		Families:  exposition.Merge(sink.End()),
+		LeftOut:   h.leftOut,
 		Collector: func(name string) coverage.Reason { return h.collectors[name] },
 		Source:    func(name string) coverage.Reason { return h.sources[name] },
 	}
@@ -111,6 +113,14 @@ func TestJudge(t *testing.T) {
 		"the collector is off": {
 			host{collectors: map[string]coverage.Reason{"c": coverage.CollectorDisabled}},
 			"clock:collector_disabled counter:collector_disabled ethernet:collector_disabled full:collector_disabled light:collector_disabled links:collector_disabled module:collector_disabled rdma_device_info:collector_disabled rdma_gpu_info:collector_disabled rdma_port_info:collector_disabled settings:collector_disabled",
+		},
+		"devices are left out": {
+			host{samples: append(slices.Clone(roce), "rdma_gpu_info 0", "links 0"), leftOut: true},
+			"counter:limit+ ethernet:limit+ full:limit+ light:limit+ module:limit+ rdma_device_info:limit+ rdma_port_info:limit+ settings:limit+",
+		},
+		"devices are left out, another is not read": {
+			host{samples: roce[:6], leftOut: true, sources: map[string]coverage.Reason{"eeprom": coverage.Permission}},
+			"-links -rdma_gpu_info counter:limit+ ethernet:limit+ full:limit+ light:permission module:permission rdma_device_info:limit+ rdma_port_info:limit+ settings:limit+",
 		},
 		"one of two collectors is off": {host{samples: roce, collectors: map[string]coverage.Reason{"second": coverage.CollectorDisabled}}, "-links -rdma_gpu_info"},
 	} {

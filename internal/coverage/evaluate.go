@@ -78,7 +78,7 @@ func (l *evaluation) best(all []tree) verdict {
 	switch {
 	case !seen:
 		return out
-	case out.state == stateMissing && out.reason == Failed:
+	case out.state == stateMissing && (out.reason == Failed || out.reason == Limit):
 		out.partly = true
 		return out
 	}
@@ -95,7 +95,11 @@ func later(a, b Reason) Reason {
 
 func (l *evaluation) leaf(i int) verdict {
 	if !l.known[i] {
-		l.seen[i], l.known[i] = l.evaluate(&l.leaves[i]), true
+		v := l.evaluate(&l.leaves[i])
+		if v.state == stateSeen && l.round.LeftOut && l.metrics[l.leaves[i].metric].ofDevices {
+			v = verdict{state: stateMissing, reason: Limit, partly: true}
+		}
+		l.seen[i], l.known[i] = v, true
 	}
 	return l.seen[i]
 }

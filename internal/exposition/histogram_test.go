@@ -46,7 +46,7 @@ func TestHistogramsInProtobuf(t *testing.T) {
 	s.Begin()
 	s.EmitHistogram(d, HistogramValue{[]uint64{3, 0, 2}, 2.5}, "mlx5_0")
 	families := s.End()
-	h := DTO(families)[0].Metric[0].Histogram
+	h := families[0].dto().Metric[0].Histogram
 	if h.GetSampleCount() != 5 || h.GetSampleSum() != 2.5 || len(h.Bucket) != 2 || h.Bucket[0].GetCumulativeCount() != 3 || h.Bucket[1].GetCumulativeCount() != 3 || h.Bucket[1].GetUpperBound() != 1 {
 		t.Error(h)
 	}
@@ -54,7 +54,7 @@ func TestHistogramsInProtobuf(t *testing.T) {
 		t.Errorf("%d samples", n)
 	}
 	var b bytes.Buffer
-	if err := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(DTO(families)[0]); err != nil || b.Len() == 0 {
+	if err := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeProtoDelim)).Encode(families[0].dto()); err != nil || b.Len() == 0 {
 		t.Error(err)
 	}
 }

@@ -24,11 +24,13 @@ type Sink struct {
 	round   uint64
 	dropped map[string]int
 	key     []byte
+	omit    func(device, metric string) bool // nil: nothing
 }
 
 // table is a Desc with its series.
 type table struct {
 	head   *Head
+	device int                // index of the label device; -1: none
 	series map[string]*Series // by raw label values; of label sets with the same text only the first
 	texts  map[string]*Series // by text: different raw label sets may become equal when made valid
 	points []Point
@@ -97,6 +99,25 @@ func (f Family) HasOther(label, value string) bool {
 	return slices.ContainsFunc(f.Points, func(p Point) bool { return i < 0 || p.Series.values[i] != value })
 }
 
+// CountBy adds the number of Prometheus series by the value of a label.
+func (f Family) CountBy(label string, n map[string]int) {
+	if i := slices.Index(f.Head.Desc.Labels, label); i >= 0 {
+		for _, p := range f.Points {
+			n[p.Series.values[i]] += p.Samples()
+		}
+	}
+}
+
+// Without is the family without the samples that have one of the values of a label.
+func (f Family) Without(label string, values map[string]bool) Family {
+	i := slices.Index(f.Head.Desc.Labels, label)
+	if i < 0 {
+		return f
+	}
+	f.Points = slices.DeleteFunc(slices.Clone(f.Points), func(p Point) bool { return values[p.Series.values[i]] })
+	return f
+}
+
 // Samples iterates over the samples: raw label values in the order of the Desc, and the value.
 func (f Family) Samples() iter.Seq2[[]string, float64] {
 	return func(yield func([]string, float64) bool) {
@@ -127,15 +148,24 @@ func (f Family) Tells(labels ...string) bool {
 func NewSink(descs []*Desc) *Sink {
 	s := &Sink{descs: make(map[*Desc]*table, len(descs)), dropped: map[string]int{}}
 	for _, d := range descs {
-		t := &table{head: newHead(d), series: map[string]*Series{}, texts: map[string]*Series{}}
+		t := &table{head: newHead(d), device: slices.Index(d.Labels, "device"), series: map[string]*Series{}, texts: map[string]*Series{}}
 		s.descs[d] = t
 		s.order = append(s.order, t)
 	}
 	return s
 }
 
+// Omit makes the present round leave out metrics of devices, by the label device.
+func (s *Sink) Omit(of func(device, metric string) bool) { s.omit = of }
+
+// omits reports whether a sample is left out.
+func (s *Sink) omits(t *table, labels []string) bool {
+	return s.omit != nil && t.device >= 0 && s.omit(labels[t.device], t.head.Desc.Name)
+}
+
 // Begin starts a round.
 func (s *Sink) Begin() {
+	s.omit = nil
 	clear(s.dropped)
 	s.round++
 	for _, t := range s.order {
@@ -182,6 +212,9 @@ func (s *Sink) Emit(d *Desc, value float64, labels ...string) {
 
 // add adds a point to its series, if it is the first in this round.
 func (s *Sink) add(t *table, p Point, labels []string) {
+	if s.omits(t, labels) {
+		return
+	}
 	x := s.seriesOf(t, labels)
 	if x.round == s.round {
 		s.dropped["duplicate"]++

@@ -1,6 +1,7 @@
 package exposition
 
 import (
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -99,34 +100,40 @@ func Merge(families []Family) []Family {
 	return out
 }
 
-// DTO converts families to the type of the Prometheus client library.
-func DTO(families []Family) []*dto.MetricFamily {
-	out := make([]*dto.MetricFamily, 0, len(families))
-	for _, f := range families {
-		d := f.Head.Desc
-		mf := &dto.MetricFamily{Name: &d.Name, Help: &d.Help}
-		for _, p := range f.Points {
-			m := &dto.Metric{}
-			for name, v := range f.Head.labels(p.Series.values) {
-				m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &v})
+// DTO converts families to the type of the Prometheus client library, one at a time: together they are larger than the families.
+func DTO(families []Family) iter.Seq[*dto.MetricFamily] {
+	return func(yield func(*dto.MetricFamily) bool) {
+		for _, f := range families {
+			if !yield(f.dto()) {
+				return
 			}
-			switch d.Type {
-			case Counter:
-				mf.Type = dto.MetricType_COUNTER.Enum()
-				m.Counter = &dto.Counter{Value: &p.Value}
-			case Gauge:
-				mf.Type = dto.MetricType_GAUGE.Enum()
-				m.Gauge = &dto.Gauge{Value: &p.Value}
-			case Histogram:
-				mf.Type = dto.MetricType_HISTOGRAM.Enum()
-				m.Histogram = p.histogram()
-			default:
-				mf.Type = dto.MetricType_UNTYPED.Enum()
-				m.Untyped = &dto.Untyped{Value: &p.Value}
-			}
-			mf.Metric = append(mf.Metric, m)
 		}
-		out = append(out, mf)
+	}
+}
+
+func (f Family) dto() *dto.MetricFamily {
+	d := f.Head.Desc
+	out := &dto.MetricFamily{Name: &d.Name, Help: &d.Help}
+	for _, p := range f.Points {
+		m := &dto.Metric{}
+		for name, v := range f.Head.labels(p.Series.values) {
+			m.Label = append(m.Label, &dto.LabelPair{Name: &name, Value: &v})
+		}
+		switch d.Type {
+		case Counter:
+			out.Type = dto.MetricType_COUNTER.Enum()
+			m.Counter = &dto.Counter{Value: &p.Value}
+		case Gauge:
+			out.Type = dto.MetricType_GAUGE.Enum()
+			m.Gauge = &dto.Gauge{Value: &p.Value}
+		case Histogram:
+			out.Type = dto.MetricType_HISTOGRAM.Enum()
+			m.Histogram = p.histogram()
+		default:
+			out.Type = dto.MetricType_UNTYPED.Enum()
+			m.Untyped = &dto.Untyped{Value: &p.Value}
+		}
+		out.Metric = append(out.Metric, m)
 	}
 	return out
 }

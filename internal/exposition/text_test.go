@@ -17,7 +17,7 @@ func encoded(t testing.TB, families []Family, format expfmt.Format) string {
 	t.Helper()
 	var b bytes.Buffer
 	e := expfmt.NewEncoder(&b, format)
-	for _, f := range DTO(families) {
+	for f := range DTO(families) {
 		if err := e.Encode(f); err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestDTO(t *testing.T) {
 	s.Emit(g, 1.5, "2", "1")
 	s.Emit(c, 2)
 	s.Emit(u, 3)
-	got := DTO(s.End())
+	got := slices.Collect(DTO(s.End()))
 	if len(got) != 3 {
 		t.Fatal(got)
 	}

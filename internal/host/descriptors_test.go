@@ -224,8 +224,8 @@ func TestCloseReleasesAll(t *testing.T) {
 }
 
 func TestDescriptorsOf(t *testing.T) {
-	for limit, want := range map[uint64]int{0: 0, 256: 128, 1024: 512, 4096: 3072, 20000: 16384, 1 << 20: 16384, math.MaxUint64: 16384} {
-		if got := descriptorsOf(limit); got != want {
+	for limit, want := range map[uint64]int{0: 0, 768: 0, 1024: 128, 4096: 1664, 20000: 9616, 1 << 20: 10240, math.MaxUint64: 10240} {
+		if got := descriptorsOf(limit, 768); got != want {
 			t.Errorf("of %d: %d, want %d", limit, got, want)
 		}
 	}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -19,6 +20,8 @@ type Paths struct {
 	RootFS, Sys, Proc string
 	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads them itself.
 	Helper string
+	// Reserved are the descriptors of the process that are not for files that stay open; 0: 256.
+	Reserved int
 }
 
 // tree implements Files on a directory tree: the machine's own, one mounted into a container, or a replay's.
@@ -66,7 +69,7 @@ func openTree(p Paths) (*tree, error) {
 	if p.Proc == "" {
 		p.Proc = path.Join(p.RootFS, "proc")
 	}
-	t := &tree{dirs: map[string]*dir{}, inodes: map[string]uint64{}, max: maxDescriptors()}
+	t := &tree{dirs: map[string]*dir{}, inodes: map[string]uint64{}, max: maxDescriptors(cmp.Or(p.Reserved, 256))}
 	for _, x := range []struct {
 		to   **root
 		path string
@@ -81,18 +84,18 @@ func openTree(p Paths) (*tree, error) {
 	return t, nil
 }
 
-func maxDescriptors() int {
+func maxDescriptors(reserved int) int {
 	var l unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
 		return 256
 	}
-	return descriptorsOf(l.Cur)
+	return descriptorsOf(l.Cur, uint64(reserved))
 }
 
-// descriptorsOf is the limit of open descriptors: what the process may open, less 1,024 for sockets and everything else (half of it below
-// 2,048). Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 64 MiB.
-func descriptorsOf(limit uint64) int {
-	return int(min(limit-min(limit/2, 1024), 16384))
+// descriptorsOf is the limit of open descriptors of a tree: half of what the process may open and has not reserved, since the flight
+// recorder has a tree of its own. Each open sysfs file has a page of kernel memory (seq_file). Therefore there is an upper limit: 40 MiB.
+func descriptorsOf(limit, reserved uint64) int {
+	return int(min((limit-min(limit, reserved))/2, 10240))
 }
 
 func (t *tree) close() error {

@@ -49,7 +49,7 @@ type nvmlGPUs struct {
 	failed   error        // error of the last attempt
 	pause    time.Duration
 	retryAt  time.Time            // earliest time of the next initialisation
-	released time.Time            // end of the release; nothing is held until then
+	released gpuRelease           // nothing is held until its end
 	xids     map[string]*xidCount // by UUID
 }
 
@@ -151,16 +151,9 @@ func (n *nvmlGPUs) current(s *nvmlSession) bool {
 }
 
 // ReleaseGPUs shuts NVML down for a time, and then checks whether the process still holds a device of the driver.
-func (n *nvmlGPUs) ReleaseGPUs(ctx context.Context, d time.Duration) error {
-	n.mu.Lock()
-	n.released = time.Time{}
-	if d > 0 {
-		n.released = n.now().Add(d)
-	}
-	n.pause, n.retryAt = 0, time.Time{}
-	n.mu.Unlock()
-	if d <= 0 {
-		return nil
+func (n *nvmlGPUs) ReleaseGPUs(ctx context.Context, d time.Duration, by string) error {
+	if err := n.release(d, by); err != nil || d <= 0 {
+		return err
 	}
 	var s *nvmlSession
 	if err := n.do(ctx, nvmlOpenTime, "waiting for NVML", func() { // which may be about to be initialised
@@ -179,11 +172,23 @@ func (n *nvmlGPUs) ReleaseGPUs(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// GPUsReleased is the remaining time of the release.
-func (n *nvmlGPUs) GPUsReleased() time.Duration {
+// release begins, extends or ends the release.
+func (n *nvmlGPUs) release(d time.Duration, by string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return max(0, n.released.Sub(n.now()))
+	next, err := n.released.next(n.now(), d, by)
+	if err != nil {
+		return err
+	}
+	n.released, n.pause, n.retryAt = next, 0, time.Time{}
+	return nil
+}
+
+// GPUsReleased is the current release.
+func (n *nvmlGPUs) GPUsReleased() *snapshot.GPURelease {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.released.at(n.now())
 }
 
 // heldDevices are the devices of the NVIDIA driver that this process has open.
@@ -201,7 +206,7 @@ func heldDevices() (held []string) {
 	return held
 }
 
-// NoNVML is a machine without an NVIDIA driver.
+// NoNVML is a machine whose GPUs are not read: a copied tree.
 type NoNVML struct{}
 
 // ReadGPUs returns ENOENT.
@@ -212,8 +217,10 @@ func (NoNVML) ReadGPUs(context.Context, bool) (snapshot.NVML, []error, error) {
 // WatchGPUs does nothing.
 func (NoNVML) WatchGPUs(context.Context) error { return nil }
 
-// ReleaseGPUs does nothing.
-func (NoNVML) ReleaseGPUs(context.Context, time.Duration) error { return nil }
+// ReleaseGPUs is not supported.
+func (NoNVML) ReleaseGPUs(context.Context, time.Duration, string) error {
+	return fmt.Errorf("no GPU is read: the root is not that of a running kernel: %w", syscall.EOPNOTSUPP)
+}
 
-// GPUsReleased is always 0.
-func (NoNVML) GPUsReleased() time.Duration { return 0 }
+// GPUsReleased is always nil.
+func (NoNVML) GPUsReleased() *snapshot.GPURelease { return nil }

@@ -149,10 +149,10 @@ func TestStuckCall(t *testing.T) {
 				t.Errorf("%v: %v %v", time.Since(start), v, errs)
 			}
 		}
-		if err := n.ReleaseGPUs(t.Context(), time.Hour); !errors.Is(err, ErrStuck) {
+		if err := n.ReleaseGPUs(t.Context(), time.Hour, "root"); !errors.Is(err, ErrStuck) {
 			t.Errorf("released while a call is inside: %v", err)
 		}
-		if err := n.ReleaseGPUs(t.Context(), 0); err != nil {
+		if err := n.ReleaseGPUs(t.Context(), 0, "root"); err != nil {
 			t.Error(err)
 		}
 		if len(g.inside) != 1 {
@@ -307,7 +307,7 @@ func TestReleaseWhileGPUsAreRead(t *testing.T) {
 		reading.Go(func() { readGPUsOf(t, n) })
 		synctest.Wait()
 		reading.Go(func() {
-			if err := n.ReleaseGPUs(t.Context(), time.Hour); err != nil {
+			if err := n.ReleaseGPUs(t.Context(), time.Hour, "root"); err != nil {
 				t.Error(err)
 			}
 		})
@@ -317,8 +317,8 @@ func TestReleaseWhileGPUsAreRead(t *testing.T) {
 		if lib.open {
 			t.Error("it is still open")
 		}
-		if left := n.GPUsReleased(); left != time.Hour {
-			t.Errorf("released for %v", left)
+		if r := n.GPUsReleased(); r == nil || r.Left != time.Hour || r.By != "root" {
+			t.Errorf("released: %+v", r)
 		}
 		time.Sleep(time.Hour)
 		lib.gpus[1].blocked = nil
@@ -334,7 +334,7 @@ func TestFailedRelease(t *testing.T) {
 		n, lib := newFakeGPUs(t, 1)
 		readGPUsOf(t, n)
 		lib.shutdownErr = nvmlReturn(999)
-		if err := n.ReleaseGPUs(t.Context(), time.Hour); err == nil {
+		if err := n.ReleaseGPUs(t.Context(), time.Hour, "root"); err == nil {
 			t.Error("no error")
 		}
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, syscall.EBUSY) || !lib.open {
@@ -391,7 +391,7 @@ func TestXIDErrors(t *testing.T) {
 		if lib.sets() != 1 {
 			t.Error("no listener after a failed wait")
 		}
-		if err := n.ReleaseGPUs(ctx, time.Minute); err != nil || lib.open {
+		if err := n.ReleaseGPUs(ctx, time.Minute, "root"); err != nil || lib.open {
 			t.Errorf("%v, open %v", err, lib.open)
 		}
 		time.Sleep(time.Minute)
@@ -418,7 +418,7 @@ func TestStuckWaitForEvents(t *testing.T) {
 		watch.Go(func() { _ = n.WatchGPUs(ctx) })
 		readGPUsOf(t, n)
 		time.Sleep(2 * nvmlWatchPause)
-		if err := n.ReleaseGPUs(t.Context(), 2*time.Hour); !errors.Is(err, ErrStuck) || !lib.open {
+		if err := n.ReleaseGPUs(t.Context(), 2*time.Hour, "root"); !errors.Is(err, ErrStuck) || !lib.open {
 			t.Errorf("%v, open %v", err, lib.open)
 		}
 		time.Sleep(time.Hour)

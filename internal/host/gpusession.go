@@ -34,7 +34,7 @@ func (n *nvmlGPUs) backOff(err error) {
 // open initialises NVML unless it is initialised or paused. A release that failed earlier is completed here.
 func (n *nvmlGPUs) open(ctx context.Context) (*nvmlSession, error) {
 	n.mu.Lock()
-	s, failed, retryAt, released := n.session, n.failed, n.retryAt, n.released.After(n.now())
+	s, failed, retryAt, released := n.session, n.failed, n.retryAt, n.released.at(n.now()) != nil
 	n.mu.Unlock()
 	switch {
 	case released && s != nil:

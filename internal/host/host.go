@@ -264,10 +264,11 @@ type GPUs interface {
 	ReadGPUs(ctx context.Context, full bool) (snapshot.NVML, []error, error)
 	// WatchGPUs counts XID errors for ReadGPUs until ctx ends.
 	WatchGPUs(ctx context.Context) error
-	// ReleaseGPUs releases all handles of the driver for a time, so that a GPU can be reset and the driver unloaded; 0 ends the release.
-	ReleaseGPUs(ctx context.Context, d time.Duration) error
-	// GPUsReleased is the remaining time of the release.
-	GPUsReleased() time.Duration
+	// ReleaseGPUs releases all handles of the driver for a time, so that a GPU can be reset and the driver unloaded; 0 ends the release. by
+	// names who requested it. A time that is too long is an ErrReleaseTooLong, and changes nothing.
+	ReleaseGPUs(ctx context.Context, d time.Duration, by string) error
+	// GPUsReleased is the current release; nil: none.
+	GPUsReleased() *snapshot.GPURelease
 }
 
 // MaxFile limits the size of one file: sysfs attributes are one page, AER and DCB texts a few.

@@ -42,13 +42,13 @@ func TestIncompleteLibrary(t *testing.T) {
 		if g.PCIeWidth == nil || *g.PCIeWidth != 16 || g.Temperature == nil || *g.Temperature != 41 || g.Throttle == nil || *g.Throttle != 4 {
 			t.Errorf("%+v", g)
 		}
-		if err := n.ReleaseGPUs(t.Context(), time.Hour); err != nil {
+		if err := n.ReleaseGPUs(t.Context(), time.Hour, "root"); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := n.ReadGPUs(t.Context(), true); !errors.Is(err, errReleased) {
 			t.Fatal(err)
 		}
-		if err := n.ReleaseGPUs(t.Context(), 0); err != nil {
+		if err := n.ReleaseGPUs(t.Context(), 0, "root"); err != nil {
 			t.Fatal(err)
 		}
 	}

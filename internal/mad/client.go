@@ -2,6 +2,8 @@ package mad
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -39,7 +41,6 @@ type Client struct {
 	sent, timeouts atomic.Uint64
 
 	mu      sync.Mutex
-	tid     uint32
 	waiting map[uint32]chan *Datagram
 	err     error // of the transport; no further answers
 
@@ -96,6 +97,13 @@ func (c *Client) receive() {
 	}
 }
 
+// randomTID returns an ID that a node of the subnet cannot derive from earlier ones, to forge the answer of another node.
+func randomTID() uint32 {
+	var b [4]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint32(b[:])
+}
+
 // expect registers a transaction.
 func (c *Client) expect() (uint32, chan *Datagram, error) {
 	c.mu.Lock()
@@ -103,10 +111,13 @@ func (c *Client) expect() (uint32, chan *Datagram, error) {
 	if c.err != nil {
 		return 0, nil, c.err
 	}
-	c.tid++
+	tid := randomTID()
+	for c.waiting[tid] != nil {
+		tid = randomTID()
+	}
 	w := make(chan *Datagram, 1)
-	c.waiting[c.tid] = w
-	return c.tid, w, nil
+	c.waiting[tid] = w
+	return tid, w, nil
 }
 
 func (c *Client) forget(tid uint32) {

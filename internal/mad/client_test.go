@@ -2,6 +2,7 @@ package mad
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +114,66 @@ func TestClientLate(t *testing.T) {
 			t.Errorf("%q %v", name, err)
 		}
 		time.Sleep(time.Minute) // for late answers
+	})
+}
+
+// TestClientForged: the ID of a request does not tell the ID of the next one, and an answer with another ID is ignored.
+func TestClientForged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last uint32
+		w := newWire(nil)
+		w.agent = func(d *Datagram) *Datagram {
+			for n := range uint32(10) { // below the answers that the wire holds
+				forged := answerTo(d, 0, []byte("forged"))
+				binary.BigEndian.PutUint32(forged.MAD[atTID+4:], last+1+n)
+				w.back <- forged
+			}
+			last = d.tid()
+			return answerTo(d, 0, []byte("leaf-1"))
+		}
+		c := NewClient(w, Options{Timeout: time.Second})
+		defer c.Close()
+		for range 20 {
+			if name, err := c.NodeDescription(t.Context(), Local()); name != "leaf-1" || err != nil {
+				t.Fatalf("%q %v", name, err)
+			}
+		}
+		w.agent = func(d *Datagram) *Datagram {
+			a := answerTo(d, 0, []byte("forged"))
+			a.MAD[atTID+7] ^= 1
+			return a
+		}
+		if _, err := c.NodeDescription(t.Context(), Local()); !errors.Is(err, ErrTimeout) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestClientIDs: clients of one subnet do not share IDs. The kernel (ib_umad_write) writes the upper half, which selects the agent.
+func TestClientIDs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests = 100
+		seen := map[uint32]bool{}
+		for range 2 {
+			c := NewClient(newWire(func(d *Datagram) *Datagram {
+				seen[d.tid()] = true
+				if upper := binary.BigEndian.Uint32(d.MAD[atTID:]); upper != 0 {
+					t.Errorf("upper half %#x", upper)
+				}
+				return answerTo(d, 0, nil)
+			}), Options{})
+			for range requests {
+				if _, err := c.NodeInfo(t.Context(), Local()); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if len(seen) != 2*requests {
+			t.Errorf("%d IDs of %d requests", len(seen), 2*requests)
+		}
 	})
 }
 

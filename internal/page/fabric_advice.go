@@ -37,7 +37,8 @@ var adviceFuncs = template.FuncMap{
 var noAlert = alerting.RuleTexts{
 	Labels: map[string]string{"drain": "no"},
 	Annotations: map[string]string{
-		"diagnose":     `perfquery -x -G 0x{{ reReplaceAll ":" "" $labels.node_guid }} {{ $labels.port }}`,
+		"diagnose": `lid=$(ibnetdiscover | awk -v RS= '/-{{ reReplaceAll ":" "" $labels.node_guid }}"\t/'` +
+			` | sed -nE 's/^(Switch|\[{{ $labels.port }}\]\().* lid ([0-9]+) lmc.*/\2/p') ; perfquery -x "$lid" {{ $labels.port }}`,
 		"action":       "Watch whether the counters keep rising. Symbol errors: clean and reseat the cable. Transmit discards: check the far end for a slow receiver, and for a port that went down.",
 		"drain_reason": "The link carries data, and jobs at its ends go on.",
 	},

@@ -148,7 +148,8 @@ func TestAdvice(t *testing.T) {
 	p := tree(2, 2, 4)
 	unplug(p, 0, 2)
 	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{
-		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`, "<dt>Diagnose</dt><dd><pre><code>iblinkinfo -G 0x0000000000002000 | grep -w 2</code></pre></dd>",
+		`<span class="where">leaf000/2 to gpu-0000 mlx5_1/1</span>`, "<dt>Diagnose</dt><dd><pre><code>lid=$(ibnetdiscover | awk -v RS= &#39;/-0000000000002000&#34;",
+		` ; smpquery portinfo &#34;$lid&#34; 2 | grep Link</code></pre></dd>`,
 		"<dt>Action</dt><dd>Check that the host at the other end is up.", "rdma_exporter accept 0000:0000:0000:2000/2 on mgmt", "<dt>Drain</dt><dd>no. A host that has lost a port",
 		`<a href="runbooks/RDMAFabricLinkGone">Runbook</a>`,
 	})

@@ -55,6 +55,8 @@ type Node struct {
 	Report   *check.Report `json:"report"` // what check --json prints; null with --no-alerting
 	// Maintenance is there while it is announced.
 	Maintenance *maintenance.Notice `json:"maintenance,omitempty"`
+	// GPUsReleased is there while the exporter reads no GPU, on request.
+	GPUsReleased *snapshot.GPURelease `json:"gpus_released,omitempty"`
 
 	// Incidents are the captures that are kept of them, the newest first.
 	Incidents []Incident `json:"incidents,omitempty"`
@@ -91,6 +93,9 @@ func New(in Input) Node {
 	if in.Node != nil {
 		n.Ports = ports(in)
 		n.Missing = missing(in.Node.InfiniBand)
+		if in.Node.GPUs != nil {
+			n.GPUsReleased = in.Node.GPUs.Released
+		}
 	}
 	f := families(in.Families)
 	f.each("rdma_scrape_permission_denied", func(labels []string, v float64) {
@@ -156,8 +161,8 @@ func (f families) each(name string, take func(labels []string, value float64)) {
 	}
 }
 
-// value is that of a family of one sample; 0 where it is not there.
+// value is the sum of the samples of a family; 0 if it is missing.
 func (f families) value(name string) (out float64) {
-	f.each(name, func(_ []string, v float64) { out = v })
+	f.each(name, func(_ []string, v float64) { out += v })
 	return out
 }

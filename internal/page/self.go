@@ -26,7 +26,8 @@ type Alerting struct {
 	Alertmanagers float64 `json:"alertmanagers"` // 0: alerts are not sent
 	Sent          float64 `json:"notifications_sent_total"`
 	SendErrors    float64 `json:"notification_errors_total"`
-	Degraded      bool    `json:"store_degraded"` // samples are kept in memory
+	Queued        float64 `json:"notification_queue_length"` // not accepted yet
+	Degraded      bool    `json:"store_degraded"`            // samples are kept in memory
 	Series        float64 `json:"store_series"`
 }
 
@@ -65,6 +66,7 @@ func (f families) alerting() *Alerting {
 		Rounds: f.value("rdma_alerting_rounds_total"), Failures: f.value("rdma_alerting_rule_failures_total"),
 		Took: f.value("rdma_alerting_last_round_duration_seconds"), Alertmanagers: f.value("rdma_alerting_alertmanagers"),
 		Sent: f.value("rdma_alerting_notifications_sent_total"), SendErrors: f.value("rdma_alerting_notification_errors_total"),
+		Queued:   f.value("rdma_alerting_notification_queue_length"),
 		Degraded: f.value("rdma_alerting_store_degraded") == 1, Series: f.value("rdma_alerting_store_series"),
 	}
 }

@@ -45,12 +45,12 @@ type frame struct {
 	Lead     string // what there is
 	Coverage string // of the rules
 	When     string
-	ISO      string // When, for the script
-	From     string // the data source
-	Stale    string // why the data is old; empty where it is not
-	Age      string // of stale data
-	Refresh  int    // seconds after which a browser without JavaScript loads the page again; 0: never
-	Planned  string // maintenance that is announced; empty: none
+	ISO      string   // When, for the script
+	From     string   // the data source
+	Stale    string   // why the data is old; empty where it is not
+	Age      string   // of stale data
+	Refresh  int      // seconds after which a browser without JavaScript loads the page again; 0: never
+	Notices  []string // announced maintenance, released GPUs
 	Footer   []Link
 }
 
@@ -91,8 +91,9 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	v.Refresh = nodeRefresh
 	v.verdict(in)
 	v.when(in.Read)
-	if n.Maintenance != nil {
-		v.Planned = short(n.Maintenance.String(), maxText)
+	requested := check.Seen{Maintenance: n.Maintenance, GPUsReleased: n.GPUsReleased}
+	for _, notice := range requested.Notices() {
+		v.Notices = append(v.Notices, short(notice, maxText))
 	}
 	if age := in.Now.Sub(in.Read); !in.Read.IsZero() && tooOld(age, in.Interval) {
 		v.stale(age, "No round of readings has finished since: a read hangs, or the exporter does.")
@@ -200,7 +201,11 @@ func gapOf(g check.ReasonGroup) gap {
 	for _, n := range g.Alerts {
 		names = append(names, n.Alert)
 	}
-	return gap{len(g.Alerts), short(g.Text, maxText), short(strings.Join(names, ", "), 4*maxText)}
+	text := g.Reason
+	if g.InPart {
+		text = "evaluated in part: " + text
+	}
+	return gap{len(g.Alerts), short(text, maxText), short(strings.Join(names, ", "), 4*maxText)}
 }
 
 func pathOf(g topo.GPU) path {

@@ -8,12 +8,18 @@ import (
 
 // AlertingState is the state of the alerting engine as of its last round.
 type AlertingState struct {
-	Rounds, Failures      float64 // since the start
-	Took                  time.Duration
-	Alertmanagers         float64
-	Sent, Errors, Dropped float64 // alerts, once per Alertmanager
-	Degraded              bool
-	Series                float64
+	Rounds, Failures float64 // since the start
+	Took             time.Duration
+	Alertmanagers    []AlertmanagerState
+	QueueCapacity    float64
+	Degraded         bool
+	Series           float64
+}
+
+// AlertmanagerState counts the alerts for one Alertmanager.
+type AlertmanagerState struct {
+	URL                           string
+	Queued, Sent, Errors, Dropped float64
 }
 
 // alertingDescs are the metrics of the alerting engine, each with its value. They are absent if no rules are evaluated.
@@ -24,13 +30,23 @@ var alertingDescs = []struct {
 	{alertingDesc("rounds_total", exposition.Counter, "", "Rounds in which the rules were evaluated. If it does not increase, this exporter sends no alerts."), func(a AlertingState) float64 { return a.Rounds }},
 	{alertingDesc("rule_failures_total", exposition.Counter, "", "Failed evaluations of rules, one per rule and round. The log names the rules."), func(a AlertingState) float64 { return a.Failures }},
 	{alertingDesc("last_round_duration_seconds", exposition.Gauge, "seconds", "Wall time of the last round: collection, storage, evaluation."), func(a AlertingState) float64 { return seconds(a.Took) }},
-	{alertingDesc("alertmanagers", exposition.Gauge, "", "Number of Alertmanagers that alerts are sent to; 0: no alerts are sent."), func(a AlertingState) float64 { return a.Alertmanagers }},
-	{alertingDesc("notifications_sent_total", exposition.Counter, "", "Alerts accepted by an Alertmanager. Firing alerts are sent once a minute."), func(a AlertingState) float64 { return a.Sent }},
-	{alertingDesc("notification_errors_total", exposition.Counter, "", "Alerts that an Alertmanager did not accept. Those that are still firing are sent again after one minute."), func(a AlertingState) float64 { return a.Errors }},
-	{alertingDesc("notifications_dropped_total", exposition.Counter, "", "Alerts not delivered: errors, and alerts dropped because the queue was full."), func(a AlertingState) float64 { return a.Dropped }},
-	{alertingDesc("store_degraded", exposition.Gauge, "", "1 if samples and alerts are kept in memory because the state directory is unusable. They are lost on restart."), func(a AlertingState) float64 { return number(a.Degraded) }},
+	{alertingDesc("alertmanagers", exposition.Gauge, "", "Number of Alertmanagers that alerts are sent to; 0: no alerts are sent."), func(a AlertingState) float64 { return float64(len(a.Alertmanagers)) }},
+	{alertingDesc("store_degraded", exposition.Gauge, "", "1 while samples and alerts are kept in memory because the state directory is unusable; tried again every minute. They are lost on restart."), func(a AlertingState) float64 { return number(a.Degraded) }},
 	{alertingDesc("store_series", exposition.Gauge, "", "Series in the store of the alerting engine."), func(a AlertingState) float64 { return a.Series }},
 }
+
+// notificationDescs are the metrics of an Alertmanager. They are absent without one.
+var notificationDescs = []struct {
+	desc  *exposition.Desc
+	value func(AlertmanagerState) float64
+}{
+	{notificationDesc("notifications_sent_total", exposition.Counter, "Alerts accepted by the Alertmanager. Firing alerts are sent once a minute."), func(a AlertmanagerState) float64 { return a.Sent }},
+	{notificationDesc("notification_errors_total", exposition.Counter, "Alerts in requests that the Alertmanager did not accept, counted in each attempt. They are sent again after 10s, except those that it rejects."), func(a AlertmanagerState) float64 { return a.Errors }},
+	{notificationDesc("notifications_dropped_total", exposition.Counter, "Alerts lost: the oldest of a full queue, and those that the Alertmanager rejected as invalid (400, 413, 422)."), func(a AlertmanagerState) float64 { return a.Dropped }},
+	{notificationDesc("notification_queue_length", exposition.Gauge, "Alerts not accepted yet by the Alertmanager. Each one waits once, in its last state."), func(a AlertmanagerState) float64 { return a.Queued }},
+}
+
+var queueCapacity = alertingDesc("notification_queue_capacity", exposition.Gauge, "", "Maximum of rdma_alerting_notification_queue_length. Absent without an Alertmanager.")
 
 func alertingDesc(name string, kind exposition.Type, unit, help string) *exposition.Desc {
 	return &exposition.Desc{
@@ -38,20 +54,39 @@ func alertingDesc(name string, kind exposition.Type, unit, help string) *exposit
 	}
 }
 
+func notificationDesc(name string, kind exposition.Type, help string) *exposition.Desc {
+	d := alertingDesc(name, kind, "", help)
+	d.Labels = []string{"alertmanager"}
+	return d
+}
+
 func alertingList() (out []*exposition.Desc) {
 	for _, d := range alertingDescs {
 		out = append(out, d.desc)
 	}
-	return out
+	for _, d := range notificationDescs {
+		out = append(out, d.desc)
+	}
+	return append(out, queueCapacity)
 }
 
 func (s *Scheduler) emitAlerting() {
 	if s.Alerting == nil {
 		return
 	}
-	if a, ok := s.Alerting(); ok {
-		for _, d := range alertingDescs {
-			s.self.Emit(d.desc, d.value(a))
+	a, ok := s.Alerting()
+	if !ok {
+		return
+	}
+	for _, d := range alertingDescs {
+		s.self.Emit(d.desc, d.value(a))
+	}
+	for _, am := range a.Alertmanagers {
+		for _, d := range notificationDescs {
+			s.self.Emit(d.desc, d.value(am), am.URL)
 		}
+	}
+	if len(a.Alertmanagers) > 0 {
+		s.self.Emit(queueCapacity, a.QueueCapacity)
 	}
 }

@@ -5,16 +5,15 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/coverage"
-	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
 // coverageInput is the result of a round, and the reasons for missing data.
-func (s *Scheduler) coverageInput(families []exposition.Family, runners []*runner, results []*result) coverage.Round {
+func (s *Scheduler) coverageInput(p *Picture, runners []*runner, results []*result) coverage.Round {
 	denials := s.faults.denials()
 	return coverage.Round{
-		Families: families,
+		Families: p.Families, LeftOut: p.LeftOut != LeftOut{},
 		Collector: func(name string) coverage.Reason {
 			i := slices.IndexFunc(runners, func(r *runner) bool { return r.c.Name == name })
 			switch {
@@ -51,6 +50,9 @@ func failure(results []*result, source string) (why coverage.Reason) {
 	for _, res := range results {
 		if res == nil {
 			continue
+		}
+		if source == host.SourceNVML.Name() && res.node.GPUs != nil && res.node.GPUs.Released != nil {
+			return coverage.Paused
 		}
 		for _, i := range res.node.Issues {
 			if i.Source == source {

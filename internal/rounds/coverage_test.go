@@ -18,6 +18,9 @@ import (
 // wanted is a metric that the collector of a test never emits.
 var wanted = &exposition.Desc{Name: "wanted", Asks: "pma"}
 
+// ofGPUs is one of NVML.
+var ofGPUs = &exposition.Desc{Name: "of_gpus", Of: "of_gpus", Asks: "nvml"}
+
 // TestUnavailable: missing metrics in a round become series, with the reason from the collector's result and issues.
 func TestUnavailable(t *testing.T) {
 	issue := func(reason host.Reason) func(context.Context, *snapshot.Node) error {
@@ -64,5 +67,25 @@ func TestUnavailable(t *testing.T) {
 				time.Sleep(2 * time.Hour) // all background tasks end
 			})
 		})
+	}
+}
+
+// TestPaused: without GPUs an alert on them does not apply; while they are released it is not evaluated.
+func TestPaused(t *testing.T) {
+	for want, released := range map[string]*snapshot.GPURelease{"": nil, `rdma_detection_unavailable{alert="A",reason="paused"} 1`: {By: "root"}} {
+		c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
+			n.GPUs = &snapshot.GPUs{Released: released}
+			return nil
+		}}
+		s := scheduler(t, 0, c.collector("c"))
+		d := coverage.New([]coverage.Alert{{Name: "A", Need: coverage.Need{Metric: "of_gpus"}}}, []coverage.Metric{{Desc: ofGPUs, Collectors: []string{"c"}}})
+		s.Coverage = func() *coverage.Detector { return d }
+		p, err := s.Collect(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text(p), want) || len(p.Coverage.Idle) == 0 == (want == "") {
+			t.Errorf("released %v: %+v\n%s", released, p.Coverage, text(p))
+		}
 	}
 }

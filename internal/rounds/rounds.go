@@ -50,6 +50,8 @@ type Options struct {
 	Incident func() (FileState, bool)
 	// Coverage finds alerts that cannot be evaluated; nil: disabled.
 	Coverage func() *coverage.Detector
+	// Limits bound the data. That of devices is applied by the collectors.
+	Limits Limits
 }
 
 // Recording is the recording of a replay.
@@ -105,6 +107,7 @@ type Picture struct {
 	Needs    map[string]string   // the permission required by each denied source
 	// Maintenance is the announced one; nil: none or unknown.
 	Maintenance *maintenance.Notice
+	LeftOut     LeftOut
 }
 
 // New returns a scheduler. Collections end with ctx.
@@ -277,6 +280,9 @@ func (s *Scheduler) collect(h *host.Host, r *runner, done func()) {
 func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	err := host.Guard(func() error {
 		r.sink.Begin()
+		if res.node.Reduced.Reduces() {
+			r.sink.Omit(res.node.Reduced.LeavesOut)
+		}
 		defer func() { res.families = r.sink.End() }()
 		r.c.Emit(&res.node, r.sink)
 		return nil
@@ -301,8 +307,7 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	if s.Maintenance != nil {
 		p.Maintenance, known = s.Maintenance()
 	}
-	self := s.selfFamilies(runners, results, p.Maintenance, known)
-	n := len(self)
+	n := 0
 	for _, res := range results {
 		if res != nil {
 			p.Node.Merge(&res.node)
@@ -315,15 +320,19 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	if p.Read.IsZero() {
 		p.Read = p.At
 	}
-	p.Families = make([]exposition.Family, 0, n)
+	p.Families = make([]exposition.Family, 0, n+len(Descs))
 	for _, res := range results {
 		if res != nil {
 			p.Families = append(p.Families, res.families...)
 		}
 	}
-	p.Families = exposition.Merge(append(p.Families, self...))
+	p.LeftOut = LeftOut{Series: s.Limits.limit(p.Families, p.Node.Reduced)}
+	if r := p.Node.Reduced; r != nil {
+		p.LeftOut.Devices = len(r.LeftOut)
+	}
+	p.Families = exposition.Merge(append(p.Families, s.selfFamilies(runners, results, p, known)...))
 	if s.Coverage != nil && len(runners) == len(s.runners) {
-		p.Coverage = s.Coverage().Evaluate(s.coverageInput(p.Families, runners, results))
+		p.Coverage = s.Coverage().Evaluate(s.coverageInput(p, runners, results))
 		p.Families = exposition.Merge(append(p.Families, s.unavailable(p.Coverage.Gaps)...))
 	}
 	return p

@@ -10,7 +10,6 @@ import (
 
 	"rdma_exporter/internal/coverage"
 	"rdma_exporter/internal/exposition"
-	"rdma_exporter/internal/maintenance"
 )
 
 var (
@@ -92,7 +91,7 @@ var (
 	}
 	detectionUnavailable = &exposition.Desc{
 		Name: "rdma_detection_unavailable", Type: exposition.Gauge, Scope: exposition.ScopeExporter,
-		Help:   "1 for an alert that is not evaluated on this host, or only for a part of it, because a metric that it requires is missing. Absent for others, and for alerts that do not apply to the host. reason: collector_disabled; not_read_yet; permission: this process may not read it; failed: reading it fails; unknown: the deciding fact could not be read; not_supported: not exposed by the kernel, driver or hardware.",
+		Help:   "1 for an alert that is not evaluated on this host, or only for a part of it, because a metric that it requires is missing. Absent for others, and for alerts that do not apply to the host. reason: paused: the GPUs are released on request (rdma_exporter gpu release); collector_disabled; limit: devices are left out (rdma_exporter_limit_exceeded_by); not_read_yet; permission: this process may not read it; failed: reading it fails; unknown: the deciding fact could not be read; not_supported: not exposed by the kernel, driver or hardware.",
 		Labels: []string{"alert", "reason"}, Source: "the exporter, from the expressions of the rules",
 	}
 	replayInfo = &exposition.Desc{
@@ -107,13 +106,17 @@ var (
 
 // Descs are the metrics about the exporter itself.
 var Descs = slices.Clip(append([]*exposition.Desc{
-	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd,
+	collectorSuccess, collectorDuration, collectorAge, collectorStuck, collectorQuarantined, scrapeErrors, permissionDenied, sourceRequests, sourceSeconds, deviceSeconds, overBudget, rtnlBackOff, configSuccessful, configTime, stateSuccessful, eventOverruns, detectionUnavailable, replayInfo, buildInfo, incidentSuccessful, hostMaintenance, maintenanceEnd, limitValue, limitExceeded,
 }, alertingList()...))
 
-func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced *maintenance.Notice, known bool) []exposition.Family {
+func (s *Scheduler) selfFamilies(runners []*runner, results []*result, p *Picture, known bool) []exposition.Family {
 	s.selfMu.Lock()
 	defer s.selfMu.Unlock()
 	s.self.Begin()
+	if p.Node.Reduced.Reduces() {
+		s.self.Omit(p.Node.Reduced.LeavesOut)
+	}
+	s.Limits.emit(s.self, p.LeftOut)
 	now := s.Now()
 	for i, r := range runners {
 		name, res := r.c.Name, results[i]
@@ -150,10 +153,10 @@ func (s *Scheduler) selfFamilies(runners []*runner, results []*result, announced
 	}
 	s.emitFiles()
 	if known {
-		s.self.Emit(hostMaintenance, number(announced != nil))
+		s.self.Emit(hostMaintenance, number(p.Maintenance != nil))
 	}
-	if announced != nil {
-		s.self.Emit(maintenanceEnd, float64(announced.Until.Unix()))
+	if p.Maintenance != nil {
+		s.self.Emit(maintenanceEnd, float64(p.Maintenance.Until.Unix()))
 	}
 	s.emitAlerting()
 	if s.Host.Events != nil {

@@ -1,17 +1,36 @@
 package snapshot
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // GPUs is the NVIDIA GPUs of a node: those reported by NVML, and those that are missing in NVML.
 type GPUs struct {
 	NVML
-	Age time.Duration // of the NVML reading: 0 if read in this round
-	// Released is the remaining time of a release of NVML; nil: not released, or not supported.
-	Released *time.Duration
+	Age      time.Duration // of the NVML reading: 0 if read in this round
+	Released *GPURelease   // nil: not released, or not supported
 	// Functions are the NVIDIA GPUs in the PCI tree, by address; empty if NVML did not answer.
 	Functions []GPUFunction
 	Ignored   []GPUName // excluded from alerts by --config.file
 	Full      bool      // all figures, not only those related to the fabric
+}
+
+// GPURelease is a time in which NVML is not used, on request.
+type GPURelease struct {
+	Since time.Time     `json:"since"` // of the first one, if several follow each other
+	Until time.Time     `json:"until"`
+	By    string        `json:"by,omitempty"` // who requested it
+	Left  time.Duration `json:"-"`            // until its end
+}
+
+// String is the line on pages and in commands.
+func (r GPURelease) String() string {
+	s := "GPU monitoring paused until " + r.Until.UTC().Format("2006-01-02 15:04:05 UTC")
+	if r.By != "" {
+		s += fmt.Sprintf(" (released by %s)", r.By)
+	}
+	return s
 }
 
 // GPUName identifies a GPU in metrics: the index of NVML and the UUID.

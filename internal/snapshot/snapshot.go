@@ -30,6 +30,36 @@ type Node struct {
 	Devices []DeviceRead
 	// Pending are the sources (host.Source by name) that are read in the background and have no result yet.
 	Pending []string
+	// Reduced is what is left out of the data; nil: nothing.
+	Reduced *Reduced
+}
+
+// Reduced is the data that is left out on a host with many functions.
+type Reduced struct {
+	// Parts are the virtual functions and subfunctions beside their physical function.
+	Parts   map[string]bool
+	Metrics map[string]bool // that are read of parts; nil: all
+	LeftOut []string        // devices beyond the limit, which are not read
+}
+
+// Reduces reports whether metrics of parts are left out.
+func (r *Reduced) Reduces() bool { return r != nil && r.Metrics != nil && len(r.Parts) > 0 }
+
+// Of reports whether only some metrics of a device are read.
+func (r *Reduced) Of(device string) bool { return r.Reduces() && r.Parts[device] }
+
+// LeavesOut reports whether a metric of a device is left out.
+func (r *Reduced) LeavesOut(device, metric string) bool { return r.Of(device) && !r.Metrics[metric] }
+
+// Compare orders devices by importance: parts last, and mlx5_9 before mlx5_10, so that a device that is added does not replace another.
+func (r *Reduced) Compare(a, b string) int {
+	rank := func(name string) int {
+		if r != nil && r.Parts[name] {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(rank(a)-rank(b), len(a)-len(b), cmp.Compare(a, b))
 }
 
 // Issue is one item that could not be read.
@@ -419,6 +449,7 @@ func (n *Node) Merge(o *Node) {
 	n.GDR = cmp.Or(o.GDR, n.GDR)
 	n.GPUs = cmp.Or(o.GPUs, n.GPUs)
 	n.Neighbours = cmp.Or(o.Neighbours, n.Neighbours)
+	n.Reduced = cmp.Or(o.Reduced, n.Reduced)
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)
 	n.Devices = append(n.Devices, o.Devices...)

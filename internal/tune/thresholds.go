@@ -129,7 +129,7 @@ func Thresholds() []Threshold {
 			{"RDMALinkErrors", "unless port:rdma_port_fec_uncorrectable_blocks:windows30m >= {}", 1},
 			{"RDMALinkErrors", `{{- $windows := {-1} -}}`, 1},
 			{"RDMALinkErrors", `port:rdma_port_fec_uncorrectable_blocks:windows30m{%s} >= {}`, 3},
-			{"RDMALinkErrors", `of last three 10m (limit {-1})`, 3},
+			{"RDMALinkErrors", `of the last three 10m windows (limit {-1})`, 3},
 		}},
 		{"transmit-discards", "RDMATransmitDiscards", Count, "120", "packets in 1h, as symbol-errors; a killed job discards a few", []Place{
 			{"port:rdma_transmit_discards:warning", "port:rdma_port_transmit_discards:sum1h > {}", 1},

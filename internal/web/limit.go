@@ -2,50 +2,64 @@ package web
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 )
 
-// slow is how long a response may take to send while others wait, and how long they wait.
-const slow = time.Second
+const (
+	// slow is how long a response may take to send while others wait, and how long they wait.
+	slow = time.Second
+	// retry is the interval of looking for a response that is not read.
+	retry = 20 * time.Millisecond
+)
 
 // limit limits the concurrent requests of a kind. If the limit is reached, the connection with the slowest response is closed for the next
-// request, so that clients that do not read cannot block others.
+// request, so that clients that do not read cannot block others. An address with more requests than others gives way sooner.
 type limit struct {
 	what   string
 	places chan struct{}
 
 	mu      sync.Mutex
-	leaving []*reply // being sent, the oldest first
+	held    map[string]int // places by address
+	leaving []*reply       // being sent, the oldest first
 }
 
-func newLimit(n int, what string) *limit { return &limit{what: what, places: make(chan struct{}, n)} }
+func newLimit(n int, what string) *limit {
+	return &limit{what: what, places: make(chan struct{}, n), held: map[string]int{}}
+}
 
 // handle responds with 503 while the limit is reached.
 func (l *limit) handle(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !l.enter() {
+		from, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if !l.enter(from) {
+			w.Header().Set("Connection", "close") // a client with many requests in a row has to connect for each
 			http.Error(w, fmt.Sprintf("limit of %d concurrent %s reached, try again later", cap(l.places), l.what), http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { <-l.places }()
-		next(&reply{ResponseWriter: w, limit: l}, r)
+		l.hold(from, 1)
+		defer func() { l.hold(from, -1); <-l.places }()
+		next(&reply{ResponseWriter: w, limit: l, from: from}, r)
 	}
 }
 
-func (l *limit) enter() bool {
-	select {
-	case l.places <- struct{}{}:
-		return true
-	default:
-	}
-	if !l.endOldest() {
-		return false
-	}
+// enter waits for a place if a response gives way, or may do so soon.
+func (l *limit) enter(from string) bool {
 	timer := time.NewTimer(slow)
 	defer timer.Stop()
+	for began := time.Now(); !l.endOldest(from); time.Sleep(retry) {
+		select {
+		case l.places <- struct{}{}:
+			return true
+		default:
+		}
+		if !l.hasFewer(from) || time.Since(began) >= slow {
+			return false
+		}
+	}
 	select {
 	case l.places <- struct{}{}:
 		return true
@@ -54,15 +68,42 @@ func (l *limit) enter() bool {
 	}
 }
 
-// endOldest closes the connection of a response that the client does not read.
-func (l *limit) endOldest() bool {
+func (l *limit) hold(from string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.leaving) == 0 || time.Since(l.leaving[0].left) < slow {
+	if l.held[from] += n; l.held[from] == 0 {
+		delete(l.held, from)
+	}
+}
+
+// hasFewer reports whether another address has at least two places more.
+func (l *limit) hasFewer(from string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range l.held {
+		if n > l.held[from]+1 {
+			return true
+		}
+	}
+	return false
+}
+
+// endOldest closes the connection of a response that the client does not read, if the limit is reached.
+func (l *limit) endOldest(from string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.places) < cap(l.places) {
 		return false
 	}
-	oldest := l.leaving[0]
-	l.leaving = l.leaving[1:]
+	i := slices.IndexFunc(l.leaving, func(p *reply) bool {
+		took := time.Since(p.left)
+		return took >= slow || took >= stalled && l.held[p.from] > l.held[from]+1
+	})
+	if i < 0 {
+		return false
+	}
+	oldest := l.leaving[i]
+	l.leaving = slices.Delete(l.leaving, i, i+1)
 	return http.NewResponseController(oldest.ResponseWriter).SetWriteDeadline(time.Unix(1, 0)) == nil
 }
 
@@ -70,6 +111,7 @@ func (l *limit) endOldest() bool {
 type reply struct {
 	http.ResponseWriter
 	limit *limit
+	from  string // address
 	left  time.Time
 }
 

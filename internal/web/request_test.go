@@ -25,7 +25,7 @@ func (silent) Groups() []alerting.Group { return []alerting.Group{{Name: "g", Fi
 func FuzzRequest(f *testing.F) {
 	h, err := New(Options{
 		Rounds: rounds.New(context.Background(), rounds.Options{Host: &host.Host{Now: time.Now}, Timeout: time.Second}), MetricsPath: "/metrics", RoutePrefix: "/", MaxRequests: 1,
-		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration) error { return nil }, Reload: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Alerting: silent{}, ReleaseGPUs: func(context.Context, time.Duration, string) error { return nil }, Lifecycle: true, Reload: func() error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		f.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"net/http/pprof"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +23,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/rounds"
@@ -39,16 +39,19 @@ type Options struct {
 	Rounds Rounds
 	// Process is gathered if collect[] is not set; nil: none.
 	Process     prometheus.Gatherer
-	MetricsPath string // below RoutePrefix
-	RoutePrefix string // "/" or "/prefix"
-	MaxRequests int    // concurrent scrapes, and concurrent requests to API and pages; others get 503
+	MetricsPath string       // below RoutePrefix
+	RoutePrefix string       // "/" or "/prefix"
+	MaxRequests int          // concurrent scrapes, and concurrent requests to API and pages; others get 503
+	Connections *Connections // nil: not limited, without metrics
 	Pprof       bool
 	Page        *Page // nil: none
 	Logger      *slog.Logger
-	Reload      func() error // POST /-/reload
-	Alerting    Alerting     // /api/v1/alerts, /api/v1/rules; nil: no alerting
-	// ReleaseGPUs releases every GPU for a time: POST /-/gpu/release?for=30m.
-	ReleaseGPUs func(ctx context.Context, d time.Duration) error
+	Alerting    Alerting // /api/v1/alerts, /api/v1/rules; nil: no alerting
+	// Lifecycle enables the requests below; without it they get 403. Whoever may scrape may not control.
+	Lifecycle bool
+	Reload    func() error // POST /-/reload
+	// ReleaseGPUs releases every GPU for a time: POST /-/gpu/release?for=30m. by names the client.
+	ReleaseGPUs func(ctx context.Context, d time.Duration, by string) error
 	// Findings writes the findings as JSON: GET /api/v1/findings. Nil: no alerting.
 	Findings func(io.Writer) error
 }
@@ -70,10 +73,10 @@ func New(o Options) (*Handler, error) {
 	h.mux.HandleFunc("GET "+at("/-/healthy"), func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "healthy") })
 	h.mux.HandleFunc("GET "+at("/-/ready"), h.readiness)
 	if o.Reload != nil {
-		h.mux.HandleFunc("POST "+at("/-/reload"), h.reload)
+		h.mux.HandleFunc("POST "+at("/-/reload"), h.lifecycle(h.reload, "rdma_exporter reload"))
 	}
 	if o.ReleaseGPUs != nil {
-		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.releaseGPUs)
+		h.mux.HandleFunc("POST "+at("/-/gpu/release"), h.lifecycle(h.releaseGPUs, "rdma_exporter gpu release"))
 	}
 	if o.Alerting != nil {
 		h.mux.HandleFunc("GET "+at("/api/v1/alerts"), api(h.alerts))
@@ -115,14 +118,6 @@ func (h *Handler) readiness(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-func (h *Handler) reload(w http.ResponseWriter, _ *http.Request) {
-	if err := h.Reload(); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	fmt.Fprintln(w, "reloaded")
-}
-
 func (h *Handler) findings(w http.ResponseWriter, r *http.Request) {
 	var b bytes.Buffer
 	if err := h.Findings(&b); err != nil {
@@ -132,29 +127,6 @@ func (h *Handler) findings(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	compressed(w, r, b.Bytes())
-}
-
-// longestRelease limits a release that is not ended.
-const longestRelease = 24 * time.Hour
-
-func (h *Handler) releaseGPUs(w http.ResponseWriter, r *http.Request) {
-	text := r.URL.Query().Get("for")
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > longestRelease {
-		http.Error(w, fmt.Sprintf("for=%s: must be a duration up to 24h, such as 30m; 0s ends the release", text), http.StatusBadRequest)
-		return
-	}
-	switch err := h.ReleaseGPUs(r.Context(), d); {
-	case err != nil:
-		h.Logger.Warn("not all GPUs could be released, retrying", "for", d, "err", err)
-		http.Error(w, fmt.Sprintf("not all GPUs released: %v; GPUs are not read for %s and are released as soon as possible", err, model.Duration(d)), http.StatusServiceUnavailable)
-	case d == 0:
-		h.Logger.Info("release of GPUs ended")
-		fmt.Fprintln(w, "release ended, GPUs are read again")
-	default:
-		h.Logger.Info("GPUs released", "for", d)
-		fmt.Fprintf(w, "released: the exporter uses no GPU for %s; for=0s ends the release\n", model.Duration(d))
-	}
 }
 
 // metrics serves the metrics of the collectors in collect[], by default all.
@@ -178,6 +150,9 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 // write responds in the negotiated format. The text formats are written directly, protobuf by the client library.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []exposition.Family, whole bool) {
 	var own []*dto.MetricFamily
+	if whole {
+		families = append(slices.Clip(families), h.Connections.families()...)
+	}
 	if h.Process != nil && whole {
 		var err error
 		if own, err = h.Process.Gather(); err != nil {
@@ -197,7 +172,7 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, families []expos
 		b.Write(exposition.AppendOpenMetrics(b.AvailableBuffer(), families))
 		b.WriteString("# EOF\n")
 	default:
-		encode(b, append(own, exposition.DTO(families)...), format)
+		encode(b, slices.AppendSeq(own, exposition.DTO(families)), format)
 	}
 	w.Header().Set("Content-Type", string(format))
 	compressed(w, r, b.Bytes())

@@ -82,13 +82,13 @@ var facts = []Fact{
 		text: "{{ .Labels.system }}" + with(" port ", "port_id") + with(", at ", "netdev") + " ({{ .Labels.source }}).",
 	},
 	{
-		Name: "module", word: "Module", metric: "rdma_transceiver_info", level: "netdev",
+		Name: "module", word: "Transceiver", metric: "rdma_transceiver_info", level: "netdev",
 		Fields: []string{"netdev", "form_factor", "vendor", "part_number", "serial_number", "media"},
 		text: or("form_factor", "unknown form") + ", " + or("vendor", "unknown vendor") + with(" ", "part_number") + ", serial number " + or("serial_number", "unknown") +
 			"{{ with .Labels.media }}, {{ reReplaceAll \"_\" \" \" . }}{{ end }}" + with(", in ", "netdev") + ".",
 	},
 	{
-		Name: "same_module", word: "Same module", metric: "rdma_transceiver_duplicate_info", level: "host", first: "netdev", Fields: []string{"device", "port", "netdev"},
+		Name: "same_module", word: "Same transceiver", metric: "rdma_transceiver_duplicate_info", level: "host", first: "netdev", Fields: []string{"device", "port", "netdev"},
 		text: "{{ .Labels.device }}/{{ .Labels.port }}, netdev {{ .Labels.netdev }}.",
 	},
 	{
@@ -116,7 +116,7 @@ var facts = []Fact{
 
 const (
 	hostLine   = "Host: {{ stripPort $labels.instance }}."
-	fabricLine = "Fabric: seen from {{ stripPort $labels.instance }}."
+	fabricLine = "Fabric: swept from {{ stripPort $labels.instance }}."
 )
 
 // Objects lists the objects; those with more labels precede those with a subset.

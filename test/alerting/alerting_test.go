@@ -75,7 +75,7 @@ func TestAlertmanagerGone(t *testing.T) {
 	eventually(t, 30*time.Second, func() error { return has(t, node.address, "RDMALinkDownshifted", "firing") })
 	time.Sleep(time.Minute)
 	pager.start()
-	pager.one(t, "RDMALinkDownshifted", 90*time.Second, 10*time.Second)
+	pager.one(t, "RDMALinkDownshifted", 15*time.Second, 30*time.Second)
 }
 
 // TestKilled: after a kill, the pending time of an alert continues, and a firing alert is neither resolved nor notified again.

@@ -38,7 +38,7 @@ type notification struct {
 // pager is the receiver of notifications, and its Alertmanager.
 type pager struct {
 	address string // of the Alertmanager, known once it is started unless reserved
-	start   func()
+	start   func() *process
 
 	mu    sync.Mutex
 	calls []notification
@@ -73,8 +73,10 @@ receivers:
     webhook_configs: [{url: %q, send_resolved: true}]
 `, hook.URL), 0o600))
 	alertmanager := program.Installed(t, "prometheus-alertmanager", "test/alerting/packages.sh")
-	p.start = func() {
-		p.address = start(t, p.address, alertmanager, "--config.file="+config, "--storage.path="+dir, "--cluster.listen-address=").address
+	p.start = func() *process {
+		s := start(t, p.address, alertmanager, "--config.file="+config, "--storage.path="+dir, "--cluster.listen-address=")
+		p.address = s.address
+		return s
 	}
 	return p
 }
@@ -89,6 +91,14 @@ func (p *pager) of(alert string) (out []notification) {
 		}
 	}
 	return out
+}
+
+// count returns an error unless there are n notifications of an alert.
+func (p *pager) count(alert string, n int) error {
+	if got := len(p.of(alert)); got != n {
+		return fmt.Errorf("%d notifications of %s, want %d", got, alert, n)
+	}
+	return nil
 }
 
 // one waits for the notification of an alert, and then for longer, to check that there is no other.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -15,10 +16,24 @@ const variable = "RDMA_EXPORTER_TEST_ALONE"
 // whole process: a file size limit would also apply to the log of go test and fail all tests of the package.
 func Test(t *testing.T) bool {
 	t.Helper()
+	return run(t, nil)
+}
+
+// Mounting is Test in a process that may mount file systems: its mounts are its own, and it is root in its user namespace.
+func Mounting(t *testing.T) bool {
+	t.Helper()
+	id := []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+	group := []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	return run(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: id, GidMappings: group})
+}
+
+func run(t *testing.T, attributes *syscall.SysProcAttr) bool {
+	t.Helper()
 	if os.Getenv(variable) == t.Name() {
 		return true
 	}
 	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	c.SysProcAttr = attributes
 	c.Env = append(os.Environ(), variable+"="+t.Name())
 	if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
 		t.Errorf("%v\n%s", err, out)

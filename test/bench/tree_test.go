@@ -10,16 +10,7 @@ import (
 	"rdma_exporter/test/machine"
 )
 
-// roce is a ConnectX-7 of a recorded HGX H200: 21 files of PMA counters, 31 of hw_counters, a netdev, a sensor, and four PCIe links.
-func roce() machine.Model {
-	return machine.Model{
-		File: file("fixtures/sysfs/hgx-h200-roce.txtar"), Root: "/pci0000:15/", Except: "/0000:17:01.0/",
-		Names: []string{
-			"mlx5_0=mlx5_%d", "enp24s0np0=enP%dp24s0np0", "umad0=umad%d", "uverbs0=uverbs%d", "hwmon192=hwmon%d",
-			"10028e0003d23fb8=10%04x0003d23fb8", "8e:0210=8e:%04x", "0a00:0111=0a00:%04x", "8e:02:10=8e:02:%02x",
-		},
-	}
-}
+func roce() machine.Model { return machine.RoCE(*repository) }
 
 // infiniBand is a ConnectX-7 of a recorded DGX H100. Neither program reads data of its netdev in each scrape: both read the same files.
 func infiniBand() machine.Model {

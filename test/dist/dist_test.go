@@ -5,11 +5,15 @@
 package dist
 
 import (
+	"crypto/sha256"
 	"debug/buildinfo"
 	"debug/elf"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +123,47 @@ func TestThirdParty(t *testing.T) {
 			if !strings.Contains(string(list), "\n"+m.Path+"  "+m.Version+"  ") {
 				t.Errorf("%s %s is not listed", m.Path, m.Version)
 			}
+		}
+	})
+}
+
+// sbom is the part of a CycloneDX document that names the binary and its components.
+type sbom struct {
+	BOMFormat    string `json:"bomFormat"`
+	SerialNumber string `json:"serialNumber"`
+	Metadata     struct {
+		Timestamp  string
+		Properties []struct{ Name, Value string }
+	}
+	Components []struct{ Name, Version string }
+}
+
+// TestSBOM: the document of a flavour has the checksum of its binary and each module that is built into it, the standard library too. It
+// does not depend on the time of the build.
+func TestSBOM(t *testing.T) {
+	each(t, func(t *testing.T, f flavour) {
+		text, err := os.ReadFile(filepath.Join(os.Getenv("RDMA_DIST"), "..", "rdma_exporter-"+os.Getenv("RDMA_VERSION")+"."+f.name+".cdx.json"))
+		must(t, err)
+		var b sbom
+		must(t, json.Unmarshal(text, &b))
+		if b.BOMFormat != "CycloneDX" || b.SerialNumber != "" || b.Metadata.Timestamp != "" {
+			t.Errorf("format %q, serial number %q, timestamp %q", b.BOMFormat, b.SerialNumber, b.Metadata.Timestamp)
+		}
+		binary, err := os.ReadFile(f.file(t, "rdma_exporter"))
+		must(t, err)
+		sum := struct{ Name, Value string }{"cdx:gomod:binary:hash:SHA-256", fmt.Sprintf("%x", sha256.Sum256(binary))}
+		if !slices.Contains(b.Metadata.Properties, sum) {
+			t.Errorf("%v is missing: %v", sum, b.Metadata.Properties)
+		}
+		info, err := buildinfo.ReadFile(f.file(t, "rdma_exporter"))
+		must(t, err)
+		for _, m := range append(info.Deps, &debug.Module{Path: "std", Version: info.GoVersion}) {
+			if !slices.Contains(b.Components, struct{ Name, Version string }{m.Path, m.Version}) {
+				t.Errorf("%s %s is not listed", m.Path, m.Version)
+			}
+		}
+		if len(b.Components) != len(info.Deps)+1 {
+			t.Errorf("%d components of %d modules", len(b.Components), len(info.Deps)+1)
 		}
 	})
 }

@@ -27,8 +27,9 @@ import (
 
 // exporter is a running exporter.
 type exporter struct {
-	url string
-	pid int
+	url   string
+	pid   int
+	state string // directory
 }
 
 // program is the exporter under test: RDMA_EXPORTER, or else in the directory of this test.
@@ -65,7 +66,8 @@ var address = regexp.MustCompile(`address=(?:\[::\]|127\.0\.0\.1):([0-9]+)`)
 func serve(t *testing.T, args ...string) *exporter {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // it is interrupted below, after the test has ended
-	cmd := exec.CommandContext(ctx, program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + t.TempDir()}, args...)...)
+	state := t.TempDir()
+	cmd := exec.CommandContext(ctx, program(t), append([]string{"--web.listen-address=127.0.0.1:0", "--state.dir=" + state}, args...)...)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,11 +98,22 @@ func serve(t *testing.T, args ...string) *exporter {
 	}()
 	select {
 	case p := <-port:
-		return &exporter{"http://127.0.0.1:" + p, cmd.Process.Pid}
+		return &exporter{"http://127.0.0.1:" + p, cmd.Process.Pid, state}
 	case <-time.After(time.Minute):
 		t.Fatal("the exporter does not listen after a minute")
 		return nil
 	}
+}
+
+// command runs a command that reaches the exporter through its state directory, and returns its exit code and text.
+func (e *exporter) command(t *testing.T, args ...string) (int, string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program(t), append([]string{"--state.dir=" + e.state}, args...)...)
+	text, err := cmd.CombinedOutput()
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(text)
 }
 
 // ask makes a request and returns its status and text.

@@ -200,8 +200,8 @@ func TestReleaseLetsGo(t *testing.T) {
 	}
 	for range 3 {
 		start := time.Now()
-		if code, text := e.ask(t, "POST", "/-/gpu/release?for=10m"); code != http.StatusOK {
-			t.Fatalf("status %d: %s", code, text)
+		if code, text := e.command(t, "gpu", "release", "--for=10m"); code != 0 {
+			t.Fatalf("exit code %d: %s", code, text)
 		}
 		t.Logf("released after %v; %d devices were open", time.Since(start), len(before))
 		for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -213,18 +213,21 @@ func TestReleaseLetsGo(t *testing.T) {
 		if info(m) || len(m.family("rdma_gpu_released_seconds")) != 1 {
 			t.Errorf("released: %v %v", m.family("rdma_gpu_info"), m.family("rdma_gpu_released_seconds"))
 		}
-		if code, text := e.ask(t, "POST", "/-/gpu/release?for=0s"); code != http.StatusOK {
-			t.Fatalf("status %d: %s", code, text)
+		if code, text := e.command(t, "gpu", "resume"); code != 0 {
+			t.Fatalf("exit code %d: %s", code, text)
 		}
 		e.wait(t, "rdma_gpu_info after the release", info)
 		if len(m.family("rdma_gpu_xid_events_total")) > 0 {
 			e.wait(t, "XID counts after the release", func(m metrics) bool { return len(m.family("rdma_gpu_xid_events_total")) > 0 })
 		}
 	}
-	for _, bad := range []string{"", "?for=", "?for=soon", "?for=-1s", "?for=48h"} {
-		if code, _ := e.ask(t, "POST", "/-/gpu/release"+bad); code != http.StatusBadRequest {
-			t.Errorf("release%s: status %d", bad, code)
+	for _, bad := range []string{"0s", "soon", "-1s", "48h"} {
+		if code, text := e.command(t, "gpu", "release", "--for="+bad); code != 2 {
+			t.Errorf("--for=%s: exit code %d: %s", bad, code, text)
 		}
+	}
+	if code, text := e.ask(t, "POST", "/-/gpu/release?for=10m"); code != http.StatusForbidden {
+		t.Errorf("over HTTP: status %d: %s", code, text)
 	}
 }
 

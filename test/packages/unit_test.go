@@ -103,6 +103,19 @@ func TestHelper(t *testing.T) {
 	}
 }
 
+// TestOpenFiles: the units allow the default number of connections and 256 other files.
+func TestOpenFiles(t *testing.T) {
+	for _, name := range []string{unitFile, packaging + "/systemd/rdma_exporter-fabric.service"} {
+		limit := settings(t, name)["LimitNOFILE"]
+		if len(limit) != 1 {
+			t.Fatalf("%s: LimitNOFILE=%s", name, limit)
+		}
+		if n, err := strconv.Atoi(limit[0]); err != nil || n < 512+256 {
+			t.Errorf("%s: LimitNOFILE=%s, the exporter requires 768", name, limit[0])
+		}
+	}
+}
+
 // The capabilities of the units and of the example next to them are exactly those explained in the documentation.
 func TestCapabilities(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, packaging+"/README.md"), "\n### Capabilities\n")

@@ -106,7 +106,9 @@ func (p prometheus) timed(t *testing.T, path string, form url.Values) answer {
 		t.Errorf("%s: %v", form.Get("query"), err)
 		return answer{took: time.Since(began)}
 	}
-	var a struct{ Data struct{ Result []json.RawMessage } }
+	var a struct {
+		Data struct{ Result []json.RawMessage }
+	}
 	must(t, json.Unmarshal(body, &a))
 	return answer{time.Since(began), len(a.Data.Result)}
 }

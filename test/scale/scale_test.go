@@ -308,6 +308,13 @@ func get(ctx context.Context, address string) ([]byte, error) {
 // start runs a program until the test ends, and returns the address that it listens on.
 func start(t *testing.T, name string, args ...string) string {
 	t.Helper()
+	address, _ := startProcess(t, name, args...)
+	return address
+}
+
+// startProcess returns the id of the process, too.
+func startProcess(t *testing.T, name string, args ...string) (address string, pid int) {
+	t.Helper()
 	cmd := exec.Command(name, append(args, "--web.listen-address="+port.Any)...)
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
@@ -319,7 +326,7 @@ func start(t *testing.T, name string, args ...string) string {
 			t.Logf("%s\n%s", name, log.String())
 		}
 	})
-	return port.Of(t, cmd.Process.Pid)
+	return port.Of(t, cmd.Process.Pid), cmd.Process.Pid
 }
 
 func must(t *testing.T, err error) {

@@ -20,6 +20,7 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"rdma_exporter/internal/app"
+	"rdma_exporter/internal/web"
 	"rdma_exporter/test/process"
 )
 
@@ -50,11 +51,11 @@ func TestDay(t *testing.T) {
 		handlers, ended := make(chan http.Handler, 1), make(chan int, 1)
 		var log bytes.Buffer
 		go func() {
-			ended <- app.RunOn(ctx, app.Outside{Serve: func(ctx context.Context, h http.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
+			ended <- app.RunOn(ctx, app.Outside{Serve: func(ctx context.Context, h *web.Handler, _ *toolkit.FlagConfig, _ *slog.Logger) (int, error) {
 				handlers <- h
 				<-ctx.Done()
 				return 0, nil
-			}}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" + state, "--config.file=" + *config, "--log.level=error"}, &log, &log)
+			}}, []string{"serve", "--path.rootfs=" + n.dir, "--state.dir=" + state, "--config.file=" + *config, "--web.enable-lifecycle", "--log.level=error"}, &log, &log)
 		}()
 		var h http.Handler
 		select {

@@ -12,14 +12,19 @@ import (
 )
 
 // Promtool returns the absolute path of bin/promtool, from a package under packaging/test.
-func Promtool(t testing.TB) string {
+func Promtool(t testing.TB) string { return built(t, "promtool") }
+
+// Crane returns the absolute path of bin/crane.
+func Crane(t testing.TB) string { return built(t, "crane") }
+
+func built(t testing.TB, name string) string {
 	t.Helper()
-	path, err := filepath.Abs("../../../bin/promtool")
+	path, err := filepath.Abs("../../../bin/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%s is missing: make bin/promtool builds it", path)
+		t.Fatalf("%s is missing: make bin/%s builds it", path, name)
 	}
 	return path
 }
