@@ -288,13 +288,17 @@ func TestCommands(t *testing.T) {
 		{[]int{2}, []string{"maintenance", "start", "--for=1h", "--state.dir=" + dir}},
 		{[]int{0, 2}, []string{"maintenance", "status", "--state.dir=" + dir}},
 		{[]int{2}, []string{"maintenance", "end", "--state.dir=" + dir}},
+		{[]int{2}, []string{"gpu", "release", "--for=30m", "--state.dir=" + dir}},
+		{[]int{2}, []string{"gpu", "resume", "--state.dir=" + dir}},
+		{[]int{2}, []string{"gpu", "status", "--state.dir=" + dir}},
+		{[]int{2}, []string{"reload", "--state.dir=" + dir}},
 		{[]int{0}, []string{"capture", "-o", filepath.Join(dir, "node.txtar")}},
 		{[]int{0}, []string{"check-config", config}},
 		{[]int{0}, []string{"rules", "--set=node", "-o", filepath.Join(dir, "rules")}},
 		{[]int{2}, []string{"backtest", "--prometheus=" + prometheus.URL}},
 		{[]int{0}, []string{"runbook", "RDMAPortDown"}},
 		{[]int{0}, []string{"dashboards", "-o", filepath.Join(dir, "dashboards")}},
-		{[]int{2}, []string{"fabric", "--fabric.device=none"}}, // on a fabric: test/fabric
+		{[]int{0}, []string{"fabric", "--fabric.device=none", "--web.listen-address=" + port.Any}}, // on a fabric: test/fabric
 	} {
 		name := c.args[0]
 		if !strings.HasPrefix(c.args[1%len(c.args)], "-") && len(c.args) > 1 {
