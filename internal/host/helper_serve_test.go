@@ -21,7 +21,7 @@ import (
 )
 
 // socket listens on a Unix socket.
-func socket(t *testing.T, name string) *net.UnixListener {
+func socket(t testing.TB, name string) *net.UnixListener {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
 	if err != nil {
@@ -37,7 +37,7 @@ func help(t *testing.T, dir, name string) (stop func() (rejected []error)) {
 	return helpOn(t, dir, socket(t, name))
 }
 
-func helpOn(t *testing.T, dir string, l *net.UnixListener) (stop func() (rejected []error)) {
+func helpOn(t testing.TB, dir string, l *net.UnixListener) (stop func() (rejected []error)) {
 	t.Helper()
 	h, err := OpenHelper(Paths{RootFS: dir})
 	if err != nil {
@@ -56,6 +56,27 @@ func helpOn(t *testing.T, dir string, l *net.UnixListener) (stop func() (rejecte
 			rejected = append(rejected, err)
 		}
 		return rejected
+	}
+}
+
+// BenchmarkProcesses reads the processes of this machine, itself and by a helper.
+func BenchmarkProcesses(b *testing.B) {
+	name := filepath.Join(b.TempDir(), "helper.sock")
+	stop := helpOn(b, "/", socket(b, name))
+	defer stop()
+	for what, paths := range map[string]Paths{"direct": {RootFS: "/"}, "helper": {RootFS: "/", Helper: name}} {
+		b.Run(what, func(b *testing.B) {
+			l, err := OpenLive(paths)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			for b.Loop() {
+				if _, _, err := l.Processes.Processes(b.Context(), nil, false); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
