@@ -218,7 +218,7 @@ func TestServe(t *testing.T) {
 				t.Error(err)
 			}
 			s.says(t, regexp.MustCompile("reload"))
-			for _, args := range [][]string{{"maintenance", "start", "--for=1h"}, {"maintenance", "status"}, {"maintenance", "end"}, {"accept"}, {"check", "--daemon=" + url}, {"healthy", "--url=" + url}} {
+			for _, args := range [][]string{{"maintenance", "start", "--for=1h"}, {"maintenance", "status"}, {"maintenance", "end"}, {"gpu", "release", "--for=30m"}, {"gpu", "status"}, {"gpu", "resume"}, {"reload"}, {"accept"}, {"check", "--daemon=" + url}, {"healthy", "--url=" + url}} {
 				start(t, node, append([]string{"--state.dir=" + filepath.Join(dir, "state")}, args...)...).end(t, 0, 1, 2, 3)
 			}
 			if c.args != nil {
