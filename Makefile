@@ -144,6 +144,7 @@ e2e: ## tests with a real kernel (namespaces, virtual machine), a simulated fabr
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 8m ./test/page
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e $(GO) test -tags e2e -count=1 -timeout 5m ./test/dashboards
 	$(GO) test -tags e2e -count=1 -timeout 6m ./test/fabric
+	$(GO) test -tags e2e -count=1 -timeout 5m ./test/sandbox
 	test/kernel/packages.sh
 	RDMA_EXPORTER=$(CURDIR)/$(BIN)/rdma_exporter-e2e RDMA_HOST_TEST=$(CURDIR)/$(BIN)/host-e2e $(GO) test -tags e2e -count=1 -timeout 30m ./test/kernel
 

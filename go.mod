@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // NVML's functions by dlopen: GPUs, NVLinks, XID errors
 	github.com/alecthomas/kingpin/v2 v2.4.0 // flags and commands
+	github.com/coreos/go-systemd/v22 v22.7.0 // systemd sockets
 	github.com/prometheus/client_golang v1.25.0 // process_* and go_* metrics, registries
 	github.com/prometheus/client_model v0.6.3 // samples between collection, exposition and rules
 	github.com/prometheus/common v0.72.0 // the text formats of metrics, log flags, version
@@ -46,7 +47,6 @@ require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dennwc/varint v1.0.0 // indirect
 	github.com/edsrzf/mmap-go v1.2.1-0.20241212181136-fad1cd13edbd // indirect

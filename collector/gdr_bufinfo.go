@@ -11,12 +11,9 @@ import (
 )
 
 const (
-	bufinfoPath = "sys/kernel/debug/dma_buf/bufinfo"
 	// bufinfoInterval is the least time between two reads: the kernel takes the lock of each DMA-BUF and blocks jobs.
 	bufinfoInterval = 10 * time.Minute
-	// bufinfoTime and bufinfoSize bound one read. The kernel formats the whole text before it returns the first byte.
-	bufinfoTime = 50 * time.Millisecond
-	bufinfoSize = 64 << 10
+	bufinfoTime     = 50 * time.Millisecond // of one read
 )
 
 // bufinfo is the list of DMA-BUFs of the host, read only on suspicion of staging.
@@ -48,14 +45,14 @@ func (b *bufinfo) read(ctx context.Context, h *host.Host) {
 	err := h.Lanes.Do(ctx, "bufinfo", func() {
 		h.Meter.Begin(host.SourceBufinfo, host.SourceBufinfo.Lock(), 1)
 		start := time.Now()
-		text, whole, failed = h.Files.Head(bufinfoPath, bufinfoSize)
+		text, whole, failed = h.Files.Head(host.BufinfoFile, host.BufinfoSize)
 		h.Meter.Spend(host.SourceBufinfo, host.SourceBufinfo.Lock(), time.Since(start))
 	})
 	if err == nil {
 		err = failed
 	}
 	if err != nil {
-		b.failed = []snapshot.Issue{{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.Needs(), Reason: string(host.ReasonOf(err)), Err: err}}
+		b.failed = []snapshot.Issue{{Source: host.SourceBufinfo.Name(), Needs: host.SourceBufinfo.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err}}
 		return
 	}
 	found, complete := parseBufinfo(text)

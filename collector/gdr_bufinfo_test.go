@@ -69,7 +69,7 @@ func FuzzParseBufinfo(f *testing.F) {
 
 // TestBufinfoIsAskedSeldom: only if permitted, while a job is suspected, and at most every 10m.
 func TestBufinfoIsAskedSeldom(t *testing.T) {
-	h := machine(t, "-- "+bufinfoPath+" --\n"+buffers)
+	h := machine(t, "-- "+host.BufinfoFile+" --\n"+buffers)
 	now := time.Unix(5000, 0)
 	h.Now = func() time.Time { return now }
 	asked := func() uint64 {
@@ -118,9 +118,9 @@ func TestBufinfoThatTellsNothing(t *testing.T) {
 		issues        int
 	}{
 		{"no debugfs", files("proc/uptime", "1 1"), 1},
-		{"not permitted", "-- " + bufinfoPath + " !EACCES --\n", 1},
-		{"a part without attachments", files(bufinfoPath, "\nDma-buf Objects:\nsize\tflags"), 0},
-		{"more than is read", files(bufinfoPath, strings.Repeat("00065536\t02000002\t00080007\t00000002\ti915\t00004244\t<none>\n", 2000)+"Total 2000 objects, 1 bytes"), 0},
+		{"not permitted", "-- " + host.BufinfoFile + " !EACCES --\n", 1},
+		{"a part without attachments", files(host.BufinfoFile, "\nDma-buf Objects:\nsize\tflags"), 0},
+		{"more than is read", files(host.BufinfoFile, strings.Repeat("00065536\t02000002\t00080007\t00000002\ti915\t00004244\t<none>\n", 2000)+"Total 2000 objects, 1 bytes"), 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bufinfo{on: true}

@@ -73,9 +73,12 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		h.Meter.Spend(host.SourceProcesses, host.SourceProcesses.Lock(), time.Since(start))
 	})
 	if err == nil {
+		err = failed
+	}
+	if err == nil {
 		holders.addMemory(found)
-		j.found, j.seen, err = found, j.at, failed
-		if err == nil && refused {
+		j.found, j.seen = found, j.at
+		if refused {
 			err = host.Denied("proc/PID/fd")
 		}
 	}
@@ -83,7 +86,7 @@ func (j *gdrJobs) read(ctx context.Context, h *host.Host, n *snapshot.Node, devi
 		j.found = nil
 	}
 	if err != nil {
-		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.Needs(), Reason: string(host.ReasonOf(err)), Err: err})
+		n.Issues = append(n.Issues, snapshot.Issue{Source: host.SourceProcesses.Name(), Needs: host.SourceProcesses.NeedsAfter(err), Reason: string(host.ReasonOf(err)), Err: err})
 	}
 }
 

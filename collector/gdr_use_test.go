@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -94,7 +95,7 @@ func TestBufinfoTells(t *testing.T) {
 		{"nobody has permitted it", unattached, false, "unknown dmabuf_unseen", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, _ := rounds(t, openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(bufinfoPath, c.text))), 1, Options{Bufinfo: c.on})
+			got, _ := rounds(t, openDriver(busyBoard(0, 40, worker(70, "env_SLURM_JOB_NUM_NODES: 4\n")+files(host.BufinfoFile, c.text))), 1, Options{Bufinfo: c.on})
 			tr, last := got.GPUs[0].Transport, got.Registrations[len(got.Registrations)-1]
 			if said := tr.State + " " + tr.Reason; said != c.want || (last.Source == "dmabuf") != (c.live != nil) || c.live != nil && value(last.Live) != c.live {
 				t.Errorf("%s, %+v", said, last)

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func (v *nvlink) manages(r *reader, name string) bool {
 	}
 	v.mu.Lock()
 	d := v.devices[name]
-	start := d == nil || d.inode != inode || d.pin
+	start := d == nil || d.inode != inode || d.pin || d.retry()
 	if start {
 		d = &vpdRead{inode: inode, began: time.Now(), done: make(chan struct{})}
 		v.devices[name] = d
@@ -124,6 +125,16 @@ func (d *vpdRead) ask(h *host.Host, name, function string) error {
 	data, _ := pci.ParseVPD(b) // some vendors terminate it incorrectly; the available part is sufficient
 	d.found, d.limit = data.ManagesNVLink(), data.InfiniBandLimit()
 	return nil
+}
+
+// retry reports whether a read has failed for want of the helper, which may be running now.
+func (d *vpdRead) retry() bool {
+	select {
+	case <-d.done:
+		return errors.Is(d.err, host.ErrNoHelper)
+	default:
+		return false
+	}
 }
 
 // result is the outcome, if it is available. A failure is reported once, by the reader that started the read; a denied permission as long

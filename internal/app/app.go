@@ -74,7 +74,7 @@ func (p *program) run(ctx context.Context, args []string, stdout, stderr io.Writ
 		return wrong, err
 	}
 	log := promslog.New(p.logs)
-	if command != serveCommand && command != fabricCommand { // changes of devices are of interest to a daemon only
+	if command != serveCommand && command != fabricCommand && command != helperCommand { // changes of devices are of interest to a daemon only
 		log = slog.New(atLeastWarn{log.Handler()})
 	}
 	if err := p.config.check(); err != nil {

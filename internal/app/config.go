@@ -52,6 +52,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("path.rootfs", "Root of the host file system.").Default("/").StringVar(&c.paths.RootFS)
 	a.Flag("path.sysfs", "/sys of the host. Default: sys below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.paths.Sys)
 	a.Flag("path.procfs", "/proc of the host. Default: proc below --path.rootfs.").PlaceHolder("DIR").StringVar(&c.paths.Proc)
+	a.Flag("helper.socket", "Socket of rdma_exporter helper, which reads processes, vital product data and DMA-BUFs in place of this process.").PlaceHolder("PATH").StringVar(&c.paths.Helper)
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the built-in one.").PlaceHolder("FILE").StringVar(&c.replay)
 	a.Flag("state.dir", "State directory: known links and devices, alert state, incident captures. Written by serve and fabric only.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
 	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)

@@ -92,7 +92,7 @@ var flagGroups = []struct {
 	prefixes []string
 }{
 	{"Options", []string{""}},
-	{"Host and devices", []string{"path.", "device.", "limit.", "replay", "config.file", "state.dir"}},
+	{"Host and devices", []string{"path.", "helper.", "device.", "limit.", "replay", "config.file", "state.dir"}},
 	{"Collectors, enabled unless noted", []string{"collector.", "collect.", "runtime."}},
 	{"Serving", []string{"web.", "collect.min-interval"}},
 	{"Alerting", []string{"alerting", "replay.send-alerts", "runbook-url"}},

@@ -25,6 +25,7 @@ type runner func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger
 const (
 	serveCommand  = "serve"
 	fabricCommand = "fabric"
+	helperCommand = "helper"
 )
 
 // CommandLine describes commands and flags, for the man page and shell completions.
@@ -60,6 +61,10 @@ func (p *program) commands(out Outside) {
 	f.flags(p.add(p, fabricCommand, "Serve metrics of a whole InfiniBand subnet, swept from a port of this host. Run it once per subnet.", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
 		return runFabric(ctx, c, &f, log)
 	}))
+
+	p.add(p, helperCommand, "Read for serve what requires CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH: processes, vital product data, DMA-BUFs. Listens on --helper.socket or a systemd socket.", func(ctx context.Context, _, _ io.Writer, log *slog.Logger) (int, error) {
+		return runHelper(ctx, c, log)
+	})
 
 	var k checkConfig
 	k.flags(p.add(p, "check", "Report the faults of this host. Exit code: 0 ok, 1 warning, 2 critical, 3 unknown.", func(ctx context.Context, stdout, stderr io.Writer, log *slog.Logger) (int, error) {

@@ -18,6 +18,8 @@ import (
 // Paths are the roots of a machine's trees. Empty Sys and Proc mean RootFS/sys and RootFS/proc.
 type Paths struct {
 	RootFS, Sys, Proc string
+	// Helper is the socket of the helper that reads processes, vital product data and DMA-BUFs. Empty: this process reads them itself.
+	Helper string
 	// Reserved are the descriptors of the process that are not for files that stay open; 0: 256.
 	Reserved int
 }

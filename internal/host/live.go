@@ -27,6 +27,10 @@ func OpenLive(p Paths) (*Live, error) {
 		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t), Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
+	if p.Helper != "" {
+		helper := helperClient{p.Helper}
+		l.Files, l.Processes = helperFiles{t, helper}, helper
+	}
 	if t.isSysfs() {
 		l.rdma, l.eth = newRDMAClient(), &ethtoolClient{}
 		l.rdma.leader = t.leader

@@ -27,6 +27,7 @@ func addSetting(to map[string]string, room *int, name, value string) bool {
 	if _, there := to[name]; there {
 		return true
 	}
+	value = strings.ToValidUTF8(value, "?")
 	length := len(name) + len(value)
 	if length > settingLength || length > *room {
 		return false
@@ -67,6 +68,7 @@ var (
 	slurmJob = regexp.MustCompile(`/job_([0-9]+)(?:/|$)`)
 	slurmID  = regexp.MustCompile(`^[0-9]{1,10}(_[0-9]{1,10})?$`)
 	podUID   = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
+	jobName  = regexp.MustCompile(`^(slurm/[0-9]{1,255}(_[0-9]{1,10})?|kubernetes/[0-9a-f-]{36})$`) // of jobOf
 )
 
 // jobOf identifies the job from the control group that its scheduler has set (the job cannot change it), otherwise from the environment.
@@ -92,12 +94,16 @@ func commandOf(b []byte) string {
 	if from < 0 || to < from {
 		return ""
 	}
+	return printable(string(b[from+1 : to]))
+}
+
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return '?'
 		}
 		return r
-	}, strings.ToValidUTF8(string(b[from+1:to]), "?"))
+	}, strings.ToValidUTF8(s, "?"))
 }
 
 // uidOf is the real user of /proc/PID/status, "Uid:  1000  1000  1000  1000"; empty if missing.

@@ -147,8 +147,11 @@ func (s Source) Needs() string { return sources[s].needs }
 
 // NeedsAfter is what permits reading the source after this error.
 func (s Source) NeedsAfter(err error) string {
-	if errors.Is(err, ErrOtherNetwork) {
+	switch {
+	case errors.Is(err, ErrOtherNetwork):
 		return hostNetwork
+	case errors.Is(err, ErrNoHelper):
+		return runningHelper
 	}
 	return s.Needs()
 }

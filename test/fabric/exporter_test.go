@@ -31,7 +31,7 @@ func (s *subnet) export(t *testing.T, args ...string) *exporter {
 		"fabric", "--fabric.device=" + hostName(s.leaves*s.hosts-1), "--web.listen-address=" + port.Any, "--state.dir=" + s.dir + "/state",
 	}, args...)
 	cmd := exec.Command("/proc/self/exe", args...)
-	cmd.Env = append(s.environment(), program+"=1")
+	cmd.Env = append(s.environment(), program+"=1", underFilter)
 	s.run(t, cmd, "rdma_exporter")
 	e := &exporter{address: port.Of(t, cmd.Process.Pid), pid: cmd.Process.Pid}
 	eventually(t, "the exporter", func() string {

@@ -202,7 +202,7 @@ func TestFaults(t *testing.T) {
 // accept accepts a missing link in the running exporter.
 func (s *subnet) accept(link string) (string, error) {
 	cmd := exec.Command("/proc/self/exe", "accept", "--state.dir="+s.dir+"/state", link)
-	cmd.Env = append(os.Environ(), program+"=1")
+	cmd.Env = append(os.Environ(), program+"=1", underFilter)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -18,6 +18,7 @@ import (
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
 	"rdma_exporter/test/fabric/ibsim"
+	"rdma_exporter/test/sandbox"
 )
 
 // program marks the process that is rdma_exporter, with the simulator instead of a kernel port.
@@ -25,19 +26,33 @@ const program = "RDMA_EXPORTER_TEST_FABRIC"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(program) != "" {
+		if err := sandbox.Enter(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		code := app.RunOn(ctx, app.Outside{MAD: simulated}, os.Args[1:], os.Stdout, os.Stderr)
 		stop()
 		os.Exit(code)
 	}
-	cmd := exec.Command("./packages.sh")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	if err := cmd.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "packages.sh:", err)
+	for _, script := range []string{"./packages.sh", "../sandbox/packages.sh"} {
+		cmd := exec.Command(script)
+		cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
+		if err := cmd.Run(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", script, err)
+			os.Exit(1)
+		}
+	}
+	var err error
+	if underFilter, err = sandbox.Environ("../../packaging/systemd/rdma_exporter-fabric.service"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
+
+// underFilter is an entry for the environment of that process: it runs under the system call filter of the unit.
+var underFilter string
 
 // simulated opens the node named as the device, in the simulator of the environment.
 func simulated(_ host.Paths, device string, port int) (mad.Transport, host.MADPort, error) {

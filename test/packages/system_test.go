@@ -163,12 +163,13 @@ func (s system) ready(t *testing.T) string {
 		}
 		return err
 	})
-	return s.mainPID(t)
+	return s.pidOf(t, "rdma_exporter")
 }
 
-func (s system) mainPID(t *testing.T) string {
+// pidOf returns the PID of a service outside the namespaces.
+func (s system) pidOf(t *testing.T, unit string) string {
 	t.Helper()
-	inside := s.run(t, "systemctl", "show", "-P", "MainPID", "rdma_exporter")
+	inside := s.run(t, "systemctl", "show", "-P", "MainPID", unit)
 	all, err := filepath.Glob("/proc/[0-9]*/status")
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func (s system) mainPID(t *testing.T) string {
 			return filepath.Base(filepath.Dir(name))
 		}
 	}
-	t.Fatalf("no process %s in the system: %s", inside, s.run(t, "systemctl", "status", "rdma_exporter"))
+	t.Fatalf("no process %s in the system: %s", inside, s.run(t, "systemctl", "status", unit))
 	return ""
 }
 

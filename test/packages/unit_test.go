@@ -15,6 +15,7 @@ import (
 const (
 	packaging = "../../packaging"
 	unitFile  = packaging + "/systemd/rdma_exporter.service"
+	helper    = packaging + "/systemd/rdma_exporter-helper.service"
 )
 
 func read(t *testing.T, name string) string {
@@ -61,13 +62,44 @@ func TestUnitHidesNothing(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	unit := settings(t, unitFile)
-	limit, err := strconv.Atoi(strings.TrimSuffix(unit["MemoryMax"][0], "M"))
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{unitFile, helper} {
+		unit := settings(t, name)
+		limit, err := strconv.Atoi(strings.TrimSuffix(unit["MemoryMax"][0], "M"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "GOMEMLIMIT=" + strconv.Itoa(limit*8/10) + "MiB"; !slices.Contains(unit["Environment"], want) {
+			t.Errorf("%s: Environment=%s lacks %s, 80 %% of the limit", name, unit["Environment"], want)
+		}
 	}
-	if want := "GOMEMLIMIT=" + strconv.Itoa(limit*8/10) + "MiB"; !slices.Contains(unit["Environment"], want) {
-		t.Errorf("Environment=%s lacks %s, 80 %% of the limit", unit["Environment"], want)
+}
+
+// TestHelper: the process with the strong capabilities has no network, hides no process, and listens where the exporter connects.
+func TestHelper(t *testing.T) {
+	unit, socket, node := settings(t, helper), settings(t, packaging+"/systemd/rdma_exporter-helper.socket"), settings(t, unitFile)
+	for key, want := range map[string]string{
+		"PrivateNetwork": "yes", "IPAddressDeny": "any", "RestrictAddressFamilies": "AF_UNIX", "DynamicUser": "yes", "NoNewPrivileges": "yes", "ProtectSystem": "strict",
+		"InaccessiblePaths": "-/var/lib/rdma_exporter", "PartOf": "rdma_exporter.service", "Requires": "rdma_exporter-helper.socket",
+	} {
+		if got := unit[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s=%s, want %s", key, got, want)
+		}
+	}
+	for _, key := range []string{"PrivateUsers", "ProtectProc", "ProcSubset", "RootDirectory"} {
+		if v, ok := unit[key]; ok {
+			t.Errorf("%s=%s hides processes from the helper", key, v)
+		}
+	}
+	for key, want := range map[string]string{"SocketUser": node["User"][0], "SocketMode": "0600"} {
+		if got := socket[key]; !slices.Equal(got, []string{want}) {
+			t.Errorf("%s=%s, want %s", key, got, want)
+		}
+	}
+	if at := "--helper.socket=" + socket["ListenStream"][0] + " "; !strings.Contains(node["ExecStart"][0], at) {
+		t.Errorf("the exporter runs with %s, not with %s", node["ExecStart"], at)
+	}
+	if !slices.Equal(node["Wants"], unit["Requires"]) {
+		t.Errorf("the exporter wants %s", node["Wants"])
 	}
 }
 
@@ -84,19 +116,19 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// The capabilities of the unit and of the example next to it are exactly those explained in the documentation.
+// The capabilities of the units and of the example next to them are exactly those explained in the documentation.
 func TestCapabilities(t *testing.T) {
 	_, section, ok := strings.Cut(read(t, packaging+"/README.md"), "\n### Capabilities\n")
 	if !ok {
 		t.Fatal("packaging/README.md has no section Capabilities")
 	}
 	section, _, _ = strings.Cut(section, "\n#")
-	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (yes|no) \\|").FindAllStringSubmatch(section, -1)
+	rows := regexp.MustCompile("(?m)^\\| `(CAP_[A-Z_]+)` \\| (exporter|helper|no) \\|").FindAllStringSubmatch(section, -1)
 	documented := map[string][]string{}
 	for _, row := range rows {
 		documented[row[2]] = append(documented[row[2]], row[1])
 	}
-	for name, want := range map[string][]string{unitFile: documented["yes"], packaging + "/systemd/config-space.conf": documented["no"]} {
+	for name, want := range map[string][]string{unitFile: documented["exporter"], helper: documented["helper"], packaging + "/systemd/config-space.conf": documented["no"]} {
 		unit := settings(t, name)
 		for _, key := range []string{"AmbientCapabilities", "CapabilityBoundingSet"} {
 			if got := unit[key]; len(want) == 0 || !slices.Equal(got, []string{strings.Join(want, " ")}) {
@@ -112,6 +144,7 @@ func TestOnePath(t *testing.T) {
 	for _, c := range []struct{ file, want string }{
 		{"systemd/rdma_exporter.service", "\nExecStart=" + program + " "},
 		{"systemd/rdma_exporter-fabric.service", "\nExecStart=" + program + " fabric "},
+		{"systemd/rdma_exporter-helper.service", "\nExecStart=" + program + " helper\n"},
 		{"nfpm.yaml", "dst: " + program + ","},
 		{"helm/rdma-exporter/templates/_helpers.tpl", "command: [" + program + ", healthy"},
 		{"../Dockerfile", "\nENTRYPOINT [\"" + program + "\"]"},
@@ -135,15 +168,23 @@ func TestOnePath(t *testing.T) {
 	}
 }
 
-// TestPackagedUnits: each unit of the repository is in the packages, and their scripts stop and restart it.
+// TestPackagedUnits: each unit of the repository is in the packages, and their scripts stop and restart it. A purge disables what an
+// administrator may enable.
 func TestPackagedUnits(t *testing.T) {
 	units, err := filepath.Glob(packaging + "/systemd/*.service")
-	if err != nil || len(units) < 2 {
+	if err != nil || len(units) < 3 {
 		t.Fatal(units, err)
 	}
-	for _, unit := range units {
+	for _, unit := range append(units, packaging+"/systemd/rdma_exporter-helper.socket") {
 		name := filepath.Base(unit)
-		for _, file := range []string{"nfpm.yaml", "deb/postinst", "deb/prerm", "deb/postrm", "rpm/preun", "rpm/postun"} {
+		files := []string{"nfpm.yaml", "deb/prerm", "rpm/preun"}
+		if strings.HasSuffix(name, ".service") {
+			files = append(files, "deb/postinst", "rpm/postun")
+		}
+		if strings.Contains(read(t, unit), "[Install]") {
+			files = append(files, "deb/postrm")
+		}
+		for _, file := range files {
 			if !strings.Contains(read(t, packaging+"/"+file), name) {
 				t.Errorf("%s has no %s", file, name)
 			}

@@ -1,0 +1,175 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// ErrNoHelper is wrapped by errors of reads by a helper that is not running. It is a permission error: this process may not read the
+// source itself. That is not a fault of a device, and lasts until the helper is started.
+var ErrNoHelper error = noHelper{}
+
+type noHelper struct{}
+
+func (noHelper) Error() string        { return "helper does not answer" }
+func (noHelper) Is(target error) bool { return target == syscall.EPERM }
+
+// runningHelper is the remedy for ErrNoHelper.
+const runningHelper = "a running helper: systemctl status rdma_exporter-helper.socket rdma_exporter-helper.service"
+
+// helperClient reads by a helper.
+type helperClient struct{ socket string }
+
+// ask makes one request. It returns at the deadline of ctx, or shortly before it, so that the error names the helper.
+func (c helperClient) ask(ctx context.Context, r helperRequest) (answer helperAnswer, err error) {
+	left := helperTime
+	if end, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(end)*9/10)
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return answer, c.failed(err)
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+	if err := errors.Join(json.NewEncoder(conn).Encode(r), conn.(*net.UnixConn).CloseWrite()); err != nil {
+		return answer, c.failed(err)
+	}
+	if err := receiveJSON(conn, helperAnswerSize, &answer); err != nil {
+		return answer, c.failed(err)
+	}
+	switch {
+	case answer.Errno == helperStuck:
+		return answer, ErrStuck
+	case answer.Errno != 0:
+		return answer, answer.Errno
+	}
+	return answer, nil
+}
+
+// failed is the error of a request without an answer. The errno of the socket is text only: ENOENT would be the absence of a source.
+func (c helperClient) failed(err error) error {
+	kind := ErrNoHelper
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+		kind, err = ErrStuck, errors.New("no answer in time")
+	case errors.Is(err, ErrMalformed), errors.Is(err, syscall.EMSGSIZE):
+		kind = ErrMalformed
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("connection closed without an answer")
+	}
+	if e := new(net.OpError); errors.As(err, &e) {
+		err = e.Err
+	}
+	return &Error{"query", c.socket, fmt.Errorf("%w (%v)", kind, err)}
+}
+
+// Processes is that of the helper. A list of too many is cut, and then no longer complete.
+func (c helperClient) Processes(ctx context.Context, first []int, only bool) ([]snapshot.Process, bool, error) {
+	if len(first) > helperNamed {
+		first, only = first[:helperNamed], false
+	}
+	a, err := c.ask(ctx, helperRequest{Read: SourceProcesses.Name(), First: first, Only: only})
+	if err == nil && !areProcesses(a.Processes) {
+		err = c.failed(ErrMalformed)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return a.Processes, a.Refused, nil
+}
+
+// helperFiles are files of which some are read by the helper.
+type helperFiles struct {
+	Files
+	helper helperClient
+}
+
+// Read reads vital product data by the helper.
+func (f helperFiles) Read(p string, buf []byte) ([]byte, error) {
+	function, ok := strings.CutSuffix(p, vpdFile)
+	if !ok {
+		return f.Files.Read(p, buf)
+	}
+	content, _, err := f.file(p, vpdSize, helperRequest{Read: SourceVPD.Name(), Function: path.Base(function)})
+	return append(buf[:0], content...), err
+}
+
+// Head reads the list of DMA-BUFs by the helper.
+func (f helperFiles) Head(p string, size int) ([]byte, bool, error) {
+	if p != BufinfoFile {
+		return f.Files.Head(p, size)
+	}
+	return f.file(p, size, helperRequest{Read: SourceBufinfo.Name()})
+}
+
+func (f helperFiles) file(p string, size int, r helperRequest) ([]byte, bool, error) {
+	a, err := f.helper.ask(context.Background(), r)
+	if err == nil && len(a.Content) > size {
+		err = f.helper.failed(ErrMalformed)
+	}
+	if err != nil {
+		return nil, false, &Error{"read", p, err}
+	}
+	return a.Content, a.Whole, nil
+}
+
+// commandLength is TASK_COMM_LEN, in characters of up to three bytes where they were invalid.
+const commandLength = 64
+
+// areProcesses reports whether a list has the form of one from processTable: the helper is not trusted more than the processes themselves.
+func areProcesses(list []snapshot.Process) bool {
+	last := 0
+	return !slices.ContainsFunc(list, func(p snapshot.Process) bool {
+		sorted := p.PID > last
+		last = p.PID
+		return !sorted || !isProcess(&p)
+	})
+}
+
+func isProcess(p *snapshot.Process) bool {
+	isMinor := func(n int) bool { return n >= 0 }
+	isNode := func(name string) bool {
+		_, err := strconv.Atoi(strings.TrimPrefix(name, "uverbs"))
+		return err == nil && strings.HasPrefix(name, "uverbs")
+	}
+	topology, err := topologyOf([]byte(p.Topology))
+	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) &&
+		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
+		(p.NCCL == "" || ncclLibrary.MatchString("libnccl.so."+p.NCCL)) &&
+		(p.Job == "" || jobName.MatchString(p.Job)) &&
+		areSettings(p.Env, schedulerNames) && areSettings(p.Conf, nil) &&
+		err == nil && topology == p.Topology &&
+		p.Regions == nil && p.RegionBytes == nil
+}
+
+func all[T any](list []T, ok func(T) bool) bool {
+	return len(list) <= filesLooked && !slices.ContainsFunc(list, func(x T) bool { return !ok(x) })
+}
+
+// areSettings reports whether settings are within the limits, by NCCL's names or others.
+func areSettings(set map[string]string, others []string) bool {
+	room := settingsLength
+	fits := map[string]string{}
+	for name, value := range set {
+		if !settingName.MatchString(name) && !slices.Contains(others, name) || !addSetting(fits, &room, name, value) {
+			return false
+		}
+	}
+	return true
+}
