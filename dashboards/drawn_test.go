@@ -101,7 +101,7 @@ var lines = map[string]map[string][]line{
 		"Time in stalls of seconds": {{"short-storms-ratio", 1}}, "CNPs handled": {{"congestion-ratio", 1e6}},
 	},
 	"optics.json": {
-		"Spread of received power": {{"lane-imbalance-db", 1}}, "Spread of transmitted power": {{"lane-imbalance-db", 1}}, "Lowest received power": {{"lane-dark-dbm", 1}},
+		"Spread of received power": {{"lane-imbalance-db", 1}}, "Spread of transmitted power": {{"lane-imbalance-db", 1}},
 	},
 }
 

@@ -58,8 +58,7 @@ func toSwitch(job, fabric, node string) way {
 const (
 	cell       = "${__value.raw}"
 	jobCell    = "${__data.fields.Job}"
-	hostCell   = "${__data.fields.Host}"
-	fabricCell = "${__data.fields.Fabric}"
+	targetCell = "${__data.fields.Target}"
 )
 
 // Links of series: to the dashboard of their host, or of their switch.
@@ -120,10 +119,10 @@ func (b board) passed(to board) []string {
 func marks(alerts string) dashboard.AnnotationQuery {
 	return dashboard.AnnotationQuery{
 		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
-		Expr:        &alerts,
+		Expr:        cog.ToPtr(named(alerts)),
 		Step:        cog.ToPtr("60s"),
 		TitleFormat: cog.ToPtr("{{alertname}}"),
-		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{instance}}</a> {{device}} {{port}} {{gpu}}`),
+		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{host}}</a> {{device}} {{port}} {{gpu}}`),
 		TagKeys:     cog.ToPtr("severity"),
 	}
 }

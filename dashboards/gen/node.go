@@ -43,19 +43,22 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	verdict := func(title, text, series string, words ...word) panel {
-		return panel{
-			title: title, text: text, unit: "none", width: 3, height: 8, view: number, queries: []query{{expr: maxBy(perHost, host.of(series))}},
-			words: words, colours: thresholds(neutral), noValue: "unknown",
-		}
+	verdict := counts("Verdict", "What the firing alerts mean for jobs; grey is unknown.", count{
+		"Fit for jobs", "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
+	}, count{
+		"Drain", "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
+	})
+	verdict.width, verdict.height = 4, 8
+	verdict.values = [][]word{
+		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
+		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable(host, "${host}", ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 18, 8
+	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
+	alerts.width, alerts.height = 20, 8
 	return []panel{
-		verdict("Fit for jobs", "Whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-			"instance:rdma_host_fit:state", word{"1", "fit", good}, word{"0", "not fit", warning}),
-		verdict("Drain", "What the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-			"instance:rdma_host_drain:state", word{"0", "no", good}, word{"1", "cordon", warning}, word{"2", "evict", bad}),
+		verdict,
 		alerts,
 		{
 			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port, or unknown",
@@ -67,9 +70,9 @@ func nodeState() []panel {
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, wireCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
 			columns: append([]column{
-				{from: "counter", title: "Counter"},
+				{from: "counter", title: "Counter", width: 210},
+				{from: "A", title: "Increase", unit: "short", width: 85},
 				ownHCA, portOf, gpu, hidden("UUID"),
-				{from: "A", title: "Increase", unit: "short", width: 100},
 			}, ownHost...),
 		},
 		{
@@ -87,12 +90,12 @@ func nodeState() []panel {
 			},
 			columns: append([]column{
 				ownHCA, portOf,
-				{from: "role", title: "Role", width: 90, missing: "unknown"},
-				{from: "A", title: "State", words: portStates, width: 90},
-				{from: "B", title: "Physical state", words: physicalStates, width: 110},
+				{from: "A", title: "State", words: portStates, width: 105},
+				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
+				{from: "D", title: "Expected", unit: "bps", width: 85},
 				{from: "reason", title: "Down because"},
-				{from: "C", title: "Rate", unit: "bps", width: 90, missing: "no link"},
-				{from: "D", title: "Expected", unit: "bps", width: 90},
+				{from: "B", title: "Physical state", words: physicalStates, width: 140},
+				{from: "role", title: "Role", width: 90, missing: "unknown"},
 				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
 				{from: "system", title: "Neighbour", missing: "unknown"},
 				{from: "port_id", title: "Neighbour port", missing: "unknown"},
@@ -313,7 +316,7 @@ func nodeSubnet() []panel {
 			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
 			text:    "Ports whose cable ends elsewhere than the site configuration says.",
 			queries: []query{{expr: maxBy(perWire, device.of("rdma_port_miscabled"))}},
-			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", neutral}}}}, ownHost...),
+			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}}}, ownHost...),
 		},
 	}
 }

@@ -9,7 +9,7 @@ func subnet() board {
 		text:    "Which switch or link of this InfiniBand fabric is at fault, and where is it congested?",
 		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
 		rows: []row{
-			{"What is wrong now", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
+			{"What is wrong now", []panel{subnetCounts(), subnetAlerts(), wrongLinks()}, false},
 			{"Traffic", subnetTraffic(), false},
 			{"Switches", append([]panel{switchTable()}, switchLines()...), false},
 			{"Links", []panel{linkTable(), linkErrors(), linkStates()}, false},
@@ -72,30 +72,28 @@ func byEnds(expr, names string) string {
 
 // atSwitch names a switch, and aGUID a node.
 var (
-	atSwitch = column{from: "node", title: "Switch", ways: []way{toSwitch(sameJob, "${fabric}", cell)}}
+	atSwitch = column{from: "node", title: "Switch", width: 150, ways: []way{toSwitch(sameJob, "${fabric}", cell)}}
 	aGUID    = column{from: "node_guid", title: "Node GUID", width: 180}
 )
 
-func subnetCounts() []panel {
-	count := countOf(4)
+func subnetCounts() panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
-	managers := count("Master subnet managers", "Master subnet managers that answer. One is expected.", "max("+fabricOf.of("rdma_fabric_subnet_managers", `state="master"`)+")", good)
-	managers.colours = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
-	return []panel{
-		count("Links gone", "Links of the chosen switches that an earlier sweep found and the last one did not. After a planned removal: rdma_exporter accept.",
-			orZero(ofChosenLinks(gone), links), bad),
-		count("Links degraded", "Links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning),
-		count("Links with unequal settings", "Links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice),
-		count("Switches unreachable", "Switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad),
-		count("Unanswered requests", "Requests of the last sweep without an answer.", "sum("+fabricOf.of("rdma_fabric_unanswered")+")", warning),
-		managers,
-	}
+	p := counts("Faults and alerts", "Numbers of now; grey is unknown.",
+		count{"Links gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
+		count{"Links degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
+		count{"Unequal settings", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
+		count{"Switches unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
+		count{"Unanswered requests", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
+		count{"Subnet managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
+	)
+	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
+	return p
 }
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable(fabricOf, "${fabric}", atSwitch, aGUID, hidden("instance"), hidden("device"))
+	p := alertTable(fabricOf, "${fabric}", []column{atSwitch}, aGUID, hidden("instance"), hidden("device"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)
@@ -140,14 +138,14 @@ func switchTable() panel {
 		},
 		columns: []column{
 			atSwitch,
-			{from: "A", title: "ACTIVE"},
-			{from: "B", title: "Not ACTIVE", colours: []step{{1, warning}}},
-			{from: "C", title: "Links gone", colours: []step{{1, bad}}},
-			{from: "D", title: "Degraded", colours: []step{{1, warning}}},
-			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}},
-			{from: "F", title: "Errors in range", unit: "short"},
-			{from: "H", title: "Dropped in range", unit: "short"},
-			{from: "G", title: "Reachable", words: answers},
+			{from: "B", title: "Not ACTIVE", colours: []step{{1, warning}}, width: 110},
+			{from: "C", title: "Links gone", colours: []step{{1, bad}}, width: 95},
+			{from: "D", title: "Degraded", colours: []step{{1, warning}}, width: 90},
+			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}, width: 150},
+			{from: "F", title: "Errors in range", unit: "short", width: 140},
+			{from: "H", title: "Dropped in range", unit: "short", width: 150},
+			{from: "A", title: "ACTIVE", width: 80},
+			{from: "G", title: "Reachable", words: answers, width: 110},
 			aGUID,
 			hidden("instance"), cluster, job,
 		},
@@ -177,9 +175,9 @@ func switchLines() []panel {
 // linkColumns are those of both tables of links.
 var linkColumns = []column{
 	atSwitch,
-	{from: "port", title: "Port", width: 60},
-	{from: "neighbour", title: "Neighbour"},
-	{from: "neighbour_port", title: "Neighbour port", width: 120},
+	portOf,
+	{from: "neighbour", title: "Neighbour", width: 170},
+	{from: "neighbour_port", title: "Neighbour port", width: 140},
 }
 
 func wrongLinks() panel {
@@ -195,7 +193,7 @@ func wrongLinks() panel {
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 		},
-		columns: append(append([]column{{from: "A", title: "Fault", words: wrongs, width: 140}}, linkColumns...),
+		columns: append(append([]column{{from: "A", title: "Fault", words: wrongs, width: 130}}, linkColumns...),
 			column{from: "B", title: "Rate", unit: "bps"}, column{from: "C", title: "Enabled by both ends", unit: "bps"},
 			aGUID, hidden("instance"), cluster, job),
 	}
