@@ -27,15 +27,15 @@ func alertTable(s scope, exporter string, of []column, where ...column) panel {
 			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
 		queries: []query{{expr: object(maxBy(labels, rank))}, {expr: object(maxBy(labels, since))}},
 		columns: slices.Concat([]column{
-			{from: "A", title: "Severity", words: severities, width: 85},
+			{from: "A", title: "Severity", words: severities, width: 76},
 		}, of, []column{
 			{from: "alertname", title: "Alert", width: 215, ways: []way{toRunbook(exporter)}},
 		}, where, []column{
-			{from: "object", title: "Object", width: 180},
+			{from: "object", title: "Object", width: 170},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 115},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
-			{from: "what", title: "Meaning", words: meanings, width: 430},
+			{from: "what", title: "Meaning", words: meanings, width: 520},
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),

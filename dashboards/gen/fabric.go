@@ -14,7 +14,7 @@ func fabric() board {
 		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
 		choices: []choice{clusters, jobs, allHosts, anyFabricJobs},
 		rows: []row{
-			{"What is wrong now, and do jobs move data", slices.Concat([]panel{fabricCounts()}, fabricTraffic(), fabricAlerts()), false},
+			{"Faults, throughput, alerts", slices.Concat(fabricCounts(), fabricTraffic(), fabricAlerts()), false},
 			{"Links", fabricLinks(), false},
 			{"Congestion", fabricCongestion(), false},
 			{"Optics and GPUs", fabricHardware(), false},
@@ -37,38 +37,44 @@ var shortRates = maxBy(perPort, hosts.of("rdma_port_rate_bytes_per_second")) +
 // lostPorts were ACTIVE once and are not now.
 var lostPorts = "(" + maxBy(perPort, hosts.of("rdma_port_state_id")) + " != 4 and " + maxBy(perPort, hosts.of("rdma_port_was_active")) + " == 1)"
 
-func fabricCounts() panel {
+func fabricCounts() []panel {
 	alerts := func(severity string) string {
 		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
 	targets := "(" + hosts.of("up") + " or " + fabrics.of("up") + ")"
 	fit := hosts.of("instance:rdma_host_fit:state")
-	return counts("Faults and alerts", "Numbers of now; grey is unknown.",
-		count{"Hosts not fit", "an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0).", orZero(fit+" == 0", fit), warning},
-		count{
-			"Hosts unknown", "the exporter or its reads fail, or an alert that drains is pending.",
-			orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), neutral,
-		},
-		count{
-			"To drain", "firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
-			orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad,
-		},
-		count{"Critical", "firing alerts of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.", alerts("critical"), bad},
-		count{"Warnings", "firing alerts, as before.", alerts("warning"), warning},
-		count{"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.", orZero(targets+" == 0", targets), bad},
-		count{
-			"Ports lost", "ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
-			orZero(lostPorts, hosts.of("rdma_port_state_id")), bad,
-		},
-		count{
-			"Links degraded", "ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
-			orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
-		},
-		count{
-			"No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
-			orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning,
-		},
-	)
+	return []panel{
+		counts("Hosts", "Can hosts take jobs?", 8,
+			count{"Not fit", "an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0).", orZero(fit+" == 0", fit), warning},
+			count{
+				"Unknown", "the exporter or its reads fail, or an alert that drains is pending.",
+				orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), neutral,
+			},
+			count{
+				"To drain", "firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
+				orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad,
+			},
+		),
+		counts("Alerts and exporters", "Does anything fire, and is everything watched?", 8,
+			count{"Critical", "firing alerts of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.", alerts("critical"), bad},
+			count{"Warnings", "firing alerts, as before.", alerts("warning"), warning},
+			count{"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.", orZero(targets+" == 0", targets), bad},
+		),
+		counts("Links and GPUs", "What does not work as it did or should?", 8,
+			count{
+				"Ports lost", "ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
+				orZero(lostPorts, hosts.of("rdma_port_state_id")), bad,
+			},
+			count{
+				"Links degraded", "ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
+				orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
+			},
+			count{
+				"No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
+				orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning,
+			},
+		),
+	}
 }
 
 func fabricTraffic() []panel {

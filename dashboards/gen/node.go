@@ -9,7 +9,7 @@ func node() board {
 		text:    "What is wrong with this host, since when, and what else changed at that time?",
 		choices: []choice{clusters, jobs, oneHost, hcas(host)},
 		rows: []row{
-			{"What is wrong, since when, what else changed", nodeState(), false},
+			{"Alerts, ports, what else changed", nodeState(), false},
 			{"Traffic", nodeTraffic(), false},
 			{"Errors", nodeErrors(), true},
 			{"PFC and pause", nodePause(), true},
@@ -43,20 +43,20 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	verdict := counts("Verdict", "What the firing alerts mean for jobs; grey is unknown.", count{
+	verdict := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
 		"Fit for jobs", "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
 		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
 	}, count{
 		"Drain", "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
 		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
 	})
-	verdict.width, verdict.height = 4, 8
+	verdict.height = 8
 	verdict.values = [][]word{
 		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
 		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
 	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 20, 8
+	alerts.width, alerts.height = 21, 8
 	return []panel{
 		verdict,
 		alerts,

@@ -105,9 +105,9 @@ type count struct {
 }
 
 // counts are numbers side by side, in one panel that Grafana arranges by its width: grey where they are unknown.
-func counts(title, text string, all ...count) panel {
+func counts(title, text string, width uint32, all ...count) panel {
 	p := panel{
-		title: title, text: text, unit: "none", width: grid, height: 5, view: number, noValue: "unknown",
+		title: title, text: text, unit: "none", width: width, height: 4, view: number, noValue: "unknown",
 		colours: thresholds(neutral), words: []word{unknown},
 	}
 	for _, c := range all {

@@ -10,7 +10,7 @@ func roce() board {
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
 			{"Source and victims of pause frames", rocePauses(), false},
-			{"Storms shorter than a scrape interval", roceStorms(), false},
+			{"Storms of seconds", roceStorms(), false},
 			{"ECN and CNP", roceNotification(), false},
 			{"Priorities", rocePriorities(), false},
 			{"Discards", roceDiscards(), false},
@@ -64,7 +64,7 @@ func rocePauses() []panel {
 				instance, hca, portOf,
 				{from: "B", title: "Sends pause", unit: "percentunit", width: 110},
 				{from: "C", title: "Receives pause", unit: "percentunit", width: 118},
-				{from: "D", title: "Receives data, of rate", unit: "percentunit", width: 180},
+				{from: "D", title: "Receives data, of rate", unit: "percentunit", width: 195},
 				{from: "priority", title: "Priority", width: 70},
 				netdev,
 				cluster, job,

@@ -9,7 +9,7 @@ func subnet() board {
 		text:    "Which switch or link of this InfiniBand fabric is at fault, and where is it congested?",
 		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
 		rows: []row{
-			{"What is wrong now", []panel{subnetCounts(), subnetAlerts(), wrongLinks()}, false},
+			{"Faults and alerts", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
 			{"Traffic", subnetTraffic(), false},
 			{"Switches", append([]panel{switchTable()}, switchLines()...), false},
 			{"Links", []panel{linkTable(), linkErrors(), linkStates()}, false},
@@ -76,19 +76,21 @@ var (
 	aGUID    = column{from: "node_guid", title: "Node GUID", width: 180}
 )
 
-func subnetCounts() panel {
+func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
-	p := counts("Faults and alerts", "Numbers of now; grey is unknown.",
+	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{"Links gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
 		count{"Links degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
 		count{"Unequal settings", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
+	)
+	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
 		count{"Switches unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
 		count{"Unanswered requests", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
 		count{"Subnet managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
-	return p
+	return []panel{faulty, p}
 }
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.

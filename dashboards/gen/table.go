@@ -27,7 +27,7 @@ type column struct {
 var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 130}
-	instance = column{from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
+	instance = column{from: "host", title: "Host", width: 130, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
 	scraped  = column{from: "instance", title: "Target", width: 180} // host and port
 	hca      = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)}}
 	ownHCA   = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
@@ -66,8 +66,8 @@ var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder
 	b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 		"excludeByName": excluded, "indexByName": order, "renameByName": names,
 	}})
-	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" {
-		b.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(by).Desc(!smallest)})
+	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" { // by the option of the table, an arrow would hide the title
+		b.WithTransformation(dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": !smallest}}}})
 	}
 	return b
 }}
