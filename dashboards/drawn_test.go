@@ -235,12 +235,19 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestCounts: a count has no decimals and no unit but whole numbers.
+// TestCounts: a count has no decimals, and increases are counts: whole numbers, not thousands with a letter.
 func TestCounts(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
-			if d := p.FieldConfig.Defaults.Decimals; p.Type == "stat" && (d == nil || *d != 0) {
-				t.Errorf("%s, %s: a count with decimals", name, p.Title)
+			u, decimals := p.FieldConfig.Defaults.Unit, p.FieldConfig.Defaults.Decimals
+			rose := p.Type == "timeseries" && slices.ContainsFunc(p.Targets, func(q target) bool { return strings.Contains(q.Expr, "increase(") })
+			if (p.Type == "stat" || rose) && (decimals == nil || *decimals != 0) || rose && u != "locale" {
+				t.Errorf("%s, %s: counts of unit %s, with decimals", name, p.Title, u)
+			}
+			for _, q := range p.Targets {
+				if p.Type == "table" && strings.Contains(q.Expr, "increase(") && !strings.Contains(q.Expr, "round(") {
+					t.Errorf("%s, %s: a count with decimals: %s", name, p.Title, q.Expr)
+				}
 			}
 		}
 	}

@@ -104,6 +104,9 @@ type count struct {
 	colour      string
 }
 
+// whole is the unit of counts that may be large: whole numbers, never 1.02 K.
+const whole = "locale"
+
 // counts are numbers side by side, in one panel that Grafana arranges by its width: grey where they are unknown.
 func counts(title, text string, width uint32, all ...count) panel {
 	p := panel{

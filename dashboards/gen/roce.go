@@ -173,7 +173,7 @@ func setting(title, text, labels, selector string, columns ...column) panel {
 
 func roceDiscards() []panel {
 	counted := func(title, text string, width uint32, queries ...query) panel {
-		p := graph(title, text, "short", width, queries...)
+		p := graph(title, text, whole, width, queries...)
 		p.ways, p.points = ofHost, few
 		return p
 	}

@@ -113,10 +113,10 @@ func subnetTraffic() []panel {
 	used := atMostAll(byPort(bits(perLink, "transmit") + " / (" + rate + ")"))
 	p := graph("Utilisation of links", "What a switch port transmits as a share of its rate; the ten highest. Links near 100% beside idle ones of the same switch: uneven routing.", "percentunit", 12,
 		query{highest(10, perLink, used), linkName})
-	p.max, p.points, p.ways = share, few, ofSwitch
+	p.max, p.points, p.ways, p.noValue = share, few, ofSwitch, "no sweep has finished"
 	sent := graph("Throughput by switch", "What all ports of a switch transmit; the ten highest.", "bps", 12,
 		query{highest(10, perNode, bySwitch(bits(perNode, "transmit"))), "{{node}}"})
-	sent.points, sent.ways = few, ofSwitch
+	sent.points, sent.ways, sent.noValue = few, ofSwitch, "no sweep has finished"
 	return []panel{sent, p}
 }
 
@@ -134,9 +134,9 @@ func switchTable() panel {
 			{expr: counted(gone)},
 			{expr: counted(degraded)},
 			{expr: counted(apart)},
-			{expr: bySwitch(sumBy(perNode, fabricOf.risen(badLink...)))},
+			{expr: bySwitch("round(" + sumBy(perNode, fabricOf.risen(badLink...)) + ")")},
 			{expr: bySwitch(maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")))},
-			{expr: bySwitch(sumBy(perNode, fabricOf.risen(dropsOfFabric...)))},
+			{expr: bySwitch("round(" + sumBy(perNode, fabricOf.risen(dropsOfFabric...)) + ")")},
 		},
 		columns: []column{
 			atSwitch,
@@ -144,8 +144,8 @@ func switchTable() panel {
 			{from: "C", title: "Links gone", colours: []step{{1, bad}}, width: 95},
 			{from: "D", title: "Degraded", colours: []step{{1, warning}}, width: 90},
 			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}, width: 155},
-			{from: "F", title: "Errors in range", unit: "short", width: 145},
-			{from: "H", title: "Dropped in range", unit: "short", width: 155},
+			{from: "F", title: "Errors in range", unit: whole, width: 145},
+			{from: "H", title: "Dropped in range", unit: whole, width: 155},
 			{from: "A", title: "ACTIVE", width: 80},
 			{from: "G", title: "Reachable", words: answers, width: 110},
 			aGUID,
@@ -158,7 +158,7 @@ func switchLines() []panel {
 	waits := sumBy(perNode, fabricOf.rate("rdma_fabric_port_transmit_wait_ticks_total"))
 	by := func(title, text, unit, expr string) panel {
 		p := graph(title, text, unit, 12, query{highest(10, perNode, bySwitch(expr)), "{{node}}"})
-		p.points, p.noValue, p.ways = few, "none", ofSwitch
+		p.points, p.noValue, p.ways = few, "none, or no sweep has finished", ofSwitch
 		return p
 	}
 	wait := by("Transmit wait by switch", "Share of each switch in the time that all switches' ports had data to send and no credit; the ten highest. The length of a tick depends on the device, so this is a share and not a time. "+
@@ -188,7 +188,7 @@ func wrongLinks() panel {
 		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + gone + " or " + degraded + " or " + apart + ")")
 	}
 	return panel{
-		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault", noValue: "none",
+		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault", noValue: "none, or no sweep has finished: see the counts",
 		text: "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
 			{expr: byLink(at("3", gone) + " or " + at("2", degraded) + " or " + at("1", apart))},
@@ -212,17 +212,17 @@ func linkTable() panel {
 			{expr: of("rdma_fabric_port_width_lanes")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 			{expr: of("rdma_fabric_link_enabled_width_lanes")},
-			{expr: byLink(sumBy(perLink, fabricOf.risen(badLink...)))},
+			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen(badLink...)) + ")")},
 			{expr: of("rdma_fabric_link_missing")},
 			{expr: rate("rdma_fabric_link_supported_rate_bytes_per_second")},
-			{expr: byLink(sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")))},
+			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")) + ")")},
 		},
 		columns: append(append([]column{}, linkColumns...),
 			column{from: "A", title: "Rate", unit: "bps"}, column{from: "B", title: "Lanes"},
 			column{from: "C", title: "Enabled by both ends", unit: "bps"}, column{from: "D", title: "Lanes enabled"},
 			column{from: "G", title: "Supported", unit: "bps"},
-			column{from: "E", title: "Errors in range", unit: "short", colours: []step{{1, notice}}},
-			column{from: "H", title: "Discards in range", unit: "short", colours: []step{{1, notice}}},
+			column{from: "E", title: "Errors in range", unit: whole, colours: []step{{1, notice}}},
+			column{from: "H", title: "Discards in range", unit: whole, colours: []step{{1, notice}}},
 			column{from: "F", title: "Missing", words: []word{{"1", "gone", bad}}},
 			aGUID, hidden("instance"), cluster, job),
 	}
@@ -231,7 +231,7 @@ func linkTable() panel {
 func linkErrors() panel {
 	p := graph("Errors by link", "Errors that a port counted on its link, per second; the ten highest. They arose on the way in: the cable, or the transceiver at the other end.", "cps", 12,
 		query{highest(10, perLink, byPort(fabricOf.sumOf(perLink, badLink...))) + " > 0", linkName})
-	p.height, p.points, p.noValue, p.ways = 10, few, "none", ofSwitch
+	p.height, p.points, p.noValue, p.ways = 10, few, "none, or no sweep has finished", ofSwitch
 	return p
 }
 

@@ -26,7 +26,7 @@ type column struct {
 // Columns that many tables have.
 var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
-	job      = column{from: "job", title: "Job", width: 130}
+	job      = column{from: "job", title: "Job", width: 165}
 	instance = column{from: "host", title: "Host", width: 130, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
 	scraped  = column{from: "instance", title: "Target", width: 180} // host and port
 	hca      = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)}}

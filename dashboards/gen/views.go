@@ -24,7 +24,7 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
-	if p.unit == "none" {
+	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
 	}
 	if p.unit != "suffix:dBm" { // 0 dBm is no end of a scale
