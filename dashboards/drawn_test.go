@@ -121,8 +121,8 @@ func TestHosts(t *testing.T) {
 
 // What fits: the pixels of a character of a title, those around it and of its filter, and those of a table on a phone of 390 pixels.
 const (
-	perCharacter = 7
-	around       = 14
+	perCharacter = 8
+	around       = 12
 	ofFilter     = 24
 	onPhone      = 350
 )

@@ -31,7 +31,7 @@ func verdicts(s scope, width, height uint32, where, nic column) panel {
 		columns: []column{
 			where, gpu,
 			{from: "A", title: "Sends", words: direct, width: 75},
-			{from: "B", title: "Receives", words: direct, width: 75},
+			{from: "B", title: "Receives", words: direct, width: 78},
 			{from: "reason", title: "Reason", width: 190},
 			nic,
 			{from: "distance", title: "Distance", width: 80},

@@ -88,6 +88,8 @@ func (b board) header(all []board) (out []dashboard.DashboardLink) {
 		l.Icon, l.KeepTime = "dashboard", true
 		out = append(out, l)
 	}
+	// On a phone the choice of the time covers the end of the first line.
+	slices.SortStableFunc(out, func(a, b dashboard.DashboardLink) int { return len(a.Title) - len(b.Title) })
 	for _, tag := range []string{"node-exporter-mixin", "dcgm"} {
 		out = append(out, dashboard.DashboardLink{
 			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag}, AsDropdown: false, KeepTime: true,

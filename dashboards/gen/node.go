@@ -94,7 +94,7 @@ func nodeState() []panel {
 				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
 				{from: "D", title: "Expected", unit: "bps", width: 85},
 				{from: "reason", title: "Down because"},
-				{from: "B", title: "Physical state", words: physicalStates, width: 140},
+				{from: "B", title: "Physical state", words: physicalStates, width: 150},
 				{from: "role", title: "Role", width: 90, missing: "unknown"},
 				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
 				{from: "system", title: "Neighbour", missing: "unknown"},

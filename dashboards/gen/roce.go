@@ -63,9 +63,9 @@ func rocePauses() []panel {
 				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 80},
 				instance, hca, portOf,
 				{from: "B", title: "Sends pause", unit: "percentunit", width: 110},
-				{from: "C", title: "Receives pause", unit: "percentunit", width: 118},
-				{from: "D", title: "Receives data, of rate", unit: "percentunit", width: 195},
-				{from: "priority", title: "Priority", width: 70},
+				{from: "C", title: "Receives pause", unit: "percentunit", width: 150},
+				{from: "D", title: "Receives data, of rate", unit: "percentunit", width: 215},
+				{from: "priority", title: "Priority", width: 76},
 				netdev,
 				cluster, job,
 			},
@@ -89,7 +89,7 @@ func roceStorms() []panel {
 		for _, x := range []struct{ bound, text string }{{"0.1", "10%"}, {"0.5", "50%"}, {"0.9", "90%"}} {
 			p.queries = append(p.queries, query{atMostAll("1 - " + of(x.bound) + " / (" + of("+Inf") + " > 0)"), "paused > " + x.text + " of a sample"})
 		}
-		p.max, p.points, p.noValue = share, few, "no port is sampled: none was paused for 10m"
+		p.max, p.points, p.noValue = share, few, "no port is sampled: none was paused in 10m, or not collected"
 		return p
 	}
 	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +

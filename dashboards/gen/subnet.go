@@ -143,9 +143,9 @@ func switchTable() panel {
 			{from: "B", title: "Not ACTIVE", colours: []step{{1, warning}}, width: 110},
 			{from: "C", title: "Links gone", colours: []step{{1, bad}}, width: 95},
 			{from: "D", title: "Degraded", colours: []step{{1, warning}}, width: 90},
-			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}, width: 155},
-			{from: "F", title: "Errors in range", unit: whole, width: 145},
-			{from: "H", title: "Dropped in range", unit: whole, width: 155},
+			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}, width: 165},
+			{from: "F", title: "Errors in range", unit: whole, width: 160},
+			{from: "H", title: "Dropped in range", unit: whole, width: 165},
 			{from: "A", title: "ACTIVE", width: 80},
 			{from: "G", title: "Reachable", words: answers, width: 110},
 			aGUID,
@@ -179,7 +179,7 @@ var linkColumns = []column{
 	atSwitch,
 	portOf,
 	{from: "neighbour", title: "Neighbour", width: 170},
-	{from: "neighbour_port", title: "Neighbour port", width: 140},
+	{from: "neighbour_port", title: "Neighbour port", width: 150},
 }
 
 func wrongLinks() panel {
