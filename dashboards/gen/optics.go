@@ -100,7 +100,7 @@ func opticsLanes() []panel {
 		p := graph(title, text, unit, 8, query{expr, portName})
 		p.ways, p.points = ofHost, weeks
 		if limits != nil {
-			p.colours = thresholds("transparent", limits...)
+			p.colours, p.reach = thresholds("transparent", limits...), limits[0].from
 		}
 		return p
 	}

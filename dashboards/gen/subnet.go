@@ -80,14 +80,14 @@ func subnetCounts() []panel {
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
 	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
-		count{"Links gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
-		count{"Links degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
-		count{"Unequal settings", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
+		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
+		count{"Degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
+		count{"Unequal", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
 	)
 	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
-		count{"Switches unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
-		count{"Unanswered requests", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
-		count{"Subnet managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
+		count{"Unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
+		count{"Unanswered", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
+		count{"Managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
 	)
 	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
 	return []panel{faulty, p}

@@ -27,7 +27,7 @@ type column struct {
 var (
 	cluster  = column{from: "cluster", title: "Cluster", width: 90}
 	job      = column{from: "job", title: "Job", width: 165}
-	instance = column{from: "host", title: "Host", width: 130, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
+	instance = column{from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
 	scraped  = column{from: "instance", title: "Target", width: 180} // host and port
 	hca      = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)}}
 	ownHCA   = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host

@@ -30,6 +30,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	if p.unit != "suffix:dBm" { // 0 dBm is no end of a scale
 		b.AxisSoftMin(0)
 	}
+	if p.reach > 0 {
+		b.AxisSoftMax(p.reach)
+	}
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
 	}
