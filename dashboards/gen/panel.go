@@ -26,7 +26,7 @@ type panel struct {
 	colours *dashboard.ThresholdsConfig // of values without a word
 	min     *float64
 	max     *float64
-	reach   float64 // the axis goes as far at least
+	reach   float64                       // the axis goes as far at least
 	noValue string                        // in place of a value that is not there
 	columns []column                      // of a table, in their order
 	sort    string                        // title of the column that a table is sorted by, largest first; a leading minus: smallest first

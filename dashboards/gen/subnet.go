@@ -162,7 +162,7 @@ func switchLines() []panel {
 		return p
 	}
 	wait := by("Transmit wait by switch", "Share of each switch in the time that all switches' ports had data to send and no credit; the ten highest. The length of a tick depends on the device, so this is a share and not a time. "+
-		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit", atMostAll(waits+" / on ("+perHost+") group_left () "+sumBy(perHost, waits)))
+		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit", atMostAll(waits+" / on ("+perHost+") group_left () ("+sumBy(perHost, waits)+" > 0)"))
 	wait.max = share
 	return []panel{
 		by("Ports not ACTIVE by switch", "Ports that have or had a link and are not ACTIVE; the ten switches with the most now.", "none",
