@@ -186,3 +186,4 @@ complete -c rdma_exporter -n '__fish_seen_subcommand_from backtest' -l tune.sele
 complete -c rdma_exporter -n '__fish_seen_subcommand_from dashboards' -s o -l output -r -F -d 'Output directory, one file per dashboard: a directory that Grafana provisions, or any to import them from'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from dashboards' -l force -d 'Overwrite files that differ'
 complete -c rdma_exporter -n '__fish_seen_subcommand_from dashboards' -l runbook-url -x -d 'Runbooks for links in alert tables'
+complete -c rdma_exporter -n '__fish_seen_subcommand_from dashboards' -l https -d 'Link to the pages of exporters by https: for exporters with TLS'
