@@ -137,7 +137,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 		devices, ages := c.withLast(n.Devices, devices, now)
 		stack := c.stackOf(now, boot, devices)
 		c.lastRound.publish(now, devices, c.machine.gpus)
-		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack}
+		n.InfiniBand = &snapshot.InfiniBand{Devices: devices, Missing: missing, Renamed: renamedDevices(c.absent.renamed), Ignored: ignored, Ages: ages, Boot: boot, Stack: stack, None: c.noDevice(h)}
 	}, done)
 }
 

@@ -60,6 +60,7 @@ type stack struct {
 	nodes   []snapshot.VerbsNode
 	state   snapshot.StackState // empty: no RDMA-capable function, or unknown
 	ready   []snapshot.StackFunction
+	apart   bool      // no device, and network namespaces have their own
 	modules uint64    // hash of the names of those that are loaded
 	changed time.Time // of the last change; zero: none observed
 }
@@ -87,7 +88,7 @@ func (c *infiniBand) readStack(ctx context.Context, h *host.Host) {
 }
 
 func (s *stack) read(r *reader, names []string) {
-	s.at, s.devices, s.state, s.ready, s.nodes = r.now(), slices.Clone(names), "", nil, nil
+	s.at, s.devices, s.state, s.ready, s.nodes, s.apart = r.now(), slices.Clone(names), "", nil, nil, false
 	if len(names) > 0 {
 		s.nodes = r.verbsNodes()
 		if r.verbs() {
@@ -95,8 +96,10 @@ func (s *stack) read(r *reader, names []string) {
 			return
 		}
 		s.state = snapshot.StackNoVerbs
-	} else if s.ready = r.functionsForRDMA(); len(s.ready) > 0 && !r.exclusive() {
-		s.state = snapshot.StackNoDevice
+	} else if s.ready = r.functionsForRDMA(); len(s.ready) > 0 {
+		if s.apart = r.exclusive(); !s.apart {
+			s.state = snapshot.StackNoDevice
+		}
 	}
 	if loaded, ok := r.loadedModules(); ok && s.state != "" {
 		if s.modules != 0 && s.modules != loaded {
@@ -178,6 +181,15 @@ func (r *reader) verbsNodes() (out []snapshot.VerbsNode) {
 		}
 	}
 	return out
+}
+
+// noDevice is nil if the kernel has an RDMA device, or unknown.
+func (c *infiniBand) noDevice(h *host.Host) *snapshot.NoDevice {
+	names, err := h.Devices() // including excluded ones
+	if len(names) > 0 || err != nil && !host.IsAbsent(err) || c.stack.at.IsZero() {
+		return nil
+	}
+	return &snapshot.NoDevice{Functions: len(c.stack.ready), Namespaced: c.stack.apart}
 }
 
 // stackOf returns the expectation of the stack, and its reason.

@@ -20,24 +20,25 @@ func TestStack(t *testing.T) {
 	ethernetNIC := function("0000:19:00.0", "0x8086", "0x1592", "0x020000", "ice")
 	known := expect.Data{Functions: map[string]expect.FunctionRecord{"a": {Device: "mlx5_0", PCIAddress: "0000:19:00.0"}}}
 	for name, c := range map[string]struct {
-		machine string
-		memory  expect.Data
-		want    string
+		machine   string
+		memory    expect.Data
+		want      string
+		functions int
 	}{
-		"nothing can":        {function("0000:18:00.0", "0x8086", "0x1572", "0x020000", "i40e"), expect.Data{}, ""},
-		"no PCI":             {core, expect.Data{}, ""},
-		"InfiniBand":         {infiniBandNIC + ethernetNIC, expect.Data{}, "no_device rdma_function [{0000:18:00.0 rdma mlx5_core} {0000:19:00.0 ethernet ice}]"},
-		"Ethernet":           {ethernetNIC, expect.Data{}, "no_device unknown [{0000:19:00.0 ethernet ice}]"},
-		"Ethernet as before": {ethernetNIC, known, "no_device inventory [{0000:19:00.0 ethernet ice}]"},
-		"lent":               {function("0000:18:00.0", "0x15b3", "0x1021", "0x020700", "vfio-pci"), known, ""},
-		"a part":             {infiniBandNIC + "-- sys/bus/pci/devices/0000:18:00.0/physfn -> ../0000:17:00.0 --\n", expect.Data{}, ""},
+		"nothing can":        {function("0000:18:00.0", "0x8086", "0x1572", "0x020000", "i40e"), expect.Data{}, "", 0},
+		"no PCI":             {core, expect.Data{}, "", 0},
+		"InfiniBand":         {infiniBandNIC + ethernetNIC, expect.Data{}, "no_device rdma_function [{0000:18:00.0 rdma mlx5_core} {0000:19:00.0 ethernet ice}]", 2},
+		"Ethernet":           {ethernetNIC, expect.Data{}, "no_device unknown [{0000:19:00.0 ethernet ice}]", 1},
+		"Ethernet as before": {ethernetNIC, known, "no_device inventory [{0000:19:00.0 ethernet ice}]", 1},
+		"lent":               {function("0000:18:00.0", "0x15b3", "0x1021", "0x020700", "vfio-pci"), known, "", 0},
+		"a part":             {infiniBandNIC + "-- sys/bus/pci/devices/0000:18:00.0/physfn -> ../0000:17:00.0 --\n", expect.Data{}, "", 0},
 		"of other namespaces": {
-			infiniBandNIC + "-- rdma/system --\nnetns_mode: 0\n", expect.Data{}, "",
+			infiniBandNIC + "-- rdma/system --\nnetns_mode: 0\n", expect.Data{}, "", 1,
 		},
-		"no ib_uverbs":        {core + ipoib, expect.Data{}, "no_uverbs device []"},
-		"loaded":              {core + ipoib + "-- sys/class/infiniband_verbs/abi_version --\n6\n", expect.Data{}, "loaded  []"},
-		"modules not seen":    {ipoib, expect.Data{}, "loaded  []"},
-		"class not permitted": {core + ipoib + "-- sys/class/infiniband_verbs !EACCES --\n", expect.Data{}, "loaded  []"},
+		"no ib_uverbs":        {core + ipoib, expect.Data{}, "no_uverbs device []", 0},
+		"loaded":              {core + ipoib + "-- sys/class/infiniband_verbs/abi_version --\n6\n", expect.Data{}, "loaded  []", 0},
+		"modules not seen":    {ipoib, expect.Data{}, "loaded  []", 0},
+		"class not permitted": {core + ipoib + "-- sys/class/infiniband_verbs !EACCES --\n", expect.Data{}, "loaded  []", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := machine(t, c.machine)
@@ -47,6 +48,9 @@ func TestStack(t *testing.T) {
 			var devices []snapshot.Device
 			for _, n := range col.stack.devices {
 				devices = append(devices, snapshot.Device{Name: n})
+			}
+			if none := col.noDevice(h); (none == nil) != (len(col.stack.devices) > 0) || none != nil && (none.Functions != c.functions || none.Namespaced != (name == "of other namespaces")) {
+				t.Errorf("no device: %+v, want %d functions", none, c.functions)
 			}
 			got := ""
 			if s := col.stackOf(time.Unix(1e9, 0), snapshot.Boot{}, devices); s != nil {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds deb and rpm into a folder, with and without NVML: build.sh FOLDER. Environment: VERSION (git describe), SOURCE_DATE_EPOCH (seconds),
+# Builds deb and rpm into a directory, with and without NVML: build.sh DIRECTORY. Environment: VERSION (git describe), SOURCE_DATE_EPOCH (seconds),
 # LDFLAGS, NFPM, ARCHES (amd64 arm64). Builds are reproducible.
 set -eu
 cd "$(dirname "$0")/.."
@@ -17,7 +17,7 @@ MAN=$out/doc/rdma_exporter.1.gz
 gzip -9n <packaging/man/rdma_exporter.1 >"$MAN"
 export PACKAGE_VERSION CHANGELOG MAN
 
-# build ARCH FOLDER CGO_ENABLED
+# build ARCH DIRECTORY CGO_ENABLED
 build() {
   local cc=
   if [ "$3" = 1 ] && [ "$1" != "$(go env GOHOSTARCH)" ]; then

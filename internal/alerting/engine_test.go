@@ -227,7 +227,7 @@ func TestNodeRules(t *testing.T) {
 	for _, a := range e.Alerts() {
 		firing = append(firing, a.Name+" "+string(a.State)+" "+a.Labels["severity"])
 		if a.Name == "RDMAPortDown" && !strings.Contains(a.Annotations["evidence"],
-			"Since: 2026-01-02 03:00:00 +0000 UTC.\nPort: mlx5_0/1, netdev ib0, link layer InfiniBand, role compute.\nState: DOWN.\nPhysical state: Polling (no signal from the far end).\n") {
+			"Since: 2026-01-02 03:00:00 UTC.\nPort: mlx5_0/1, netdev ib0, link layer InfiniBand, role compute.\nState: DOWN.\nPhysical state: Polling (no signal from the far end).\n") {
 			t.Errorf("evidence:\n%s", a.Annotations["evidence"])
 		}
 	}

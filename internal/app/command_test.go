@@ -228,7 +228,7 @@ func TestCheckJSONOfReplays(t *testing.T) {
 		code  int
 		alert string
 	}{
-		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""},
+		"dgx-h100-ib": {0, ""}, "port-down": {2, "RDMAPortDown"}, "no-sm": {2, "RDMAPortNoSubnetManager"}, "saturated": {0, "RDMACounterSaturated"}, "no-rdma": {3, ""}, "h200-vm": {3, ""}, "stack-ethernet-ok": {3, ""},
 	} {
 		code, out, errs := command(t, "--replay="+fixture(name), "check", "--json")
 		var report check.Report

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,8 +153,11 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 	if p.Node.GPUs != nil {
 		out.GPUsReleased = p.Node.GPUs.Released
 	}
-	out.Functions = functionsIn(p)
+	out.Functions, out.Failed = functionsIn(p), failedIn(p)
 	n := p.Node.InfiniBand
+	if n != nil && n.None != nil {
+		out.NoDevice = &check.NoDevice{Functions: n.None.Functions, Namespaced: n.None.Namespaced}
+	}
 	for _, id := range n.NotExpected() {
 		out.NotExpected = append(out.NotExpected, check.Port{Device: id.Device, Port: id.Number})
 	}
@@ -163,6 +167,29 @@ func seenIn(p *rounds.Picture) (out check.Seen) {
 		for _, f := range n.Stack.Functions {
 			out.Stack.Functions = append(out.Stack.Functions, f.PCIAddress)
 		}
+	}
+	return out
+}
+
+// failedIn is nil if no read fails.
+func failedIn(p *rounds.Picture) *check.FailedReads {
+	if len(p.Failures) == 0 {
+		return nil
+	}
+	out := &check.FailedReads{Devices: []string{}, Others: []string{}, First: p.Failures[0].String()}
+	for _, f := range slices.Backward(p.Failures) {
+		if f.Device != "" {
+			out.First = f.String()
+		}
+		if f.Device != "" {
+			out.Devices = append(out.Devices, f.Device)
+		} else {
+			out.Others = append(out.Others, f.Collector)
+		}
+	}
+	for _, names := range []*[]string{&out.Devices, &out.Others} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
 	}
 	return out
 }

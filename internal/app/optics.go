@@ -137,9 +137,9 @@ type reason struct {
 var whyNoModule = map[snapshot.CageState]reason{
 	snapshot.CageUnread:      {"cannot be read", true},
 	snapshot.CageEmpty:       {"cage is empty", false},
-	snapshot.CageBusy:        {"module busy: firmware update in progress, or its bus is in use", false},
-	snapshot.CageUnreadable:  {"module present, read failed", true},
-	snapshot.CageNoAnswer:    {"no response, driver does not report whether a module is present", true},
+	snapshot.CageBusy:        {"transceiver busy: firmware update in progress, or its bus is in use", false},
+	snapshot.CageUnreadable:  {"transceiver present, read failed", true},
+	snapshot.CageNoAnswer:    {"no response, driver does not report whether a transceiver is present", true},
 	snapshot.CageUnknown:     {"unknown memory map", true},
 	snapshot.CageUnsupported: {"not supported by this driver", true},
 }

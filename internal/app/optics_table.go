@@ -61,7 +61,7 @@ func printModule(w io.Writer, r *opticsRow) error {
 	fmt.Fprintln(w, joined(" ", portName(r), r.Netdev)+": "+joined(", ",
 		m.FormFactor, joined(" ", m.Vendor, m.PartNumber), prefixed("serial ", m.SerialNumber), mediaText(m), moduleState(r)))
 	if r.First != "" {
-		fmt.Fprintf(w, "  same module as %s\n", r.First)
+		fmt.Fprintf(w, "  same transceiver as %s\n", r.First)
 	}
 	if r.State != string(snapshot.CagePresent) {
 		fmt.Fprintf(w, "  %s\n", r.Why)

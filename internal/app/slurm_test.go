@@ -39,7 +39,7 @@ func TestSlurmOfReplays(t *testing.T) {
 		{"ok", replay("qdr-switch-ok", "--drain"), 0, ""},
 		{"warning", replay("link-errors", "--drain"), 0, ""},
 		{"dry run", replay("port-down", "--drain", "--dry-run"), 0, ""},
-		{"no device", replay("no-rdma", "--drain"), 0, "passed without a result: exit code 3: web-22: drain unknown, do not drain: no RDMA port could be read"},
+		{"no device", replay("no-rdma", "--drain"), 0, "passed without a result: exit code 3: web-22: drain unknown, do not drain: no RDMA device on this host"},
 		{"wrong flag", binary + " check --nope", 0, "passed without a result: exit code 3: rdma_exporter check: unknown flag --nope"},
 		{"hangs", "sleep 60", 0, "passed without a result: no answer within 5s"},
 		{"hangs and cannot be ended", "trap '' TERM INT HUP; sleep 60", 0, "passed without a result: no answer within 5s"},

@@ -183,6 +183,9 @@ func (r *Report) why() string {
 	if r.Error != "" {
 		return oneLine(r.Error)
 	}
+	if r.NoDevice != nil {
+		return noDeviceText
+	}
 	return "no RDMA port could be read"
 }
 

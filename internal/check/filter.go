@@ -29,7 +29,7 @@ func (f Filter) Apply(r Report) Report {
 	switch {
 	case len(r.Evaluated) == 0 && len(r.Findings) == 0:
 		r.unknown()
-	case f.Strict && r.ExitCode == ExitOK && slices.ContainsFunc(r.NotEvaluated, NotEvaluated.couldBe):
+	case f.Strict && r.ExitCode == ExitOK && (r.Failed != nil || slices.ContainsFunc(r.NotEvaluated, NotEvaluated.couldBe)):
 		r.unknown()
 		r.Incomplete = true
 	}

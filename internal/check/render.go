@@ -182,16 +182,19 @@ func (r *Report) headline() string {
 }
 
 func (r *Report) conclusion() string {
-	word, counts := cmp.Or(r.Headline, r.Verdict), r.counts() // a report of an earlier version has no headline
+	word := cmp.Or(r.Headline, r.Verdict) // a report of an earlier version has no headline
+	counts := joined(", ", r.counts(), r.what())
 	switch {
 	case r.Error != "":
 		return "unknown: " + r.Error
 	case r.Incomplete:
 		return joined(", ", "unknown (ok without --strict): rules that this host supports were not evaluated or are pending", counts)
+	case r.ExitCode == ExitUnknown && r.NoDevice != nil:
+		return joined(", ", "unknown: "+noDeviceText, r.counts())
 	case r.ExitCode == ExitUnknown && len(r.Evaluated) == 0 && len(r.NotEvaluated)+len(r.NotApplicable) > 0:
 		return joined(", ", "unknown: no rule was evaluated", counts)
 	case r.ExitCode == ExitUnknown:
-		return joined(", ", "unknown: no RDMA device in /sys/class/infiniband, or none readable", counts)
+		return joined(", ", "unknown: no RDMA device was read", counts)
 	case word == verdictOK && counts == "" && r.Severity != "" && r.Severity != severityInfo:
 		return "no finding of severity " + strings.Join(Severities()[:rank(r.Severity)+1], " or ")
 	case word == verdictOK:
@@ -214,9 +217,10 @@ func (r *Report) counts() string {
 	return strings.Join(out, ", ")
 }
 
+// joined joins what is not empty.
 func joined(by, text, more string) string {
-	if more == "" {
-		return text
+	if text == "" || more == "" {
+		return text + more
 	}
 	return text + by + more
 }

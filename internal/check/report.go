@@ -171,7 +171,7 @@ func New(in Input) Report {
 	return r
 }
 
-// watching counts the pending alerts of severity critical and warning: "1 pending critical, 2 pending warning".
+// watching counts the pending alerts of severity critical and warning: "1 pending critical, 2 pending warnings".
 func (r *Report) watching() string {
 	return strings.Join(Tally(r.Pending, "%d pending %s", severityCritical, severityWarning), ", ")
 }
@@ -184,6 +184,9 @@ func Tally(findings []Finding, format string, severities ...string) (out []strin
 			if f.Severity == s {
 				n++
 			}
+		}
+		if n > 1 && s == severityWarning { // the others are adjectives
+			s += "s"
 		}
 		if n > 0 {
 			out = append(out, fmt.Sprintf(format, n, s))
@@ -200,7 +203,7 @@ func (r *Report) Watching() string {
 	return ""
 }
 
-// conclude sets the verdict by the worst finding.
+// conclude sets the verdict by the worst finding. Without RDMA devices the rules on GPUs and the host alone do not make a host ok.
 func (r *Report) conclude() {
 	r.Verdict, r.ExitCode = verdictOK, ExitOK
 	for _, f := range r.Findings {
@@ -210,6 +213,9 @@ func (r *Report) conclude() {
 		case r.ExitCode == ExitOK && (f.Severity == severityCritical || f.Severity == severityWarning):
 			r.Verdict, r.ExitCode = severityWarning, ExitWarning
 		}
+	}
+	if r.NoDevice != nil && r.ExitCode == ExitOK {
+		r.unknown()
 	}
 	r.Headline = r.Verdict
 	if r.Verdict == verdictOK && r.watching() != "" {

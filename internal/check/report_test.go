@@ -301,7 +301,7 @@ func TestHeadline(t *testing.T) {
 	}{
 		{"nothing", nil, "ok", ": ok\n"},
 		{"critical", []alerting.Alert{critical}, "watching", ": watching: 1 pending critical\n"},
-		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: 1 pending critical, 2 pending warning\n"},
+		{"both", []alerting.Alert{warning, critical, other}, "watching", ": watching: 1 pending critical, 2 pending warnings\n"},
 		{"information alone", []alerting.Alert{info}, "ok", ": ok, 1 pending info\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -312,6 +312,57 @@ func TestHeadline(t *testing.T) {
 			var b strings.Builder
 			if err := check.Table(&b, r, check.Style{}); err != nil || !strings.Contains(b.String(), c.line) {
 				t.Errorf("%v %q", err, b.String())
+			}
+		})
+	}
+}
+
+// TestNoDevice: rules that are evaluated without RDMA devices do not make a host ok; findings keep their exit code.
+func TestNoDevice(t *testing.T) {
+	gpu := rule("RDMAGPUXid", "warning")
+	gpu.Metrics = []string{"rdma_gpu_xid_errors_total"}
+	rules := []alerting.Rule{rule("RDMAReadStuck", "critical"), gpu, rule("I", "info")}
+	for name, c := range map[string]struct {
+		firing []int
+		filter check.Filter
+		code   int
+		want   string
+	}{
+		"no finding":         {nil, check.Filter{}, 3, "h: unknown: no RDMA device on this host\n"},
+		"info":               {[]int{2}, check.Filter{}, 3, "h: unknown: no RDMA device on this host, 1 info\n"},
+		"of a GPU":           {[]int{1}, check.Filter{}, 1, "h: warning: 1 warning, no RDMA device on this host\n"},
+		"of a GPU, left out": {[]int{1}, check.Filter{Only: []string{"RDMAReadStuck"}}, 3, "h: unknown: no RDMA device on this host\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := check.Input{Host: "h", Seen: check.Seen{NoDevice: &check.NoDevice{}}, Judgement: alerting.Judgement{From: now(), To: now(), Rules: rules}}
+			for _, i := range c.firing {
+				in.Alerts = append(in.Alerts, alert(rules, i, alerting.StateFiring, nil))
+			}
+			r := c.filter.Apply(check.New(in))
+			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) || !strings.Contains(got, "lspci") {
+				t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, c.want, got)
+			}
+		})
+	}
+}
+
+// TestFailedReads: they are in the headline, and --strict does not pass over them.
+func TestFailedReads(t *testing.T) {
+	for name, c := range map[string]struct {
+		failed check.FailedReads
+		filter check.Filter
+		code   int
+		want   string
+	}{
+		"ok":        {check.FailedReads{Devices: []string{"mlx5_0", "mlx5_1"}}, check.Filter{}, 0, "h: ok, reads of 2 devices failed\n"},
+		"no device": {check.FailedReads{Others: []string{"gpu"}}, check.Filter{}, 0, "h: ok, reads failed\n"},
+		"strict":    {check.FailedReads{Devices: []string{"mlx5_0"}}, check.Filter{Strict: true}, 3, "h: unknown (ok without --strict): rules that this host supports were not evaluated or are pending, reads of 1 device failed\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := check.Input{Host: "h", Seen: check.Seen{Failed: &c.failed}, Judgement: alerting.Judgement{From: now(), To: now(), Rules: []alerting.Rule{rule("C", "critical")}}}
+			r := c.filter.Apply(check.New(in))
+			if got := tableOf(t, r, check.Style{}); r.ExitCode != c.code || !strings.HasPrefix(got, c.want) {
+				t.Errorf("exit %d, want %d, %q\n%s", r.ExitCode, c.code, c.want, got)
 			}
 		})
 	}
@@ -365,6 +416,20 @@ func TestNotes(t *testing.T) {
 		"984 devices left out (--limit.devices), 12 series left out (--limit.series)|1016 functions beside physical ones (virtual functions, subfunctions) with identity, state and the counters of rules only (--device.functions)": {Reduced: 1016, Devices: 984, Series: 12},
 	} {
 		if got := strings.Join((&check.Seen{Functions: f}).Notes(), "|"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	for want, s := range map[string]check.Seen{
+		"No RDMA device in /sys/class/infiniband and no PCI function that supports RDMA": {NoDevice: &check.NoDevice{}},
+		"No RDMA device in this network namespace: RDMA devices belong to namespaces (rdma system show), and another one may have those of 2 PCI functions.": {
+			NoDevice: &check.NoDevice{Functions: 2, Namespaced: true},
+		},
+		"": {NoDevice: &check.NoDevice{Functions: 2}}, // the rule or the note on the stack
+		`Reads failed: mlx5_0, collector gpu. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: mlx5_0: io. All errors: log, "read failed"`: {
+			Failed: &check.FailedReads{Devices: []string{"mlx5_0"}, Others: []string{"gpu"}, First: "mlx5_0: io"},
+		},
+	} {
+		if got := strings.Join(s.Notes(), "|"); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rdma_exporter/internal/maintenance"
@@ -14,6 +15,10 @@ type Seen struct {
 	// Stack is set if there are RDMA-capable PCI functions, the RDMA stack of the kernel is not loaded, and it is unknown whether it is expected.
 	Stack *Stack `json:"rdma_stack,omitempty"`
 	Rates Rates  `json:"rates_unvouched"`
+	// NoDevice is set if the host has no RDMA device.
+	NoDevice *NoDevice `json:"no_rdma_device,omitempty"`
+	// Failed is set if reads fail: nothing is known of what they would have returned.
+	Failed *FailedReads `json:"failed_reads,omitempty"`
 	// Functions is set if not everything is read of a host with many functions.
 	Functions *Functions `json:"functions,omitempty"`
 	// Maintenance is set while it is announced for the host.
@@ -32,6 +37,20 @@ type Port struct {
 type Stack struct {
 	State     string   `json:"state"`     // snapshot.StackState
 	Functions []string `json:"functions"` // PCI addresses of the RDMA-capable functions
+}
+
+// NoDevice is a host without RDMA devices.
+type NoDevice struct {
+	Functions int `json:"functions"` // PCI functions that support RDMA, without those passed through to virtual machines
+	// Namespaced means that RDMA devices belong to network namespaces: another one may have them.
+	Namespaced bool `json:"namespaced,omitempty"`
+}
+
+// FailedReads are the reads that fail.
+type FailedReads struct {
+	Devices []string `json:"devices"` // of the reads, sorted
+	Others  []string `json:"others"`  // collectors of reads that belong to no RDMA device, sorted
+	First   string   `json:"first"`   // the error of one of them
 }
 
 // Rates are those of ACTIVE links that neither the configuration nor the far end confirms.
@@ -86,12 +105,59 @@ func (s *Seen) Notices() (out []string) {
 // Notes are sentences without a full stop: ports that are down, a stack that is not loaded, rates that are not confirmed, functions
 // that are not read completely.
 func (s *Seen) Notes() (out []string) {
-	for _, note := range []string{s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced()} {
+	for _, note := range []string{s.NoDevice.note(), s.Failed.note(), s.idle(), s.stack(), s.Rates.note(), s.Functions.left(), s.Functions.reduced()} {
 		if note != "" {
 			out = append(out, note)
 		}
 	}
 	return out
+}
+
+// what is the state in a headline: "no RDMA device on this host", "reads of 2 devices failed".
+func (s *Seen) what() string {
+	switch {
+	case s.NoDevice != nil:
+		return noDeviceText
+	case s.Failed != nil:
+		return s.Failed.what()
+	}
+	return ""
+}
+
+const noDeviceText = "no RDMA device on this host"
+
+// note explains a host without devices. Where the kernel could use PCI functions for RDMA, RDMAStackNotLoaded or the note on the stack does.
+func (n *NoDevice) note() string {
+	switch {
+	case n == nil || n.Functions > 0 && !n.Namespaced:
+		return ""
+	case n.Functions > 0:
+		return fmt.Sprintf("No RDMA device in this network namespace: RDMA devices belong to namespaces (rdma system show), and another one may have those of %s. "+
+			"Ports, links and transceivers are not monitored. Run the exporter in the namespace of the devices", count(n.Functions, "PCI function"))
+	}
+	return "No RDMA device in /sys/class/infiniband and no PCI function that supports RDMA (those passed through to virtual machines not counted): there are no ports, links or transceivers to monitor. " +
+		"If this host should have an RDMA NIC, look for it: lspci | grep -iE 'infiniband|ethernet|fabric'. A virtual machine has only NICs that the hypervisor passes through. " +
+		"To be alerted, pin the devices in --config.file (present: true)"
+}
+
+// what is "reads of 2 devices failed".
+func (f *FailedReads) what() string {
+	if len(f.Devices) == 0 {
+		return "reads failed"
+	}
+	return "reads of " + count(len(f.Devices), "device") + " failed"
+}
+
+func (f *FailedReads) note() string {
+	if f == nil {
+		return ""
+	}
+	of := slices.Clone(f.Devices)
+	for _, name := range f.Others {
+		of = append(of, "collector "+name)
+	}
+	return fmt.Sprintf("Reads failed: %s. Rules are not evaluated for what these reads would have returned, and faults there are not reported. First error: %s. All errors: log, \"read failed\"",
+		listed(of), strings.TrimSuffix(f.First, "."))
 }
 
 // idle is "2 ports DOWN, not expected to be up: mlx5_8/1, mlx5_9/1".

@@ -133,13 +133,10 @@ func (v *view) verdict(in Input) {
 		v.Health, v.Word = NotEvaluated, NotEvaluated.Heading()
 		v.Lead = "No rules are evaluated (--no-alerting): state as read, without a verdict or a history."
 	case r.Error != "", r.ExitCode == check.ExitUnknown:
-		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, "No RDMA device found, or none could be read.")
+		v.Health, v.Word, v.Lead = NotEvaluated, "Unknown", cmp.Or(r.Error, unknownText(r))
 	default:
 		v.Health = Health(cmp.Or(r.Headline, r.Verdict))
 		v.Word, v.Lead = v.Health.Heading(), "No finding on this node, as far as rules are evaluated."
-		if in.Node != nil && in.Node.InfiniBand != nil && len(in.Node.InfiniBand.Devices) == 0 {
-			v.Lead = "This node has no RDMA device. No finding, as far as rules are evaluated."
-		}
 		switch {
 		case len(r.Findings) > 0:
 			v.Lead = joined(" ", tally(r), r.Watching())
@@ -156,6 +153,14 @@ func (v *view) verdict(in Input) {
 		}
 		v.Coverage = r.Coverage() + "."
 	}
+}
+
+// unknownText is why the state of a node is unknown.
+func unknownText(r *check.Report) string {
+	if r.NoDevice != nil {
+		return "No RDMA device on this host."
+	}
+	return "No RDMA device was read."
 }
 
 // tally counts the findings by severity.

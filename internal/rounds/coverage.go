@@ -67,9 +67,17 @@ func failure(results []*result, source string) (why coverage.Reason) {
 }
 
 func reasonOf(i snapshot.Issue) coverage.Reason {
-	switch host.Reason(i.Reason) {
-	case host.Absent, host.Unsupported, host.Invalid:
-		return ""
+	if isFailure(i.Reason) {
+		return coverage.Failed
 	}
-	return coverage.Failed
+	return ""
+}
+
+// isFailure reports whether a reason means that data which may exist was not read. Drivers answer EINVAL for what the firmware lacks.
+func isFailure(reason string) bool {
+	switch host.Reason(reason) {
+	case host.Absent, host.Unsupported, host.Invalid:
+		return false
+	}
+	return true
 }

@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -19,11 +20,11 @@ type faults struct {
 
 	mu      sync.Mutex
 	total   map[fault]float64
-	lasting map[string]map[fault]bool // by collector: faults in its last collection
-	denied  map[denial]time.Time      // time when it last occurred
-	sources map[string]bool           // sources that were ever denied: whether they still are
-	needs   map[string]string         // the permission that those require, as last reported
-	devices []string                  // as last logged
+	lasting map[string]map[fault]error // by collector: faults in its last collection, with the first error
+	denied  map[denial]time.Time       // time when it last occurred
+	sources map[string]bool            // sources that were ever denied: whether they still are
+	needs   map[string]string          // the permission that those require, as last reported
+	devices []string                   // as last logged
 }
 
 // fault is a label set of rdma_scrape_errors_total.
@@ -43,14 +44,13 @@ func newFaults(log *slog.Logger) *faults {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]bool{}, denied: map[denial]time.Time{}, sources: map[string]bool{}, needs: map[string]string{}}
+	return &faults{log: log, total: map[fault]float64{}, lasting: map[string]map[fault]error{}, denied: map[denial]time.Time{}, sources: map[string]bool{}, needs: map[string]string{}}
 }
 
 func (f *faults) add(collector string, res *result, dropped map[string]int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := map[fault]bool{}
-	example := map[fault]error{}
+	now := map[fault]error{}
 	for _, i := range res.node.Issues {
 		if i.Reason == string(host.Permission) {
 			f.deny(collector, i, res.at)
@@ -58,40 +58,88 @@ func (f *faults) add(collector string, res *result, dropped map[string]int) {
 		}
 		k := fault{collector, i.Device, i.Reason}
 		f.total[k]++
-		now[k] = true
-		if example[k] == nil {
-			example[k] = i.Err
+		if _, again := now[k]; !again {
+			now[k] = i.Err
 		}
 	}
 	for reason, n := range dropped {
 		k := fault{collector: collector, reason: reason}
 		f.total[k] += float64(n)
-		now[k] = true
+		now[k] = droppedError(reason, n)
 	}
 	if res.err != nil {
-		k := fault{collector: collector, reason: "failed"}
+		k := fault{collector: collector, reason: reasonWhole}
 		f.total[k]++
-		now[k], example[k] = true, res.err
+		now[k] = res.err
 	}
 	before := f.lasting[collector]
-	for k := range before { // an item that is not read has not recovered
-		if slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool { return d.Device == k.device && d.Quarantined > 0 }) {
-			now[k] = true
+	for k, err := range before { // an item that is not read has not recovered
+		if _, again := now[k]; !again && slices.ContainsFunc(res.node.Devices, func(d snapshot.DeviceRead) bool { return d.Device == k.device && d.Quarantined > 0 }) {
+			now[k] = err
 		}
 	}
-	for k := range now {
-		if !before[k] {
-			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", example[k])
+	for k, err := range now {
+		if _, lasts := before[k]; !lasts {
+			f.log.Warn("read failed", "collector", k.collector, "device", k.device, "reason", k.reason, "first", err)
 		}
 	}
 	for k := range before {
-		if !now[k] {
+		if _, lasts := now[k]; !lasts {
 			f.log.Info("read works again", "collector", k.collector, "device", k.device, "reason", k.reason)
 		}
 	}
 	f.lasting[collector] = now
 	f.permit(res.at)
 	f.logDevices(res)
+}
+
+// reasonWhole is the reason of a collector without a result.
+const reasonWhole = "failed"
+
+// droppedError is the error for samples that were left out of a collection, by the reasons of exposition.Sink.Dropped.
+func droppedError(reason string, n int) error {
+	why := map[string]string{
+		"duplicate": "another sample has the same name and labels", "bad_value": "the value is not valid for the metric",
+		"undeclared": "the collector does not declare the metric",
+	}[reason]
+	if n == 1 {
+		return fmt.Errorf("1 sample dropped: %s", cmp.Or(why, reason))
+	}
+	return fmt.Errorf("%d samples dropped: %s", n, cmp.Or(why, reason))
+}
+
+// Failure is a read that fails, or samples of it that were dropped.
+type Failure struct {
+	Collector string
+	Device    string // empty: not of one device
+	Reason    string // reason of rdma_scrape_errors_total
+	Err       error  // the first of this reason
+}
+
+// String is "collector infiniband, mlx5_0: parse …: malformed".
+func (f Failure) String() string {
+	of := "collector " + f.Collector
+	if f.Device != "" {
+		of += ", " + f.Device
+	}
+	return fmt.Sprintf("%s: %v", of, f.Err)
+}
+
+// failures returns the lasting faults, sorted; unsupported and absent data is none.
+func (f *faults) failures() (out []Failure) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, lasting := range f.lasting {
+		for k, err := range lasting {
+			if isFailure(k.reason) {
+				out = append(out, Failure{k.collector, k.device, k.reason, err})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(a.Collector, b.Collector), cmp.Compare(a.Device, b.Device), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out
 }
 
 // panicked counts a panic in add itself, possibly in logging.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -43,6 +44,40 @@ func TestLastingFaultIsLoggedTwice(t *testing.T) {
 	}
 	if want := `rdma_scrape_errors_total{collector="c",device="mlx5_0",reason="invalid"} 6`; !strings.Contains(text(last), want) {
 		t.Errorf("lacks %s\n%s", want, text(last))
+	}
+}
+
+// TestFailures: what fails in the last collection, with the first error of each reason; what the hardware lacks is none.
+func TestFailures(t *testing.T) {
+	c := &counting{do: func(_ context.Context, n *snapshot.Node) error {
+		n.Issues = []snapshot.Issue{
+			{Device: "mlx5_1", Reason: string(host.IO), Err: errors.New("read state")},
+			{Device: "mlx5_1", Reason: string(host.IO), Err: errors.New("read rate")},
+			{Device: "mlx5_0", Reason: string(host.Invalid), Err: errors.New("read link_downed")},
+			{Device: "mlx5_0", Reason: string(host.Permission), Source: "vpd", Err: errors.New("read vpd")},
+		}
+		return nil
+	}}
+	fails := &counting{do: func(context.Context, *snapshot.Node) error { return errors.New("no class") }}
+	s := scheduler(t, 0, c.collector("c"), fails.collector("b"))
+	for range 2 {
+		p, err := s.Collect(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(p.Failures), "[collector b: no class collector c, mlx5_1: read state]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestDroppedIsExplained: a sample that is dropped has no error of a read.
+func TestDroppedIsExplained(t *testing.T) {
+	var logged bytes.Buffer
+	f := newFaults(slog.New(slog.NewTextHandler(&logged, nil)))
+	f.add("c", &result{}, map[string]int{"duplicate": 2})
+	if want := `reason=duplicate first="2 samples dropped: another sample has the same name and labels"`; !strings.Contains(logged.String(), want) {
+		t.Errorf("%s, want %s", logged.String(), want)
 	}
 }
 

@@ -108,6 +108,7 @@ type Picture struct {
 	// Maintenance is the announced one; nil: none or unknown.
 	Maintenance *maintenance.Notice
 	LeftOut     LeftOut
+	Failures    []Failure // of the last collection of each collector
 }
 
 // New returns a scheduler. Collections end with ctx.
@@ -302,7 +303,7 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 }
 
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
-	p := &Picture{At: s.Now(), Needs: s.faults.remedies()}
+	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}
 	var known bool
 	if s.Maintenance != nil {
 		p.Maintenance, known = s.Maintenance()

@@ -93,6 +93,15 @@ type InfiniBand struct {
 	Boot Boot
 	// Stack is the kernel's RDMA stack; nil: the host has no RDMA-capable hardware, or unknown.
 	Stack *Stack
+	// None is set if the kernel has no RDMA device, selected or not.
+	None *NoDevice
+}
+
+// NoDevice is a host without RDMA devices.
+type NoDevice struct {
+	Functions int // RDMA-capable PCI functions used by this kernel
+	// Namespaced means that RDMA devices belong to network namespaces: another one may have them.
+	Namespaced bool
 }
 
 // Stack is the kernel's RDMA stack on an RDMA-capable host.

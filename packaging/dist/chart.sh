@@ -1,5 +1,5 @@
 #!/bin/bash
-# Stages the Helm chart of a release: chart.sh FOLDER VERSION. Symbolic links in files/ become files of the chart; files in .helmignore are left out,
+# Stages the Helm chart of a release: chart.sh DIRECTORY VERSION. Symbolic links in files/ become files of the chart; files in .helmignore are left out,
 # as `helm package` does.
 set -eu
 to=$1/rdma-exporter

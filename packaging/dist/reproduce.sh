@@ -1,7 +1,7 @@
 #!/bin/bash
-# Builds the last commit again under different conditions and compares the checksums with those of an artefact folder:
-# reproduce.sh FOLDER [VARIABLE=VALUE of make]...
-# Different are the folder, the build and module caches, the home directory, the user name, the time zone, the language, the umask, flags of
+# Builds the last commit again under different conditions and compares the checksums with those of an artefact directory:
+# reproduce.sh DIRECTORY [VARIABLE=VALUE of make]...
+# Different are the directory, the build and module caches, the home directory, the user name, the time zone, the language, the umask, flags of
 # Go without effect on its output, and where a user namespace is permitted the host name.
 set -eu
 

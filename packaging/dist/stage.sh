@@ -1,5 +1,5 @@
 #!/bin/bash
-# Recreates a folder from files and folders: stage.sh FOLDER SOURCE...
+# Recreates a directory from files and directories: stage.sh DIRECTORY SOURCE...
 set -eu
 to=$1
 shift

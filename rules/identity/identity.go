@@ -131,7 +131,7 @@ var Objects = []Object{
 	{"switch", []level{system}, []string{"Switch: {{ $labels.system }}."}, nil},
 	{"host", []level{host}, []string{hostLine}, pick("jobs")},
 	{"fabric", []level{host}, []string{fabricLine}, nil}, // same labels as host: its rules specify it
-	{"fleet", []level{fleet}, []string{"Fleet: {{ $labels.job }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}."}, nil},
+	{"fleet", []level{fleet}, []string{"Prometheus job: {{ $labels.job }}{{ with $labels.cluster }}, cluster {{ . }}{{ end }}."}, nil},
 }
 
 func pick(names ...string) (out []Fact) {
@@ -226,7 +226,7 @@ func (o Object) Lines(alert string) (out []string) {
 	case "fabric_node":
 		of = "port='',%s"
 	}
-	out = append(out, fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider), "Since: {{ . | first | value | humanizeTimestamp }}.", "{{- end }}")
+	out = append(out, fmt.Sprintf("{{- with query (printf %q $%s) }}", "max(ALERTS_FOR_STATE{alertname='"+alert+"',"+of+"})", wider), `Since: {{ (. | first | value | toTime).Format "2006-01-02 15:04:05 MST" }}.`, "{{- end }}")
 	for _, f := range o.facts {
 		levels := o.upTo(f.level)
 		matchers, args := "%s", "$"+levels[len(levels)-1].name

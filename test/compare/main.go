@@ -238,7 +238,7 @@ func (b build) findings(ctx context.Context, file string) ([]string, error) {
 }
 
 // moment is a time in the format of Go or JSON.
-var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000 UTC)`)
+var moment = regexp.MustCompile(`\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)`)
 
 // timeless removes times from a JSON value.
 func timeless(v any) any {
