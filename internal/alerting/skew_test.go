@@ -27,7 +27,7 @@ func TestAlertmanagerClock(t *testing.T) {
 		"ahead":             {[]time.Duration{hour}, []time.Duration{0, hour, hour}, "is behind that of Alertmanager"},
 		"behind":            {[]time.Duration{-hour}, []time.Duration{0, -hour, -hour}, "is ahead of that of Alertmanager"},
 		"set right":         {[]time.Duration{hour, hour, 0}, []time.Duration{0, hour, hour, 0}, "agrees with that of Alertmanager again"},
-		"two at an address": {[]time.Duration{hour, 0}, []time.Duration{0, hour, 0, hour}, "is behind that of Alertmanager"},
+		"two at an address": {[]time.Duration{hour, 0, hour, 0}, []time.Duration{0, hour, 0, hour}, "is behind that of Alertmanager"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
