@@ -29,10 +29,10 @@ func alertTable(s scope, exporter string, of []column, where ...column) panel {
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, of, []column{
-			{from: "alertname", title: "Alert", width: 215, ways: []way{toRunbook(exporter)}},
+			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
 		}, where, []column{
-			{from: "object", title: "Object", width: 190},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 115},
+			{from: "object", title: "Object", width: 180},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
 			{from: "what", title: "Meaning", words: meanings, width: 500},
