@@ -11,11 +11,11 @@ import (
 
 // alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first three columns are seen: severity,
 // of what, alert.
-func alertTable(s scope, exporter string, of []column, where ...column) panel {
+func alertTable(s scope, exporter string, of []column, device column, rest ...column) panel {
 	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " + s.alerts(`severity="info"`)
 	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
 	labels := perAlert
-	for _, c := range slices.Concat(of, where) {
+	for _, c := range slices.Concat(of, rest) {
 		if c.from != "host" && !slices.Contains(strings.Split(labels, ", "), c.from) {
 			labels += ", " + c.from
 		}
@@ -29,13 +29,15 @@ func alertTable(s scope, exporter string, of []column, where ...column) panel {
 		columns: slices.Concat([]column{
 			{from: "A", title: "Severity", words: severities, width: 76},
 		}, of, []column{
-			{from: "alertname", title: "Alert", width: 215, ways: []way{toRunbook(exporter)}},
-		}, where, []column{
-			{from: "object", title: "Object", width: 190},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 115},
+			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
+		}, []column{
+			device,
+			{from: "object", title: "Object", width: 180},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
 			{from: "what", title: "Meaning", words: meanings, width: 500},
+		}, rest, []column{
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),

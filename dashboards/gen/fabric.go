@@ -99,7 +99,7 @@ func fabricTraffic() []panel {
 
 func fabricAlerts() []panel {
 	ofHosts := alertTable(fleet, targetCell, []column{instance}, hca)
-	ofFabrics := alertTable(fabrics, targetCell, []column{fabricAt}, aGUID, hidden("device"))
+	ofFabrics := alertTable(fabrics, targetCell, []column{fabricAt}, hidden("device"), aGUID)
 	ofFabrics.title, ofFabrics.height = "Alerts of fabrics", 6
 	ofFabrics.noValue = "none firing or pending, no exporter in fabric mode, or its rules are not loaded"
 	ofFabrics.text = "Alerts of exporters in fabric mode, which sweep an InfiniBand subnet. The fabric links to its dashboard, which has the names of switches."

@@ -95,7 +95,7 @@ func subnetCounts() []panel {
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable(fabricOf, "${fabric}", []column{atSwitch}, aGUID, hidden("instance"), hidden("device"))
+	p := alertTable(fabricOf, "${fabric}", []column{atSwitch}, hidden("device"), aGUID, hidden("instance"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)
