@@ -120,10 +120,10 @@ func (p *program) commands(out Outside) {
 	gr.flags(p.add(gpu, "release", "Pause GPU monitoring and close all GPU handles. GPUs are read again after --for.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
 		return runGPURelease(ctx, c, &gr, stdout)
 	}))
-	p.add(gpu, "resume", "End the release.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+	p.add(gpu, "resume", "End the pause of GPU monitoring.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
 		return runGPUResume(ctx, c, stdout)
 	})
-	p.add(gpu, "status", "Show whether the GPUs are released, until when, and by whom.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
+	p.add(gpu, "status", "Show whether GPU monitoring is paused, until when, and by whom.", func(ctx context.Context, stdout, _ io.Writer, _ *slog.Logger) (int, error) {
 		return runGPUStatus(ctx, c, stdout)
 	})
 
@@ -147,7 +147,7 @@ func (p *program) commands(out Outside) {
 	}))
 
 	var bt backtestConfig
-	bt.flags(p.add(p, "backtest", "Evaluate the rules on the history of a fleet in a Prometheus: which alerts would have fired, how often, on which hosts.", func(ctx context.Context, stdout, stderr io.Writer, _ *slog.Logger) (int, error) {
+	bt.flags(p.add(p, "backtest", "Evaluate the rules on the history in a Prometheus: which alerts would have fired, how often, on which hosts.", func(ctx context.Context, stdout, stderr io.Writer, _ *slog.Logger) (int, error) {
 		return runBacktest(ctx, &bt, stdout, stderr)
 	}))
 
