@@ -10,7 +10,7 @@ func gpudirect() board {
 			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
-			{"Settings of the PCI tree", []panel{gpuSettings()}, false},
+			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
 		},
 	}
 }
@@ -138,6 +138,26 @@ func gpuDCGM() []panel {
 	work.ways, work.points, all.points = ofHost, few, few
 	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
 	return []panel{work, all}
+}
+
+// alike counts hosts by the hash of their settings.
+func alike() panel {
+	return panel{
+		title: "Hosts that are set up alike", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "settings are not read",
+		text:    "Hosts by the hash of their settings in each domain. Hosts of one kind have one hash; a hash of few hosts is a host with other settings, such as a fresh image.",
+		queries: []query{{expr: countBy("domain, hash", maxBy(perHost+", domain, hash", hosts.of("rdma_setup_hash_info")))}},
+		columns: []column{{from: "domain", title: "Domain"}, {from: "hash", title: "Hash"}, {from: "A", title: "Hosts"}},
+	}
+}
+
+// toChange counts hosts by the settings that differ.
+func toChange() panel {
+	return panel{
+		title: "Settings to change", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "none, or settings are not read",
+		text:    "Settings that differ from what is wanted of them, with the number of hosts. The dashboard of a node lists those of a host, and `rdma_exporter check --setup` prints the command that sets each.",
+		queries: []query{{expr: countBy("domain, setting, value", maxBy(perHost+", domain, setting, value", hosts.of("rdma_setup_info")))}},
+		columns: []column{{from: "setting", title: "Setting"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, {from: "A", title: "Hosts"}},
+	}
 }
 
 func gpuSettings() panel {

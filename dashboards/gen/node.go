@@ -343,6 +343,14 @@ func nodeDevices() []panel {
 			}, ownHost...),
 		},
 		{
+			title: "Settings to change", unit: "none", width: 24, height: 8, view: table, sort: "-Setting", noValue: "none, or settings are not read",
+			text:    "Settings of the host that differ from what is wanted of them. `rdma_exporter check --setup` prints what is wanted, why, and the command that sets it; docs/setup.md lists all.",
+			queries: []query{{expr: maxBy(perHost+", domain, setting, object, value", host.of("rdma_setup_info"))}},
+			columns: append([]column{
+				{from: "setting", title: "Setting"}, {from: "object", title: "Object"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, hidden("A"),
+			}, ownHost...),
+		},
+		{
 			title: "Missing and renamed devices", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
 			text:    "RDMA devices that the inventory or the site configuration names and that are missing, with the reason.",
 			queries: []query{{expr: maxBy(perDevice+", pci_address, reason", host.of("rdma_device_missing_info"))}},
