@@ -52,10 +52,10 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(pcieChecks, hostChecks)
+var Checks = slices.Concat(trafficChecks, pcieChecks, hostChecks)
 
 // Files are the files and directories that only this package needs. A * stands for each name in its directory.
-var Files = slices.Concat(pcieFiles, hostFiles)
+var Files = slices.Concat(trafficFiles, pcieFiles, hostFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {
@@ -89,8 +89,9 @@ type finding struct {
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
 	contradicts bool
 	evidence    string
-	remedy      string // instead of that of the check
-	source      string // instead of that of the check
+	remedy      string                   // instead of that of the check
+	set         func(want string) string // the same, where the command does not contain the value as it is shown
+	source      string                   // instead of that of the check
 }
 
 // machine is a node, with what several checks need of it.
@@ -155,7 +156,11 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		return r, false
 	}
 	if r.State == snapshot.SetupDiffers {
-		r.Remedy = fill(cmp.Or(f.remedy, c.Remedy), f.object, r.Wanted)
+		remedy := cmp.Or(f.remedy, c.Remedy)
+		if f.set != nil {
+			remedy = f.set(r.Wanted)
+		}
+		r.Remedy = fill(remedy, f.object, r.Wanted)
 	}
 	return r, true
 }
