@@ -52,11 +52,11 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(trafficChecks, addressChecks, pcieChecks, hostChecks)
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, pcieChecks, hostChecks, partitionChecks)
 
 // Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @ for each netdev of an RDMA
 // device.
-var Files = slices.Concat(trafficFiles, addressFiles, pcieFiles, hostFiles)
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, pcieFiles, hostFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {
