@@ -47,7 +47,7 @@ var addressChecks = []Check{
 		Read:   "/proc/net/route; /proc/sys/net/ipv4/conf/{all,NETDEV}/{arp_ignore,arp_announce,rp_filter}: the larger value applies",
 		Wanted: "arp_ignore 1 or 2, arp_announce 2, rp_filter 0 or 2, where several RDMA ports are in one IPv4 subnet",
 		Why:    "Linux answers ARP requests for any of its addresses on any port: peers send to the wrong port, and connections over RDMA fail or share one link.",
-		Remedy: "sysctl -w net.ipv4.conf.{name}.arp_ignore=1 net.ipv4.conf.{name}.arp_announce=2 net.ipv4.conf.{name}.rp_filter=2",
+		Remedy: "sysctl -w net.ipv4.conf.{netdev}.arp_ignore=1 net.ipv4.conf.{netdev}.arp_announce=2 net.ipv4.conf.{netdev}.rp_filter=2",
 		Source: "rdma-core, librdmacm: using multiple interfaces; Documentation/networking/ip-sysctl.rst of the kernel",
 		find:   findARP,
 	},
