@@ -100,7 +100,7 @@ func findNCCLGID(m *machine) (out []finding) {
 			}
 			f := finding{
 				object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read", want: "roce_v2 ipv4", basis: snapshot.SetupGuide,
-				remedy: "ip address add ADDRESS/LENGTH dev " + shell(netdevOf(p)),
+				remedy: addAddress(p),
 			}
 			ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
 			switch {
@@ -114,7 +114,7 @@ func findNCCLGID(m *machine) (out []finding) {
 				f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
 			}
 			if siblings >= 2 && !f.meets {
-				f.basis, f.contradicts = snapshot.SetupMachine, f.found != "" && ipv6.Entries == 0
+				f.basis, f.contradicts = snapshot.SetupMachine, true
 			}
 			out = append(out, f)
 		}
@@ -127,11 +127,11 @@ func forNCCL(d *snapshot.Device, p *snapshot.Port) bool {
 	return isRoCE(d, p) && p.Role == "compute" && p.State != nil && *p.State == portActive
 }
 
-func netdevOf(p *snapshot.Port) string {
-	if len(p.Netdev) == 0 {
-		return ""
+func addAddress(p *snapshot.Port) string {
+	if len(p.Netdev) == 0 || p.Netdev[0].Member {
+		return "give the netdev of {device} an IPv4 address"
 	}
-	return p.Netdev[0].Name
+	return "ip address add ADDRESS/LENGTH dev " + shell(p.Netdev[0].Name)
 }
 
 // place is a netdev of an RDMA port in a subnet.

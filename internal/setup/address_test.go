@@ -66,6 +66,13 @@ func TestAddress(t *testing.T) {
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
 			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMARoCEv2GIDMissing
 			mlx5_2/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
+		{"one of three has IPv6", "nccl_default_gid", with(3, func(n *snapshot.Node) {
+			gpu(n)
+			port(n, 1).RoCEv2 = map[string]snapshot.GIDFamily{"ipv6": {Entries: 1, First: 3}}
+		}), "", `
+			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
+			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" machine RDMARoCEv2GIDMissing
+			mlx5_2/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide`},
 		{"one of two has none: which one is the exception", "nccl_default_gid", with(2, without(1)), "", `
 			mlx5_0/1 ok "roce_v2 ipv4" want "roce_v2 ipv4" guide
 			mlx5_1/1 differs "index 0" want "roce_v2 ipv4" guide`},

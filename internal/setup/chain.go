@@ -256,16 +256,23 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// devicesOf reports whether a process may use a device: those that NCCL would use with its GPUs, else those that it holds.
+// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that it would use, else those that
+// the process holds.
 func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
-	var eligible, held []string
+	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {
 		if pair.NIC < 0 || pair.NIC >= len(m.GDR.NICs) || pair.GPU < 0 || pair.GPU >= len(m.GDR.GPUs) {
 			continue
 		}
 		if user := m.GDR.GPUs[pair.GPU].Process; pair.Eligible && user != nil && user.PID == p.PID {
-			eligible = append(eligible, m.GDR.NICs[pair.NIC].Device)
+			nic := &m.GDR.NICs[pair.NIC]
+			if eligible = append(eligible, nic.Device); nic.Role == "compute" {
+				compute = append(compute, nic.Device)
+			}
 		}
+	}
+	if len(compute) > 0 {
+		eligible = compute
 	}
 	known := false
 	if m.InfiniBand.Stack != nil {

@@ -60,15 +60,19 @@ func roceMTU(netdev uint64) int {
 	return 0
 }
 
-// ether is the netdev of an ACTIVE RoCE port.
+// ether is an ACTIVE RoCE port with its netdev. The members of a bond have its MTU: the first stands for them.
 type ether struct {
 	d  *snapshot.Device
 	p  *snapshot.Port
 	nd *snapshot.Netdev
 }
 
-func (e *ether) object() object {
-	return object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}
+func (e *ether) finding(unknown string) finding {
+	f := finding{object: object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}, unknown: unknown, basis: snapshot.SetupGuide}
+	if e.nd.Member {
+		f.netdev, f.remedy = "", "set the MTU of the bond of {device} to {wanted}"
+	}
+	return f
 }
 
 // forJobs reports whether the guide applies: a port of 100 Gb/s or more for jobs.
@@ -78,8 +82,8 @@ func (m *machine) ethers() (out []ether) {
 	for _, d := range m.devices() {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; isRoCE(d, p) && p.State != nil && *p.State == portActive {
-				for j := range p.Netdev {
-					out = append(out, ether{d, p, &p.Netdev[j]})
+				if len(p.Netdev) > 0 {
+					out = append(out, ether{d, p, &p.Netdev[0]})
 				}
 			}
 		}
@@ -88,21 +92,27 @@ func (m *machine) ethers() (out []ether) {
 }
 
 func findRoCEMTU(m *machine) (out []finding) {
-	for _, e := range m.ethers() {
+	ethers := m.ethers()
+	for i := range ethers {
+		e := &ethers[i]
 		if !e.forJobs() {
 			continue
 		}
-		f := finding{object: e.object(), unknown: "the MTU of the netdev could not be read", want: "4096", basis: snapshot.SetupGuide}
+		f := e.finding("the MTU of the netdev could not be read")
+		f.want = "4096"
 		if e.nd.MTU != nil {
 			mtu := roceMTU(*e.nd.MTU)
-			f.found, f.meets, f.evidence = strconv.Itoa(mtu), mtu == 4096, fmt.Sprintf("%s has an MTU of %d bytes, %d of which are headers", e.nd.Name, *e.nd.MTU, roceHeaders)
+			f.found, f.meets, f.evidence = strconv.Itoa(mtu), mtu == 4096, fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 		}
 		f.set = func(want string) string {
-			n, err := strconv.Atoi(want)
-			if err != nil || n == 4096 {
-				return "ip link set dev {netdev} mtu 9000"
+			mtu := 9000
+			if n, err := strconv.Atoi(want); err == nil && n < 4096 {
+				mtu = n + roceHeaders
 			}
-			return fmt.Sprintf("ip link set dev {netdev} mtu %d", n+roceHeaders)
+			if e.nd.Member {
+				return fmt.Sprintf("set the MTU of the bond of {device} to %d", mtu)
+			}
+			return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
 		}
 		out = append(out, f)
 	}
@@ -113,8 +123,9 @@ func findRoCEMTU(m *machine) (out []finding) {
 // the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine) (out []finding) {
 	ethers := m.ethers()
-	for _, e := range ethers {
-		f := finding{object: e.object(), unknown: "it could not be read", basis: snapshot.SetupGuide}
+	for i := range ethers {
+		e := &ethers[i]
+		f := e.finding("it could not be read")
 		if e.nd.MTU != nil {
 			f.found = strconv.FormatUint(*e.nd.MTU, 10)
 		}

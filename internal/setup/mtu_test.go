@@ -76,6 +76,7 @@ func TestMTU(t *testing.T) {
 			}
 			n.InfiniBand.Devices[0].BoardID = "A"
 		}), "", ""},
+		{"a bond", "netdev_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Netdev[0].Member = true }), "", `mlx5_0/1 differs "1500" want "9000" guide`},
 		{"the site wants 4200", "netdev_mtu", with(9000), "4200", `eth0 differs "9000" want "4200" site`},
 
 		{"as wanted", "ipoib_mode", ib("connected", "connected"), "", `

@@ -46,6 +46,12 @@ func TestTraffic(t *testing.T) {
 			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
 			n.QoS.Ports[0].TrafficClass, n.QoS.Ports[1].TrafficClass = pointer(uint64(106)), pointer(uint64(106))
 		}), "", ""},
+		{"a port for storage beside those for jobs", "job_traffic_class", with(3, func(n *snapshot.Node) {
+			for i := range 3 { // lossless is the port for storage
+				n.QoS.Ports[i].PinnedRoCE, n.GDR.NICs[i].Role = []string{"lossy", "lossy", "lossless"}[i], []string{"compute", "compute", "other"}[i]
+			}
+			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
+		}), "", ""},
 		{"one node", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "1"}, 0, 1) }), "", ""},
 		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
