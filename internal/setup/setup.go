@@ -26,7 +26,8 @@ type Check struct {
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
-	find func(*machine) []finding
+	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	find  func(*machine) []finding
 }
 
 // Domain is an area of settings.
@@ -279,10 +280,13 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 }
 
 // Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
-// between equal hosts; values that could not be read are part of it.
+// between equal hosts, as are settings of jobs; values that could not be read are part of it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range rows {
+		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && c.ofJob }) {
+			continue
+		}
 		d := Domain(r.Domain)
 		parts[d] = append(parts[d], r.Setting+"="+r.Found)
 	}

@@ -22,7 +22,7 @@ var trafficChecks = []Check{
 		Why:    "RDMA packets of the job are dropped under congestion instead of paused, and each drop costs the retransmission of a window.",
 		Remedy: "set NCCL_IB_TC={wanted} in the job, or in /etc/nccl.conf",
 		Source: "NVIDIA, NCCL: NCCL_IB_TC; UCX: UCX_IB_TRAFFIC_CLASS", Alert: lossyAlert,
-		find: findJobClass,
+		ofJob: true, find: findJobClass,
 	},
 	{
 		ID: "default_traffic_class", Domain: Traffic, Name: "traffic class of a port",
@@ -308,7 +308,7 @@ func findTrust(m *machine) (out []finding) {
 	return out
 }
 
-// findDSCPMap looks at the DSCP of each traffic class in use; without one, at whether a DSCP leads to a priority with PFC.
+// findDSCPMap looks at the DSCP of the class of the port; without one, at whether a DSCP leads to a priority with PFC. That of a job is the job's setting.
 func findDSCPMap(m *machine) (out []finding) {
 	for _, l := range m.lanes() {
 		enabled := priorities(l.q.PFC)
@@ -317,12 +317,8 @@ func findDSCPMap(m *machine) (out []finding) {
 		}
 		f := finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it", evidence: "PFC is enabled on " + numbers(enabled)}
 		dscp := losslessClass(l.q, l.Driver) >> 2
-		for i := range l.chains {
-			if c := &l.chains[i]; c.known() && c.class>>2 != 0 { // DSCP 0 is that of traffic without a class
-				if dscp = c.class >> 2; !hasPFC(l.q, c.priority) {
-					break
-				}
-			}
+		if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
+			dscp = int(*l.traffic >> 2)
 		}
 		if p, ok := priorityOf(l.q, l.Driver, dscp); ok {
 			f.found, f.meets = fmt.Sprintf("%d:%d", dscp, p), hasPFC(l.q, p)

@@ -116,8 +116,9 @@ func TestTraffic(t *testing.T) {
 		{"as wanted", "dscp_map", with(2, func(*snapshot.Node) {}), "", `
 			eth0 ok "26:3" want "26:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
-		{"the DSCP of a job leads to another priority", "dscp_map", with(2, func(n *snapshot.Node) {
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "136"}, 0)
+		{"the DSCP of the port leads to another priority", "dscp_map", with(2, func(n *snapshot.Node) {
+			n.QoS.Ports[0].TrafficClass = pointer(uint64(136))
+			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "160"}, 1) // a setting of the job
 		}), "", `
 			eth0 differs "34:4" want "34:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
@@ -215,6 +216,17 @@ func TestChain(t *testing.T) {
 		if r.Evidence != "DSCP 0 has priority 0 on eth0; PFC is enabled on 3; the same on 2 other ports" || r.Remedy != "set NCCL_IB_TC=106 in the job, or in /etc/nccl.conf" {
 			t.Errorf("%q %q", r.Evidence, r.Remedy)
 		}
+	}
+}
+
+// TestHashOfJobs: what runs on a host does not change its hash.
+func TestHashOfJobs(t *testing.T) {
+	idle, busy, other := rails(2), rails(2), rails(2)
+	job(busy, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
+	other.QoS.Netdevs[0].Trust = "pcp"
+	hash := func(n *snapshot.Node) string { return Hashes(Evaluate(n, nil))[Traffic] }
+	if hash(idle) != hash(busy) || hash(idle) == hash(other) {
+		t.Errorf("idle %s, busy %s, set up differently %s", hash(idle), hash(busy), hash(other))
 	}
 }
 
