@@ -279,7 +279,8 @@ func findMeshSubnets(m *machine) (out []finding) {
 		}
 		f := finding{object: p.object, found: "own", want: "own", meets: true, basis: snapshot.SetupGuide}
 		if same != "" {
-			f.found, f.meets, f.evidence = "shared", false, fmt.Sprintf("%s has the same physical port, and is in %s as well", same, p.subnet)
+			f.found, f.meets = "shared", false
+			f.evidence = fmt.Sprintf("%s and %s have one physical port, and are both in %s", min(p.netdev, same), max(p.netdev, same), p.subnet)
 		}
 		out = append(out, f)
 	}
