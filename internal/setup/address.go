@@ -11,8 +11,8 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// addressFiles: the routes of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a device in
-// configfs exists only after mkdir.
+// addressFiles: the routes of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a
+// device in configfs exists only after mkdir.
 var addressFiles = []string{
 	"sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode",
 	"proc/1/net/route",
@@ -31,15 +31,17 @@ var addressChecks = []Check{
 		Read:   "/sys/kernel/config/rdma_cm/DEV/ports/N/default_roce_mode, where it exists; it is not created",
 		Wanted: "RoCE v2",
 		Why:    "Connections by rdma_cm use RoCE v1, which routers do not forward and which has no DSCP.",
-		Remedy: "echo {wanted} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode", Source: "NVIDIA, RoCE: RoCE modes; Documentation/ABI/testing/configfs-rdma_cm of the kernel",
-		find: findGIDType,
+		Remedy: "echo {wanted} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
+		Source: "NVIDIA, RoCE: RoCE modes; Documentation/ABI/testing/configfs-rdma_cm of the kernel",
+		find:   findGIDType,
 	},
 	{
 		ID: "nccl_default_gid", Domain: Addresses, Name: "GID that NCCL selects without NCCL_IB_GID_INDEX",
 		Read:   "/sys/class/infiniband/DEV/ports/N/{gids,gid_attrs/types}",
 		Wanted: "RoCE v2 with an IPv4 address, on ACTIVE ports for jobs of hosts with GPUs",
 		Why:    "NCCL (2.21 and newer) selects RoCE v2 over IPv4; without such an entry it uses index 0, usually RoCE v1: connections beyond the segment fail.",
-		Remedy: "ip address add ADDRESS/LENGTH dev {netdev}", Source: "NVIDIA, NCCL: NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY", Alert: "RDMARoCEv2GIDMissing",
+		Remedy: "ip address add ADDRESS/LENGTH dev {netdev}",
+		Source: "NVIDIA, NCCL: NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY", Alert: "RDMARoCEv2GIDMissing",
 		find: findNCCLGID,
 	},
 	{
@@ -71,15 +73,17 @@ func findGIDType(m *machine) (out []finding) {
 				continue
 			}
 			out = append(out, finding{
-				object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file), want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
+				object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file),
+				want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
 			})
 		}
 	}
 	return out
 }
 
-// findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4 unless NCCL_IB_ADDR_FAMILY says
-// AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two siblings have a routable entry and this port has none.
+// findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4 unless
+// NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two siblings have a routable
+// entry and this port has none.
 func findNCCLGID(m *machine) (out []finding) {
 	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil
@@ -99,8 +103,8 @@ func findNCCLGID(m *machine) (out []finding) {
 				continue
 			}
 			f := finding{
-				object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read", want: "roce_v2 ipv4", basis: snapshot.SetupGuide,
-				remedy: addAddress(p),
+				object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read",
+				want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p),
 			}
 			ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
 			switch {
@@ -166,8 +170,8 @@ func (m *machine) places() (out []place) {
 	return out
 }
 
-// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in hex in the byte order of the host
-// (fib_route_seq_show, net/ipv4/fib_trie.c).
+// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in hex in the byte order
+// of the host (fib_route_seq_show, net/ipv4/fib_trie.c).
 func connected(f []string) (netdev string, subnet netip.Prefix, ok bool) {
 	const up, gateway, host = 1, 2, 4 // RTF_*, include/uapi/linux/route.h
 	if len(f) < 8 {
@@ -217,8 +221,10 @@ func findARP(m *machine) (out []finding) {
 	subnets, in := shared(m.places())
 	for _, subnet := range subnets {
 		for _, p := range in[subnet] {
-			f := finding{object: p.object, basis: snapshot.SetupGuide, evidence: fmt.Sprintf("%d RDMA netdevs are in %s", len(in[subnet]), subnet)}
-			ignore, announce, filter := m.ipv4(p.netdev, "arp_ignore", &f), m.ipv4(p.netdev, "arp_announce", &f), m.ipv4(p.netdev, "rp_filter", &f)
+			f := finding{object: p.object, basis: snapshot.SetupGuide}
+			f.evidence = fmt.Sprintf("%d RDMA netdevs are in %s", len(in[subnet]), subnet)
+			ignore, announce := m.ipv4(p.netdev, "arp_ignore", &f), m.ipv4(p.netdev, "arp_announce", &f)
+			filter := m.ipv4(p.netdev, "rp_filter", &f)
 			f.want = "arp_ignore=1 arp_announce=2 rp_filter=2"
 			if f.unknown == "" {
 				f.found = fmt.Sprintf("arp_ignore=%d arp_announce=%d rp_filter=%d", ignore, announce, filter)
@@ -243,7 +249,8 @@ func findARP(m *machine) (out []finding) {
 	return out
 }
 
-// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst). It adds to f why it is unknown.
+// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst). It adds to f why it
+// is unknown.
 func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
 	for _, of := range []string{"all", netdev} {
 		file := "proc/sys/net/ipv4/conf/" + of + "/" + name
@@ -280,7 +287,8 @@ func findMeshSubnets(m *machine) (out []finding) {
 		f := finding{object: p.object, found: "own", want: "own", meets: true, basis: snapshot.SetupGuide}
 		if same != "" {
 			f.found, f.meets = "shared", false
-			f.evidence = fmt.Sprintf("%s and %s have one physical port, and are both in %s", min(p.netdev, same), max(p.netdev, same), p.subnet)
+			a, b := min(p.netdev, same), max(p.netdev, same)
+			f.evidence = fmt.Sprintf("%s and %s have one physical port, and are both in %s", a, b, p.subnet)
 		}
 		out = append(out, f)
 	}

@@ -48,7 +48,8 @@ func (m *machine) roces() (out []*roce) {
 			if !isRoCE(d, p) || len(r.netdevs) == 0 {
 				continue
 			}
-			if j := slices.IndexFunc(m.QoS.Ports, func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }); j >= 0 {
+			same := func(q snapshot.PortQoS) bool { return q.Device == d.Name && q.Port == p.Number }
+			if j := slices.IndexFunc(m.QoS.Ports, same); j >= 0 {
 				q := &m.QoS.Ports[j]
 				r.traffic, r.control, r.pinned = q.TrafficClass, q.PinnedCongestionControl, q.PinnedRoCE == "lossless"
 				r.lossless = r.pinned || r.lossless && q.PinnedRoCE != "lossy"
@@ -59,8 +60,8 @@ func (m *machine) roces() (out []*roce) {
 	return out
 }
 
-// intendedLossless are the roles whose ports are intended to be lossless: PFC is enabled on more than half, at least two, of the Ethernet ports of
-// the role. This is the definition of port:rdma_port_roce:lossless in rules/node/roce_lossless.rules.yml, pins apart.
+// intendedLossless are the roles whose ports are intended to be lossless: PFC is enabled on more than half, at least two, of the Ethernet
+// ports of the role. This is the definition of port:rdma_port_roce:lossless in rules/node/roce_lossless.rules.yml, pins apart.
 func (m *machine) intendedLossless() map[string]bool {
 	ports, enabled := map[string]int{}, map[string]int{}
 	for i := range m.InfiniBand.Devices {
@@ -103,9 +104,9 @@ func hasPFC(q *snapshot.NetdevQoS, priority int) bool {
 // byDSCP is trust in the DSCP of a packet.
 const byDSCP = "dscp"
 
-// priorityOf is the priority of a DSCP; ok is false if the driver does not report what selects it. A table with all DSCPs is that of mlx5, whose
-// default is the upper three bits (mlx5e_trust_initialize, drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is missing in a smaller one
-// has priority 0, as in dcb_ieee_getapp_mask.
+// priorityOf is the priority of a DSCP; ok is false if the driver does not report what selects it. A table with all DSCPs is that of mlx5,
+// whose default is the upper three bits (mlx5e_trust_initialize, drivers/net/ethernet/mellanox/mlx5/core/en_dcbnl.c); a DSCP that is
+// missing in a smaller one has priority 0, as in dcb_ieee_getapp_mask.
 func priorityOf(q *snapshot.NetdevQoS, driver string, dscp int) (priority int, ok bool) {
 	if q.Trust != byDSCP {
 		return -1, false
@@ -186,7 +187,8 @@ func (m *machine) jobClasses() (out []jobClass) {
 			}
 			c.devices = m.devicesOf(p)
 			if !slices.ContainsFunc(out, func(o jobClass) bool {
-				return o.name == c.name && o.variable == c.variable && o.class == c.class && o.level == c.level && o.unknown == c.unknown && m.sameDevices(&o, c)
+				return o.name == c.name && o.variable == c.variable && o.class == c.class && o.level == c.level && o.unknown == c.unknown &&
+					m.sameDevices(&o, c)
 			}) {
 				out = append(out, *c)
 			}
@@ -210,7 +212,8 @@ func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
 	if !p.HasNCCL || p.Plugin || cInteger(jobSetting(p, "NCCL_IB_DISABLE"), 0) != 0 {
 		return nil
 	}
-	c := &jobClass{variable: "NCCL_IB_TC", class: cInteger(jobSetting(p, "NCCL_IB_TC"), -1), level: max(cInteger(jobSetting(p, "NCCL_IB_SL"), 0), 0)}
+	c := &jobClass{variable: "NCCL_IB_TC", class: cInteger(jobSetting(p, "NCCL_IB_TC"), -1)}
+	c.level = max(cInteger(jobSetting(p, "NCCL_IB_SL"), 0), 0)
 	switch {
 	case c.class >= 0:
 		c.certain = true
@@ -223,7 +226,8 @@ func (m *machine) ncclClass(p *snapshot.Process) *jobClass {
 	return c
 }
 
-// ucxClass is UCX_IB_TRAFFIC_CLASS. Its default, auto, is 106 for RoCE v2 (src/uct/ib/base/ib_iface.c); whether the process uses UCX is unknown then.
+// ucxClass is UCX_IB_TRAFFIC_CLASS. Its default, auto, is 106 for RoCE v2 (src/uct/ib/base/ib_iface.c); whether the process uses UCX is
+// unknown then.
 func ucxClass(p *snapshot.Process) *jobClass {
 	text := p.Env["UCX_IB_TRAFFIC_CLASS"]
 	class := cInteger(text, -1)
@@ -256,8 +260,8 @@ func ncclVersion(text string) (major, minor int, ok bool) {
 	return major, minor, err == nil
 }
 
-// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that it would use, else those that
-// the process holds.
+// devicesOf reports whether a process may use a device: those for jobs that NCCL would use with its GPUs, else any that it would use, else
+// those that the process holds.
 func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
 	var eligible, compute, held []string
 	for _, pair := range m.GDR.Pairs {

@@ -47,7 +47,8 @@ var mtuChecks = []Check{
 	},
 }
 
-// roceHeaders is what the RDMA core subtracts from the MTU of a netdev: GRH, UDP, BTH, XRC, AtomicETH, ICRC (iboe_get_mtu, include/rdma/ib_addr.h).
+// roceHeaders is what the RDMA core subtracts from the MTU of a netdev: GRH, UDP, BTH, XRC, AtomicETH, ICRC (iboe_get_mtu,
+// include/rdma/ib_addr.h).
 const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
 
 // roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; 0: none.
@@ -102,7 +103,8 @@ func findRoCEMTU(m *machine) (out []finding) {
 		f.want = "4096"
 		if e.nd.MTU != nil {
 			mtu := roceMTU(*e.nd.MTU)
-			f.found, f.meets, f.evidence = strconv.Itoa(mtu), mtu == 4096, fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
+			f.found, f.meets = strconv.Itoa(mtu), mtu == 4096
+			f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 		}
 		f.set = func(want string) string {
 			mtu := 9000
@@ -119,8 +121,8 @@ func findRoCEMTU(m *machine) (out []finding) {
 	return out
 }
 
-// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs, others of the same board. This is
-// the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
+// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs, others of the same
+// board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
 func findNetdevMTU(m *machine) (out []finding) {
 	ethers := m.ethers()
 	for i := range ethers {
@@ -216,7 +218,8 @@ func findIPoIBMode(m *machine) (out []finding) {
 	mode := func(x *ipoib) string { return x.mode }
 	for i := range list {
 		x := &list[i]
-		f := finding{object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine, evidence: "that of most interfaces of this role"}
+		f := finding{object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine}
+		f.evidence = "that of most interfaces of this role"
 		f.want = majority(others(list, x, mode, func(*ipoib) bool { return true }), 2)
 		f.meets = f.found == f.want
 		if f.found == "" && f.unknown == "" { // the kernel has no connected mode
@@ -235,7 +238,8 @@ func findIPoIBMTU(m *machine) (out []finding) {
 	for i := range list {
 		x := &list[i]
 		same := others(list, x, func(x *ipoib) string { return x.mtu }, func(o *ipoib) bool { return o.mode == x.mode })
-		f := finding{object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2), basis: snapshot.SetupMachine, evidence: "that of most interfaces of this role in the same mode"}
+		f := finding{object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2), basis: snapshot.SetupMachine}
+		f.evidence = "that of most interfaces of this role in the same mode"
 		f.meets = f.found == f.want
 		if f.found != "" || f.want != "" {
 			out = append(out, f)

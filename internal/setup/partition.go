@@ -29,7 +29,8 @@ func findMembership(m *machine) (out []finding) {
 			if p.LinkLayer != "InfiniBand" || p.State == nil || *p.State != portActive {
 				continue
 			}
-			f := finding{object: object{device: d.Name, port: p.Number}, unknown: "the P_Key table could not be read", want: "full", basis: snapshot.SetupGuide}
+			f := finding{object: object{device: d.Name, port: p.Number}, want: "full", basis: snapshot.SetupGuide}
+			f.unknown = "the P_Key table could not be read"
 			switch {
 			case p.PKeyTable == nil:
 			case len(p.PKeyTable) == 0:
@@ -39,8 +40,9 @@ func findMembership(m *machine) (out []finding) {
 				f.meets = f.found == "full"
 			}
 			if j := slices.IndexFunc(p.PKeyTable, func(k uint16) bool { return membership(k) == "full" }); j > 0 && !f.meets {
-				f.evidence = fmt.Sprintf("the port is a full member of %#04x", p.PKeyTable[j])
-				f.remedy = fmt.Sprintf("set NCCL_IB_PKEY to the index of %#04x in the jobs, or make the port a full member in the subnet manager", p.PKeyTable[j])
+				key := fmt.Sprintf("%#04x", p.PKeyTable[j])
+				f.evidence = "the port is a full member of " + key
+				f.remedy = "set NCCL_IB_PKEY to the index of " + key + " in the jobs, or make the port a full member in the subnet manager"
 			}
 			out = append(out, f)
 		}

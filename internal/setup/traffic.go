@@ -46,15 +46,17 @@ var trafficChecks = []Check{
 		Read:   "rtnetlink RTM_GETDCB, APP table, selector 5; without one the default of mlx5, the upper three bits of the DSCP",
 		Wanted: "on lossless ports a priority with PFC",
 		Why:    "RDMA packets have a priority that is not lossless: they are dropped under congestion.",
-		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}", Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)",
-		find: findDSCPMap,
+		Remedy: "dcb app replace dev {netdev} dscp-prio {wanted}",
+		Source: "NVIDIA, RoCE configuration: DSCP to priority mapping; dcb-app(8)",
+		find:   findDSCPMap,
 	},
 	{
 		ID: "pfc_on_rdma_priority", Domain: Traffic, Name: "priorities with PFC",
 		Read:   "rtnetlink RTM_GETDCB, DCB_CMD_IEEE_GET: pfc_en",
 		Wanted: "on lossless ports those of the sibling ports; else the priority of RDMA",
 		Why:    "Congestion drops RDMA packets instead of pausing them, or pauses a priority that the switch does not treat as lossless.",
-		Remedy: "dcb pfc set dev {netdev} prio-pfc all:off {wanted}:on", Source: "NVIDIA, RoCE configuration: PFC; dcb-pfc(8)", Alert: lossyAlert,
+		Remedy: "dcb pfc set dev {netdev} prio-pfc all:off {wanted}:on",
+		Source: "NVIDIA, RoCE configuration: PFC; dcb-pfc(8)", Alert: lossyAlert,
 		find: findPFC,
 	},
 	{
@@ -127,8 +129,8 @@ func usual(lanes []*lane, role string, value func(*lane) string) string {
 	return ""
 }
 
-// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that of the lowest such DSCP. Its ECN
-// field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is enabled on no priority.
+// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that of the lowest such
+// DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is enabled on no priority.
 func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 	for _, dscp := range append([]int{26}, sequence(64)...) {
 		if p, ok := priorityOf(q, driver, dscp); ok && hasPFC(q, p) {
@@ -152,9 +154,9 @@ func sequence(n int) (out []int) {
 func findJobClass(m *machine) (out []finding) {
 	lanes := m.lanes()
 	for _, job := range m.jobClasses() {
-		f := finding{object: object{name: job.name}, found: strconv.Itoa(job.class), unknown: job.unknown, meets: true, basis: snapshot.SetupMachine}
+		f := finding{object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine}
 		if job.unknown != "" {
-			f.found = ""
+			f.found, f.unknown = "", job.unknown
 		}
 		used, wrong := 0, []string{}
 		for _, l := range lanes {
@@ -212,7 +214,8 @@ func more(n int) string {
 	return fmt.Sprintf("; the same on %d other ports", n)
 }
 
-// findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager applies only to its connections.
+// findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager applies only to its
+// connections.
 func findPortClass(m *machine) (out []finding) {
 	lanes := m.lanes()
 	value := func(l *lane) string {
@@ -230,7 +233,8 @@ func findPortClass(m *machine) (out []finding) {
 		}
 		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
 		tos, exists := m.text(file)
-		f := finding{object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine, evidence: "that of most ports of this role"}
+		f := finding{object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine}
+		f.evidence = "that of most ports of this role"
 		switch {
 		case l.traffic != nil:
 		case m.ofed(l.Driver) && (l.lossless || f.want != ""):
@@ -282,7 +286,9 @@ func findPortClass(m *machine) (out []finding) {
 
 // ofed reports whether the driver of a device is that of MLNX_OFED.
 func (m *machine) ofed(driver string) bool {
-	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x snapshot.Module) bool { return x.Name == driver && x.Flavour == "ofed" })
+	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x snapshot.Module) bool {
+		return x.Name == driver && x.Flavour == "ofed"
+	})
 }
 
 func findTrust(m *machine) (out []finding) {
@@ -308,14 +314,16 @@ func findTrust(m *machine) (out []finding) {
 	return out
 }
 
-// findDSCPMap looks at the DSCP of the class of the port; without one, at whether a DSCP leads to a priority with PFC. That of a job is the job's setting.
+// findDSCPMap looks at the DSCP of the class of the port; without one, at whether a DSCP leads to a priority with PFC. That of a job is the
+// job's setting.
 func findDSCPMap(m *machine) (out []finding) {
 	for _, l := range m.lanes() {
 		enabled := priorities(l.q.PFC)
 		if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
 			continue
 		}
-		f := finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it", evidence: "PFC is enabled on " + numbers(enabled)}
+		f := finding{object: l.object(), basis: snapshot.SetupMachine, unknown: "the driver does not report it"}
+		f.evidence = "PFC is enabled on " + numbers(enabled)
 		dscp := losslessClass(l.q, l.Driver) >> 2
 		if l.traffic != nil && *l.traffic>>2 != 0 { // DSCP 0 is that of all other traffic
 			dscp = int(*l.traffic >> 2)
@@ -364,7 +372,8 @@ func findPFC(m *machine) (out []finding) {
 		f.meets = f.found == f.want
 		for i := range l.chains {
 			c := &l.chains[i]
-			if c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) && slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority)) {
+			intended := slices.Contains(strings.Split(f.want, ","), strconv.Itoa(c.priority))
+			if intended && c.known() && c.q.PFC != nil && !hasPFC(c.q, c.priority) {
 				f.contradicts, f.basis, f.evidence = true, snapshot.SetupMachine, c.String()
 				if c.job != nil {
 					f.evidence = c.job.name + ": " + f.evidence
@@ -417,7 +426,8 @@ func findNotification(m *machine) (out []finding) {
 			if want == "on" {
 				value = 1
 			}
-			return fmt.Sprintf("echo %d > /sys/class/net/{netdev}/ecn/roce_np/enable/%d; echo %d > /sys/class/net/{netdev}/ecn/roce_rp/enable/%d", value, p, value, p)
+			const dir = "/sys/class/net/{netdev}/ecn/"
+			return fmt.Sprintf("echo %d > %sroce_np/enable/%d; echo %d > %sroce_rp/enable/%d", value, dir, p, value, dir, p)
 		}
 		out = append(out, f)
 	}
@@ -436,8 +446,8 @@ func findCNP(m *machine) (out []finding) {
 			}
 		}
 		out = append(out, finding{
-			object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority), meets: cnp != l.priority, basis: snapshot.SetupGuide,
-			evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
+			object: l.object(), found: strconv.Itoa(cnp), want: fmt.Sprintf("other than %d", l.priority), meets: cnp != l.priority,
+			basis: snapshot.SetupGuide, evidence: fmt.Sprintf("RDMA has priority %d", l.priority), set: setCNP,
 		})
 	}
 	return out
@@ -449,7 +459,8 @@ func setCNP(want string) string {
 	if err != nil {
 		p = 6
 	}
-	return fmt.Sprintf("echo %d > /sys/class/net/{netdev}/ecn/roce_np/cnp_dscp; echo %d > /sys/class/net/{netdev}/ecn/roce_np/cnp_802p_prio", p<<3, p)
+	const dir = "/sys/class/net/{netdev}/ecn/roce_np/"
+	return fmt.Sprintf("echo %d > %scnp_dscp; echo %d > %scnp_802p_prio", p<<3, dir, p, dir)
 }
 
 // algorithms of traffic classes: IEEE_8021QAZ_TSA_* of include/uapi/linux/dcbnl.h.
@@ -465,7 +476,8 @@ func findETS(m *machine) (out []finding) {
 		if class >= snapshot.Priorities {
 			continue
 		}
-		f := finding{object: l.object(), found: fmt.Sprintf("class %d", class), want: "not the class of priority 0, with bandwidth", basis: snapshot.SetupGuide}
+		f := finding{object: l.object(), found: fmt.Sprintf("class %d", class), basis: snapshot.SetupGuide}
+		f.want = "not the class of priority 0, with bandwidth"
 		algorithm := classes.Algorithm[class]
 		if text := algorithms[algorithm]; text != "" {
 			f.found += ", " + text
