@@ -90,26 +90,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 
 // setupFiles reads the files and directories that a pattern of setup.Files stands for.
 func (r *reader) setupFiles(pattern string, out map[string]snapshot.SetupFile) {
-	paths := []string{""}
-	for element := range strings.SplitSeq(pattern, "/") {
-		var next []string
-		for _, p := range paths {
-			if element != "*" {
-				next = append(next, path.Join(p, element))
-				continue
-			}
-			r.asked++
-			names, err := r.h.Files.List(p)
-			if err != nil && !host.IsAbsent(err) {
-				out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
-			}
-			for _, name := range names {
-				next = append(next, path.Join(p, name))
-			}
-		}
-		paths = next[:min(len(next), maxSetupFiles)]
-	}
-	for _, p := range paths {
+	for _, p := range r.setupPaths(pattern, out) {
 		r.asked++
 		if strings.HasSuffix(pattern, "/") {
 			names, err := r.h.Files.List(p)
@@ -119,6 +100,37 @@ func (r *reader) setupFiles(pattern string, out map[string]snapshot.SetupFile) {
 		b, err := r.h.Files.Read(p, nil)
 		r.setupFile(p, strings.TrimSpace(string(b)), err, out)
 	}
+}
+
+// setupPaths expands a pattern. Directories that could not be read are added to out.
+func (r *reader) setupPaths(pattern string, out map[string]snapshot.SetupFile) []string {
+	paths := []string{""}
+	for element := range strings.SplitSeq(pattern, "/") {
+		var next []string
+		for _, p := range paths {
+			switch element {
+			case "*":
+				r.asked++
+				names, err := r.h.Files.List(p)
+				if err != nil && !host.IsAbsent(err) {
+					out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+				}
+				for _, name := range names {
+					next = append(next, path.Join(p, name))
+				}
+			case "@":
+				for _, n := range r.setupPaths(classDir+"/*/device/net/*", out) {
+					if name := path.Join(p, path.Base(n)); !slices.Contains(next, name) {
+						next = append(next, name)
+					}
+				}
+			default:
+				next = append(next, path.Join(p, element))
+			}
+		}
+		paths = next[:min(len(next), maxSetupFiles)]
+	}
+	return paths
 }
 
 func (r *reader) setupFile(p, text string, err error, out map[string]snapshot.SetupFile) {

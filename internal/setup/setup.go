@@ -26,7 +26,8 @@ type Check struct {
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
-	find func(*machine) []finding
+	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	find  func(*machine) []finding
 }
 
 // Domain is an area of settings.
@@ -52,10 +53,11 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(pcieChecks, hostChecks)
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, pcieChecks, hostChecks, partitionChecks)
 
-// Files are the files and directories that only this package needs. A * stands for each name in its directory.
-var Files = slices.Concat(pcieFiles, hostFiles)
+// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @ for each netdev of an RDMA
+// device.
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, pcieFiles, hostFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {
@@ -89,8 +91,9 @@ type finding struct {
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
 	contradicts bool
 	evidence    string
-	remedy      string // instead of that of the check
-	source      string // instead of that of the check
+	remedy      string                   // instead of that of the check
+	set         func(want string) string // the same, where the command does not contain the value as it is shown
+	source      string                   // instead of that of the check
 }
 
 // machine is a node, with what several checks need of it.
@@ -155,7 +158,11 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		return r, false
 	}
 	if r.State == snapshot.SetupDiffers {
-		r.Remedy = fill(cmp.Or(f.remedy, c.Remedy), f.object, r.Wanted)
+		remedy := cmp.Or(f.remedy, c.Remedy)
+		if f.set != nil {
+			remedy = f.set(r.Wanted)
+		}
+		r.Remedy = fill(remedy, f.object, r.Wanted)
 	}
 	return r, true
 }
@@ -273,10 +280,13 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 }
 
 // Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
-// between equal hosts; values that could not be read are part of it.
+// between equal hosts, as are settings of jobs; values that could not be read are part of it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range rows {
+		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && c.ofJob }) {
+			continue
+		}
 		d := Domain(r.Domain)
 		parts[d] = append(parts[d], r.Setting+"="+r.Found)
 	}
