@@ -1,0 +1,5 @@
+package setup
+
+var jobFiles = []string{ncclConf}
+
+var jobChecks []Check
