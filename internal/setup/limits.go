@@ -145,11 +145,18 @@ func (m *machine) jobs() (out []job) {
 	return out
 }
 
-// joined are findings of processes, one for each job and value.
+// joined are findings of processes, one for each job and value: it differs if it does for one process.
 func joined(all []finding) (out []finding) {
 	for _, f := range all {
-		if !slices.ContainsFunc(out, func(o finding) bool { return o.String() == f.String() && o.found == f.found && o.unknown == f.unknown && o.evidence == f.evidence }) {
+		i := slices.IndexFunc(out, func(o finding) bool { return o.String() == f.String() && o.found == f.found })
+		switch {
+		case i < 0:
 			out = append(out, f)
+		case out[i].meets && !f.meets:
+			out[i] = f
+		case !f.meets && !strings.Contains(out[i].evidence, f.evidence):
+			out[i].evidence += "; " + f.evidence
+			out[i].contradicts = out[i].contradicts || f.contradicts
 		}
 	}
 	return out
