@@ -39,7 +39,7 @@ const maxSetupFiles = 512
 type setupState struct {
 	Options
 	at    time.Time
-	kept  snapshot.Setup // without rows
+	kept  snapshot.Setup  // without rows
 	last  *snapshot.Setup // renewed each minute
 	since time.Time       // when last was renewed
 

@@ -24,8 +24,12 @@ func jobNode() *snapshot.Node {
 				{Device: "mlx5_0", Role: "compute", PCIAddress: "0000:11:00.0"}, {Device: "mlx5_1", Role: "compute", PCIAddress: "0000:21:00.0"}, {Device: "mlx5_2", Role: "other", PCIAddress: "0000:31:00.0"},
 			},
 			Pairs: []snapshot.GDRPair{
-				{GPU: 0, NIC: 0, Distance: "PXB"}, {GPU: 0, NIC: 1, Distance: "SYS"}, {GPU: 0, NIC: 2, Distance: "PIX"},
-				{GPU: 1, NIC: 0, Distance: "SYS"}, {GPU: 1, NIC: 1, Distance: "PXB"}, {GPU: 1, NIC: 2, Distance: "SYS"},
+				{GPU: 0, NIC: 0, Distance: "PXB"},
+				{GPU: 0, NIC: 1, Distance: "SYS"},
+				{GPU: 0, NIC: 2, Distance: "PIX"},
+				{GPU: 1, NIC: 0, Distance: "SYS"},
+				{GPU: 1, NIC: 1, Distance: "PXB"},
+				{GPU: 1, NIC: 2, Distance: "SYS"},
 			},
 			Processes: []snapshot.Process{
 				{PID: 1, Command: "python3", Job: "slurm/7", HasNCCL: true, Env: map[string]string{"SLURM_JOB_NUM_NODES": "4"}, Conf: map[string]string{}},

@@ -52,10 +52,10 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(jobChecks, stackChecks, limitsChecks, pcieChecks, hostChecks)
+var Checks = slices.Concat(jobChecks, stackChecks, limitsChecks, pcieChecks, hostChecks, storageChecks)
 
 // Files are the files and directories that only this package needs. A * stands for each name in its directory.
-var Files = slices.Concat(jobFiles, stackFiles, pcieFiles, hostFiles)
+var Files = slices.Concat(jobFiles, stackFiles, pcieFiles, hostFiles, storageFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {
