@@ -99,14 +99,14 @@ func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) err
 	if unknown := setup.Deviations(rows, snapshot.SetupUnknown); len(unknown) > 0 {
 		table := [][]string{{"UNKNOWN", "OBJECT", "WANTED", "REASON"}}
 		for _, d := range unknown {
-			table = append(table, []string{d.Row.Setting, objects(d), d.Row.Wanted, d.Row.Evidence})
+			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Wanted, d.Row.Evidence})
 		}
 		fmt.Fprintf(&text, "\n%s", columns(table, ""))
 	}
 	if ok := setup.Deviations(rows, snapshot.SetupOK); style.Verbose && len(ok) > 0 {
 		table := [][]string{{"AS WANTED", "OBJECT", "FOUND", "BASIS"}}
 		for _, d := range ok {
-			table = append(table, []string{d.Row.Setting, objects(d), d.Row.Found, basisText(d.Row)})
+			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Found, SetupBasis(d.Row)})
 		}
 		fmt.Fprintf(&text, "\n%s", columns(table, ""))
 	}
@@ -123,7 +123,7 @@ func setupDifferences(differ []setup.Deviation, style Style) string {
 	}
 	table := [][]string{{"SEVERITY", "SETTING", "OBJECT", "FOUND", "WANTED", "BASIS"}}
 	for _, d := range differ {
-		table = append(table, []string{d.Row.Severity, d.Row.Setting, objects(d), d.Row.Found, d.Row.Wanted, basisText(d.Row)})
+		table = append(table, []string{d.Row.Severity, d.Row.Setting, SetupObjects(d), d.Row.Found, d.Row.Wanted, SetupBasis(d.Row)})
 	}
 	var text strings.Builder
 	text.WriteString("\n")
@@ -151,15 +151,16 @@ func remedies(d setup.Deviation) (out []string) {
 	return out
 }
 
-func objects(d setup.Deviation) string {
+// SetupObjects names the objects of a difference.
+func SetupObjects(d setup.Deviation) string {
 	if d.Object == "all" {
 		return fmt.Sprintf("all %d", len(d.Objects))
 	}
 	return d.Object
 }
 
-// basisText names where a wanted value comes from.
-func basisText(r snapshot.SetupRow) string {
+// SetupBasis names where a wanted value comes from.
+func SetupBasis(r snapshot.SetupRow) string {
 	switch r.Basis {
 	case snapshot.SetupSite:
 		return "site configuration"

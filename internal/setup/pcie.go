@@ -23,7 +23,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
 		Wanted: "at least that of the sibling devices; else 4096 bytes on a port of 100 Gb/s or more",
 		Why:    "Small read requests limit the transmit throughput of the device.",
-		Remedy: "setpci -s {address} CAP_EXP+8.w={control}", Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
+		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000", Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
 		find: findReadRequest,
 	},
 	{
