@@ -32,13 +32,12 @@ var moduleDirs = []string{"updates/dkms", "updates", "extra", "weak-updates"}
 const (
 	modulesRoot = "lib/modules"
 	ofedTree    = "var/lib/dkms/mlnx-ofed-kernel"
-	ofedSource  = "usr/src/ofa_kernel"
 	ofedPackage = "mlnx-ofa_kernel" // directory of the modules of MLNX_OFED on RHEL and SLES
 	releaseFile = "proc/sys/kernel/osrelease"
 )
 
 var stackFiles = func() []string {
-	out := []string{releaseFile, modulesFile, openibFile, servicesDir + "/", operatorDir + "/", ofedTree + "/", ofedSource + "/"}
+	out := []string{releaseFile, modulesFile, openibFile, servicesDir + "/", operatorDir + "/", ofedTree + "/"}
 	for _, d := range moduleDirs {
 		out = append(out, modulesRoot+"/*/"+d+"/")
 	}
@@ -57,7 +56,7 @@ var builtModules = []string{"mlx5_core", "nvidia", "nvidia_fs", "gdrdrv", "bnxt_
 var stackChecks = []Check{
 	{
 		ID: "ofed_not_in_use", Domain: Stack, Name: "flavour of the loaded mlx5 driver",
-		Read:   "/sys/module/mlx5_core/{version,taint}; /var/lib/dkms/mlnx-ofed-kernel, /lib/modules/RELEASE/{updates,extra,weak-updates}, /usr/src/ofa_kernel",
+		Read:   "/sys/module/mlx5_core/{version,taint}; /var/lib/dkms/mlnx-ofed-kernel, /lib/modules/*/{updates,updates/dkms,extra,weak-updates}",
 		Wanted: "ofed where MLNX_OFED or DOCA-OFED is installed",
 		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: jobs run on a driver that the installed libraries were not tested with.",
 		Remedy: "dkms install --force mlnx-ofed-kernel/{wanted}", Source: "NVIDIA, MLNX_OFED: installation, verify the loaded modules", Alert: "RDMADriverMismatch",
@@ -189,10 +188,7 @@ func findOFED(m *machine) []finding {
 	case others != "":
 		f.evidence = "/lib/modules/" + others + " has the modules of MLNX_OFED, /lib/modules/" + release + " has not"
 		f.remedy = "mlnxofedinstall --add-kernel-support; reboot"
-	case len(m.names(ofedSource)) > 0: // only the headers, which other drivers need for their build
-		f.contradicts, f.evidence = false, "/"+ofedSource+" exists"
-		f.remedy = "mlnxofedinstall --add-kernel-support; reboot"
-	default:
+	default: // the headers in /usr/src/ofa_kernel alone prove nothing: other drivers need them for their build
 		f.unknown = cmp.Or(m.unread(ofedTree), m.unread("var/lib/dkms"), m.builtUnread())
 		if f.unknown == "" || f.meets { // not installed
 			return nil
