@@ -45,13 +45,14 @@ var stackFiles = func() []string {
 		out = append(out, d+"/", d+"/*")
 	}
 	for _, m := range builtModules {
-		out = append(out, "sys/module/"+m+"/initstate")
+		out = append(out, "sys/module/"+m+"/taint")
 	}
 	return out
 }()
 
-// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its package.
-var builtModules = []string{"mlx5_core", "nvidia", "nvidia_fs", "gdrdrv", "bnxt_re", "irdma", "efa", "amdgpu"}
+// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its package. mlx5_core is that of
+// ofed_not_in_use.
+var builtModules = []string{"nvidia", "nvidia_fs", "gdrdrv", "bnxt_re", "irdma", "efa", "amdgpu"}
 
 var stackChecks = []Check{
 	{
@@ -64,7 +65,7 @@ var stackChecks = []Check{
 	},
 	{
 		ID: "modules_of_other_kernel", Domain: Stack, Name: "kernel of the built modules",
-		Read:   "/lib/modules/*/{updates,updates/dkms,extra,weak-updates}, /proc/sys/kernel/osrelease",
+		Read:   "/lib/modules/*/{updates,updates/dkms,extra,weak-updates}, /proc/sys/kernel/osrelease, /sys/module/MODULE/taint",
 		Wanted: "the running kernel, for each module that DKMS or a package has built for another one",
 		Why:    "The module was not rebuilt for the running kernel and cannot be loaded.",
 		Remedy: "dkms autoinstall -k {wanted}", Source: "dkms(8)",
@@ -222,13 +223,17 @@ func findOtherKernel(m *machine) (out []finding) {
 		}
 		slices.Sort(kernels)
 		f := finding{object: object{name: name}, found: strings.Join(kernels, ","), want: release, basis: snapshot.SetupMachine}
-		_, loaded := m.text("sys/module/" + name + "/initstate") // of the kernel's package, or a precompiled one
-		if here := slices.Contains(kernels, release); here || loaded {
+		taint, loaded := m.text("sys/module/" + name + "/taint")
+		// A loaded one that is not the kernel's own is from a precompiled package.
+		if slices.Contains(kernels, release) || strings.Contains(taint, "O") {
 			f.meets, f.found = true, release
 		} else if f.unknown = m.builtUnread(); f.unknown != "" {
 			f.found = ""
 		} else {
 			f.evidence = "not in /lib/modules/" + release + ", and not loaded"
+			if loaded {
+				f.evidence = "not in /lib/modules/" + release + ", and the kernel's own is loaded"
+			}
 		}
 		out = append(out, f)
 	}

@@ -70,8 +70,11 @@ func TestStack(t *testing.T) {
 			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
 			`nvidia_fs differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and not loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
 		}},
-		{name: "loaded from the kernel's package", node: files(other, "nvidia.ko", "sys/module/nvidia/initstate", "live"), want: []string{
+		{name: "loaded from the kernel's package", node: files(other, "nvidia.ko", "sys/module/nvidia/taint", "POE"), want: []string{
 			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+		}},
+		{name: "the kernel's own is loaded", node: files(other, "bnxt_re.ko", "sys/module/bnxt_re/taint", ""), want: []string{
+			`bnxt_re differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and the kernel's own is loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
 		}},
 		{name: "unreadable", node: files(other, "nvidia.ko", here, "!permission"), want: []string{
 			`nvidia unknown "" want "6.8.0-49-generic" by machine; /lib/modules/6.8.0-49-generic/updates/dkms: permission`,
