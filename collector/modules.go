@@ -3,6 +3,7 @@ package collector
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -167,6 +168,7 @@ func (r *reader) nodes() []snapshot.NodeClass {
 	out := make([]snapshot.NodeClass, len(nodeClasses))
 	for i, class := range nodeClasses {
 		out[i].Class = class
+		var modes []string
 		for _, n := range names {
 			if strings.TrimRight(n, "0123456789") != class {
 				continue
@@ -175,7 +177,15 @@ func (r *reader) nodes() []snapshot.NodeClass {
 			if r.h.Files.Readable("dev/infiniband/"+n) == nil {
 				out[i].Readable++
 			}
+			if class != "uverbs" {
+				continue
+			}
+			if mode, err := r.h.Files.Mode("dev/infiniband/" + n); err == nil {
+				modes = append(modes, fmt.Sprintf("%04o", mode))
+			}
 		}
+		slices.Sort(modes)
+		out[i].Mode = strings.Join(slices.Compact(modes), ",")
 	}
 	return out
 }

@@ -39,7 +39,7 @@ const maxSetupFiles = 512
 type setupState struct {
 	Options
 	at    time.Time
-	files map[string]snapshot.SetupFile
+	kept  snapshot.Setup  // without rows
 	last  *snapshot.Setup // renewed each minute
 	since time.Time       // when last was renewed
 
@@ -64,28 +64,49 @@ func newSetup(o Options) *Collector {
 func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
 	now := h.Now()
 	if c.last == nil || now.Sub(c.at) >= setupInterval {
-		var files map[string]snapshot.SetupFile
+		var kept snapshot.Setup
 		r := &reader{ctx: ctx, h: h, since: time.Now()}
 		err := h.Lanes.Do(ctx, "setup", func() {
 			r.begin(host.SourceSetup)
-			defer r.end()
-			files = map[string]snapshot.SetupFile{}
+			kept.Files = map[string]snapshot.SetupFile{}
 			for _, pattern := range setup.Files {
-				r.setupFiles(pattern, files)
+				r.setupFiles(pattern, kept.Files)
 			}
+			r.end()
+			r.launchers(ctx, &kept)
 		})
 		if err != nil {
 			done(err)
 			return
 		}
-		c.files, c.at = files, now
+		c.kept, c.at = kept, now
 		c.last = nil
 	}
 	if c.last == nil || now.Sub(c.since) >= slowInterval {
-		c.last, c.since = &snapshot.Setup{Files: c.files}, now
+		kept := c.kept
+		c.last, c.since = &kept, now
 	}
 	n.Setup = c.last
 	done(nil)
+}
+
+// launchers searches for services that start jobs, on hosts with RDMA devices.
+func (r *reader) launchers(ctx context.Context, out *snapshot.Setup) {
+	if devices, err := r.h.Devices(); r.h.Launchers == nil || err != nil || len(devices) == 0 {
+		return
+	}
+	r.begin(host.SourceProcesses)
+	defer r.end()
+	r.asked++
+	found, whole, err := r.h.Launchers.Launchers(ctx, setup.Launchers)
+	switch {
+	case err == nil && whole:
+		out.Launchers = found
+	case err == nil:
+		out.Launchers, out.LaunchersUnread = found, string(host.Stuck)
+	case !host.IsAbsent(err):
+		out.LaunchersUnread = string(host.ReasonOf(err))
+	}
 }
 
 // setupFiles reads the files and directories that a pattern of setup.Files stands for.
@@ -150,8 +171,9 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of != n.Setup {
-		c.evaluated = &snapshot.Setup{Files: n.Setup.Files, Rows: setup.Evaluate(n, c.wants(n))}
-		c.of = n.Setup
+		evaluated := *n.Setup
+		evaluated.Rows = setup.Evaluate(n, c.wants(n))
+		c.evaluated, c.of = &evaluated, n.Setup
 	}
 	n.Setup = c.evaluated
 	for _, d := range setup.Deviations(n.Setup.Rows, snapshot.SetupDiffers) {

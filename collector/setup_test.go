@@ -2,6 +2,7 @@ package collector
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -9,8 +10,64 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// TestSetupFiles: a * is each name of a directory, an @ each netdev of an RDMA device, once.
+// TestSetupFiles: a pattern stands for the files and directories that exist, and for the ones that could not be read.
 func TestSetupFiles(t *testing.T) {
+	r := readerOf(t, files("etc/a.d/x.conf", "one", "etc/a.d/y.conf", "two\nlines", "lib/modules/1/extra/m.ko", "", "lib/modules/2/build", "")+"-- etc/a.d/z.conf !EACCES --\n-- etc/secret !EACCES --\n")
+	got := map[string]snapshot.SetupFile{}
+	for _, pattern := range []string{"etc/a.d/*", "etc/a.d/", "etc/none", "etc/none/", "none/*/x", "lib/modules/*/extra/", "etc/secret/*"} {
+		r.setupFiles(pattern, got)
+	}
+	want := map[string]snapshot.SetupFile{
+		"etc/a.d/x.conf": {Text: "one"}, "etc/a.d/y.conf": {Text: "two\nlines"}, "etc/a.d/z.conf": {Unread: "permission"}, "etc/a.d": {Text: "x.conf\ny.conf\nz.conf"},
+		"lib/modules/1/extra": {Text: "m.ko"}, "etc/secret": {Unread: "permission"},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+// TestSetupLaunchers: services are searched on hosts with RDMA devices, and an incomplete search is not the absence of others.
+func TestSetupLaunchers(t *testing.T) {
+	device := files("sys/class/infiniband/mlx5_0/node_guid", "b83f:d203:0050:a1c0")
+	memlock := uint64(8388608)
+	for _, c := range []struct {
+		name, entries string
+		want          snapshot.Setup
+	}{
+		{"no device", files("launchers", "slurmd: unlimited"), snapshot.Setup{}},
+		{"recorded by an earlier version", device, snapshot.Setup{}},
+		{"none", device + "-- launchers --\n", snapshot.Setup{Launchers: []snapshot.Launcher{}}},
+		{"found", device + files("launchers", "slurmd: unlimited\nsshd: 8388608"), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}}}},
+		{"cut", device + files("launchers", "slurmd: unlimited\n..."), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, LaunchersUnread: "stuck"}},
+		{"not permitted", device + "-- launchers !EACCES --\n", snapshot.Setup{LaunchersUnread: "permission"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got snapshot.Setup
+			readerOf(t, c.entries).launchers(t.Context(), &got)
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestNodeModes: the permission bits of the nodes for applications, differing ones joined.
+func TestNodeModes(t *testing.T) {
+	nodes := "-- dev/infiniband/rdma_cm @unread --\n-- dev/infiniband/uverbs0 @unread --\n-- dev/infiniband/uverbs1 @unread --\n"
+	for mode, entries := range map[string]string{
+		"":          nodes,
+		"0666":      nodes + files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0666", "modes/dev/infiniband/rdma_cm", "0600"),
+		"0600,0666": nodes + files("modes/dev/infiniband/uverbs0", "0666", "modes/dev/infiniband/uverbs1", "0600"),
+	} {
+		got := readerOf(t, entries).nodes()
+		if len(got) != 3 || got[0].Mode != "" || got[1].Class != "uverbs" || got[1].Mode != mode || got[1].Present != 2 {
+			t.Errorf("%+v, want mode %q", got, mode)
+		}
+	}
+}
+
+// TestSetupFilesOfNetdevs: a * is each name of a directory, an @ each netdev of an RDMA device, once.
+func TestSetupFilesOfNetdevs(t *testing.T) {
 	h := machine(t, aPort("pci/0000:18:00.0", "mlx5_0")+aPort("pci/0000:18:00.1", "mlx5_1")+`-- sys/devices/pci/0000:18:00.0/net/eth0 @files --
 mtu: 9000
 -- sys/devices/pci/0000:18:00.1/net/ib0 @files --
@@ -29,9 +86,9 @@ arp_ignore: 2
 		"proc/sys/net/ipv4/conf/":                  {"proc/sys/net/ipv4/conf"},
 		"proc/sys/net/ipv4/*/none/arp_ignore":      nil,
 	} {
-		r, files := &reader{ctx: t.Context(), h: h, since: time.Now()}, map[string]snapshot.SetupFile{}
-		r.setupFiles(pattern, files)
-		if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
+		r, read := &reader{ctx: t.Context(), h: h, since: time.Now()}, map[string]snapshot.SetupFile{}
+		r.setupFiles(pattern, read)
+		if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"path"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"rdma_exporter/internal/host"
@@ -164,6 +166,20 @@ func (p *Player) Resolve(name string) (string, error) {
 		return "", err
 	}
 	return real, nil
+}
+
+// Mode returns the recorded permission bits. Captures of earlier versions have none.
+func (p *Player) Mode(name string) (uint32, error) {
+	recorded := path.Join(modesDir, name)
+	b, err := p.Read(recorded, nil)
+	if err != nil {
+		return 0, err
+	}
+	mode, err := strconv.ParseUint(strings.TrimSpace(string(b)), 8, 32)
+	if err != nil {
+		return 0, host.ErrGarbled(recorded, b)
+	}
+	return uint32(mode), nil
 }
 
 // Readable returns the recorded permission.

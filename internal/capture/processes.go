@@ -50,9 +50,7 @@ func encodeProcess(p snapshot.Process) []byte {
 	if p.Mover {
 		line("cache_mover", "1")
 	}
-	if p.LockedMemory != nil {
-		line("locked_memory", strconv.FormatUint(*p.LockedMemory, 10))
-	}
+	line("locked_memory", encodeLimit(p.LockedMemory, p.Unlimited))
 	line("job", p.Job)
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		line(envLine+name, p.Env[name])
@@ -65,6 +63,25 @@ func encodeProcess(p snapshot.Process) []byte {
 	}
 	line("topology", p.Topology)
 	return b.Bytes()
+}
+
+// encodeLimit is a limit in bytes, or unlimited; empty: unknown.
+func encodeLimit(limit *uint64, unlimited bool) string {
+	if limit != nil {
+		return strconv.FormatUint(*limit, 10)
+	}
+	if unlimited {
+		return "unlimited"
+	}
+	return ""
+}
+
+func decodeLimit(text string) (limit *uint64, unlimited, ok bool) {
+	if text == "unlimited" {
+		return nil, true, true
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	return &n, false, err == nil
 }
 
 // printable keeps values that a job has chosen on one line.
@@ -112,11 +129,9 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 		case "net_plugin":
 			p.Plugin = value == "1"
 		case "locked_memory":
-			n, err := strconv.ParseUint(value, 10, 64)
-			if err != nil {
+			if p.LockedMemory, p.Unlimited, ok = decodeLimit(value); !ok {
 				return garbled(line)
 			}
-			p.LockedMemory = &n
 		case "job":
 			p.Job = value
 		default:

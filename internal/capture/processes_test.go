@@ -22,7 +22,7 @@ func (p processes) Processes(context.Context, []int, bool) ([]snapshot.Process, 
 func TestProcessesRoundTrip(t *testing.T) {
 	memlock := uint64(65536)
 	want := []snapshot.Process{
-		{PID: 9, Verbs: []string{"uverbs1"}, Env: map[string]string{}},
+		{PID: 9, Verbs: []string{"uverbs1"}, Unlimited: true, Env: map[string]string{}},
 		{
 			PID: 100, Command: "python3", GPUs: []int{0, 3}, Verbs: []string{"uverbs0", "uverbs1"}, NCCL: "2.22.3", HasNCCL: true, Plugin: true, LockedMemory: &memlock, Job: "slurm/77",
 			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -43,6 +44,9 @@ func (r *Recorder) clear() {
 func (r *Recorder) Host() *host.Host {
 	h := *r.inner
 	h.Files, h.RDMA, h.Ethtool, h.Devlink, h.DCB, h.GPUs, h.Processes = r, r, r, r, r, r, r
+	if h.Launchers != nil {
+		h.Launchers = r
+	}
 	if h.Subnet != nil {
 		h.Subnet = r
 	}
@@ -329,6 +333,16 @@ func (r *Recorder) Readable(p string) error {
 	err := r.inner.Files.Readable(p)
 	r.put(r.canonical(p), Entry{Kind: Unread}, err)
 	return err
+}
+
+// modesDir has the permission bits of files, by path.
+const modesDir = "modes"
+
+// Mode records the permission bits.
+func (r *Recorder) Mode(p string) (uint32, error) {
+	mode, err := r.inner.Files.Mode(p)
+	r.put(path.Join(modesDir, p), Entry{Data: fmt.Appendf(nil, "%04o\n", mode)}, err)
+	return mode, err
 }
 
 // Port records the answer.

@@ -129,6 +129,21 @@ func (e Env) hcas() (h hcas) {
 	return h
 }
 
+// AllowsPort reports whether NCCL_IB_HCA lets NCCL use a port of a device.
+func (e Env) AllowsPort(device string, port int) bool { return e.hcas().allow(device, port) }
+
+// HCAs are the items of NCCL_IB_HCA: NAME or NAME:PORT. excluded: these are the ones not to use; exact: names are not prefixes.
+func (e Env) HCAs() (items []string, excluded, exact bool) {
+	h := e.hcas()
+	return h.list, h.not, h.exact
+}
+
+// GDRLevel is the limit set by NCCL_NET_GDR_LEVEL, as ordered by Level; ok is false if none is set.
+func (e Env) GDRLevel() (limit int, ok bool) { return e.userLevel() }
+
+// Integer is a setting as NCCL reads it, or unset.
+func (e Env) Integer(name string, unset int64) int64 { return e.integer(name, unset) }
+
 // allow reports whether NCCL may use a port of a device.
 func (h hcas) allow(device string, port int) bool {
 	if len(h.list) == 0 {

@@ -104,17 +104,19 @@ func (u *Use) several() bool { return u.nodes() > 1 }
 // alone reports whether the job runs on one node, by the scheduler.
 func (u *Use) alone() bool { return u.nodes() == 1 }
 
-// nodes is the number of nodes: 0 is unknown, 2 is two or more. The launcher takes precedence over the allocation, since torchrun may run
+func (u *Use) nodes() int { return u.Env.Nodes() }
+
+// Nodes is the number of nodes of the job: 0 is unknown, 2 is two or more. The launcher takes precedence over the allocation, since torchrun may run
 // separately on each of several nodes. A missing variable proves nothing: the kernel exposes the environment at the start of the program.
-func (u *Use) nodes() int {
-	world, local := u.Env.count("WORLD_SIZE"), u.Env.count("LOCAL_WORLD_SIZE")
+func (e Env) Nodes() int {
+	world, local := e.count("WORLD_SIZE"), e.count("LOCAL_WORLD_SIZE")
 	switch {
 	case world > 0 && local > 0 && world > local:
 		return 2
 	case world > 0 && world == local:
 		return 1
 	}
-	return min(2, u.Env.count("SLURM_JOB_NUM_NODES"))
+	return min(2, e.count("SLURM_JOB_NUM_NODES"))
 }
 
 // count is a number set by a scheduler; 0: none.

@@ -463,6 +463,23 @@ func (t *tree) Readable(p string) error {
 	return nil
 }
 
+func (t *tree) Mode(p string) (uint32, error) {
+	if !Clean(p) {
+		return 0, &Error{"stat", p, syscall.EINVAL}
+	}
+	r, rel := t.at(p)
+	fd, err := r.open(rel, unix.O_PATH) // stays inside the root, and makes no driver call
+	if err != nil {
+		return 0, &Error{"stat", p, err}
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return 0, &Error{"stat", p, err}
+	}
+	return st.Mode & 0o777, nil
+}
+
 // isSysfs reports whether the sys tree is a kernel's sysfs and not a copy.
 func (t *tree) isSysfs() bool {
 	var st unix.Statfs_t

@@ -25,6 +25,8 @@ type Host struct {
 	GPUs    GPUs
 	// Processes finds the processes that use RDMA devices.
 	Processes Processes
+	// Launchers finds the services that start jobs; nil: not supported.
+	Launchers Launchers
 	// Events is nil in a copied tree and in a replay.
 	Events Events
 	// LLDP is nil where Events is.
@@ -156,6 +158,8 @@ type Files interface {
 	Resolve(path string) (string, error)
 	// Readable returns nil if this process could open path for reading. It does not open it.
 	Readable(path string) error
+	// Mode returns the permission bits of path. It does not open it.
+	Mode(path string) (uint32, error)
 }
 
 // RDMA answers RDMA netlink requests (include/uapi/rdma/rdma_netlink.h, client RDMA_NL_NLDEV).

@@ -24,7 +24,7 @@ func OpenLive(p Paths) (*Live, error) {
 		return nil, err
 	}
 	l := &Live{tree: t, Host: Host{
-		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t), Now: time.Now,
+		Files: t, RDMA: NoNetlink{}, Ethtool: NoNetlink{}, Devlink: NoNetlink{}, DCB: NoNetlink{}, GPUs: NoNVML{}, Processes: newProcessTable(t), Launchers: t, Now: time.Now,
 		Lanes: NewLanes(), RTNL: NewRTNL(), Meter: &Meter{}, Budget: NewBudget(time.Now),
 	}}
 	if p.Helper != "" {

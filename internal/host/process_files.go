@@ -55,17 +55,18 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	return out, whole
 }
 
-// lockedMemory parses "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit.
-func lockedMemory(b []byte) *uint64 {
+// lockedMemory parses "Max locked memory  67108864  67108864  bytes" of /proc/PID/limits: the soft limit. nil and false: there is no such line.
+func lockedMemory(b []byte) (limit *uint64, unlimited bool) {
 	for line := range strings.Lines(string(b)) {
 		if rest, ok := strings.CutPrefix(line, "Max locked memory"); ok {
 			soft, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 			if n, err := strconv.ParseUint(soft, 10, 64); err == nil {
-				return &n
+				return &n, false
 			}
+			return nil, soft == "unlimited"
 		}
 	}
-	return nil
+	return nil, false
 }
 
 var (
@@ -99,6 +100,15 @@ func commandOf(b []byte) string {
 		return ""
 	}
 	return printable(string(b[from+1 : to]))
+}
+
+// parentOf is the field ppid of /proc/PID/stat: the 2nd after the name in parentheses.
+func parentOf(b []byte) string {
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 2 {
+		return ""
+	}
+	return fields[1]
 }
 
 func printable(s string) string {

@@ -65,7 +65,7 @@ func (p *processTable) describe(out *snapshot.Process) {
 	known := err == nil || IsAbsent(err) || errors.Is(err, unix.ESRCH)
 	stat := read("stat")
 	out.Command = commandOf(stat)
-	out.LockedMemory = lockedMemory(read("limits"))
+	out.LockedMemory, out.Unlimited = lockedMemory(read("limits"))
 	var whole bool
 	out.Env, whole = environment(environ)
 	out.Job = jobOf(out.Env, read("cgroup"))

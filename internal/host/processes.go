@@ -48,7 +48,7 @@ func newProcessTable(t *tree) *processTable {
 }
 
 func (p *processTable) Processes(ctx context.Context, first []int, only bool) (found []snapshot.Process, refused bool, err error) {
-	pids, err := p.pids()
+	pids, err := p.tree.pids()
 	if err != nil {
 		return nil, false, err
 	}
@@ -129,8 +129,9 @@ func (p *processTable) scan(pid int) (refused bool) {
 
 func denied(err error) bool { return err == unix.EACCES || err == unix.EPERM }
 
-func (p *processTable) pids() ([]int, error) {
-	fd, err := p.tree.proc.open(".", unix.O_DIRECTORY)
+// pids lists the processes, sorted.
+func (t *tree) pids() ([]int, error) {
+	fd, err := t.proc.open(".", unix.O_DIRECTORY)
 	if err != nil {
 		return nil, &Error{"list", "proc", err}
 	}

@@ -86,7 +86,7 @@ func TestProcesses(t *testing.T) {
 			Env:  map[string]string{"NCCL_IB_HCA": "mlx5", "NCCL_NET_GDR_LEVEL": "PIX", "WORLD_SIZE": "16"},
 			Conf: map[string]string{"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"},
 		},
-		{PID: 43, Verbs: []string{"uverbs0"}, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
+		{PID: 43, Verbs: []string{"uverbs0"}, Unlimited: true, Env: map[string]string{}, Job: "kubernetes/0a1b2c3d-1111-2222-3333-444455556666"},
 		{PID: 46, Command: "vllm", GPUs: []int{5}, NCCL: "2.22.3", HasNCCL: true, Mover: true, Env: map[string]string{}},
 	}
 	got, refused, err := table.Processes(t.Context(), nil, false)

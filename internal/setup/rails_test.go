@@ -43,8 +43,8 @@ func rails(n int) *snapshot.Node {
 	return node
 }
 
-// job starts a process of a job on a GPU that may use the given NICs.
-func job(n *snapshot.Node, name string, env map[string]string, nics ...int) *snapshot.Process {
+// startJob starts a process of a job on a GPU that may use the given NICs.
+func startJob(n *snapshot.Node, name string, env map[string]string, nics ...int) *snapshot.Process {
 	p := snapshot.Process{PID: 100 + len(n.GDR.Processes), Command: "python3", Verbs: []string{"uverbs0"}, HasNCCL: true, NCCL: "2.27.3", Env: env, Conf: map[string]string{}, Job: name}
 	n.GDR.Processes = append(n.GDR.Processes, p)
 	gpu := len(n.GDR.GPUs)

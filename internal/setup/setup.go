@@ -53,11 +53,11 @@ func Domains() []Domain {
 }
 
 // Checks are the settings, by domain.
-var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, pcieChecks, hostChecks, partitionChecks)
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, jobChecks, stackChecks, limitsChecks, pcieChecks, hostChecks, storageChecks, partitionChecks)
 
 // Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @ for each netdev of an RDMA
 // device.
-var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, pcieFiles, hostFiles)
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, jobFiles, stackFiles, pcieFiles, hostFiles, storageFiles)
 
 // object is what has a setting. The zero object is the host.
 type object struct {

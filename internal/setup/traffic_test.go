@@ -21,45 +21,45 @@ func TestTraffic(t *testing.T) {
 	}
 	inTree := func(n *snapshot.Node) { n.Modules.Modules[0].Flavour = "in-tree" }
 	run(t, []settingCase{
-		{"as wanted", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "", `slurm/7 ok "106" want "106" machine`},
-		{"another DSCP of the priority", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0x60"}, 0, 1) }), "", `slurm/7 ok "96" want "96" machine`},
+		{"as wanted", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "", `slurm/7 ok "106" want "106" machine`},
+		{"another DSCP of the priority", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0x60"}, 0, 1) }), "", `slurm/7 ok "96" want "96" machine`},
 		{"two processes are one job", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
 		}), "", `slurm/7 differs "0" want "106" machine RDMATrafficOnLossyPriority`},
-		{"in nccl.conf", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", nil, 0, 1).Conf["NCCL_IB_TC"] = "8" }), "", `slurm/7 differs "8" want "106" machine RDMATrafficOnLossyPriority`},
-		{"not set: the program may set one", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", nil, 0, 1) }), "", `slurm/7 differs "0" want "106" machine`},
-		{"not set, in a version in which it cannot", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", nil, 0, 1).NCCL = "2.22.3" }), "", `slurm/7 differs "0" want "106" machine RDMATrafficOnLossyPriority`},
-		{"unknown", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", nil, 0, 1).Conf = nil }), "", `slurm/7 unknown "" want "106" machine`},
+		{"in nccl.conf", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", nil, 0, 1).Conf["NCCL_IB_TC"] = "8" }), "", `slurm/7 differs "8" want "106" machine RDMATrafficOnLossyPriority`},
+		{"not set: the program may set one", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", nil, 0, 1) }), "", `slurm/7 differs "0" want "106" machine`},
+		{"not set, in a version in which it cannot", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", nil, 0, 1).NCCL = "2.22.3" }), "", `slurm/7 differs "0" want "106" machine RDMATrafficOnLossyPriority`},
+		{"unknown", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", nil, 0, 1).Conf = nil }), "", `slurm/7 unknown "" want "106" machine`},
 		{"UCX", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			p := job(n, "slurm/7", map[string]string{"UCX_IB_TRAFFIC_CLASS": "32"})
+			p := startJob(n, "slurm/7", map[string]string{"UCX_IB_TRAFFIC_CLASS": "32"})
 			p.HasNCCL = false
 		}), "", `slurm/7 differs "32" want "106" machine RDMATrafficOnLossyPriority`},
 		{"UCX, auto", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			p := job(n, "slurm/7", map[string]string{"UCX_IB_TRAFFIC_CLASS": "auto"})
+			p := startJob(n, "slurm/7", map[string]string{"UCX_IB_TRAFFIC_CLASS": "auto"})
 			p.HasNCCL = false
 		}), "", `slurm/7 ok "106" want "106" machine`},
-		{"on a lossy site", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1); lossy(n) }), "", ""},
-		{"on a lossy site that wants one", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1); lossy(n) }), "106", `slurm/7 differs "0" want "106" site`},
-		{"the site wants another", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "104", `slurm/7 differs "106" want "104" site`},
+		{"on a lossy site", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1); lossy(n) }), "", ""},
+		{"on a lossy site that wants one", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1); lossy(n) }), "106", `slurm/7 differs "0" want "106" site`},
+		{"the site wants another", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "104", `slurm/7 differs "106" want "104" site`},
 		{"overridden by the port", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
 			n.QoS.Ports[0].TrafficClass, n.QoS.Ports[1].TrafficClass = pointer(uint64(106)), pointer(uint64(106))
 		}), "", ""},
 		{"a port for storage beside those for jobs", "job_traffic_class", with(3, func(n *snapshot.Node) {
 			for i := range 3 { // lossless is the port for storage
 				n.QoS.Ports[i].PinnedRoCE, n.GDR.NICs[i].Role = []string{"lossy", "lossy", "lossless"}[i], []string{"compute", "compute", "other"}[i]
 			}
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
 		}), "", ""},
-		{"one node", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "1"}, 0, 1) }), "", ""},
-		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
+		{"one node", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"SLURM_JOB_NUM_NODES": "1"}, 0, 1) }), "", ""},
+		{"by sockets", "job_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_DISABLE": "1"}, 0, 1) }), "", ""},
 		{"an InfiniBand host", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			job(n, "slurm/7", nil, 0, 1)
+			startJob(n, "slurm/7", nil, 0, 1)
 			port(n, 0).LinkLayer, port(n, 1).LinkLayer = "InfiniBand", "InfiniBand"
 		}), "", ""},
 		{"trust pcp: by service level, which a VLAN may carry", "job_traffic_class", with(2, func(n *snapshot.Node) {
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1)
 			n.QoS.Netdevs[0].Trust, n.QoS.Netdevs[1].Trust = "pcp", "pcp"
 		}), "", `slurm/7 differs "106" want "106" machine`},
 
@@ -79,7 +79,7 @@ func TestTraffic(t *testing.T) {
 			mlx5_0/1 ok "106" want "106" machine
 			mlx5_1/1 ok "106" want "106" machine
 			mlx5_2/1 differs "not set" want "106" machine`},
-		{"not set, the jobs set it", "default_traffic_class", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "", `
+		{"not set, the jobs set it", "default_traffic_class", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1) }), "", `
 			mlx5_0/1 ok "not set" want "not set" guide
 			mlx5_1/1 ok "not set" want "not set" guide`},
 		{"in-tree: does not exist", "default_traffic_class", with(2, inTree), "", ""},
@@ -118,7 +118,7 @@ func TestTraffic(t *testing.T) {
 			eth1 ok "26:3" want "26:3" machine`},
 		{"the DSCP of the port leads to another priority", "dscp_map", with(2, func(n *snapshot.Node) {
 			n.QoS.Ports[0].TrafficClass = pointer(uint64(136))
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "160"}, 1) // a setting of the job
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "160"}, 1) // a setting of the job
 		}), "", `
 			eth0 differs "34:4" want "34:3" machine
 			eth1 ok "26:3" want "26:3" machine`},
@@ -142,12 +142,12 @@ func TestTraffic(t *testing.T) {
 			eth2 ok "3" want "3" machine`},
 		{"off on one that a job uses", "pfc_on_rdma_priority", with(3, func(n *snapshot.Node) {
 			n.QoS.Netdevs[1].PFC.Enabled[3] = false
-			job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1, 2)
+			startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "106"}, 0, 1, 2)
 		}), "", `
 			eth0 ok "3" want "3" machine
 			eth1 differs "none" want "3" machine RDMATrafficOnLossyPriority
 			eth2 ok "3" want "3" machine`},
-		{"the job is wrong, not the port", "pfc_on_rdma_priority", with(2, func(n *snapshot.Node) { job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1) }), "", `
+		{"the job is wrong, not the port", "pfc_on_rdma_priority", with(2, func(n *snapshot.Node) { startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1) }), "", `
 			eth0 ok "3" want "3" machine
 			eth1 ok "3" want "3" machine`},
 		{"pinned, none has it", "pfc_on_rdma_priority", with(2, func(n *snapshot.Node) { lossy(n); n.QoS.Ports[0].PinnedRoCE = "lossless" }), "", `eth0 differs "none" want "3" guide`},
@@ -208,7 +208,7 @@ func TestTraffic(t *testing.T) {
 // TestChain: the evidence of a class names each step of the way of its packets.
 func TestChain(t *testing.T) {
 	n := rails(4)
-	job(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
+	startJob(n, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1, 2)
 	for _, r := range Evaluate(n, nil) {
 		if r.Setting != "job_traffic_class" {
 			continue
@@ -222,7 +222,7 @@ func TestChain(t *testing.T) {
 // TestHashOfJobs: what runs on a host does not change its hash.
 func TestHashOfJobs(t *testing.T) {
 	idle, busy, other := rails(2), rails(2), rails(2)
-	job(busy, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
+	startJob(busy, "slurm/7", map[string]string{"NCCL_IB_TC": "0"}, 0, 1)
 	other.QoS.Netdevs[0].Trust = "pcp"
 	hash := func(n *snapshot.Node) string { return Hashes(Evaluate(n, nil))[Traffic] }
 	if hash(idle) != hash(busy) || hash(idle) == hash(other) {

@@ -21,6 +21,7 @@ type Process struct {
 	Topology string
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
 	LockedMemory *uint64
+	Unlimited    bool // the soft limit of locked memory is "unlimited"
 	// Regions are the memory regions registered with RDMA devices, and their bytes: RDMA netlink RES_MR_GET. Nil: unknown.
 	Regions, RegionBytes *uint64
 	Job                  string // slurm/123, or kubernetes/UID of the pod

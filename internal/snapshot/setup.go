@@ -5,6 +5,10 @@ type Setup struct {
 	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their names, one in a
 	// line). Absent ones are left out.
 	Files map[string]SetupFile
+	// Launchers are the services that start jobs; nil: not searched.
+	Launchers []Launcher
+	// LaunchersUnread is why there may be others: host.Reason; empty: there are none.
+	LaunchersUnread string
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
 	Rows []SetupRow
 }
@@ -13,6 +17,15 @@ type Setup struct {
 type SetupFile struct {
 	Text   string
 	Unread string // why it could not be read: host.Reason; empty: it was
+}
+
+// Launcher is a service that starts jobs. They inherit its limits, unless it sets others.
+type Launcher struct {
+	Name string // of the process: slurmd, containerd
+	// LockedMemory is the soft limit "Max locked memory" of /proc/PID/limits, bytes; nil: unlimited or unknown.
+	LockedMemory *uint64
+	Unlimited    bool
+	Unread       string // why the limits could not be read: host.Reason; empty: they were
 }
 
 // SetupState is the result of the comparison of a setting.

@@ -379,6 +379,7 @@ type NodeClass struct {
 	Class    string // uverbs, umad, rdma_cm
 	Present  uint64
 	Readable uint64 // by this process
+	Mode     string // permission bits, 0666; several differing ones joined by commas; empty: unknown
 }
 
 // Health is the devlink health reporters of RDMA devices.

@@ -1,0 +1,180 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/snapshot"
+)
+
+// Launchers are the services whose limits jobs inherit, by process name. kubelet is none: the container runtime starts its containers.
+var Launchers = []string{"slurmd", "containerd", "crio", "dockerd", "pbs_mom", "sshd"}
+
+// unlimited is the value without a limit.
+const unlimited = "unlimited"
+
+var limitsChecks = []Check{
+	{
+		ID: "uverbs_permissions", Domain: Limits, Name: "permissions of the RDMA device nodes",
+		Read:   "mode of /dev/infiniband/uverbs*",
+		Wanted: "0666, the default of the kernel",
+		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
+		Remedy: "chmod {wanted} /dev/infiniband/uverbs*", Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
+		find: findPermissions,
+	},
+	{
+		ID: "memlock_of_launchers", Domain: Limits, Name: "locked memory limit of services that start jobs",
+		Read:   "/proc/PID/limits of " + strings.Join(Launchers, ", "),
+		Wanted: "unlimited; sshd only where jobs run outside of a scheduler",
+		Why:    "Jobs inherit the limit unless the service sets another one: registration of memory with RDMA devices fails.",
+		Remedy: launcherRemedy("slurmd"), Source: "NVIDIA, NCCL: troubleshooting, memory limits; Slurm: FAQ, memory locked limits; rdma-core: libibverbs README",
+		find: findLaunchers,
+	},
+	{
+		ID: "memlock_of_jobs", Domain: Limits, Name: "locked memory limit of jobs",
+		Read:   "/proc/PID/limits of processes that hold an RDMA device (CAP_SYS_PTRACE to find them)",
+		Wanted: "unlimited",
+		Why:    "Registration of more memory than the limit fails, unless the process has CAP_IPC_LOCK.",
+		Remedy: "start jobs with ulimit -l unlimited", Source: "NVIDIA, NCCL: troubleshooting, memory limits; getrlimit(2), RLIMIT_MEMLOCK",
+		find: findJobLimits,
+	},
+}
+
+func findPermissions(m *machine) []finding {
+	if m.Modules == nil {
+		return nil
+	}
+	i := slices.IndexFunc(m.Modules.Nodes, func(c snapshot.NodeClass) bool { return c.Class == "uverbs" && c.Mode != "" })
+	if i < 0 { // no node, or a recording of an earlier version
+		return nil
+	}
+	mode := m.Modules.Nodes[i].Mode
+	return []finding{{found: mode, want: "0666", meets: mode == "0666", basis: snapshot.SetupGuide}}
+}
+
+// limit is a limit of locked memory as a value: bytes, or unlimited; empty: unknown.
+func limit(bytes *uint64, none bool) string {
+	if bytes != nil {
+		return strconv.FormatUint(*bytes, 10)
+	}
+	if none {
+		return unlimited
+	}
+	return ""
+}
+
+// binary is a number of bytes in binary units.
+func binary(n uint64) string {
+	for _, u := range []struct {
+		shift int
+		name  string
+	}{{40, "TiB"}, {30, "GiB"}, {20, "MiB"}} {
+		if n >= 1<<u.shift {
+			return fmt.Sprintf("%.4g %s", float64(n)/float64(uint64(1)<<u.shift), u.name)
+		}
+	}
+	return fmt.Sprintf("%.4g KiB", float64(n)/(1<<10))
+}
+
+// limited is the finding of a limit.
+func limited(name string, bytes *uint64, none bool) finding {
+	f := finding{object: object{name: name}, found: limit(bytes, none), want: unlimited, meets: none, basis: snapshot.SetupGuide}
+	if bytes != nil {
+		f.evidence = f.found + " bytes are " + binary(*bytes)
+	}
+	return f
+}
+
+// launcherRemedy sets the limit of a service. The limit of sessions is set by pam_limits(8), that of containers also by the option --ulimit.
+func launcherRemedy(name string) string {
+	if name == "sshd" {
+		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
+	}
+	dir := "/etc/systemd/system/" + name + ".service.d"
+	return "mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+}
+
+func findLaunchers(m *machine) (out []finding) {
+	if len(m.devices()) == 0 {
+		return nil
+	}
+	for _, l := range m.Setup.Launchers {
+		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
+		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs(), func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
+			continue
+		}
+		f := limited(l.Name, l.LockedMemory, l.Unlimited)
+		f.unknown, f.remedy = "limits of "+l.Name+": "+cmp.Or(l.Unread, "no limit of locked memory in the file"), launcherRemedy(l.Name)
+		out = append(out, f)
+	}
+	if why := m.Setup.LaunchersUnread; why != "" {
+		out = append(out, finding{want: unlimited, basis: snapshot.SetupGuide, unknown: "search of /proc for the services: " + why})
+	}
+	return out
+}
+
+// job is a process of a job.
+type job struct {
+	*snapshot.Process
+	name string
+	env  gdr.Env // settings of NCCL in force
+}
+
+// ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be read.
+const ncclConf = "etc/nccl.conf"
+
+// jobs are the processes on this host with NCCL or an RDMA device.
+func (m *machine) jobs() (out []job) {
+	if m.GDR == nil {
+		return nil
+	}
+	text, _ := m.text(ncclConf)
+	host := gdr.ParseConf(text)
+	for i := range m.GDR.Processes {
+		p := &m.GDR.Processes[i]
+		lower := gdr.Env(p.Conf)
+		if p.Conf == nil {
+			lower = host
+		}
+		out = append(out, job{p, cmp.Or(p.Job, p.Command, "process "+strconv.Itoa(p.PID)), gdr.Env(p.Env).With(lower)})
+	}
+	return out
+}
+
+// joined are findings of processes, one for each job and value: it differs if it does for one process.
+func joined(all []finding) (out []finding) {
+	for _, f := range all {
+		i := slices.IndexFunc(out, func(o finding) bool { return o.String() == f.String() && o.found == f.found })
+		switch {
+		case i < 0:
+			out = append(out, f)
+		case out[i].meets && !f.meets:
+			out[i] = f
+		case !f.meets && !strings.Contains(out[i].evidence, f.evidence):
+			out[i].evidence += "; " + f.evidence
+			out[i].contradicts = out[i].contradicts || f.contradicts
+		}
+	}
+	return out
+}
+
+func findJobLimits(m *machine) (out []finding) {
+	for _, j := range m.jobs() {
+		if len(j.Verbs) == 0 {
+			continue
+		}
+		f := limited(j.name, j.LockedMemory, j.Unlimited)
+		f.unknown = "/proc/PID/limits of the process was not readable, or was recorded by an earlier version"
+		if strings.HasPrefix(j.Job, "slurm/") {
+			f.remedy = launcherRemedy("slurmd") + "; set PropagateResourceLimitsExcept=MEMLOCK in slurm.conf"
+		} else if strings.HasPrefix(j.Job, "kubernetes/") {
+			f.remedy = launcherRemedy("containerd")
+		}
+		out = append(out, f)
+	}
+	return joined(out)
+}

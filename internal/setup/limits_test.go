@@ -1,0 +1,92 @@
+package setup
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// limitsNode is a host with one device, and a job that holds it.
+func limitsNode() *snapshot.Node {
+	return &snapshot.Node{
+		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{Name: "mlx5_0", FunctionType: snapshot.Physical}}},
+		Modules:    &snapshot.Modules{},
+		GDR: &snapshot.GDR{Processes: []snapshot.Process{
+			{PID: 1, Command: "python3", Verbs: []string{"uverbs0"}, Job: "slurm/7", Unlimited: true},
+			{PID: 2, Command: "python3", Verbs: []string{"uverbs0"}, Job: "slurm/7", Unlimited: true},
+		}},
+		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{}},
+	}
+}
+
+func TestLimits(t *testing.T) {
+	mib := func(n uint64) *uint64 { n <<= 20; return &n }
+	mode := func(text string) func(*snapshot.Node) {
+		return func(n *snapshot.Node) {
+			n.Modules.Nodes = []snapshot.NodeClass{{Class: "rdma_cm", Present: 1}, {Class: "uverbs", Present: 2, Mode: text}}
+		}
+	}
+	checkRows(t, "uverbs_permissions", limitsNode, []rowCase{
+		{name: "no nodes"},
+		{name: "recorded by an earlier version", node: mode("")},
+		{name: "modules not read", node: func(n *snapshot.Node) { n.Modules = nil }},
+		{name: "as wanted", node: mode("0666"), want: []string{`host ok "0666" want "0666" by guide`}},
+		{name: "differs", node: mode("0600,0666"), want: []string{
+			`host differs/info "0600,0666" want "0666" by guide; set: chmod 0666 /dev/infiniband/uverbs*`,
+		}},
+		{name: "group of the site", node: mode("0660"), site: "0660", want: []string{`host ok "0660" want "0660" by site`}},
+	})
+
+	launchers := func(l ...snapshot.Launcher) func(*snapshot.Node) {
+		return func(n *snapshot.Node) { n.Setup.Launchers = l }
+	}
+	remedy := func(name string) string {
+		dir := "/etc/systemd/system/" + name + ".service.d"
+		return "; set: mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+	}
+	checkRows(t, "memlock_of_launchers", limitsNode, []rowCase{
+		{name: "none"},
+		{name: "no device", node: both(launchers(snapshot.Launcher{Name: "slurmd"}), func(n *snapshot.Node) { n.InfiniBand.Devices = nil })},
+		{name: "as wanted", node: launchers(snapshot.Launcher{Name: "slurmd", Unlimited: true}), want: []string{`slurmd ok "unlimited" want "unlimited" by guide`}},
+		{name: "differs", node: launchers(snapshot.Launcher{Name: "containerd", LockedMemory: mib(8)}), want: []string{
+			`containerd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB` + remedy("containerd"),
+		}},
+		{name: "unreadable", node: launchers(snapshot.Launcher{Name: "slurmd", Unread: "permission"}), want: []string{
+			`slurmd unknown "" want "unlimited" by guide; limits of slurmd: permission`,
+		}},
+		{name: "search not completed", node: func(n *snapshot.Node) { n.Setup.LaunchersUnread = "stuck" }, want: []string{
+			`host unknown "" want "unlimited" by guide; search of /proc for the services: stuck`,
+		}},
+		{name: "sshd beside a scheduler", node: launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)})},
+		{name: "sshd without a scheduler", node: both(launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)}), func(n *snapshot.Node) { n.GDR.Processes[0].Job = "" }), want: []string{
+			`sshd differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB; set: printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`,
+		}},
+		{name: "limit of the site", node: launchers(snapshot.Launcher{Name: "slurmd", LockedMemory: mib(1 << 16)}), site: "68719476736|unlimited", want: []string{
+			`slurmd ok "68719476736" want "68719476736|unlimited" by site; 68719476736 bytes are 64 GiB`,
+		}},
+	})
+
+	checkRows(t, "memlock_of_jobs", limitsNode, []rowCase{
+		{name: "no jobs", node: func(n *snapshot.Node) { n.GDR.Processes = nil }},
+		{name: "not read", node: func(n *snapshot.Node) { n.GDR = nil }},
+		{name: "without RDMA device", node: func(n *snapshot.Node) {
+			n.GDR.Processes = []snapshot.Process{{PID: 1, HasNCCL: true, LockedMemory: mib(8)}}
+		}},
+		{name: "as wanted, one row a job", want: []string{`slurm/7 ok "unlimited" want "unlimited" by guide`}},
+		{name: "differs", node: func(n *snapshot.Node) {
+			n.GDR.Processes[1] = snapshot.Process{PID: 2, Command: "nccl-test", Verbs: []string{"uverbs0"}, LockedMemory: mib(8)}
+		}, want: []string{
+			`slurm/7 ok "unlimited" want "unlimited" by guide`,
+			`nccl-test differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB; set: start jobs with ulimit -l unlimited`,
+		}},
+		{name: "of a container", node: func(n *snapshot.Node) {
+			n.GDR.Processes = []snapshot.Process{{PID: 2, Verbs: []string{"uverbs0"}, Job: "kubernetes/1", LockedMemory: mib(8)}}
+		}, want: []string{
+			`kubernetes/1 differs/info "8388608" want "unlimited" by guide; 8388608 bytes are 8 MiB` + remedy("containerd"),
+		}},
+		{name: "unreadable", node: func(n *snapshot.Node) { n.GDR.Processes = n.GDR.Processes[:1]; n.GDR.Processes[0].Unlimited = false }, want: []string{
+			`slurm/7 unknown "" want "unlimited" by guide; /proc/PID/limits of the process was not readable, or was recorded by an earlier version`,
+		}},
+		{name: "accepted by the site", site: Any},
+	})
+}

@@ -1,0 +1,138 @@
+package setup
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// stackNode is a host with one device, the kernel's own driver, and an empty modules-load.d.
+func stackNode() *snapshot.Node {
+	return &snapshot.Node{
+		InfiniBand: &snapshot.InfiniBand{Devices: []snapshot.Device{{
+			Name: "mlx5_0", FunctionType: snapshot.Physical, Ports: []snapshot.Port{{Number: 1, LinkLayer: "InfiniBand"}},
+		}}},
+		Modules: &snapshot.Modules{Modules: []snapshot.Module{
+			{Name: "mlx5_core", Loaded: true, Flavour: "in-tree"}, {Name: "ib_ipoib", Loaded: true, Flavour: "in-tree"},
+		}},
+		GDR: &snapshot.GDR{},
+		Setup: &snapshot.Setup{Files: map[string]snapshot.SetupFile{
+			"proc/sys/kernel/osrelease": {Text: "6.8.0-49-generic"}, "etc/modules-load.d": {},
+		}},
+	}
+}
+
+func flavour(f string) func(*snapshot.Node) {
+	return func(n *snapshot.Node) { n.Modules.Modules[0].Flavour = f }
+}
+
+func TestStack(t *testing.T) {
+	const (
+		dkms     = "var/lib/dkms/mlnx-ofed-kernel"
+		dkmsDirs = "24.10.OFED.24.10.1.1.4\nkernel-6.8.0-45-generic-x86_64"
+		here     = "lib/modules/6.8.0-49-generic/updates/dkms"
+		other    = "lib/modules/6.8.0-45-generic/updates/dkms"
+	)
+	checkRows(t, "ofed_not_in_use", stackNode, []rowCase{
+		{name: "not installed"},
+		{name: "no mlx5", node: both(files(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules.Modules[0].Loaded = false })},
+		{name: "modules not read", node: both(files(dkms, dkmsDirs), func(n *snapshot.Node) { n.Modules = nil })},
+		{name: "in use", node: both(files(dkms, dkmsDirs, here, "mlx5_core.ko.zst"), flavour("ofed")), want: []string{
+			`mlx5_core ok "ofed" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED`,
+		}},
+		{name: "in use, without its packages visible", node: flavour("ofed")},
+		{name: "build failed", node: files(dkms, dkmsDirs, other, "mlx5_core.ko"), want: []string{
+			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic; set: dkms install mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 -k 6.8.0-49-generic; update-initramfs -u || dracut -f; reboot`,
+		}},
+		{name: "package for another kernel", node: files("lib/modules/5.14.0-427.el9.x86_64/extra", "mlnx-ofa_kernel"), want: []string{
+			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /lib/modules/5.14.0-427.el9.x86_64 has the modules of MLNX_OFED, /lib/modules/6.8.0-49-generic has not; set: mlnxofedinstall --add-kernel-support; reboot`,
+		}},
+		{name: "built, and the initramfs has the other one", node: files(here, "mlx5_core.ko.xz\nmlx5_ib.ko.xz"), want: []string{
+			`mlx5_core differs/warning/RDMADriverMismatch "in-tree" want "ofed" by machine; /lib/modules/6.8.0-49-generic has the modules of MLNX_OFED; set: update-initramfs -u || dracut -f; reboot`,
+		}},
+		{name: "only its headers", node: files("usr/src/ofa_kernel", "default")},
+		{name: "unreadable", node: files(dkms, "!permission"), want: []string{
+			`mlx5_core unknown "" want "ofed" by machine; /var/lib/dkms/mlnx-ofed-kernel: permission`,
+		}},
+		{name: "accepted by the site", node: files(dkms, dkmsDirs), site: "in-tree", want: []string{
+			`mlx5_core ok "in-tree" want "in-tree" by site; /var/lib/dkms/mlnx-ofed-kernel/24.10.OFED.24.10.1.1.4 is not built for 6.8.0-49-generic`,
+		}},
+	})
+	checkRows(t, "modules_of_other_kernel", stackNode, []rowCase{
+		{name: "none built"},
+		{name: "as wanted", node: files(here, "nvidia.ko.zst\nnvidia-fs.ko", other, "nvidia.ko.zst"), want: []string{
+			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`, `nvidia_fs ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+		}},
+		{name: "by weak-updates", node: files("lib/modules/6.8.0-49-generic/weak-updates", "gdrdrv.ko.xz", "lib/modules/6.8.0-45-generic/extra", "gdrdrv.ko.xz"), want: []string{
+			`gdrdrv ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+		}},
+		{name: "differs", node: files(here, "nvidia.ko", other, "nvidia.ko\nnvidia-fs.ko"), want: []string{
+			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+			`nvidia_fs differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and not loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
+		}},
+		{name: "loaded from the kernel's package", node: files(other, "nvidia.ko", "sys/module/nvidia/taint", "POE"), want: []string{
+			`nvidia ok "6.8.0-49-generic" want "6.8.0-49-generic" by machine`,
+		}},
+		{name: "the kernel's own is loaded", node: files(other, "bnxt_re.ko", "sys/module/bnxt_re/taint", ""), want: []string{
+			`bnxt_re differs/info "6.8.0-45-generic" want "6.8.0-49-generic" by machine; not in /lib/modules/6.8.0-49-generic, and the kernel's own is loaded; set: dkms autoinstall -k 6.8.0-49-generic`,
+		}},
+		{name: "unreadable", node: files(other, "nvidia.ko", here, "!permission"), want: []string{
+			`nvidia unknown "" want "6.8.0-49-generic" by machine; /lib/modules/6.8.0-49-generic/updates/dkms: permission`,
+		}},
+		{name: "kernel unknown", node: both(files(other, "nvidia.ko"), func(n *snapshot.Node) { delete(n.Setup.Files, "proc/sys/kernel/osrelease") })},
+		{name: "accepted by the site", node: files(other, "nvidia.ko"), site: Any},
+	})
+}
+
+func TestStackAtBoot(t *testing.T) {
+	peermem := func(n *snapshot.Node) { n.GDR.Peermem = "nvidia_peermem" }
+	entry := func(pairs ...string) func(*snapshot.Node) { return both(peermem, files(pairs...)) }
+	checkRows(t, "peermem_persistent", stackNode, []rowCase{
+		{name: "not loaded"},
+		{name: "differs", node: entry("etc/modules-load.d/a.conf", "# nvidia_peermem\nmsr\n"), want: []string{
+			`nvidia_peermem differs/info "no" want "yes" by machine; the module is loaded; set: echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf`,
+		}},
+		{name: "by modules-load.d", node: entry("etc/modules-load.d/a.conf", "msr\nnvidia-peermem\n"), want: []string{
+			`nvidia_peermem ok "yes" want "yes" by machine; /etc/modules-load.d/a.conf`,
+		}},
+		{name: "by softdep", node: entry("etc/modprobe.d/nvidia.conf", "options nvidia nvidia-peermem\nsoftdep nvidia post: nvidia-uvm nvidia-peermem\n"), want: []string{
+			`nvidia_peermem ok "yes" want "yes" by machine; /etc/modprobe.d/nvidia.conf`,
+		}},
+		{name: "only options", node: entry("etc/modprobe.d/nvidia.conf", "options nvidia nvidia-peermem\nblacklist nvidia-peermem\n"), want: []string{
+			`nvidia_peermem differs/info "no" want "yes" by machine; the module is loaded; set: echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf`,
+		}},
+		{name: "by a service", node: entry("etc/systemd/system/multi-user.target.wants", "cron.service\nnvidia-peermem.service"), want: []string{
+			`nvidia_peermem ok "yes" want "yes" by machine; service nvidia-peermem.service`,
+		}},
+		{name: "by the operator", node: entry("run/nvidia/driver", "bin\netc"), want: []string{
+			`nvidia_peermem ok "yes" want "yes" by machine; /run/nvidia/driver: driver container of the GPU operator`,
+		}},
+		{name: "unreadable", node: entry("etc/modules-load.d/a.conf", "!permission"), want: []string{
+			`nvidia_peermem unknown "" want "yes" by machine; /etc/modules-load.d/a.conf: permission`,
+		}},
+		{name: "not visible", node: both(peermem, func(n *snapshot.Node) { delete(n.Setup.Files, "etc/modules-load.d") }), want: []string{
+			`nvidia_peermem unknown "" want "yes" by machine; no directory modules-load.d: /etc and /usr/lib of the host are not visible, or modules are loaded in another way`,
+		}},
+		{name: "accepted by the site", node: peermem, site: "no", want: []string{`nvidia_peermem ok "no" want "no" by site; the module is loaded`}},
+	})
+	ipoib := func(n *snapshot.Node) { n.InfiniBand.Devices[0].Ports[0].Netdev = []snapshot.Netdev{{Name: "ib0"}} }
+	checkRows(t, "modules_persistent", stackNode, []rowCase{
+		{name: "no interface"},
+		{name: "built in", node: both(ipoib, func(n *snapshot.Node) { n.Modules.Modules[1].BuiltIn = true })},
+		{name: "differs", node: ipoib, want: []string{
+			`ib_ipoib differs/info "no" want "yes" by machine; the module is loaded; set: echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf`,
+		}},
+		{name: "by rdma-core", node: both(ipoib, files("etc/rdma/modules/infiniband.conf", "# comment\nib_ipoib\nib_umad\n")), want: []string{
+			`ib_ipoib ok "yes" want "yes" by machine; /etc/rdma/modules/infiniband.conf`,
+		}},
+		{name: "by openibd", node: both(ipoib, files("etc/infiniband/openib.conf", "ONBOOT=yes\nIPOIB_LOAD=yes\n")), want: []string{
+			`ib_ipoib ok "yes" want "yes" by machine; /etc/infiniband/openib.conf`,
+		}},
+		{name: "not by openibd", node: both(ipoib, files("etc/infiniband/openib.conf", "IPOIB_LOAD=no\n")), want: []string{
+			`ib_ipoib differs/info "no" want "yes" by machine; the module is loaded; set: echo ib_ipoib > /etc/modules-load.d/ib_ipoib.conf`,
+		}},
+		{name: "unreadable", node: both(ipoib, files("etc/rdma/modules", "!permission")), want: []string{
+			`ib_ipoib unknown "" want "yes" by machine; /etc/rdma/modules: permission`,
+		}},
+	})
+}
