@@ -74,7 +74,8 @@ const (
 	capExtendedWidth       = 1 << 9  // CapabilityMask: PortCountersExtended
 	capExtendedWidthNoIETF = 1 << 10 // without unicast and multicast
 	capTransmitWait        = 1 << 12
-	cap2ExtendedErrors     = 1 << 1 // 64-bit errors in PortCountersExtended
+	capRSFECCounters       = 1 << 14 // PortExtendedSpeedsCounters has a layout of its own with RS-FEC
+	cap2ExtendedErrors     = 1 << 1  // 64-bit errors in PortCountersExtended
 )
 
 // PerformanceInfo is which counters an agent of performance management has: ClassPortInfo (IBA 13.4.8.1).
@@ -83,6 +84,7 @@ type PerformanceInfo struct {
 	Casts          bool // with unicast and multicast
 	ExtendedErrors bool // with 64-bit errors and transmit wait
 	TransmitWait   bool // in PortCounters
+	FEC            bool // PortExtendedSpeedsCounters, whatever FEC is in use
 }
 
 func decodePerformanceInfo(b []byte) PerformanceInfo {
@@ -91,6 +93,7 @@ func decodePerformanceInfo(b []byte) PerformanceInfo {
 	return PerformanceInfo{
 		Extended: extended, Casts: mask&capExtendedWidth != 0,
 		ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0,
+		FEC: mask&capRSFECCounters != 0,
 	}
 }
 
