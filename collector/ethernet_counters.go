@@ -56,7 +56,7 @@ var (
 	crcErrors                  = wireDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)
 	frameErrors                = wireDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)
 	macFaults                  = wireDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
-	laneErrors                 = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC.", statsSource, "lane")
+	laneErrors                 = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC, also of InfiniBand ports. mlx5 has lanes 0 to 3 only.", statsSource, "lane")
 	linkRecoveries             = wireDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
 	pcieStallRatio             = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
@@ -107,7 +107,7 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.CRCErrors:                  {crcErrors, false, false, true},
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
 	snapshot.MACFaults:                  {macFaults, true, false, true},
-	snapshot.LaneErrors:                 {laneErrors, false, true, true},
+	snapshot.LaneErrors:                 {laneErrors, false, true, false},
 	snapshot.LinkRecoveries:             {linkRecoveries, false, false, false},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
 	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},

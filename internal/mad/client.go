@@ -315,11 +315,11 @@ func (c *Client) Counters(ctx context.Context, r Route, port int, info Performan
 	return out, nil
 }
 
-// FECCounts reads the errors before and after FEC of a port with some lanes, whose FEC in use is mode: one datagram.
-func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode, lanes int) ([]FECCount, error) {
+// FECCounts reads the errors before and after FEC of a port whose FEC in use is mode: one datagram.
+func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode) ([]FECCount, error) {
 	b, err := c.performance(ctx, r, attrPortExtendedSpeedsCounters, port, "PortExtendedSpeedsCounters")
 	if err != nil {
 		return nil, err
 	}
-	return decodeFECCounts(b, mode, lanes)
+	return decodeFECCounts(b, mode)
 }

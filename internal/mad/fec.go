@@ -94,16 +94,14 @@ var fecPlaces = []struct {
 func anyFEC(FECMode) bool       { return true }
 func isFireCode(m FECMode) bool { return m == FireCode }
 
-// decodeFECCounts parses PortExtendedSpeedsCounters of a link of some lanes. Its layout depends on the FEC in use, which it does not contain.
-func decodeFECCounts(b []byte, mode FECMode, lanes int) (out []FECCount, err error) {
+// decodeFECCounts parses PortExtendedSpeedsCounters. Its layout depends on the FEC in use, which it does not contain. Lanes beyond the width of
+// the link are 0.
+func decodeFECCounts(b []byte, mode FECMode) (out []FECCount, err error) {
 	if len(b) != Size-atData {
 		return nil, fmt.Errorf("%w: PortExtendedSpeedsCounters of %d bytes, want %d", ErrMalformed, len(b), Size-atData)
 	}
 	if mode.String() == "" {
 		return nil, fmt.Errorf("%w: PortExtendedSpeedsCounters: layout with FEC mode %d is unknown", ErrMalformed, mode)
-	}
-	if lanes < 1 || lanes > maxLanes {
-		return nil, fmt.Errorf("%w: PortExtendedSpeedsCounters of %d lanes", ErrMalformed, lanes)
 	}
 	for _, p := range fecPlaces {
 		if !p.has(mode) {
@@ -113,7 +111,7 @@ func decodeFECCounts(b []byte, mode FECMode, lanes int) (out []FECCount, err err
 			out = append(out, FECCount{p.name, -1, bigEndian(b[p.at:], p.bits)})
 			continue
 		}
-		for lane := range lanes {
+		for lane := range maxLanes {
 			out = append(out, FECCount{p.name, lane, bigEndian(b[p.at+lane*p.bits/8:], p.bits)})
 		}
 	}
