@@ -51,9 +51,9 @@ var ibFECDescs = []*Desc{
 
 // eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at its highest value.
 // Lanes beyond the width of the link are left out.
-func eachFEC(f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string), full func(name string)) {
+func eachFEC(metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string), full func(name string)) {
 	for _, c := range f.Counts {
-		m := fecMetrics[c.Name]
+		m := metrics[c.Name]
 		d, lane := m.port, []string(nil)
 		if c.Lane >= 0 {
 			d, lane = m.lane, []string{strconv.Itoa(c.Lane)}
@@ -77,7 +77,7 @@ func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		s.Emit(fecInfo, 1, d.Name, port, "", p.FEC.Mode)
 	}
 	saturated := map[string]bool{}
-	eachFEC(p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
+	eachFEC(fecMetrics, p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
 		at := []string{d.Name, port, ""}
 		if desc == syncHeaderErrors || desc == unknownBlocks {
 			at = at[:2]
@@ -129,19 +129,25 @@ func (a *ownAgent) askFEC(r *reader, device string, port int) (*snapshot.IBFEC, 
 	if a.mode == CountersByMAD {
 		r.asked += a.agent.FECRequests()
 	}
-	type answer struct {
-		fec   host.IBFEC
-		agent host.Agent
-	}
 	agent, subnet := a.agent, r.h.Subnet
-	got, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (out answer, err error) {
-		out.fec, err = subnet.PortFEC(ctx, device, port, &agent)
-		out.agent = agent
-		return out, err
+	got, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (fecAnswer, error) {
+		return askFEC(ctx, subnet, device, port, agent)
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.agent = got.agent
-	return &got.fec, nil
+	return &got.IBFEC, nil
+}
+
+// fecAnswer is the FEC of a port, and the capabilities of its agent.
+type fecAnswer struct {
+	host.IBFEC
+	agent host.Agent
+}
+
+func askFEC(ctx context.Context, s host.Subnet, device string, port int, a host.Agent) (out fecAnswer, err error) {
+	out.IBFEC, err = s.PortFEC(ctx, device, port, &a)
+	out.agent = a
+	return out, err
 }
