@@ -323,3 +323,12 @@ func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode)
 	}
 	return decodeFECCounts(b, mode)
 }
+
+// ReceiveErrorDetails reads the receive errors of a port by cause: one datagram. The attribute is optional.
+func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (ReceiveErrorDetails, error) {
+	b, err := c.performance(ctx, r, attrReceiveErrorDetails, port, "PortRcvErrorDetails")
+	if err != nil {
+		return ReceiveErrorDetails{}, err
+	}
+	return decodeReceiveErrorDetails(b), nil
+}

@@ -6,6 +6,7 @@ import "encoding/binary"
 const (
 	attrClassPortInfo        = 0x0001
 	attrPortCounters         = 0x0012
+	attrReceiveErrorDetails  = 0x0015
 	attrPortCountersExtended = 0x001d
 )
 
@@ -112,6 +113,12 @@ func (i *PerformanceInfo) extends(k Counter) bool {
 type Counters struct {
 	values [NumCounters]uint64
 	known  uint32
+	short  uint32 // those from PortCounters, which saturate
+}
+
+// Saturated reports whether a counter of PortCounters has stopped at its highest value.
+func (c *Counters) Saturated(k Counter) bool {
+	return c.short&(1<<k) != 0 && c.values[k] == 1<<places[k].width-1
 }
 
 // Get returns a counter, and whether it is known.
@@ -149,6 +156,7 @@ func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 		}
 		word := binary.BigEndian.Uint32(b[at.bit/32*4:])
 		c.Set(Counter(k), uint64(word<<(at.bit%32)>>(32-at.width)))
+		c.short |= 1 << k
 	}
 }
 
@@ -159,4 +167,17 @@ func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 			c.Set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
 		}
 	}
+}
+
+// ReceiveErrorDetails are the receive errors of a port by cause, 16 bits each, which saturate (IBA 16.1.4.3).
+type ReceiveErrorDetails [len(ReceiveErrorCauses)]uint16
+
+// ReceiveErrorCauses are the causes in the order of PortRcvErrorDetails.
+var ReceiveErrorCauses = [...]string{"local_physical", "malformed_packet", "buffer_overrun", "dlid_mapping", "vl_mapping", "looping"}
+
+func decodeReceiveErrorDetails(b []byte) (d ReceiveErrorDetails) {
+	for i := range d {
+		d[i] = binary.BigEndian.Uint16(b[4+2*i:])
+	}
+	return d
 }

@@ -126,6 +126,29 @@ func TestFECCapabilities(t *testing.T) {
 	}
 }
 
+func TestSaturated(t *testing.T) {
+	var c Counters
+	c.readShort(sparse(64, map[int]byte{4: 0xff, 5: 0xff, 6: 0xff, 7: 0xfe, 19: 0xf0}), PerformanceInfo{})
+	for k, want := range map[Counter]bool{SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true, VL15Dropped: false, ReceiveData: false} {
+		if c.Saturated(k) != want {
+			t.Errorf("%d: %v", k, !want)
+		}
+	}
+	c = Counters{}
+	c.readExtended(sparse(192, map[int]byte{78: 0xff, 79: 0xff}), PerformanceInfo{Extended: true, ExtendedErrors: true})
+	if v, _ := c.Get(SymbolErrors); v != 0xffff || c.Saturated(SymbolErrors) {
+		t.Errorf("%d of 64 bits", v)
+	}
+}
+
+func TestReceiveErrorDetails(t *testing.T) {
+	// libibmad, fields.c, IB_PC_RCV_*: bits 32, 48, … by 8
+	got := decodeReceiveErrorDetails(sparse(192, map[int]byte{4: 1, 5: 2, 6: 3, 8: 4, 11: 5, 13: 6, 14: 7, 16: 99}))
+	if want := (ReceiveErrorDetails{0x102, 0x300, 0x400, 5, 6, 0x700}); got != want {
+		t.Errorf("%v", got)
+	}
+}
+
 func FuzzFEC(f *testing.F) {
 	f.Add(pesc(map[int]uint64{44: 7, 148: 9}), uint16(RS544))
 	f.Add([]byte("short"), uint16(FireCode))
