@@ -207,6 +207,11 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
+		if a, err := decodePortFEC("x", data); err == nil {
+			if again, err := decodePortFEC("x", encodePortFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Fatalf("%+v became %+v, %v", a, again, err)
+			}
+		}
 		if l, err := decodeLinkState("x", data); err == nil {
 			if again, err := decodeLinkState("x", encodeLinkState(l)); err != nil || !reflect.DeepEqual(again, l) {
 				t.Errorf("%+v became %+v, %v", l, again, err)
