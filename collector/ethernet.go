@@ -48,6 +48,9 @@ type ethNetdev struct {
 	pauseAt      time.Time
 	fec          *snapshot.FEC
 	fecAt        time.Time
+	fecActive    *uint64 // of the answer for which the code was determined
+	fecCode      string
+	codeAt       time.Time
 	carrier      *uint64 // carrier changes at the last failure
 }
 
@@ -198,6 +201,7 @@ func (nd *ethNetdev) readSettings(r *reader) {
 	}
 	if fec != nil {
 		nd.fec, nd.fecAt = fec, now
+		nd.readCode(r, now)
 	}
 	nd.settingsAt, nd.settingsTook = now, time.Since(begun)
 }
@@ -235,7 +239,7 @@ func (c *ethernet) counters(r *reader, device string, nd *ethNetdev) snapshot.Ne
 		out.Pause = withoutPause(*nd.pause, out.Wire)
 	}
 	if nd.fec != nil && now.Sub(nd.fecAt) <= settingsRetention {
-		out.FEC = withoutFEC(*nd.fec, out.Wire)
+		out.FEC, out.FECCode = withoutFEC(*nd.fec, out.Wire), nd.fecCode
 	}
 	return out
 }

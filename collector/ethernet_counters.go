@@ -52,21 +52,13 @@ var (
 	deviceQueueExhausted       = wireDesc("rdma_port_device_queue_exhausted_total", "Packets dropped because an internal queue of the device (flow steering, hairpin) had no buffer."+absentWhenZero, statsSource+", dev_internal_queue_oob of mlx5")
 	steeringMisses             = wireDesc("rdma_port_steering_misses_total", "Packets received that matched no flow steering rule: no receiver on this host."+absentWhenZero, statsSource+", rx_steer_missed_packets of mlx5")
 	bufferThresholdEvents      = wireDesc("rdma_port_receive_buffer_threshold_events_total", "Times the port's receive buffer exceeded its threshold (85% on mlx5).", statsSource)
-	fecCorrectedBits           = wireDesc("rdma_port_fec_corrected_bit_errors_total", "Bit errors corrected by FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; ethtool netlink FEC_GET, corrected bits")
-	fecCorrectedBlocks         = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; ethtool netlink FEC_GET, corrected blocks")
-	fecUncorrectableBlocks     = wireDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; ethtool netlink FEC_GET, uncorrectable blocks")
-	fecInfo                    = &Desc{
-		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
-		Help:   "Forward error correction (FEC) in use, always 1. mode: rs, base-r, llrs, none. Absent where the driver does not report it.",
-		Labels: []string{"device", "port", "netdev", "mode"}, Source: "ethtool netlink FEC_GET, active",
-	}
-	pcsSymbolErrors = wireDesc("rdma_port_pcs_symbol_errors_total", "Symbol errors received that FEC did not correct.", statsSource)
-	crcErrors       = wireDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)
-	frameErrors     = wireDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)
-	macFaults       = wireDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
-	laneErrors      = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC.", statsSource, "lane")
-	linkRecoveries  = wireDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
-	pcieStallRatio  = &Desc{
+	pcsSymbolErrors            = wireDesc("rdma_port_pcs_symbol_errors_total", "Symbol errors received that FEC did not correct: errors after FEC.", statsSource)
+	crcErrors                  = wireDesc("rdma_port_crc_errors_total", "Frames received with a CRC error: damaged on this link, or forwarded damaged by a cut-through switch.", statsSource)
+	frameErrors                = wireDesc("rdma_port_frame_errors_total", "Malformed frames received: undersized, oversized, fragment, alignment error or symbol error.", statsSource)
+	macFaults                  = wireDesc("rdma_port_mac_faults_total", "Link faults at the MAC. end: local (no signal or invalid code received), remote (local fault reported by the far end).", statsSource+", mac_local_faults and mac_remote_faults of ice and i40e", "end")
+	laneErrors                 = wireDesc("rdma_port_lane_raw_errors_total", "Bit errors of a lane before FEC, also of InfiniBand ports. mlx5 has lanes 0 to 3 only.", statsSource, "lane")
+	linkRecoveries             = wireDesc("rdma_port_physical_recoveries_total", "Recoveries of the physical link from an error without link down."+absentWhenZero, statsSource+", total_success_recovery_phy of mlx5")
+	pcieStallRatio             = &Desc{
 		Name: "rdma_port_pcie_stall_ratio", Type: gauge, Unit: "ratio", Scope: scopeDevice,
 		Help:   "Share of the last second in which the device stalled for lack of PCIe credits. direction: transmit (reads of data to send), receive (writes of received data).",
 		Labels: []string{"device", "port", "netdev", "direction"}, Source: statsSource + ", outbound_pci_stalled_rd and _wr of mlx5",
@@ -115,7 +107,7 @@ var wireMetrics = [snapshot.WireWhats]wireMetric{
 	snapshot.CRCErrors:                  {crcErrors, false, false, true},
 	snapshot.FrameErrors:                {frameErrors, false, false, true},
 	snapshot.MACFaults:                  {macFaults, true, false, true},
-	snapshot.LaneErrors:                 {laneErrors, false, true, true},
+	snapshot.LaneErrors:                 {laneErrors, false, true, false},
 	snapshot.LinkRecoveries:             {linkRecoveries, false, false, false},
 	snapshot.PCIeStallRatio:             {pcieStallRatio, true, false, false},
 	snapshot.PCIeStallEvents:            {pcieStallEvents, true, false, true},
@@ -131,7 +123,7 @@ var sparseCounts = [snapshot.WireWhats]bool{
 }
 
 func wireDescs() []*Desc {
-	out := []*Desc{globalPauseEnabled, fecInfo}
+	out := append([]*Desc{globalPauseEnabled}, fecDescs...)
 	for _, m := range wireMetrics {
 		if m.desc != nil {
 			out = append(out, m.desc)

@@ -6,9 +6,6 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// fecModes are the link mode bits of forward error correction, enum ethtool_link_mode_bit_indices.
-var fecModes = map[uint64]string{49: "none", 50: "rs", 51: "base-r", 74: "llrs"}
-
 func emitEthernet(n *snapshot.Node, s Sink) {
 	if n.Ethernet == nil {
 		return
@@ -21,9 +18,7 @@ func emitEthernet(n *snapshot.Node, s Sink) {
 			emitUint(s, globalPauseEnabled, nd.Pause.RX, append(at[:], receive)...)
 			emitUint(s, globalPauseEnabled, nd.Pause.TX, append(at[:], transmit)...)
 		}
-		if nd.FEC != nil && nd.FEC.Active != nil && fecModes[*nd.FEC.Active] != "" {
-			s.Emit(fecInfo, 1, append(at[:], fecModes[*nd.FEC.Active])...)
-		}
+		emitFEC(s, nd, at[:])
 		emitAnswers(s, nd, at[:])
 		emitPFCSamples(s, nd.PFC, at[:])
 	}

@@ -236,6 +236,8 @@ type ethDriver struct {
 	pauseErr          error
 	pauseHas          host.Pause
 	fecHas            host.FEC
+	modes             int
+	modesHas          host.LinkModes
 }
 
 func (d *ethDriver) NetdevStats(context.Context, string) ([]host.Stat, error) {
@@ -257,6 +259,11 @@ func (d *ethDriver) Pause(context.Context, string) (host.Pause, error) {
 func (d *ethDriver) FEC(context.Context, string) (host.FEC, error) {
 	d.fec++
 	return d.fecHas, nil
+}
+
+func (d *ethDriver) LinkModes(context.Context, string) (host.LinkModes, error) {
+	d.modes++
+	return d.modesHas, nil
 }
 
 // ethRig is a collector on a machine with a clock of its own.
@@ -312,12 +319,12 @@ func TestEthernet(t *testing.T) {
 		want := []string{
 			`rdma_port_global_pause_enabled{device="mlx5_0",direction="receive",netdev="eth0",port="1"} 1`,
 			`rdma_port_global_pause_enabled{device="mlx5_0",direction="transmit",netdev="eth0",port="1"} 0`,
-			`rdma_port_fec_info{device="mlx5_0",mode="rs",netdev="eth0",port="1"} 1`,
+			`rdma_port_fec_info{device="mlx5_0",mode="RS",netdev="eth0",port="1"} 1`,
 			`rdma_port_pfc_pause_frames_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 0`,
 			`rdma_port_global_pause_frames_total{device="mlx5_0",direction="receive",netdev="eth0",port="1"} 12`,
 			`rdma_port_priority_bytes_total{device="mlx5_0",direction="receive",netdev="eth0",port="1",priority="3"} 1000`,
 			`rdma_port_priority_discards_total{device="mlx5_0",netdev="eth0",port="1",priority="3"} 0`,
-			`rdma_port_fec_corrected_bit_errors_total{device="mlx5_0",netdev="eth0",port="1"} 77`,
+			`rdma_port_fec_corrected_bits_total{device="mlx5_0",netdev="eth0",port="1"} 77`,
 			`rdma_port_fec_uncorrectable_blocks_total{device="mlx5_0",netdev="eth0",port="1"} 3`,
 		}
 		if got := r.lines(); !slices.Equal(got, want) {

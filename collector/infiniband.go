@@ -100,7 +100,7 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs()),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
@@ -227,6 +227,7 @@ func emitInfiniBand(n *snapshot.Node, s Sink) {
 			emitPort(s, d, p, port)
 			emitExpected(s, d, p, port)
 			emitPMA(s, d, p, port)
+			emitIBFEC(s, d, p, port)
 		}
 	}
 	emitWires(s, n.InfiniBand.Devices)

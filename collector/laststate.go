@@ -68,7 +68,7 @@ func withoutCounters(d *snapshot.Device) snapshot.Device {
 	out.Ports = slices.Clone(d.Ports)
 	for i := range out.Ports {
 		p := &out.Ports[i]
-		p.Counters, p.Transitions = nil, nil
+		p.Counters, p.FEC, p.Transitions = nil, nil, nil
 		p.Netdev = slices.Clone(p.Netdev)
 		for j := range p.Netdev {
 			nd := &p.Netdev[j]

@@ -19,6 +19,8 @@ type subnetAnswer struct {
 	guid     string  // of the node there
 	agent    host.Agent
 	counters []snapshot.Stat
+	fec      *snapshot.IBFEC
+	lanes    *uint64 // of the link; nil: unknown
 	manager  *snapshot.SubnetManager
 	settings []snapshot.LinkSetting
 }
@@ -47,11 +49,15 @@ func (c *neighbours) askSubnet(r *reader, port int, last subnetAnswer) (out subn
 	out.end, out.guid = answeredEnd(&l), l.FarGUID
 	c.common.set(r.device, port, commonOf(l.Common(), c.nvlink.limit(r.device)))
 	if l.FarLID != nil && isLID(*l.FarLID) {
-		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort)}
+		out.agent = host.Agent{LID: uint16(*l.FarLID), Port: int(*l.FarPort), Far: true}
 		if last.guid == out.guid && last.agent.LID == out.agent.LID && last.agent.Port == out.agent.Port {
 			out.agent = last.agent // its capabilities are known
 		}
 		out.counters = r.askFar(port, &out.agent)
+		out.fec = r.askFarFEC(port, &out.agent)
+		if n := uint64(l.Own.Active.Link().Widths.Lanes()); n > 0 {
+			out.lanes = &n
+		}
 	}
 	return out
 }
@@ -68,6 +74,20 @@ func (r *reader) askFar(port int, a *host.Agent) []snapshot.Stat {
 		*a = answer.agent
 	}
 	return answer.Stats
+}
+
+// askFarFEC queries the FEC at the far end; nil without an answer.
+func (r *reader) askFarFEC(port int, a *host.Agent) *snapshot.IBFEC {
+	r.asked += a.FECRequests()
+	agent := *a
+	answer, err := overSubnet(r, port, func(ctx context.Context, s host.Subnet, device string) (fecAnswer, error) {
+		return askFEC(ctx, s, device, port, agent)
+	})
+	if err != nil {
+		return nil
+	}
+	*a = answer.agent
+	return &answer.IBFEC
 }
 
 func (r *reader) askManager(port int, lid uint16) *snapshot.SubnetManager {

@@ -41,8 +41,29 @@ var (
 	managerActivity = ofSubnet("rdma_port_subnet_manager_activity_total", counter, sourceManager,
 		"Activity count (ActCount) of the subnet manager that configured an InfiniBand port. opensm counts all datagrams that it sends: reading the count raises it.")
 
-	subnetDescs = []*Desc{endRate, endWidth, farErrors, farWait, managerInfo, managerState, managerPriority, managerActivity}
+	farFEC = ofSubnet("rdma_port_neighbour_fec_info", gauge, sourceExtended,
+		"FEC in use at the far end of an InfiniBand link, as rdma_port_fec_info, read each minute with --collector.neighbour.subnet.", "mode")
+	farSymbols = ofSubnet("rdma_port_neighbour_fec_corrected_symbols_total", counter, sourceSpeeds,
+		"Symbols corrected by the far end of an InfiniBand link in the data sent by this port. Absent once the counter has reached its end (32 bits).")
+	farLaneSymbols = ofSubnet("rdma_port_neighbour_fec_lane_corrected_symbols_total", counter, sourceSpeeds,
+		"Symbols corrected by the far end of an InfiniBand link, by lane. Absent once the counter has reached its end (32 bits).", "lane")
+	farBlocks = ofSubnet("rdma_port_neighbour_fec_corrected_blocks_total", counter, sourceSpeeds,
+		"Blocks (codewords) corrected by the far end of an InfiniBand link in the data sent by this port. Absent once the counter has reached its end (32 bits).")
+	farUncorrectable = ofSubnet("rdma_port_neighbour_fec_uncorrectable_blocks_total", counter, sourceSpeeds,
+		"Blocks (codewords) sent by this port that the far end of an InfiniBand link could not correct: packets are lost.")
+
+	subnetDescs = []*Desc{
+		endRate, endWidth, farErrors, farWait, farFEC, farSymbols, farLaneSymbols, farBlocks, farUncorrectable,
+		managerInfo, managerState, managerPriority, managerActivity,
+	}
 )
+
+// farFECMetrics are the metrics of the far end. Blocks of Fire code, which has no total of the port, have none.
+var farFECMetrics = map[string]fecMetric{
+	"corrected_symbols":    {port: farSymbols, lane: farLaneSymbols},
+	"corrected_blocks":     {port: farBlocks},
+	"uncorrectable_blocks": {port: farUncorrectable},
+}
 
 // farCounters are the values of label error, by the names of sysfs.
 var farCounters = []struct{ file, label string }{
@@ -58,7 +79,9 @@ func (r *neighbourReading) subnets() (out []snapshot.PortSubnet) {
 	for i := range r.device.Ports {
 		number := r.device.Ports[i].Number
 		if a := r.ends[number]; a.counters != nil || a.manager != nil || a.settings != nil {
-			out = append(out, snapshot.PortSubnet{Device: r.device.Name, Port: number, Counters: a.counters, Manager: a.manager, Settings: a.settings})
+			out = append(out, snapshot.PortSubnet{
+				Device: r.device.Name, Port: number, Counters: a.counters, FEC: a.fec, Lanes: a.lanes, Manager: a.manager, Settings: a.settings,
+			})
 		}
 	}
 	return slices.Clip(out)
@@ -79,6 +102,14 @@ func emitSubnets(s Sink, subnets []snapshot.PortSubnet) {
 		}
 		if v, ok := statOf(p.Counters, "port_xmit_wait"); ok {
 			s.Emit(farWait, float64(v), p.Device, port)
+		}
+		if f := p.FEC; f != nil {
+			if f.Mode != "" {
+				s.Emit(farFEC, 1, p.Device, port, f.Mode)
+			}
+			eachFEC(farFECMetrics, f, p.Lanes, func(d *Desc, v float64, lane ...string) {
+				s.Emit(d, v, append([]string{p.Device, port}, lane...)...)
+			}, func(string) {})
 		}
 		if m := p.Manager; m != nil {
 			s.Emit(managerInfo, 1, p.Device, port, m.GUID)

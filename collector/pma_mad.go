@@ -40,12 +40,18 @@ type ownAgent struct {
 	wide     bool  // 64 bits where the files have fewer
 	err      error // of the last query, with its time
 	failed   time.Time
+	errors   ownFEC
 }
 
 // counters fills the counters of a port.
 func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, portDir string) {
 	var files []snapshot.Stat
 	if a.mayAsk(r, d, p) {
+		defer func() {
+			if a.err == nil {
+				p.FEC = a.fec(r, d.Name, p.Number)
+			}
+		}()
 		if !a.verified && a.mode != CountersRecorded {
 			files = r.pma(portDir)
 		}
@@ -82,7 +88,7 @@ func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool 
 	}
 	if lid := uint16(*p.LID); lid != a.agent.LID {
 		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: fillsTransmitWait(d.Driver)}
-		a.err, a.verified = nil, false
+		a.err, a.verified, a.errors = nil, false, ownFEC{}
 	}
 	if a.err != nil && r.now().Sub(a.failed) < agentRetryAfter {
 		a.report(r)

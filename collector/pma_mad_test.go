@@ -20,7 +20,20 @@ type agents struct {
 	host.Subnet
 	mu       sync.Mutex
 	counters func(device string, a *host.Agent) (host.IBCounters, error)
+	fec      func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
 	asked    int
+	askedFEC int
+}
+
+func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent) (host.IBFEC, error) {
+	s.mu.Lock()
+	s.askedFEC++
+	answer := s.fec
+	s.mu.Unlock()
+	if answer == nil {
+		return host.IBFEC{}, nil
+	}
+	return answer(device, a)
 }
 
 func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent) (host.IBCounters, error) {
@@ -65,6 +78,7 @@ type agentPort struct {
 	d       snapshot.Device
 	p       snapshot.Port
 	took    time.Duration // of the last read
+	last    snapshot.Port
 }
 
 const agentDir = classDir + "/mlx5_0/ports/1"
@@ -96,6 +110,7 @@ func (a *agentPort) read(t *testing.T) string {
 	p, start := a.p, time.Now()
 	a.counters(r, &a.d, &p, agentDir)
 	r.end()
+	a.last = p
 	a.took = time.Since(start)
 	var out []string
 	for _, l := range samples(pmaDescs(), func(s Sink) { emitPMA(s, &a.d, &p, "1") }) {

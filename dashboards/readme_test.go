@@ -39,8 +39,12 @@ func TestEveryMetric(t *testing.T) {
 		}
 	}
 	descs := slices.Concat(rounds.Descs, web.Descs, fabric.Descs())
-	for _, c := range collector.All(collector.Options{}) {
-		descs = append(descs, c.Descs...)
+	for _, c := range collector.All(collector.Options{}) { // two may have the same
+		for _, d := range c.Descs {
+			if !slices.Contains(descs, d) {
+				descs = append(descs, d)
+			}
+		}
 	}
 	for _, d := range descs {
 		shown := drawn[d.Name] || d.Type == exposition.Histogram && drawn[d.Name+"_bucket"]

@@ -41,6 +41,35 @@ Traffic counters are taken from here only if ` + "`ports/N/counters`" + ` has no
 
 `
 
+const fecHead = `## Errors before and after FEC
+
+A bit error rate is errors divided by rate and time. Errors before FEC (corrected bits or symbols, raw errors of lanes) are normal on links of
+50 Gb/s per lane and above; errors after FEC (PCS symbol errors, symbol errors, uncorrectable blocks) lose packets. A corrected symbol has 10 bits
+and in most cases one of them in error. A block (codeword) of RS(544,514) has 5440 bits, of RS(528,514) 5280 bits.
+
+| source | has | layout |
+| --- | --- | --- |
+| ` + "`ethtool -S`" + ` of mlx5, also of the IPoIB interface of an InfiniBand port | bits corrected, symbols not corrected, bit errors of lanes before FEC | port, 64 bits; lanes 0 to 3 |
+| ` + "`ethtool -S`" + ` of bnxt_en | bits and blocks corrected, blocks and symbols not corrected | port |
+| ethtool netlink FEC_GET | blocks corrected and not corrected: mlx5, bnxt_en, ice, hns3; bits corrected: mlx5, bnxt_en | port; by lane with Fire code (mlx5, hns3) |
+| ethtool netlink FEC_GET, histogram (since Linux 6.18) | blocks by number of corrected symbols: mlx5, bnxt_en | port, 16 bins for RS(544,514); a bin of several numbers counts with its lowest |
+| PortExtendedSpeedsCounters with RS-FEC | symbols corrected; blocks corrected and not corrected | symbols by lane and port, blocks by port; 32 bits, of headers 16 bits |
+| PortExtendedSpeedsCounters with Fire code | blocks corrected and not corrected | by lane, 32 bits |
+| PortCountersExtended | symbol errors (after FEC) | port, 64 bits |
+
+FEC_GET is read each minute, the other sources of ` + "`ethtool`" + ` each 15s. It does not tell the code of RS-FEC: that follows from the rate of a lane. ionic
+reports the FEC in use, no errors.
+
+PortExtendedSpeedsCounters are read each minute with management datagrams: of the port's own agent with ` + "`--collector.infiniband.mad`" + `, of the far
+end with ` + "`--collector.neighbour.subnet`" + `, of switches in fabric mode. They are read only if the agent reports the capability (ClassPortInfo,
+IsRSFECModeCountersSupported) and the port reports its FEC (PortInfoExtended, FECModeActive), because the layout depends on it. The driver of mlx5
+answers for the port's own agent without this capability: errors of its own ports come from the IPoIB interface. Counters of 32 bits stop at their
+end: at a bit error rate of 1e-7, those of a lane of NDR after five days. They are absent then, and
+` + "`rdma_port_counter_saturated`" + ` or ` + "`rdma_fabric_port_counter_saturated`" + ` names them. Eye opening, margins and other registers of the PHY are read by the
+vendor's tools only.
+
+`
+
 const partsHead = `## Functions beside physical ones
 
 Virtual functions and subfunctions on the host of their physical function have identity, state and the counters that rules read
@@ -64,6 +93,7 @@ func metricsPage(read map[string]bool) []byte {
 		d.line("%s. %s\n", upperFirst(plain(c.Help)), on)
 		d.metrics(c.Descs, declared)
 	}
+	d.WriteString(fecHead)
 	d.WriteString(partsHead)
 	d.line("%s\n", strings.Join(ofDevices(func(name string) bool { return !read[name] }), ", "))
 	d.line("## Exporter\n")

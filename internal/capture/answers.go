@@ -3,6 +3,7 @@ package capture
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -294,13 +295,58 @@ func fecFields(f *host.FEC) []field {
 	}
 }
 
+// fecLanes are the statistics by lane, stored as NAME/laneN.
+func fecLanes(f *host.FEC) map[string]*[]uint64 {
+	return map[string]*[]uint64{"corrected": &f.LaneCorrected, "uncorrectable": &f.LaneUncorrectable, "corrected_bits": &f.LaneCorrectedBits}
+}
+
+// encodeFEC stores a bin of the histogram as bin/LOW-HIGH, and bin/LOW-HIGH/laneN by lane.
 func encodeFEC(f host.FEC) []byte {
 	var b bytes.Buffer
 	encodeFields(&b, fecFields(&f))
+	lanes := fecLanes(&f)
+	for _, name := range slices.Sorted(maps.Keys(lanes)) {
+		encodeLanes(&b, name, *lanes[name])
+	}
+	for _, bin := range f.Histogram {
+		name := fmt.Sprintf("bin/%d-%d", bin.Low, bin.High)
+		fmt.Fprintf(&b, "%s: %d\n", name, bin.Blocks)
+		encodeLanes(&b, name, bin.Lanes)
+	}
 	return b.Bytes()
 }
 
+func encodeLanes(b *bytes.Buffer, name string, lanes []uint64) {
+	for i, n := range lanes {
+		fmt.Fprintf(b, "%s/lane%d: %d\n", name, i, n)
+	}
+}
+
 func decodeFEC(path string, data []byte) (f host.FEC, err error) {
-	err = decodeFields(path, data, fecFields(&f), func(string, string) {})
-	return f, err
+	lanes := fecLanes(&f)
+	var bad error
+	err = decodeFields(path, data, fecFields(&f), func(name, value string) {
+		whole, _, byLane := strings.Cut(name, "/lane")
+		var low, high uint64
+		_, err := fmt.Sscanf(whole, "bin/%d-%d", &low, &high)
+		isBin := err == nil
+		if !isBin && (!byLane || lanes[whole] == nil) {
+			return
+		}
+		n, err := strconv.ParseUint(value, 0, 64)
+		if err != nil {
+			bad = host.ErrGarbled(path, []byte(name+": "+value))
+			return
+		}
+		switch {
+		case !isBin:
+			*lanes[whole] = append(*lanes[whole], n)
+		case !byLane:
+			f.Histogram = append(f.Histogram, host.FECBin{Low: low, High: high, Blocks: n})
+		case len(f.Histogram) > 0:
+			last := &f.Histogram[len(f.Histogram)-1]
+			last.Lanes = append(last.Lanes, n)
+		}
+	})
+	return f, errors.Join(err, bad)
 }

@@ -96,8 +96,13 @@ func TestAnswersOfPauseAndFEC(t *testing.T) {
 	if got, err := decodePause("x", []byte(text)); err != nil || !reflect.DeepEqual(got, pause) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	fec := host.FEC{Active: num(50), Corrected: num(1<<64 - 2), Uncorrectable: num(0), CorrectedBits: num(5)}
-	text = "active: 50\ncorrected: 18446744073709551614\nuncorrectable: 0\ncorrected_bits: 5\n"
+	fec := host.FEC{
+		Active: num(50), Corrected: num(1<<64 - 2), Uncorrectable: num(0), CorrectedBits: num(5), LaneCorrected: []uint64{4, 6}, LaneCorrectedBits: []uint64{5},
+		Histogram: []host.FECBin{{Blocks: 9, Lanes: []uint64{4, 5}}, {Low: 1, High: 3, Blocks: 2}},
+	}
+	text = "active: 50\ncorrected: 18446744073709551614\nuncorrectable: 0\ncorrected_bits: 5\n" +
+		"corrected/lane0: 4\ncorrected/lane1: 6\ncorrected_bits/lane0: 5\n" +
+		"bin/0-0: 9\nbin/0-0/lane0: 4\nbin/0-0/lane1: 5\nbin/1-3: 2\n"
 	if got := string(encodeFEC(fec)); got != text {
 		t.Errorf("%q", got)
 	}
@@ -199,6 +204,11 @@ func FuzzDecode(f *testing.F) {
 		}
 		if a, err := decodeFEC("x", data); err == nil {
 			if again, err := decodeFEC("x", encodeFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
+				t.Fatalf("%+v became %+v, %v", a, again, err)
+			}
+		}
+		if a, err := decodePortFEC("x", data); err == nil {
+			if again, err := decodePortFEC("x", encodePortFEC(a)); err != nil || !reflect.DeepEqual(again, a) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}

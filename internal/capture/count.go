@@ -135,14 +135,14 @@ func mapHundredths(data []byte, f func(name string, n uint64) uint64) []byte {
 
 var (
 	counterFile   = regexp.MustCompile(`/(counters|hw_counters|statistics)/[^/]+$`)
-	countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/agent/`)
+	countedAnswer = regexp.MustCompile(`^(rdma|ethtool)/.*/(stats|pause|fec)$|^subnet/.*/(agent|fec)/`)
 )
 
 // isReading reports whether a value among counters is not one: the lifetime of the kernel's counter cache, the percentage of PCIe stalls of
 // mlx5, the settings reported with pause and FEC statistics.
 func isReading(name string) bool {
 	switch name {
-	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active":
+	case "lifespan", "outbound_pci_stalled_rd", "outbound_pci_stalled_wr", "autoneg", "rx", "tx", "active", "mode":
 		return true
 	}
 	return false

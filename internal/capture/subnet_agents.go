@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rdma_exporter/internal/host"
@@ -13,6 +14,11 @@ import (
 // agentPath is the entry of the counters of a performance management agent, by LID and port.
 func agentPath(device string, port int, a *host.Agent) string {
 	return fmt.Sprintf("subnet/%s/%d/agent/%d-%d", device, port, a.LID, a.Port)
+}
+
+// portFECPath is the entry of the FEC of a port, by the LID of its agent and the port.
+func portFECPath(device string, port int, a *host.Agent) string {
+	return fmt.Sprintf("subnet/%s/%d/fec/%d-%d", device, port, a.LID, a.Port)
 }
 
 // managerPath is the entry of the answer of a subnet manager, by LID.
@@ -95,4 +101,59 @@ func (p *Player) Manager(_ context.Context, device string, port int, lid uint16)
 		return host.IBManager{}, err
 	}
 	return decodeManager(name, b)
+}
+
+// encodePortFEC writes the mode, which has no ": ", and the counters as NAME or NAME/laneN.
+func encodePortFEC(f host.IBFEC) []byte {
+	var b bytes.Buffer
+	if f.Mode != "" {
+		fmt.Fprintf(&b, "mode: %s\n", f.Mode)
+	}
+	for _, c := range f.Counts {
+		if c.Lane >= 0 {
+			fmt.Fprintf(&b, "%s/lane%d: %d\n", c.Name, c.Lane, c.Value)
+		} else {
+			fmt.Fprintf(&b, "%s: %d\n", c.Name, c.Value)
+		}
+	}
+	return b.Bytes()
+}
+
+func decodePortFEC(path string, data []byte) (f host.IBFEC, err error) {
+	err = lines(path, data, func(name, value string) error {
+		if name == "mode" {
+			f.Mode = value
+			return nil
+		}
+		c := host.FECCount{Name: name, Lane: -1}
+		if of, lane, ok := strings.Cut(name, "/lane"); ok {
+			n, err := strconv.ParseUint(lane, 10, 8)
+			if err != nil {
+				return err
+			}
+			c.Name, c.Lane = of, int(n)
+		}
+		n, err := strconv.ParseUint(value, 10, 64)
+		c.Value = n
+		f.Counts = append(f.Counts, c)
+		return err
+	})
+	return f, err
+}
+
+// PortFEC records the answer.
+func (r *Recorder) PortFEC(ctx context.Context, device string, port int, a *host.Agent) (host.IBFEC, error) {
+	f, err := r.inner.Subnet.PortFEC(ctx, device, port, a)
+	r.answer(portFECPath(device, port, a), encodePortFEC(f), err)
+	return f, err
+}
+
+// PortFEC returns the recorded answer.
+func (p *Player) PortFEC(_ context.Context, device string, port int, a *host.Agent) (host.IBFEC, error) {
+	name := portFECPath(device, port, a)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.IBFEC{}, err
+	}
+	return decodePortFEC(name, b)
 }

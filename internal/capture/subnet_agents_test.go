@@ -2,6 +2,7 @@ package capture
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"syscall"
 	"testing"
@@ -67,5 +68,21 @@ guid: b83f:d203:00a1:c0de
 	}
 	if got, want := format(t, recorder.Archive(a.Meta)), format(t, a); got != want {
 		t.Errorf("recorded:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestAnswersOfPortFEC(t *testing.T) {
+	f := host.IBFEC{Mode: "RS(544,514) PLR", Counts: []host.FECCount{{Name: "sync_header_errors", Lane: -1}, {Name: "corrected_symbols", Lane: 11, Value: 7}, {Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1}}}
+	const text = "mode: RS(544,514) PLR\nsync_header_errors: 0\ncorrected_symbols/lane11: 7\ncorrected_symbols: 4294967295\n"
+	if got := string(encodePortFEC(f)); got != text {
+		t.Errorf("%q", got)
+	}
+	if got, err := decodePortFEC("x", []byte(text)); err != nil || !reflect.DeepEqual(got, f) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"corrected_symbols: x\n", "corrected_symbols/lane: 1\n", "corrected_symbols/lane999: 1\n", "none\n"} {
+		if got, err := decodePortFEC("x", []byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
 	}
 }

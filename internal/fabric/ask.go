@@ -59,10 +59,74 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 		n.performance = &info
 	}
 	c, err := s.client.Counters(ctx, r, number, *n.performance)
-	if err == nil {
-		n.Ports[number].Counters, n.Ports[number].Read = &c, time.Now()
+	if err != nil {
+		return err
 	}
-	return err
+	p := n.Ports[number]
+	p.Counters, p.Read = &c, time.Now()
+	s.details(ctx, n, number)
+	s.fec(ctx, n, number)
+	return nil
+}
+
+// details queries the causes of receive errors, where there are any. A node that rejects the attribute is not queried again.
+func (s *sweep) details(ctx context.Context, n *Node, number int) {
+	p := n.Ports[number]
+	if v, _ := p.Counters.Get(mad.ReceiveErrors); v == 0 || n.plain {
+		return
+	}
+	d, err := s.client.ReceiveErrorDetails(ctx, mad.ToLID(n.lid(number)), number)
+	if err == nil {
+		p.Details = &d
+	}
+	var status mad.StatusError
+	n.plain = errors.As(err, &status)
+}
+
+// fec queries the FEC of a port and its errors, if the node has the capability. The FEC in use is that of the previous sweep while the link
+// has stayed up at the same rate. A failure costs this port's FEC.
+func (s *sweep) fec(ctx context.Context, n *Node, number int) {
+	p := n.Ports[number]
+	if !n.performance.FEC || !p.Info.Up() || !n.extended(number) {
+		return
+	}
+	mode, known := s.lastFEC(End{n.GUID, number}, p)
+	if !known {
+		x, err := s.client.PortInfoExtended(ctx, n.route, number)
+		if err != nil || !x.Known || x.FEC.String() == "" {
+			return
+		}
+		mode = x.FEC
+	}
+	counts, err := s.client.FECCounts(ctx, mad.ToLID(n.lid(number)), number, mode)
+	if err != nil {
+		return
+	}
+	width := p.Info.Active.Widths.Lanes()
+	p.FEC = &FEC{mode, slices.DeleteFunc(counts, func(c mad.FECCount) bool { return c.Lane >= width })}
+}
+
+// extended reports whether a port has PortInfoExtended. A switch has the capability at port 0.
+func (n *Node) extended(number int) bool {
+	if n.Type == mad.Switch {
+		number = 0
+	}
+	p := n.Ports[number]
+	return p != nil && p.Info.Extended
+}
+
+// lastFEC is the FEC in use in the previous sweep, if the link has not been down since.
+func (s *sweep) lastFEC(e End, p *Port) (mad.FECMode, bool) {
+	if s.known == nil {
+		return 0, false
+	}
+	before := s.known.Port(e)
+	if before == nil || before.FEC == nil || before.Counters == nil || before.Info.Active != p.Info.Active {
+		return 0, false
+	}
+	then, _ := before.Counters.Get(mad.LinkDowned)
+	now, ok := p.Counters.Get(mad.LinkDowned)
+	return before.FEC.Mode, ok && then == now
 }
 
 // counted reports whether the counters of a port are queried: it is reachable, and has or had a link.

@@ -73,6 +73,7 @@ type Node struct {
 	changed     bool // SwitchInfo: the state of a port has changed
 	vendor      bool // its ports may be queried for the vendor's attribute
 	performance *mad.PerformanceInfo
+	plain       bool // its ports have no PortRcvErrorDetails
 }
 
 // Port is a port that has answered.
@@ -80,6 +81,15 @@ type Port struct {
 	Info     mad.PortInfo
 	Counters *mad.Counters // nil: not read, or no response
 	Read     time.Time     // of Counters
+	FEC      *FEC          // nil: not read, or not supported
+	// Details are the receive errors by cause; nil: there are none, or not supported.
+	Details *mad.ReceiveErrorDetails
+}
+
+// FEC is the FEC of a port and its errors.
+type FEC struct {
+	Mode   mad.FECMode
+	Counts []mad.FECCount // of the port, and of the lanes in use
 }
 
 // Manager is a subnet manager that has answered.

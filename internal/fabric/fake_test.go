@@ -33,6 +33,8 @@ type device struct {
 	vendor  bool // Mellanox
 	refuses bool // the vendor's attribute
 	manager byte // state of a subnet manager; 0 none
+	fec     bool // PortInfoExtended, and PortExtendedSpeedsCounters with RS-FEC
+	causes  bool // PortRcvErrorDetails
 }
 
 // plug is a port.
@@ -42,6 +44,9 @@ type plug struct {
 	enabled byte // link widths: 1 is 1X, 2 is 4X
 	active  byte
 	downed  byte // LinkDownedCounter
+	errors  byte // PortRcvErrors
+	fec     byte // FECModeActive
+	ended   bool // counters of FEC and SymbolErrorCounter have reached their end
 	mute    bool // no counters
 	fdr10   byte // 1: enabled, 2: active
 }
@@ -163,6 +168,9 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 		if !performance(data, n, attribute) {
 			return nil
 		}
+		if attribute == 0x15 && !n.causes {
+			a.MAD[5] = 3 << 2 // attribute not supported
+		}
 		return &a
 	}
 	switch attribute {
@@ -183,6 +191,10 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 		}
 	case 0x15:
 		s.portInfo(data, n, modifier)
+	case 0x33:
+		if p := n.ports[modifier]; p != nil {
+			data[3], data[5] = 1, p.fec
+		}
 	case 0xff90:
 		if n.refuses {
 			a.MAD[5] = 3 << 2 // attribute not supported
@@ -204,6 +216,9 @@ func (s *subnet) portInfo(data []byte, n *device, number int) {
 	if n.kind == mad.Switch && number == 0 {
 		binary.BigEndian.PutUint16(data[16:], n.lid)
 		data[32], data[33] = 4, 0x50
+		if n.fec {
+			data[22], data[61] = 0x80, 2
+		}
 		return
 	}
 	data[32], data[33] = 1, 0x20 // Down, Polling
@@ -230,10 +245,32 @@ func performance(data []byte, n *device, attribute uint16) bool {
 		if n.wide {
 			data[2], data[7] = 0x02, 0x40
 		}
+		if n.fec {
+			data[2] |= 0x40
+		}
 		return true
 	case 0x12:
 		if p != nil {
-			data[7] = p.downed
+			data[7], data[9] = p.downed, p.errors
+			if p.ended {
+				data[4], data[5] = 0xff, 0xff
+			}
+		}
+	case 0x15:
+		data[5], data[9] = 3, 1
+	case 0x1f:
+		for i := range 4 {
+			binary.BigEndian.PutUint32(data[44+4*i:], uint32(100+i))
+			binary.BigEndian.PutUint32(data[92+4*i:], uint32(i))
+		}
+		data[17], data[19] = 5, 6
+		binary.BigEndian.PutUint32(data[140:], 390)
+		binary.BigEndian.PutUint32(data[144:], 2)
+		binary.BigEndian.PutUint32(data[148:], 406)
+		if p != nil && p.ended {
+			for _, at := range []int{48, 52, 148} {
+				binary.BigEndian.PutUint32(data[at:], 1<<32-1)
+			}
 		}
 	case 0x1d:
 		binary.BigEndian.PutUint64(data[8:], 1<<40)

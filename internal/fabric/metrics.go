@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/mad"
@@ -83,11 +84,39 @@ var countedBy = [mad.NumCounters]struct {
 	mad.ReceiveData:                  {counted("receive_bytes", "bytes", "Data received. Absent on devices with 32-bit data counters, which saturate within seconds."), 4},
 }
 
+// speeds is a Desc of a counter of PortExtendedSpeedsCounters.
+func speeds(name, help string, labels ...string) *exposition.Desc {
+	return desc("port_fec_"+name+"_total", exposition.Counter, "", "PortExtendedSpeedsCounters, IBA 16.1.4.12", help, append([]string{"node_guid", "port"}, labels...)...)
+}
+
+const ends = " Absent once the counter has reached its end (32 bits)."
+
+var (
+	fecInfo = desc("port_fec_info", exposition.Gauge, "", "PortInfoExtended, IBA 14.2.5.19", "Forward error correction (FEC) in use, always 1. mode: none, FC, RS(528,514), RS(544,514) …; PLR is retransmission by the physical layer. Absent on nodes without the capability.", "node_guid", "port", "mode")
+	details = desc("port_receive_error_details_total", exposition.Counter, "", "PortRcvErrorDetails, IBA 16.1.4.3", "Packets received with an error by cause: local_physical (this link), malformed_packet, buffer_overrun, dlid_mapping, vl_mapping, looping. Saturates at 65535. Absent while rdma_fabric_port_receive_errors_total is 0, and on nodes without the attribute.", "node_guid", "port", "cause")
+	full    = desc("port_counter_saturated", exposition.Gauge, "", "PortCounters, IBA 16.1.3.5; PortExtendedSpeedsCounters, IBA 16.1.4.12", "1 for a counter of 32 bits or fewer that has reached its maximum and no longer counts until it is cleared. Absent while it counts. counter: the name of its metric without rdma_fabric_port_ and _total.", "node_guid", "port", "counter")
+)
+
+// fecBy has the metrics of each counter of PortExtendedSpeedsCounters: of the port, and of a lane.
+var fecBy = map[string]struct{ port, lane *exposition.Desc }{
+	"corrected_symbols":    {speeds("corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC."+ends), speeds("lane_corrected_symbols", "Symbols (10 bits) received in error and corrected by RS-FEC, by lane."+ends, "lane")},
+	"corrected_blocks":     {speeds("corrected_blocks", "Blocks (codewords) received in error and corrected by FEC."+ends), speeds("lane_corrected_blocks", "Blocks (codewords) received in error and corrected by FEC, by lane, with Fire code."+ends, "lane")},
+	"uncorrectable_blocks": {speeds("uncorrectable_blocks", "Blocks (codewords) received that FEC could not correct: packets are lost."), speeds("lane_uncorrectable_blocks", "Blocks (codewords) received that FEC could not correct, by lane, with Fire code.", "lane")},
+	"sync_header_errors":   {port: speeds("sync_header_errors", "Blocks of 64b/66b received with an invalid sync header. Saturates at 65535.")},
+	"unknown_blocks":       {port: speeds("unknown_blocks", "Blocks of 64b/66b received with a valid sync header and an unknown type. Saturates at 65535.")},
+}
+
 // Descs are all metrics of fabric mode.
 func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
-		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts,
+		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts, fecInfo, details, full,
+	}
+	for _, name := range slices.Sorted(maps.Keys(fecBy)) {
+		out = append(out, fecBy[name].port)
+		if lane := fecBy[name].lane; lane != nil {
+			out = append(out, lane)
+		}
 	}
 	for _, c := range countedBy {
 		if c.desc != nil {
@@ -242,8 +271,47 @@ func (s *emitter) counters(p *Port, guid, number string) {
 		return
 	}
 	for k, c := range countedBy {
-		if v, ok := p.Counters.Get(mad.Counter(k)); ok && c.desc != nil {
-			s.Emit(c.desc, float64(v)*c.scale, guid, number)
+		v, ok := p.Counters.Get(mad.Counter(k))
+		if !ok || c.desc == nil {
+			continue
+		}
+		s.Emit(c.desc, float64(v)*c.scale, guid, number)
+		if p.Counters.Saturated(mad.Counter(k)) {
+			s.saturated(c.desc, guid, number)
+		}
+	}
+	if p.Details != nil {
+		for i, n := range p.Details {
+			s.Emit(details, float64(n), guid, number, mad.ReceiveErrorCauses[i])
+		}
+	}
+	if p.FEC != nil {
+		s.fec(p.FEC, guid, number)
+	}
+}
+
+// saturated names a counter as its metric.
+func (s *emitter) saturated(d *exposition.Desc, guid, number string) {
+	name := strings.TrimSuffix(strings.TrimPrefix(d.Name, "rdma_fabric_port_"), "_total")
+	s.Emit(full, 1, guid, number, name)
+}
+
+// fec emits counters that count. Of lanes at their end one series is emitted for all.
+func (s *emitter) fec(f *FEC, guid, number string) {
+	s.Emit(fecInfo, 1, guid, number, f.Mode.String())
+	said := map[*exposition.Desc]bool{}
+	for _, c := range f.Counts {
+		d, at := fecBy[c.Name].port, []string{guid, number}
+		if c.Lane >= 0 {
+			d, at = fecBy[c.Name].lane, append(at, strconv.Itoa(c.Lane))
+		}
+		switch {
+		case d == nil || said[d] && c.AtEnd():
+		case c.AtEnd():
+			said[d] = true
+			s.saturated(d, guid, number)
+		default:
+			s.Emit(d, float64(c.Value), at...)
 		}
 	}
 }

@@ -59,6 +59,10 @@ func TestMetrics(t *testing.T) {
 		s.nodes[2].vendor, s.nodes[3].vendor, s.nodes[4].vendor = true, true, true
 		s.nodes[2].ports[4].fdr10, s.nodes[4].ports[2].fdr10 = 3, 3
 		s.nodes[2].ports[3].fdr10, s.nodes[3].ports[2].fdr10 = 1, 1
+		s.nodes[1].fec, s.nodes[2].fec, s.nodes[1].causes = true, true, true
+		s.nodes[1].ports[3].fec, s.nodes[1].ports[4].fec, s.nodes[1].ports[4].ended = 4, 13, true
+		s.nodes[2].ports[3].fec, s.nodes[2].ports[4].fec = 1, 5 // a mode that is reserved
+		s.nodes[1].ports[3].errors, s.nodes[2].ports[3].errors = 4, 4
 		m := s.monitor()
 		start(t, m)
 		s.mu.Lock()

@@ -229,7 +229,7 @@ func (s *sweep) cached(v *target) *Node {
 	n := &Node{GUID: v.to.GUID, Ports: map[int]*Port{}}
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
-			n.Type, n.NumPorts, n.performance, n.vendor = before.Type, before.NumPorts, before.performance, before.vendor
+			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance, before.vendor, before.plain
 			n.Description, n.named = before.Description, before.named
 		}
 	}

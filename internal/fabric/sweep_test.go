@@ -348,3 +348,36 @@ func TestFDR10(t *testing.T) {
 		t.Errorf("asks %d times in a full sweep", n)
 	}
 }
+
+// TestFECRequests: the FEC in use is queried again only after the link was down or runs at another rate, and a node that rejects
+// PortRcvErrorDetails is not queried again.
+func TestFECRequests(t *testing.T) {
+	s := leaves()
+	s.nodes[1].fec, s.nodes[1].ports[3].errors = true, 1
+	s.nodes[1].ports[3].fec = 4
+	const extended, counts, causes = mad.ClassSubnetDirected<<8 | 0x33, mad.ClassPerformance<<8 | 0x1f, mad.ClassPerformance<<8 | 0x15
+	links := len(s.nodes[1].ports)
+	var f *Fabric
+	for i, step := range []struct {
+		change                   func()
+		extended, counts, causes int
+	}{
+		{func() {}, links, links, 1},
+		{func() {}, 0, links, 0},
+		{func() { s.nodes[1].ports[3].downed++ }, 1, links, 0},
+		{func() { s.nodes[1].ports[4].active = 1 }, 1, links, 0},
+		{func() { s.nodes[1].fec = false }, 0, 0, 0},
+	} {
+		step.change()
+		if i == 4 {
+			f = nil // a full sweep, since capabilities are remembered
+		}
+		f = s.sweep(t, f, Options{})
+		if s.asked[extended] != step.extended || s.asked[counts] != step.counts || i < 4 && s.asked[causes] != step.causes {
+			t.Errorf("step %d: %d, %d and %d datagrams, want %+v", i, s.asked[extended], s.asked[counts], s.asked[causes], step)
+		}
+	}
+	if f.Port(End{1, 3}).FEC != nil {
+		t.Error("FEC of a node without the capability")
+	}
+}

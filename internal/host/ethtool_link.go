@@ -31,12 +31,23 @@ const (
 	fecStatCorrected     = 2
 	fecStatUncorrectable = 3
 	fecStatCorrectedBits = 4
+	fecStatHistogram     = 5
+
+	fecBinLow   = 2
+	fecBinHigh  = 3
+	fecBinValue = 4
+	fecBinLanes = 5
+
+	// maxFECLanes and maxFECBins limit an answer: Linux has ETHTOOL_MAX_LANES 8 and ETHTOOL_FEC_HIST_MAX 17.
+	maxFECLanes = 16
+	maxFECBins  = 32
 )
 
 // Answers to PAUSE_GET and FEC_GET.
 type (
-	Pause = snapshot.Pause
-	FEC   = snapshot.FEC
+	Pause  = snapshot.Pause
+	FEC    = snapshot.FEC
+	FECBin = snapshot.FECBin
 )
 
 func (c *ethtoolClient) Pause(_ context.Context, netdev string) (Pause, error) {
@@ -78,28 +89,75 @@ func parsePause(msg []byte) (p Pause) {
 // parseFEC parses the body of ETHTOOL_MSG_FEC_GET_REPLY.
 func parseFEC(msg []byte) (f FEC) {
 	numbers(msg, map[uint16]**uint64{fecActive: &f.Active})
-	to := map[uint16]**uint64{fecStatCorrected: &f.Corrected, fecStatUncorrectable: &f.Uncorrectable, fecStatCorrectedBits: &f.CorrectedBits}
 	for t, v := range attrs(msg) {
 		if t != fecStats {
 			continue
 		}
 		for t, v := range attrs(v) {
-			if p := to[t]; p != nil {
-				*p = total(v)
+			switch t {
+			case fecStatCorrected:
+				f.Corrected, f.LaneCorrected = fecCounts(v)
+			case fecStatUncorrectable:
+				f.Uncorrectable, f.LaneUncorrectable = fecCounts(v)
+			case fecStatCorrectedBits:
+				f.CorrectedBits, f.LaneCorrectedBits = fecCounts(v)
+			case fecStatHistogram:
+				if b, ok := parseFECBin(v); ok && len(f.Histogram) < maxFECBins {
+					f.Histogram = append(f.Histogram, b)
+				}
 			}
 		}
 	}
 	return f
 }
 
-// total is the first number of a FEC statistic: the port's, followed by those of its lanes. Empty is unsupported, all ones is unknown.
-func total(v []byte) *uint64 {
-	if len(v) < 8 || len(v)%8 != 0 {
+// fecCounts parses a FEC statistic: the number of the port, followed by those of its lanes. Empty is unsupported, all ones is unknown.
+func fecCounts(v []byte) (total *uint64, lanes []uint64) {
+	all := words(v)
+	if len(all) == 0 || all[0] == math.MaxUint64 {
+		return nil, nil
+	}
+	return &all[0], knownLanes(all[1:])
+}
+
+// knownLanes are the lanes before the first that is unknown; nil if there is none.
+func knownLanes(v []uint64) []uint64 {
+	for i, n := range v {
+		if n == math.MaxUint64 || i == maxFECLanes {
+			v = v[:i]
+			break
+		}
+	}
+	if len(v) == 0 {
 		return nil
 	}
-	n := binary.NativeEndian.Uint64(v)
-	if n == math.MaxUint64 {
+	return v
+}
+
+// words parses an array of 64-bit numbers; nil if its length is not that of one.
+func words(v []byte) []uint64 {
+	if len(v)%8 != 0 {
 		return nil
 	}
-	return &n
+	out := make([]uint64, len(v)/8)
+	for i := range out {
+		out[i] = binary.NativeEndian.Uint64(v[8*i:])
+	}
+	return out
+}
+
+// parseFECBin parses a bin of the histogram. Its value has 32 or 64 bits.
+func parseFECBin(v []byte) (b FECBin, ok bool) {
+	var low, high, value *uint64
+	numbers(v, map[uint16]**uint64{fecBinLow: &low, fecBinHigh: &high, fecBinValue: &value})
+	if low == nil || high == nil || value == nil || *value == math.MaxUint64 || *low > *high {
+		return b, false
+	}
+	b = FECBin{Low: *low, High: *high, Blocks: *value}
+	for t, v := range attrs(v) {
+		if t == fecBinLanes {
+			b.Lanes = knownLanes(words(v))
+		}
+	}
+	return b, true
 }

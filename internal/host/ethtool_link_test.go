@@ -47,8 +47,21 @@ func TestParseFEC(t *testing.T) {
 	}{
 		{
 			"totals before lanes", slices.Concat(header, attr(fecActive, u32(50)),
-				attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6)), attr(fecStatUncorrectable, u64s(3)), attr(fecStatCorrectedBits, u64s(99)), attr(5, u32(1)))),
-			FEC{Active: ptr(50), Corrected: ptr(10), Uncorrectable: ptr(3), CorrectedBits: ptr(99)},
+				attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6)), attr(fecStatUncorrectable, u64s(3)), attr(fecStatCorrectedBits, u64s(99, 99, math.MaxUint64, 1)), attr(6, u32(1)))),
+			FEC{Active: ptr(50), Corrected: ptr(10), LaneCorrected: []uint64{4, 6}, Uncorrectable: ptr(3), CorrectedBits: ptr(99), LaneCorrectedBits: []uint64{99}},
+		},
+		{
+			"histogram, as include/uapi/linux/ethtool_netlink_generated.h numbers it", slices.Concat(header, attr(fecActive, u32(50)), attr(fecStats|nested,
+				attr(5|nested, attr(2, u32(0)), attr(3, u32(0)), attr(4, u64s(1<<40)), attr(1, nil), attr(5, u64s(1<<39, 1<<39))),
+				attr(5|nested, attr(2, u32(1)), attr(3, u32(3)), attr(4, u32(7))),
+				attr(5|nested, attr(2, u32(4)), attr(3, u32(7)), attr(4, u64s(math.MaxUint64))), // unknown
+				attr(5|nested, attr(2, u32(9)), attr(3, u32(8)), attr(4, u32(1))),               // no range
+				attr(5|nested, attr(2, u32(8)), attr(4, u32(1))),                                // no end
+				attr(5|nested, attr(2, u32(15)), attr(3, u32(15)), attr(4, u32(0)), attr(5, make([]byte, 12))),
+			)),
+			FEC{Active: ptr(50), Histogram: []FECBin{
+				{Low: 0, High: 0, Blocks: 1 << 40, Lanes: []uint64{1 << 39, 1 << 39}}, {Low: 1, High: 3, Blocks: 7}, {Low: 15, High: 15},
+			}},
 		},
 		{"what the driver does not count is empty", slices.Concat(header, attr(fecActive, u32(51)), attr(fecStats|nested, attr(fecStatCorrected, nil), attr(fecStatUncorrectable, u64s(0)))), FEC{Active: ptr(51), Uncorrectable: ptr(0)}},
 		{"not known", slices.Concat(header, attr(fecStats|nested, attr(fecStatCorrected, u64s(math.MaxUint64)))), FEC{}},
@@ -67,10 +80,17 @@ func FuzzParsePauseAndFEC(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(pauseStats|nested, attr(pauseStatTXFrames, u64s(7))))
 	f.Add(attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6))))
+	f.Add(attr(fecStats|nested, attr(fecStatHistogram|nested, attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)), attr(fecBinLanes, u64s(3, 4)))))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		parsePause(msg)
-		if e := parseFEC(msg); e.Corrected != nil && *e.Corrected == math.MaxUint64 {
+		e := parseFEC(msg)
+		if e.Corrected != nil && *e.Corrected == math.MaxUint64 || slices.Contains(e.LaneCorrected, math.MaxUint64) {
 			t.Fatalf("%+v holds what is not known", e)
+		}
+		for _, b := range e.Histogram {
+			if b.Low > b.High || b.Blocks == math.MaxUint64 || len(b.Lanes) > maxFECLanes || len(e.Histogram) > maxFECBins {
+				t.Fatalf("%+v: bin out of range", e)
+			}
 		}
 	})
 }

@@ -19,6 +19,9 @@ type Subnet interface {
 	// Counters queries an agent of performance management (IBA 16.1): one datagram if all counters are 64-bit, otherwise two, and one more
 	// the first time.
 	Counters(ctx context.Context, device string, port int, a *Agent) (IBCounters, error)
+	// PortFEC queries a port for the FEC in use, and its agent for the errors before and after FEC, if both have the capability: up to two
+	// datagrams, and up to two more the first time. Without link and without capability the answer is empty.
+	PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error)
 	// Manager queries the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
 	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
 }

@@ -20,7 +20,11 @@ type Agent struct {
 	// TransmitWait: PortCounters has it although the agent does not announce it.
 	TransmitWait bool
 
+	// Far: it is at the far end of the link of the local port, not the local port.
+	Far bool
+
 	info *mad.PerformanceInfo // which counters it has; nil until it is queried
+	fec  *bool                // the port has PortInfoExtended; nil until it is queried
 }
 
 // Requests is the maximum number of datagrams of a query without losses.

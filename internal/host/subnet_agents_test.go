@@ -22,6 +22,9 @@ type agent struct {
 	silent  uint16            // attribute without an answer
 	refuses error             // of opening
 	broken  error             // of sending
+	caps2   [256]uint16       // PortInfo.CapabilityMask2 by port; 0: no CapabilityMask
+	fec     byte              // PortInfoExtended.FECModeActive
+	noFEC   bool              // PortInfoExtended does not have it
 
 	answers chan *mad.Datagram
 	asked   []string
@@ -31,8 +34,9 @@ type agent struct {
 
 const (
 	classPortInfo, portCounters, portCountersExtended, smInfo = 0x01, 0x12, 0x1d, 0x20
+	portInfo, portInfoExtended, extendedSpeeds                = 0x15, 0x33, 0x1f
 
-	extWidth, extWidthNoIETF, waits, wideErrors = 1 << 9, 1 << 10, 1 << 12, 1 << 1
+	extWidth, extWidthNoIETF, waits, wideErrors, rsFEC = 1 << 9, 1 << 10, 1 << 12, 1 << 1, 1 << 14
 )
 
 func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
@@ -41,7 +45,12 @@ func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
 	}
 	m := *d
 	attribute := binary.BigEndian.Uint16(m.MAD[16:])
-	a.asked = append(a.asked, fmt.Sprintf("%#x of %d at %d by QP%d", attribute, m.MAD[65], d.LID, d.QP))
+	switch m.MAD[1] {
+	case mad.ClassSubnetDirected:
+		a.asked = append(a.asked, fmt.Sprintf("%#x of %d after %d hops", attribute, m.MAD[23], m.MAD[7]))
+	default:
+		a.asked = append(a.asked, fmt.Sprintf("%#x of %d at %d by QP%d", attribute, m.MAD[65], d.LID, d.QP))
+	}
 	if m.MAD[3] != 1 {
 		return errors.New("not a Get")
 	}
@@ -63,6 +72,20 @@ func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
 	case portCountersExtended: // each field counts its first byte, and 2^20 times that
 		for at := 8; at < 176; at += 8 {
 			binary.BigEndian.PutUint64(data[at:], uint64(at)<<20)
+		}
+	case portInfo:
+		if mask := a.caps2[m.MAD[23]]; mask != 0 {
+			binary.BigEndian.PutUint32(data[20:], 1<<15)
+			binary.BigEndian.PutUint16(data[60:], mask)
+		}
+	case portInfoExtended:
+		data[5] = a.fec
+		if !a.noFEC {
+			data[3] = 1
+		}
+	case extendedSpeeds: // each field counts its first byte
+		for at := 16; at < 160; at += 4 {
+			binary.BigEndian.PutUint32(data[at:], uint32(at))
 		}
 	case smInfo:
 		binary.BigEndian.PutUint64(data, 0xb83fd20300a1c0de)

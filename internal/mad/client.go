@@ -266,6 +266,11 @@ func (c *Client) MellanoxPort(ctx context.Context, r Route, port int) (MellanoxP
 	return subnet(ctx, c, r, attrMellanoxPort, port, "Mellanox ExtendedPortInfo", decodeMellanoxPort)
 }
 
+// PortInfoExtended queries the FEC of a port. PortInfo tells whether the node has the attribute.
+func (c *Client) PortInfoExtended(ctx context.Context, r Route, port int) (PortInfoExtended, error) {
+	return subnet(ctx, c, r, attrPortInfoExtended, port, "PortInfoExtended", decodePortInfoExtended)
+}
+
 // SMInfo queries the subnet manager at a port. A port without one does not answer.
 func (c *Client) SMInfo(ctx context.Context, r Route) (SMInfo, error) {
 	return subnet(ctx, c, r, attrSMInfo, 0, "SMInfo", decodeSMInfo)
@@ -308,4 +313,22 @@ func (c *Client) Counters(ctx context.Context, r Route, port int, info Performan
 	}
 	out.readShort(b, info)
 	return out, nil
+}
+
+// FECCounts reads the errors before and after FEC of a port whose FEC in use is mode: one datagram.
+func (c *Client) FECCounts(ctx context.Context, r Route, port int, mode FECMode) ([]FECCount, error) {
+	b, err := c.performance(ctx, r, attrPortExtendedSpeedsCounters, port, "PortExtendedSpeedsCounters")
+	if err != nil {
+		return nil, err
+	}
+	return decodeFECCounts(b, mode)
+}
+
+// ReceiveErrorDetails reads the receive errors of a port by cause: one datagram. The attribute is optional.
+func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (ReceiveErrorDetails, error) {
+	b, err := c.performance(ctx, r, attrReceiveErrorDetails, port, "PortRcvErrorDetails")
+	if err != nil {
+		return ReceiveErrorDetails{}, err
+	}
+	return decodeReceiveErrorDetails(b), nil
 }

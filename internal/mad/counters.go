@@ -6,6 +6,7 @@ import "encoding/binary"
 const (
 	attrClassPortInfo        = 0x0001
 	attrPortCounters         = 0x0012
+	attrReceiveErrorDetails  = 0x0015
 	attrPortCountersExtended = 0x001d
 )
 
@@ -74,7 +75,8 @@ const (
 	capExtendedWidth       = 1 << 9  // CapabilityMask: PortCountersExtended
 	capExtendedWidthNoIETF = 1 << 10 // without unicast and multicast
 	capTransmitWait        = 1 << 12
-	cap2ExtendedErrors     = 1 << 1 // 64-bit errors in PortCountersExtended
+	capRSFECCounters       = 1 << 14 // PortExtendedSpeedsCounters has a layout of its own with RS-FEC
+	cap2ExtendedErrors     = 1 << 1  // 64-bit errors in PortCountersExtended
 )
 
 // PerformanceInfo is which counters an agent of performance management has: ClassPortInfo (IBA 13.4.8.1).
@@ -83,6 +85,7 @@ type PerformanceInfo struct {
 	Casts          bool // with unicast and multicast
 	ExtendedErrors bool // with 64-bit errors and transmit wait
 	TransmitWait   bool // in PortCounters
+	FEC            bool // PortExtendedSpeedsCounters, whatever FEC is in use
 }
 
 func decodePerformanceInfo(b []byte) PerformanceInfo {
@@ -91,6 +94,7 @@ func decodePerformanceInfo(b []byte) PerformanceInfo {
 	return PerformanceInfo{
 		Extended: extended, Casts: mask&capExtendedWidth != 0,
 		ExtendedErrors: extended && mask2&cap2ExtendedErrors != 0, TransmitWait: mask&capTransmitWait != 0,
+		FEC: mask&capRSFECCounters != 0,
 	}
 }
 
@@ -109,6 +113,12 @@ func (i *PerformanceInfo) extends(k Counter) bool {
 type Counters struct {
 	values [NumCounters]uint64
 	known  uint32
+	short  uint32 // those from PortCounters, which saturate
+}
+
+// Saturated reports whether a counter of PortCounters has stopped at its highest value.
+func (c *Counters) Saturated(k Counter) bool {
+	return c.short&(1<<k) != 0 && c.values[k] == 1<<places[k].width-1
 }
 
 // Get returns a counter, and whether it is known.
@@ -146,6 +156,7 @@ func (c *Counters) readShort(b []byte, info PerformanceInfo) {
 		}
 		word := binary.BigEndian.Uint32(b[at.bit/32*4:])
 		c.Set(Counter(k), uint64(word<<(at.bit%32)>>(32-at.width)))
+		c.short |= 1 << k
 	}
 }
 
@@ -156,4 +167,17 @@ func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 			c.Set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
 		}
 	}
+}
+
+// ReceiveErrorDetails are the receive errors of a port by cause, 16 bits each, which saturate (IBA 16.1.4.3).
+type ReceiveErrorDetails [len(ReceiveErrorCauses)]uint16
+
+// ReceiveErrorCauses are the causes in the order of PortRcvErrorDetails.
+var ReceiveErrorCauses = [...]string{"local_physical", "malformed_packet", "buffer_overrun", "dlid_mapping", "vl_mapping", "looping"}
+
+func decodeReceiveErrorDetails(b []byte) (d ReceiveErrorDetails) {
+	for i := range d {
+		d[i] = binary.BigEndian.Uint16(b[4+2*i:])
+	}
+	return d
 }

@@ -148,7 +148,7 @@ func TestPortInfo(t *testing.T) {
 				32: 0x74, 33: 0x52, 35: 0x45, 60: 0, 61: 0x1e, 62: 0x8f, 63: 0x0f,
 			},
 			want: PortInfo{
-				LID: 17, SMLID: 2, Capabilities: 0xa751e848, State: PortActive, PhysicalState: PhysicalLinkUp,
+				LID: 17, SMLID: 2, Capabilities: 0xa751e848, Extended: true, State: PortActive, PhysicalState: PhysicalLinkUp,
 				Supported: Link{3, 0b1111111}, Enabled: Link{3, 0b1111101}, Active: Link{2, 0b1000100},
 			},
 			rate: 400, text: "NDR",

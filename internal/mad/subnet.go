@@ -92,6 +92,9 @@ const PhysicalLinkUp = 5
 const (
 	capIsSM           = 1 << 1
 	capExtendedSpeeds = 1 << 14
+	capMask2          = 1 << 15 // CapabilityMask2 is valid
+
+	cap2PortInfoExtended = 1 << 1
 )
 
 // PortInfo is part of the attribute of that name (IBA 14.2.5.6).
@@ -99,6 +102,7 @@ type PortInfo struct {
 	LID           uint16
 	SMLID         uint16 // of the master subnet manager
 	Capabilities  uint32
+	Extended      bool // PortInfoExtended is supported; of a switch, valid at port 0
 	State         PortState
 	PhysicalState uint8
 	Supported     Link
@@ -120,6 +124,7 @@ func decodePortInfo(b []byte) PortInfo {
 		Supported: Link{Widths(b[30]), Speeds(b[32] >> 4 & baseSpeeds)},
 		Active:    Link{Widths(b[31]), Speeds(b[35] >> 4 & baseSpeeds)},
 	}
+	p.Extended = p.Capabilities&capMask2 != 0 && binary.BigEndian.Uint16(b[60:])&cap2PortInfoExtended != 0
 	// Switch ports other than 0 have no mask. Unsupported speeds are 0 there.
 	if p.Capabilities == 0 || p.Capabilities&capExtendedSpeeds != 0 {
 		p.Active.Speeds |= Speeds(b[62]>>4)<<extendedShift | Speeds(b[56]>>5&1)<<extended2Shift

@@ -20,6 +20,8 @@ type NetdevCounters struct {
 	// Pause and FEC, as Wire; without the statistics that the driver has in its own.
 	Pause *Pause
 	FEC   *FEC
+	// FECCode is the FEC in use: none, FC, RS(N,K), or RS if the rate of a lane is unknown; empty: unknown.
+	FECCode string
 	// PFC is the samples between rounds; nil if none are taken or the driver reports no durations.
 	PFC *PFCSamples
 }
@@ -106,12 +108,23 @@ type Pause struct {
 	TXFrames, RXFrames, TXStormEvents *uint64
 }
 
-// FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are totals.
+// FEC is the answer to ethtool netlink FEC_GET; nil: not sent. Statistics are those of the port, those of Lanes are in the order of lanes.
 type FEC struct {
 	Active        *uint64 // ETHTOOL_A_FEC_ACTIVE, bit of its link mode; not sent if no FEC is in use
 	Corrected     *uint64 // ETHTOOL_A_FEC_STAT_CORRECTED, blocks
 	Uncorrectable *uint64 // ETHTOOL_A_FEC_STAT_UNCORR, blocks
 	CorrectedBits *uint64 // ETHTOOL_A_FEC_STAT_CORR_BITS
+
+	LaneCorrected, LaneUncorrectable, LaneCorrectedBits []uint64
+
+	Histogram []FECBin // ETHTOOL_A_FEC_STAT_HIST, since Linux 6.18
+}
+
+// FECBin is a bin of the histogram: blocks with Low to High symbols in error that FEC corrected.
+type FECBin struct {
+	Low, High uint64
+	Blocks    uint64
+	Lanes     []uint64 // blocks by lane; nil: not reported
 }
 
 // PFCSamples is the short samples of a netdev's pause times since it was first seen.

@@ -11,6 +11,8 @@ type PortSubnet struct {
 	Device   string
 	Port     int
 	Counters []Stat         // of the port at the far end, by their names in sysfs, ports/N/counters; nil: unknown
+	FEC      *IBFEC         // of the far end; nil: not queried, or not supported
+	Lanes    *uint64        // of the link
 	Manager  *SubnetManager // master subnet manager; nil: none answers
 	Settings []LinkSetting  // of both ends; nil: unknown
 }

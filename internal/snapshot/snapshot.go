@@ -261,6 +261,7 @@ type Port struct {
 
 	Counters     []Stat // counters/: PMA attributes in the units of the files
 	WideCounters bool   // error counters are 64-bit, unlike the files, and none is saturated
+	FEC          *IBFEC // nil: not queried, or not supported
 
 	// Transitions of an InfiniBand port between ACTIVE and other states, as of the readings.
 	Transitions *Transitions
@@ -320,6 +321,19 @@ type Expected struct {
 type GIDFamily struct {
 	Entries uint64
 	First   uint64 // lowest index
+}
+
+// IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters (IBA 16.1.4.12).
+type IBFEC struct {
+	Mode   string // none, FC, RS(544,514) …; empty: unknown
+	Counts []FECCount
+}
+
+// FECCount is a counter of the port, or of a lane. It stops at its highest value.
+type FECCount struct {
+	Name  string // sync_header_errors, unknown_blocks, corrected_symbols, corrected_blocks, uncorrectable_blocks
+	Lane  int    // -1: of the port
+	Value uint64
 }
 
 // Stat is one counter as the kernel names it.

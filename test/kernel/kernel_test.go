@@ -251,7 +251,7 @@ func testNetdev(t *testing.T, g *guest) {
 		name("rdma_port_global_pause_frames_total", transmit, ""):                             32,
 		name("rdma_port_fec_corrected_blocks_total", "", ""):                                  33,
 		name("rdma_port_fec_uncorrectable_blocks_total", "", ""):                              34,
-		"rdma_port_fec_info{" + `device="mlx5_1",mode="rs",netdev="ens0f0np0",port="1"` + "}": 1,
+		"rdma_port_fec_info{" + `device="mlx5_1",mode="RS(544,514)",netdev="ens0f0np0",port="1"` + "}": 1,
 	})
 	const moved = `,priority="5"`
 	g.set(t, "mlx5_1", map[string]int{"pfc_en": 1 << 5})

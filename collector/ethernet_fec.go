@@ -1,0 +1,145 @@
+package collector
+
+import (
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const sourceFEC = "ethtool netlink FEC_GET"
+
+// FEC statistics of a port. Those by lane are separate metrics, so that a sum over a port counts nothing twice.
+var (
+	fecCorrectedBits       = wireDesc("rdma_port_fec_corrected_bits_total", "Bits corrected by FEC: errors before FEC. Normal on links of 50 Gb/s per lane and above.", statsSource+"; "+sourceFEC+", corrected bits")
+	fecCorrectedSymbols    = wireDesc("rdma_port_fec_corrected_symbols_total", "Symbols corrected by FEC (10 bits with RS-FEC). On Ethernet from the histogram of blocks; a bin of several numbers counts with its lowest.", sourceFEC+", histogram (since Linux 6.18)")
+	fecCorrectedBlocks     = wireDesc("rdma_port_fec_corrected_blocks_total", "Blocks (codewords) corrected by FEC.", statsSource+"; "+sourceFEC+", corrected blocks")
+	fecUncorrectableBlocks = wireDesc("rdma_port_fec_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct: packets are lost.", statsSource+"; "+sourceFEC+", uncorrectable blocks")
+	fecBlocks              = wireDesc("rdma_port_fec_blocks_total", "Blocks (codewords) received, by the number of symbols that FEC corrected in them: 0, 1, or a range such as 2-3. RS(544,514) corrects up to 15, RS(528,514) and RS(272,257) up to 7: blocks close to that indicate a link that is about to lose packets."+absentWhenZero, sourceFEC+", histogram (since Linux 6.18)", "symbols")
+
+	fecLaneCorrectedBits       = wireDesc("rdma_port_fec_lane_corrected_bits_total", "Bits corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", corrected bits", "lane")
+	fecLaneCorrectedSymbols    = wireDesc("rdma_port_fec_lane_corrected_symbols_total", "Symbols corrected by FEC, by lane. Absent where the driver has a total only.", sourceFEC+", histogram (since Linux 6.18)", "lane")
+	fecLaneCorrectedBlocks     = wireDesc("rdma_port_fec_lane_corrected_blocks_total", "Blocks (codewords) corrected by FEC, by lane. Absent where the driver has a total only, as with RS-FEC of mlx5, whose blocks span all lanes.", sourceFEC+", corrected blocks", "lane")
+	fecLaneUncorrectableBlocks = wireDesc("rdma_port_fec_lane_uncorrectable_blocks_total", "Blocks (codewords) that FEC could not correct, by lane. Absent where the driver has a total only.", sourceFEC+", uncorrectable blocks", "lane")
+
+	fecInfo = &Desc{
+		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
+		Help:   "Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
+		Labels: []string{"device", "port", "netdev", "mode"}, Source: sourceFEC + ", active; the code of RS-FEC from LINKMODES_GET, speed and lanes",
+	}
+)
+
+var fecDescs = []*Desc{
+	fecInfo, fecCorrectedSymbols, fecBlocks,
+	fecLaneCorrectedBits, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks, fecLaneUncorrectableBlocks,
+}
+
+// Codes of rdma_port_fec_info.
+const (
+	fecNone  = "none"
+	fecFC    = "FC"
+	fecRS    = "RS"
+	fecRS528 = "RS(528,514)"
+	fecRS544 = "RS(544,514)"
+	fecRS272 = "RS(272,257)"
+)
+
+// fecModes are the link mode bits of FEC, enum ethtool_link_mode_bit_indices. RS stands for both codes of IEEE 802.3.
+var fecModes = map[uint64]string{49: fecNone, 50: fecRS, 51: fecFC, 74: fecRS272}
+
+// fecCode is the code in use on a link of a rate in bits per second and a number of lanes; empty: unknown. RS(528,514) is for 25 Gb/s per lane
+// (IEEE 802.3 clauses 91 and 108), RS(544,514) for 50 Gb/s per lane and above, and for links of 200 Gb/s and above (clauses 119 and 134).
+func fecCode(active *uint64, m *host.LinkModes) string {
+	if active == nil {
+		return ""
+	}
+	code := fecModes[*active]
+	if code != fecRS || m == nil || m.Speed == nil {
+		return code
+	}
+	const lane25G, lane50G, link200G = 25_000, 50_000, 200_000 // Mb/s
+	speed := *m.Speed
+	switch {
+	case speed >= link200G || m.Lanes != nil && speed >= lane50G**m.Lanes:
+		return fecRS544
+	case m.Lanes != nil || speed <= lane25G:
+		return fecRS528
+	}
+	return fecRS
+}
+
+// codeInterval is how long the code of RS-FEC is kept while the same FEC is active.
+const codeInterval = 10 * slowInterval
+
+// readCode sets the code in use. Speed and lanes, which tell the codes of RS-FEC apart, change with the link only.
+func (nd *ethNetdev) readCode(r *reader, now time.Time) {
+	active := nd.fec.Active
+	same := active != nil && nd.fecActive != nil && *active == *nd.fecActive
+	nd.fecActive = active
+	if same && nd.fecCode != fecRS && now.Sub(nd.codeAt) < codeInterval {
+		return
+	}
+	nd.fecCode, nd.codeAt = fecCode(active, nil), now
+	if nd.fecCode == fecRS {
+		if modes, _ := askSetting(r, nd, "linkmodes", host.SourceLinkModes, r.h.Ethtool.LinkModes); modes != nil {
+			nd.fecCode = fecCode(active, modes)
+		}
+	}
+}
+
+// emitFEC emits what only FEC_GET has: the code, statistics by lane, and the histogram.
+func emitFEC(s Sink, nd *snapshot.NetdevCounters, at []string) {
+	f := nd.FEC
+	if f == nil {
+		return
+	}
+	if nd.FECCode != "" {
+		s.Emit(fecInfo, 1, append(at, nd.FECCode)...)
+	}
+	emitLanes(s, fecLaneCorrectedBits, f.LaneCorrectedBits, at)
+	emitLanes(s, fecLaneCorrectedBlocks, f.LaneCorrected, at)
+	emitLanes(s, fecLaneUncorrectableBlocks, f.LaneUncorrectable, at)
+	if len(f.Histogram) == 0 {
+		return
+	}
+	total, lanes := correctedSymbols(f.Histogram)
+	s.Emit(fecCorrectedSymbols, float64(total), at...)
+	emitLanes(s, fecLaneCorrectedSymbols, lanes, at)
+	for _, b := range f.Histogram {
+		if b.Blocks > 0 {
+			s.Emit(fecBlocks, float64(b.Blocks), append(at, binName(b))...)
+		}
+	}
+}
+
+func emitLanes(s Sink, d *Desc, lanes []uint64, at []string) {
+	for i, n := range lanes {
+		s.Emit(d, float64(n), append(at, strconv.Itoa(i))...)
+	}
+}
+
+// correctedSymbols are the symbols corrected in the blocks of a histogram: of the port, and by lane where each bin with blocks has the same
+// lanes.
+func correctedSymbols(bins []snapshot.FECBin) (total uint64, lanes []uint64) {
+	lanes = make([]uint64, len(bins[0].Lanes))
+	for _, b := range bins {
+		total += b.Low * b.Blocks
+		if len(b.Lanes) != len(lanes) {
+			lanes = nil
+		}
+		for i := range lanes {
+			lanes[i] += b.Low * b.Lanes[i]
+		}
+	}
+	return total, lanes
+}
+
+// binName is the label of a bin: "3", or "4-7".
+func binName(b snapshot.FECBin) string {
+	low := strconv.FormatUint(b.Low, 10)
+	if b.Low == b.High {
+		return low
+	}
+	return low + "-" + strconv.FormatUint(b.High, 10)
+}

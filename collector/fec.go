@@ -1,0 +1,153 @@
+package collector
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	sourceSpeeds   = "PortExtendedSpeedsCounters, IBA 16.1.4.12"
+	sourceExtended = "PortInfoExtended, IBA 14.2.5.19"
+)
+
+// speedsDesc is a Desc of an InfiniBand port that only PortExtendedSpeedsCounters has.
+func speedsDesc(name, help string) *Desc {
+	return &Desc{
+		Name: name, Type: counter, Scope: scopePort, Help: help + absentWhenZero,
+		Labels: []string{"device", "port"}, Source: sourceSpeeds, Of: infinibandPorts, Asks: host.SourceSubnet.Name(),
+	}
+}
+
+var (
+	syncHeaderErrors = speedsDesc("rdma_port_fec_sync_header_errors_total", "Blocks of 64b/66b received with an invalid sync header, on all lanes of an InfiniBand port. Saturates at 65535.")
+	unknownBlocks    = speedsDesc("rdma_port_fec_unknown_blocks_total", "Blocks of 64b/66b received with a valid sync header and an unknown type, on all lanes of an InfiniBand port. Saturates at 65535.")
+)
+
+// fecMetric are the metrics of a counter of PortExtendedSpeedsCounters: of the port, and of a lane.
+type fecMetric struct {
+	port, lane *Desc
+	sparse     bool // left out while 0
+}
+
+var fecMetrics = map[string]fecMetric{
+	"corrected_symbols":    {port: fecCorrectedSymbols, lane: fecLaneCorrectedSymbols},
+	"corrected_blocks":     {port: fecCorrectedBlocks, lane: fecLaneCorrectedBlocks},
+	"uncorrectable_blocks": {port: fecUncorrectableBlocks, lane: fecLaneUncorrectableBlocks},
+	"sync_header_errors":   {port: syncHeaderErrors, sparse: true},
+	"unknown_blocks":       {port: unknownBlocks, sparse: true},
+}
+
+// ibFECDescs are the metrics that an InfiniBand port has beside an Ethernet port.
+var ibFECDescs = []*Desc{
+	fecInfo, fecCorrectedSymbols, fecCorrectedBlocks, fecUncorrectableBlocks, fecLaneCorrectedSymbols, fecLaneCorrectedBlocks,
+	fecLaneUncorrectableBlocks, syncHeaderErrors, unknownBlocks,
+}
+
+// eachFEC calls emit for each counter that counts, with its lane if it has one, and full for each that has stopped at its highest value.
+// Lanes beyond the width of the link are left out.
+func eachFEC(metrics map[string]fecMetric, f *snapshot.IBFEC, lanes *uint64, emit func(d *Desc, v float64, lane ...string), full func(name string)) {
+	for _, c := range f.Counts {
+		m := metrics[c.Name]
+		d, lane := m.port, []string(nil)
+		if c.Lane >= 0 {
+			d, lane = m.lane, []string{strconv.Itoa(c.Lane)}
+		}
+		switch {
+		case d == nil || c.Lane >= 0 && (lanes == nil || uint64(c.Lane) >= *lanes) || m.sparse && c.Value == 0:
+		case mad.FECCount(c).AtEnd():
+			full(c.Name)
+		default:
+			emit(d, float64(c.Value), lane...)
+		}
+	}
+}
+
+// emitIBFEC emits the FEC of an InfiniBand port. Its netdev is empty: the counters are those of the port.
+func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if p.FEC == nil {
+		return
+	}
+	if p.FEC.Mode != "" {
+		s.Emit(fecInfo, 1, d.Name, port, "", p.FEC.Mode)
+	}
+	saturated := map[string]bool{}
+	eachFEC(fecMetrics, p.FEC, p.Lanes, func(desc *Desc, v float64, lane ...string) {
+		at := []string{d.Name, port, ""}
+		if desc == syncHeaderErrors || desc == unknownBlocks {
+			at = at[:2]
+		}
+		s.Emit(desc, v, append(at, lane...)...)
+	}, func(name string) { saturated[name] = true })
+	for name := range saturated {
+		s.Emit(counterSaturated, 1, d.Name, port, "fec_"+name)
+	}
+}
+
+// ownFEC is the FEC of a local InfiniBand port. It is read each slowInterval: one datagram, or two if the agent has its errors.
+type ownFEC struct {
+	last  *snapshot.IBFEC
+	at    time.Time // of last
+	tried time.Time
+	err   error // of the last query
+}
+
+// fec queries the FEC of a port if it is due. The agent may be queried.
+func (a *ownAgent) fec(r *reader, device string, port int) *snapshot.IBFEC {
+	f := &a.errors
+	now, interval := r.now(), slowInterval
+	if f.err != nil {
+		interval = agentRetryAfter
+	}
+	if f.tried.IsZero() || now.Sub(f.tried) >= interval {
+		f.tried = now
+		got, err := a.askFEC(r, device, port)
+		switch f.err = err; {
+		case err == nil:
+			f.last, f.at = got, now
+		case a.mode == CountersRecorded && host.IsAbsent(err):
+			f.err = nil
+		}
+	}
+	if f.err != nil {
+		r.begin(host.SourceSubnet)
+		r.issue(f.err)
+	}
+	if f.last == nil || now.Sub(f.at) > settingsRetention {
+		return nil
+	}
+	return f.last
+}
+
+func (a *ownAgent) askFEC(r *reader, device string, port int) (*snapshot.IBFEC, error) {
+	r.begin(host.SourceSubnet)
+	if a.mode == CountersByMAD {
+		r.asked += a.agent.FECRequests()
+	}
+	agent, subnet := a.agent, r.h.Subnet
+	got, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (fecAnswer, error) {
+		return askFEC(ctx, subnet, device, port, agent)
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.agent = got.agent
+	return &got.IBFEC, nil
+}
+
+// fecAnswer is the FEC of a port, and the capabilities of its agent.
+type fecAnswer struct {
+	host.IBFEC
+	agent host.Agent
+}
+
+func askFEC(ctx context.Context, s host.Subnet, device string, port int, a host.Agent) (out fecAnswer, err error) {
+	out.IBFEC, err = s.PortFEC(ctx, device, port, &a)
+	out.agent = a
+	return out, err
+}
