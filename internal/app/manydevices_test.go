@@ -156,7 +156,7 @@ func TestManyDevices(t *testing.T) {
 	s := serve(t, "--path.rootfs="+x.dir, "--alerting.interval=1s", "--collect.min-interval=0s", "--collect.no-budget")
 	whole := func(when string) {
 		t.Helper()
-		for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
+		for end := time.Now().Add(3 * time.Minute); ; runtime.Gosched() {
 			_, body, _ := s.get(t, "/metrics")
 			mixed, devices, tables := wrong(body)
 			if len(mixed) == 0 && devices == manyDevices && tables == 4*manyDevices && strings.Count(body, "\nrdma_port_link_downed_total{") == 2*manyDevices {
@@ -199,7 +199,7 @@ func TestManyDevices(t *testing.T) {
 	}
 	wg.Wait()
 	whole("afterwards")
-	if slowest > 11*time.Second {
+	if slowest > 20*time.Second { // collections end after 10s
 		t.Errorf("a scrape took %s", slowest)
 	}
 	t.Logf("%d scrapes, the slowest in %s", scrapes, slowest.Round(time.Millisecond))
