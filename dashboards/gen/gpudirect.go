@@ -24,7 +24,7 @@ func verdicts(s scope, width, height uint32, where, nic column) panel {
 		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
-		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", noValue: "no GPUs, or they are not collected",
+		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", rows: "C", noValue: "no GPUs, or they are not collected",
 		text: "GPUs with their best eligible NIC, at most 400, the worst first: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
 			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
@@ -52,7 +52,8 @@ func gpuReasons() panel {
 
 func gpuMechanisms() panel {
 	counted := func(value string) query {
-		return query{expr: countBy("mechanism", maxBy(perDevice+", mechanism", hosts.of("rdma_gdr_mechanism_available"))+" == "+value)}
+		all := maxBy(perDevice+", mechanism", hosts.of("rdma_gdr_mechanism_available"))
+		return query{expr: countBy("mechanism", all+" == "+value) + " or 0 * " + countBy("mechanism", all)}
 	}
 	return panel{
 		title: "Mechanisms", unit: "none", width: 12, height: 9, view: table, sort: "Mechanism",
