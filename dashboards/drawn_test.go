@@ -133,7 +133,7 @@ func TestPhone(t *testing.T) {
 	for name, d := range load(t) {
 		for _, p := range d.Panels {
 			where := name + ", " + p.Title
-			if p.Type == "row" && len(p.Title) > 34 || len(p.Title) > 42 {
+			if p.Type == "row" && len(p.Title) > 34 || len(p.Title) > 36 {
 				t.Errorf("%s: the title is longer than a phone is wide", where)
 			}
 			for _, x := range p.Transformations {
