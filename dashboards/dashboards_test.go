@@ -252,6 +252,9 @@ func TestTables(t *testing.T) {
 				}
 				i := slices.IndexFunc(p.Transformations, func(x transformation) bool { return x.ID == "organize" })
 				organize := p.Transformations[i].Options
+				if len(p.Targets) > 1 && organize.RenameByName["Value"] == "" && !organize.ExcludeByName["Value"] {
+					t.Errorf("%s: the values of a query that alone has a result have no column", p.Title)
+				}
 				var titles []string
 				for field, title := range organize.RenameByName {
 					titles = append(titles, title)

@@ -24,7 +24,7 @@ func verdicts(s scope, width, height uint32, where, nic column) panel {
 		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
-		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", noValue: "no GPUs, or they are not collected",
+		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", rows: "C", noValue: "no GPUs, or they are not collected",
 		text: "GPUs with their best eligible NIC, at most 400, the worst first: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
 			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
@@ -52,7 +52,8 @@ func gpuReasons() panel {
 
 func gpuMechanisms() panel {
 	counted := func(value string) query {
-		return query{expr: countBy("mechanism", maxBy(perDevice+", mechanism", hosts.of("rdma_gdr_mechanism_available"))+" == "+value)}
+		all := maxBy(perDevice+", mechanism", hosts.of("rdma_gdr_mechanism_available"))
+		return query{expr: countBy("mechanism", all+" == "+value) + " or 0 * " + countBy("mechanism", all)}
 	}
 	return panel{
 		title: "Mechanisms", unit: "none", width: 12, height: 9, view: table, sort: "Mechanism",
@@ -75,7 +76,7 @@ func gpuGIDs() panel {
 
 func gpuHidden() panel {
 	return panel{
-		title: "GPUs without NVML, and nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none, or no GPUs are collected",
+		title: "Hidden GPUs, nearest NICs down", unit: "none", width: 12, height: 8, view: table, sort: "-Host", noValue: "none, or no GPUs are collected",
 		text: "GPUs of the PCI tree that NVML does not list (fallen off the bus, or of another driver), and GPUs whose nearest NIC has no ACTIVE port.",
 		queries: []query{{expr: `label_replace(` + maxBy(perHost+", pci_bus_id", hosts.of("rdma_gpu_hidden")) + ` == 1, "fault", "not in NVML", "", "") or label_replace(` +
 			maxBy(perGPU+", device", hosts.of("rdma_gdr_gpu_nearest_down_info")) + `, "fault", "nearest NIC down", "", "")`}},
@@ -131,7 +132,7 @@ func gpuDCGM() []panel {
 		return maxBy(perGPU, hosts.of("rdma_gdr_gpu_info")) + " * on (UUID) group_left () " + expr
 	}
 	indirect := "(" + named(busy) + ") and on (UUID) (" + minBy("UUID", hosts.of("rdma_gdr_gpu_direct")) + " == 0)"
-	work := graph("Utilisation of GPUs without GPUDirect RDMA", "Utilisation of GPUs whose data is staged through host memory, the ten busiest.", "percent", 12,
+	work := graph("Utilisation without GPUDirect", "Utilisation of GPUs whose data is staged through host memory, the ten busiest.", "percent", 12,
 		query{highest(10, perGPU, indirect), gpuName})
 	all := graph("Utilisation of GPUs", "Utilisation of the GPUs of all chosen hosts: median and highest.", "percent", 12,
 		query{"quantile by (job) (0.5, " + named(busy) + ")", "median"}, query{"max by (job) (" + named(busy) + ")", "highest"})

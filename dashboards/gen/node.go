@@ -269,6 +269,7 @@ func nodeGPUs() []panel {
 			queries: []query{{expr: maxBy(labels, expr)}}, columns: append(append(columns, hidden("A"), hidden("UUID")), ownHost...),
 		}
 	}
+	lastXID, recovery := maxBy(perGPU, host.of("rdma_gpu_last_xid")), maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))
 	return []panel{
 		verdicts(host, 24, 9, hidden("instance"), ownHCA),
 		graph("PCIe traffic of GPUs", "What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
@@ -284,8 +285,8 @@ func nodeGPUs() []panel {
 		{
 			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
 			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for (0: none).",
-			queries: []query{{expr: maxBy(perGPU, host.of("rdma_gpu_last_xid"))}, {expr: maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))}},
-			columns: append([]column{gpu, {from: "A", title: "Last XID"}, {from: "B", title: "Recovery action"}, hidden("UUID")}, ownHost...),
+			queries: []query{{expr: lastXID + " or -1 + 0 * " + recovery}, {expr: recovery + " or -1 + 0 * " + lastXID}},
+			columns: append([]column{gpu, {from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}}}, {from: "B", title: "Recovery action", words: []word{unknown}}, hidden("UUID")}, ownHost...),
 		},
 	}
 }

@@ -195,7 +195,7 @@ func opticsParts() []panel {
 			},
 		},
 		{
-			title: "Transceivers with a fault or unreadable", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "none",
+			title: "Faulty or unreadable transceivers", unit: "none", width: 10, height: 10, view: table, sort: "-State", noValue: "none",
 			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
 			queries: []query{{expr: maxBy(perWire+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},

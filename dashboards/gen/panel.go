@@ -29,6 +29,7 @@ type panel struct {
 	reach   float64                       // the axis goes as far at least
 	noValue string                        // in place of a value that is not there
 	columns []column                      // of a table, in their order
+	rows    string                        // letter of the query that has a result where any other has; empty: A
 	sort    string                        // title of the column that a table is sorted by, largest first; a leading minus: smallest first
 	ways    []way                         // links of the series
 	points  float64                       // most points of a line; 0: one for each pixel

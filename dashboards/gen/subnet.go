@@ -238,7 +238,7 @@ func linkErrors() panel {
 func linkStates() panel {
 	lost := "min_over_time(" + fabricOf.of("rdma_fabric_port_state_id") + "[$__range] @ end()) != 4"
 	return panel{
-		title: "Ports of switches that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates, ways: ofSwitch, noValue: "none, or unknown",
+		title: "Switch ports that were not ACTIVE", unit: "none", width: 12, height: 10, view: timeline, words: portStates, ways: ofSwitch, noValue: "none, or unknown",
 		text:    "State over time of ports that were not ACTIVE at some time of the range; at most 50. A gap is unknown.",
 		queries: []query{{byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_state_id")) + " and on (" + perLink + ") bottomk(50, " + maxBy(perLink, lost) + ")"), linkName}},
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -61,6 +62,14 @@ var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder
 		order[field], names[field] = i, c.title
 		if properties := c.properties(); len(properties) > 0 {
 			b.OverrideByName(c.title, properties)
+		}
+	}
+	if len(p.queries) > 1 { // where one query alone has a result, Grafana names its values as if there were no other
+		i := slices.IndexFunc(p.columns, func(c column) bool { return c.from == cmp.Or(p.rows, "A") })
+		if c := p.columns[i]; c.title == "" {
+			excluded["Value"] = true
+		} else {
+			order["Value"], names["Value"] = i, c.title
 		}
 	}
 	b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
