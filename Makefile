@@ -19,7 +19,7 @@ NODES     ?= 1000
 CORPUS     = $(shell $(GO) env GOCACHE)/fuzz/rdma_exporter
 # The race detector needs a C compiler, and makes tests five to ten times as slow. Without it run packages without goroutines (PURE), and of
 # the others what plays every recorded machine or runs a command to its end (SINGLE): other tests have the same goroutines.
-SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsGap)
+SINGLE    := Of(Machines|Replays)$$|^Test(BadInput|Capture|Check|CollectorOffIsGap|CountersThatStartAgain|Demo|EveryAlertFires|IgnoredFaultsAreFaults|RefusedIsGap|ScriptsOfAlerts)
 PURE      := dashboards|docs/gen|docs/runbooks|fixtures.*|internal/(check|coverage|deptest|exposition|gdr|linkmode|lldp|page|pci|site|snapshot|topo|transceiver.*)|packaging/.*|rules|test/incidents
 RACE      := $(if $(shell command -v $$($(GO) env CC)),-race)
 ADDRESS   ?= :10879

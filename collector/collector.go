@@ -30,6 +30,8 @@ type Collector struct {
 	// blocks Read, but not done.
 	Read func(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error))
 	Emit func(*snapshot.Node, Sink)
+	// Derive, if set, adds to the complete node what follows from the sections of several collectors, and emits it. It is called by several goroutines.
+	Derive func(*snapshot.Node, Sink)
 }
 
 // Short names for the metric types of exposition.
@@ -110,6 +112,7 @@ func All(o Options) []*Collector {
 		newNeighbours(o),
 		newGPU(o),
 		newGDR(o),
+		newSetup(o),
 	}
 }
 

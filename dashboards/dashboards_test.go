@@ -3,6 +3,7 @@ package dashboards
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 type dashboard struct {
 	UID           string  `json:"uid"`
 	Title         string  `json:"title"`
+	Description   string  `json:"description"`
 	ID            *int    `json:"id"`
 	SchemaVersion int     `json:"schemaVersion"`
 	Panels        []panel `json:"panels"`
@@ -75,15 +77,21 @@ type panel struct {
 			SortDesc bool   `json:"sortDesc"`
 		} `json:"legend"`
 	} `json:"options"`
-	GridPos         place    `json:"gridPos"`
-	Targets         []target `json:"targets"`
-	Transformations []struct {
-		ID      string `json:"id"`
-		Options struct {
-			ExcludeByName map[string]bool   `json:"excludeByName"`
-			RenameByName  map[string]string `json:"renameByName"`
-		} `json:"options"`
-	} `json:"transformations"`
+	GridPos         place            `json:"gridPos"`
+	Targets         []target         `json:"targets"`
+	Transformations []transformation `json:"transformations"`
+}
+
+type transformation struct {
+	ID      string `json:"id"`
+	Options struct {
+		ExcludeByName map[string]bool   `json:"excludeByName"`
+		RenameByName  map[string]string `json:"renameByName"`
+		IndexByName   map[string]int    `json:"indexByName"`
+		Sort          []struct {
+			Field string `json:"field"`
+		} `json:"sort"`
+	} `json:"options"`
 }
 
 type mapping struct {
@@ -117,6 +125,7 @@ type variable struct {
 	IncludeAll bool       `json:"includeAll"`
 	Multi      bool       `json:"multi"`
 	AllValue   string     `json:"allValue"`
+	Regex      string     `json:"regex"`
 	Datasource datasource `json:"datasource"`
 }
 
@@ -241,7 +250,8 @@ func TestTables(t *testing.T) {
 				if len(p.Targets) > 1 && p.Transformations[0].ID != "merge" {
 					t.Errorf("%s: several queries make several tables", p.Title)
 				}
-				organize := p.Transformations[len(p.Transformations)-1].Options
+				i := slices.IndexFunc(p.Transformations, func(x transformation) bool { return x.ID == "organize" })
+				organize := p.Transformations[i].Options
 				var titles []string
 				for field, title := range organize.RenameByName {
 					titles = append(titles, title)
@@ -260,6 +270,14 @@ func TestTables(t *testing.T) {
 					for _, l := range labels(nodes(t, windows.Replace(q.Expr))[0], known) {
 						if organize.RenameByName[l] == "" && !organize.ExcludeByName[l] {
 							t.Errorf("%s: label %s has no column", p.Title, l)
+						}
+					}
+				}
+				for _, x := range p.Transformations {
+					for _, s := range x.Options.Sort {
+						titles := slices.Collect(maps.Values(organize.RenameByName))
+						if !slices.Contains(titles, s.Field) {
+							t.Errorf("%s: sorted by %s, which is none of %v", p.Title, s.Field, titles)
 						}
 					}
 				}

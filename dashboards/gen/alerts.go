@@ -9,31 +9,35 @@ import (
 	"strings"
 )
 
-// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link.
-func alertTable(s scope, exporter string, where ...column) panel {
+// alertTable lists alerts, the most severe first. exporter is the address of theirs in a link. On a phone the first three columns are seen: severity,
+// of what, alert.
+func alertTable(s scope, exporter string, of []column, device column, rest ...column) panel {
 	rank := "3 * " + s.alerts(`severity="critical"`) + " or 2 * " + s.alerts(`severity="warning"`) + " or " + s.alerts(`severity="info"`)
 	since := "1000 * " + s.alerts() + " * ignoring (alertstate) group_left () " + s.of("ALERTS_FOR_STATE")
 	labels := perAlert
-	for _, c := range where {
-		if !slices.Contains(strings.Split(labels, ", "), c.from) {
+	for _, c := range slices.Concat(of, rest) {
+		if c.from != "host" && !slices.Contains(strings.Split(labels, ", "), c.from) {
 			labels += ", " + c.from
 		}
 	}
 	return panel{
 		title: "Alerts", unit: "none", width: grid, height: 10, view: table, sort: "Severity",
-		noValue: "none firing or pending, or the rules are not loaded: see the counts of alerts",
+		noValue: "none firing or pending, or the rules are not loaded",
 		text: "Alerts of the product that are firing or pending, the most severe first, from the series ALERTS of the Prometheus that evaluates the rules. The name links to the runbook, " +
 			"the host to its dashboard and to the exporter's page, which has figures, command and action of each finding.",
 		queries: []query{{expr: object(maxBy(labels, rank))}, {expr: object(maxBy(labels, since))}},
 		columns: slices.Concat([]column{
-			{from: "A", title: "Severity", words: severities, width: 90},
-			{from: "drain", title: "Drain", words: drains, width: 70},
-			{from: "alertname", title: "Alert", width: 220, ways: []way{toRunbook(exporter)}},
-		}, where, []column{
-			{from: "alertstate", title: "State", words: alertStates, width: 75},
-			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 120},
-			{from: "object", title: "Object", width: 220},
-			{from: "what", title: "Meaning", words: meanings, width: 330},
+			{from: "A", title: "Severity", words: severities, width: 76},
+		}, of, []column{
+			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
+		}, []column{
+			device,
+			{from: "object", title: "Object", width: 180},
+			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
+			{from: "drain", title: "Drain", words: drains, width: 65},
+			{from: "alertstate", title: "State", words: alertStates, width: 70},
+			{from: "what", title: "Meaning", words: meanings, width: 500},
+		}, rest, []column{
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,
 		}),
@@ -46,7 +50,7 @@ func object(expr string) string {
 		expr = fmt.Sprintf(`label_replace(%s, "%s", "%s $1", "%s", "(.+)")`, expr, l, l, l)
 	}
 	expr = fmt.Sprintf(`label_replace(%s, "gpu", "GPU $1", "gpu", "(.+)")`, expr)
-	expr = fmt.Sprintf(`label_join(%s, "object", " ", "port", "netdev", "priority", "direction", "gpu", "lane")`, expr)
+	expr = fmt.Sprintf(`label_join(%s, "object", " ", "port", "priority", "direction", "gpu", "lane", "netdev")`, expr)
 	expr = fmt.Sprintf(`label_replace(%s, "device", "$$__all", "device", "")`, expr)
 	return fmt.Sprintf(`label_replace(%s, "what", "$1", "alertname", "(.*)")`, expr)
 }

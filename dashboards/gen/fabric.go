@@ -1,6 +1,10 @@
 package main
 
-import "github.com/grafana/grafana-foundation-sdk/go/cog"
+import (
+	"slices"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+)
 
 // fabric is the whole fleet, up to a thousand hosts: counts, what is worst, and what differs from its expectation. No panel has a line for each
 // port.
@@ -10,7 +14,7 @@ func fabric() board {
 		text:    "Is anything wrong with the RDMA fabric now, and do jobs move data?",
 		choices: []choice{clusters, jobs, allHosts, anyFabricJobs},
 		rows: []row{
-			{"What is wrong now, and do jobs move data", append(append(fabricCounts(), fabricTraffic()...), fabricAlerts()...), false},
+			{"Faults, throughput, alerts", slices.Concat(fabricCounts(), fabricTraffic(), fabricAlerts()), false},
 			{"Links", fabricLinks(), false},
 			{"Congestion", fabricCongestion(), false},
 			{"Optics and GPUs", fabricHardware(), false},
@@ -38,25 +42,38 @@ func fabricCounts() []panel {
 		return orZero(fleet.firing(severity)+" or "+fabrics.firing(severity), hosts.of("ALERTS", `alertname="RDMAWatchdog"`))
 	}
 	targets := "(" + hosts.of("up") + " or " + fabrics.of("up") + ")"
-	count, fit := countOf(3), hosts.of("instance:rdma_host_fit:state")
-	notFit := count("Hosts not fit", "not fit: an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0). "+
-		"unknown: the exporter or its reads fail, or an alert that drains is pending.", orZero(fit+" == 0", fit), warning)
-	notFit.queries[0].legend = "not fit"
-	notFit.queries = append(notFit.queries, query{orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), "unknown"})
+	fit := hosts.of("instance:rdma_host_fit:state")
 	return []panel{
-		notFit,
-		count("Hosts to drain", "Hosts that firing alerts cordon or evict (instance:rdma_host_drain:state). `rdma_exporter check --drain` on the host lists the alerts.",
-			orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad),
-		count("Critical alerts", "Firing alerts of severity critical, of hosts and of fabrics. Unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.",
-			alerts("critical"), bad),
-		count("Warnings", "Firing alerts of severity warning, of hosts and of fabrics. Unknown where the rules are not loaded.", alerts("warning"), warning),
-		count("Exporters down", "Targets of the chosen jobs, hosts and fabrics, whose exporter does not answer.", orZero(targets+" == 0", targets), bad),
-		count("Ports lost", "Ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
-			orZero(lostPorts, hosts.of("rdma_port_state_id")), bad),
-		count("Links degraded", "ACTIVE links below their expected rate, whatever the evidence. Unknown where no link has an expected rate.",
-			orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning),
-		count("No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
-			orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning),
+		counts("Hosts", "Can hosts take jobs?", 8,
+			count{"Not fit", "an alert drains the host, or its maintenance is announced (instance:rdma_host_fit:state is 0).", orZero(fit+" == 0", fit), warning},
+			count{
+				"Unknown", "the exporter or its reads fail, or an alert that drains is pending.",
+				orZero(hosts.of("up")+" unless on (cluster, job, instance) "+fit, hosts.of("up")), neutral,
+			},
+			count{
+				"To drain", "firing alerts cordon or evict the host (instance:rdma_host_drain:state). `rdma_exporter check --drain` on it lists them.",
+				orZero(hosts.of("instance:rdma_host_drain:state")+" > 0", hosts.of("instance:rdma_host_drain:state")), bad,
+			},
+		),
+		counts("Alerts and exporters", "Does anything fire, and is everything watched?", 8,
+			count{"Critical", "firing alerts of hosts and fabrics; unknown where the rules are not loaded: RDMAWatchdog, which always fires, is missing then.", alerts("critical"), bad},
+			count{"Warnings", "firing alerts, as before.", alerts("warning"), warning},
+			count{"Exporters down", "targets of the chosen jobs, hosts and fabrics, that do not answer.", orZero(targets+" == 0", targets), bad},
+		),
+		counts("Links and GPUs", "What does not work as it did or should?", 8,
+			count{
+				"Ports lost", "ports that the exporter has seen ACTIVE and that are not ACTIVE now. Ports that were never used do not count.",
+				orZero(lostPorts, hosts.of("rdma_port_state_id")), bad,
+			},
+			count{
+				"Links degraded", "ACTIVE links below their expected rate, whatever the evidence; unknown where no link has an expected rate.",
+				orZero(shortRates, hosts.of("rdma_port_expected_rate_bytes_per_second")), warning,
+			},
+			count{
+				"No GPUDirect", "GPUs whose data is staged through host memory, when sending, receiving or both. GPUs whose path is unknown do not count.",
+				orZero(minBy(perGPU, hosts.of("rdma_gdr_gpu_direct"))+" == 0", hosts.of("rdma_gdr_gpu_direct")), warning,
+			},
+		),
 	}
 }
 
@@ -81,8 +98,8 @@ func fabricTraffic() []panel {
 }
 
 func fabricAlerts() []panel {
-	ofHosts := alertTable(fleet, hostCell, instance, hca)
-	ofFabrics := alertTable(fabrics, fabricCell, fabricAt, aGUID, hidden("device"))
+	ofHosts := alertTable(fleet, targetCell, []column{instance}, hca)
+	ofFabrics := alertTable(fabrics, targetCell, []column{fabricAt}, hidden("device"), aGUID)
 	ofFabrics.title, ofFabrics.height = "Alerts of fabrics", 6
 	ofFabrics.noValue = "none firing or pending, no exporter in fabric mode, or its rules are not loaded"
 	ofFabrics.text = "Alerts of exporters in fabric mode, which sweep an InfiniBand subnet. The fabric links to its dashboard, which has the names of switches."
@@ -125,9 +142,12 @@ func fabricLinks() []panel {
 }
 
 func fabricCongestion() []panel {
-	paused := func(direction string) []query {
-		share := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
-		return []query{{highest(30, perHost, atMostAll(share)) + " > 0.01", hostName}}
+	paused := func(title, text, direction string, limits ...step) panel {
+		of := maxBy(perHost, hosts.rate("rdma_port_pfc_pause_seconds_total", `direction="`+direction+`"`))
+		p := graph(title, text, "percentunit", 12, query{above("0.001", 10, perHost, atMostAll(of)), hostName})
+		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none above 0.1% of the time range, or no PFC durations from these drivers"
+		p.colours = thresholds("transparent", limits...)
+		return p
 	}
 	ppm := func(title, text string, limit float64, expr string) panel {
 		p := graph(title, text, "ppm", 12, query{highest(10, perHost, perMillion(perHost, expr, hosts.rate("rdma_port_transmit_packets_total"))), hostName})
@@ -135,16 +155,11 @@ func fabricCongestion() []panel {
 		return p
 	}
 	return []panel{
-		{
-			title: "Hosts that send pause frames", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("transmit"), noValue: "none above 1%",
-			text: "Share of the time in which the worst port and priority of a host paused its switch (PFC transmitted), of the 30 worst hosts, from 1% on. " +
-				"A host that stands out is the source: it does not drain what it receives, and its pauses spread.",
-		},
-		{
-			title: "Hosts that receive pause frames", unit: "percentunit", width: 12, height: 10, view: rows, queries: paused("receive"), noValue: "none above 1%",
-			text: "Share of the time in which the switch paused the worst port and priority of a host (PFC received), of the 30 worst hosts, from 1% on. " +
-				"Many hosts at the same time are victims of a source elsewhere.",
-		},
+		paused("Hosts that send pause frames", "Share of the time in which the worst port and priority of a host paused its switch (PFC transmitted), the ten highest. "+
+			"A host that stands out is the source: it does not drain what it receives, and its pauses spread. The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "transmit",
+			step{limitSlowReceiver, warning}, step{limitStormSource, bad}),
+		paused("Hosts that receive pause frames", "Share of the time in which the switch paused the worst port and priority of a host (PFC received), the ten highest. "+
+			"Many hosts at the same time are victims of a source elsewhere. The line is the limit of RDMAPFCStormVictim.", "receive", step{limitPaused, warning}),
 		ppm("Congestion notifications", "CNPs that a host's RDMA ports received and handled, for each million packets that they sent; the ten highest. The line is the limit of RDMACongestion for a port. "+
 			"Hosts that send fewer than 1000 packets a second are left out.", limitCongestion, sumBy(perHost, hosts.rate("rdma_port_cnp_handled_total"))),
 		ppm("Retransmissions", "Events that made a host's RDMA ports retransmit (sequence and implied NAKs, ACK timeouts, adaptive retransmissions), for each million packets sent; the ten highest. "+

@@ -10,7 +10,7 @@ func gpudirect() board {
 			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
-			{"Settings of the PCI tree", []panel{gpuSettings()}, false},
+			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
 		},
 	}
 }
@@ -29,14 +29,14 @@ func verdicts(s scope, width, height uint32, where, nic column) panel {
 			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
-			where, gpu, uuid,
+			where, gpu,
+			{from: "A", title: "Sends", words: direct, width: 75},
+			{from: "B", title: "Receives", words: direct, width: 78},
+			{from: "reason", title: "Reason", width: 190},
 			nic,
-			{from: "distance", title: "Distance"},
-			{from: "mechanism", title: "Mechanism"},
-			{from: "A", title: "Sends", words: direct},
-			{from: "B", title: "Receives", words: direct},
-			{from: "reason", title: "Reason"},
-			hidden("C"), cluster, job,
+			{from: "distance", title: "Distance", width: 80},
+			{from: "mechanism", title: "Mechanism", width: 100},
+			uuid, hidden("C"), cluster, job,
 		},
 	}
 }
@@ -91,9 +91,9 @@ func gpuUse() []panel {
 			"tcp uses no RDMA, host_only stays within the host.", "none", 12,
 			query{"sum by (state) (" + maxBy(perGPU+", state", hosts.of("rdma_gdr_gpu_transport")) + ")", "{{state}}"}),
 		graph("Live registrations", "References to the peer memory module, or memory regions that NICs have registered with GPUs, as far as a mechanism exposes them. DMA-BUFs are not counted: 0 does not mean that nothing is direct.", "none", 12,
-			query{highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{instance}} {{source}}"}),
+			query{highest(10, perHost+", source", maxBy(perHost+", source", hosts.of("rdma_gdr_live_registrations"))), "{{host}} {{source}}"}),
 		graph("Registered GPU memory", "GPU memory that NICs have registered, by client of MLNX_OFED up to 23.10; no other driver exposes it.", "bytes", 12,
-			query{highest(10, perHost+", client", maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{instance}} {{client}}"}),
+			query{highest(10, perHost+", client", maxBy(perHost+", client", hosts.of("rdma_gdr_registered_bytes"))), "{{host}} {{client}}"}),
 		graph("Lowest locked memory limit", "Lowest limit of locked memory (RLIMIT_MEMLOCK) among the processes that hold an RDMA device, the ten lowest hosts. Registration fails beyond it.", "bytes", 12,
 			query{lowest(10, perHost, maxBy(perHost, hosts.of("rdma_gdr_locked_memory_limit_bytes"))), hostName}),
 	}
@@ -112,13 +112,13 @@ func gpuJobs() panel {
 			"Staging and TCP slow the job down; unknown is not well: most often DMA-BUFs are in use, whose attachments the kernel does not expose cheaply.",
 		queries: []query{{expr: "(" + rank + ") * on (" + perGPU + ") group_left (" + about + ") " + maxBy(perGPU+", "+about, hosts.of("rdma_gdr_gpu_transport_info"))}},
 		columns: []column{
-			{from: "A", title: "Transport", words: []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}, width: 100},
-			{from: "state", title: "State"},
+			{from: "A", title: "Transport", words: []word{{"3", "slow", warning}, {"2", "unknown", neutral}, {"1", "direct", good}}, width: 90},
 			instance, gpu, hidden("UUID"),
 			{from: "workload", title: "Workload"},
-			{from: "command", title: "Command"},
-			{from: "nccl_version", title: "NCCL"},
+			{from: "state", title: "State", width: 90},
 			{from: "reason", title: "Reason"},
+			{from: "command", title: "Command"},
+			{from: "nccl_version", title: "NCCL", width: 80},
 			cluster, job,
 		},
 	}
@@ -138,6 +138,26 @@ func gpuDCGM() []panel {
 	work.ways, work.points, all.points = ofHost, few, few
 	work.noValue, all.noValue = "none, or no DCGM exporter is scraped", "no DCGM exporter is scraped"
 	return []panel{work, all}
+}
+
+// alike counts hosts by the hash of their settings.
+func alike() panel {
+	return panel{
+		title: "Hosts that are set up alike", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "settings are not read",
+		text:    "Hosts by the hash of their settings in each domain. Hosts of one kind have one hash; a hash of few hosts is a host with other settings, such as a fresh image.",
+		queries: []query{{expr: countBy("domain, hash", maxBy(perHost+", domain, hash", hosts.of("rdma_setup_hash_info")))}},
+		columns: []column{{from: "domain", title: "Domain"}, {from: "hash", title: "Hash"}, {from: "A", title: "Hosts"}},
+	}
+}
+
+// toChange counts hosts by the settings that differ.
+func toChange() panel {
+	return panel{
+		title: "Settings to change", unit: "none", width: 12, height: 9, view: table, sort: "Hosts", noValue: "none, or settings are not read",
+		text:    "Settings that differ from what is wanted of them, with the number of hosts. The dashboard of a node lists those of a host, and `rdma_exporter check --setup` prints the command that sets each.",
+		queries: []query{{expr: countBy("domain, setting, value", maxBy(perHost+", domain, setting, value", hosts.of("rdma_setup_info")))}},
+		columns: []column{{from: "setting", title: "Setting"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, {from: "A", title: "Hosts"}},
+	}
 }
 
 func gpuSettings() panel {

@@ -58,8 +58,7 @@ func toSwitch(job, fabric, node string) way {
 const (
 	cell       = "${__value.raw}"
 	jobCell    = "${__data.fields.Job}"
-	hostCell   = "${__data.fields.Host}"
-	fabricCell = "${__data.fields.Fabric}"
+	targetCell = "${__data.fields.Target}"
 )
 
 // Links of series: to the dashboard of their host, or of their switch.
@@ -89,6 +88,8 @@ func (b board) header(all []board) (out []dashboard.DashboardLink) {
 		l.Icon, l.KeepTime = "dashboard", true
 		out = append(out, l)
 	}
+	// On a phone the choice of the time covers the end of the first line.
+	slices.SortStableFunc(out, func(a, b dashboard.DashboardLink) int { return len(a.Title) - len(b.Title) })
 	for _, tag := range []string{"node-exporter-mixin", "dcgm"} {
 		out = append(out, dashboard.DashboardLink{
 			Title: tag, Type: dashboard.DashboardLinkTypeDashboards, Icon: "external link", Tags: []string{tag}, AsDropdown: false, KeepTime: true,
@@ -120,10 +121,10 @@ func (b board) passed(to board) []string {
 func marks(alerts string) dashboard.AnnotationQuery {
 	return dashboard.AnnotationQuery{
 		Name: "Alerts", Enable: false, IconColor: warning, Datasource: &source,
-		Expr:        &alerts,
+		Expr:        cog.ToPtr(named(alerts)),
 		Step:        cog.ToPtr("60s"),
 		TitleFormat: cog.ToPtr("{{alertname}}"),
-		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{instance}}</a> {{device}} {{port}} {{gpu}}`),
+		TextFormat:  cog.ToPtr(`<a href="d/rdma-node?var-job={{job}}&var-host={{instance}}">{{host}}</a> {{device}} {{port}} {{gpu}}`),
 		TagKeys:     cog.ToPtr("severity"),
 	}
 }

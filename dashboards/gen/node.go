@@ -9,7 +9,7 @@ func node() board {
 		text:    "What is wrong with this host, since when, and what else changed at that time?",
 		choices: []choice{clusters, jobs, oneHost, hcas(host)},
 		rows: []row{
-			{"What is wrong, since when, what else changed", nodeState(), false},
+			{"Alerts, ports, what else changed", nodeState(), false},
 			{"Traffic", nodeTraffic(), false},
 			{"Errors", nodeErrors(), true},
 			{"PFC and pause", nodePause(), true},
@@ -43,19 +43,22 @@ func nodeState() []panel {
 	about := func(labels, metric string) string {
 		return maxBy(labels, device.of(metric)) + " and on (" + perPort + ") " + maxBy(perPort, state)
 	}
-	verdict := func(title, text, series string, words ...word) panel {
-		return panel{
-			title: title, text: text, unit: "none", width: 3, height: 8, view: number, queries: []query{{expr: maxBy(perHost, host.of(series))}},
-			words: words, colours: thresholds(neutral), noValue: "unknown",
-		}
+	verdict := counts("Verdict", "What do the firing alerts mean for jobs, and can the host take one?", 3, count{
+		"Fit for jobs", "whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
+		"max(" + host.of("instance:rdma_host_fit:state") + ")", good,
+	}, count{
+		"Drain", "what the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
+		"max(" + host.of("instance:rdma_host_drain:state") + ")", bad,
+	})
+	verdict.height = 8
+	verdict.values = [][]word{
+		{unknown, {"1", "fit", good}, {"0", "not fit", warning}},
+		{unknown, {"0", "no", good}, {"1", "cordon", warning}, {"2", "evict", bad}},
 	}
-	alerts := alertTable(host, "${host}", ownHCA, hidden("instance"))
-	alerts.width, alerts.height = 18, 8
+	alerts := alertTable(host, "${host}", nil, ownHCA, hidden("instance"))
+	alerts.width, alerts.height = 21, 8
 	return []panel{
-		verdict("Fit for jobs", "Whether the host may take jobs: no alert drains it, and no maintenance is announced. Unknown where no rule can be evaluated on it, or the rules are not loaded.",
-			"instance:rdma_host_fit:state", word{"1", "fit", good}, word{"0", "not fit", warning}),
-		verdict("Drain", "What the firing alerts of the host ask for. cordon: no new jobs, running ones may finish. evict: a job on this host cannot progress. `rdma_exporter check --drain` lists the alerts.",
-			"instance:rdma_host_drain:state", word{"0", "no", good}, word{"1", "cordon", warning}, word{"2", "evict", bad}),
+		verdict,
 		alerts,
 		{
 			title: "Port state", unit: "none", width: 12, height: 9, view: timeline, words: portStates, noValue: "no RDMA port, or unknown",
@@ -67,9 +70,9 @@ func nodeState() []panel {
 			text:    "Counters of errors and events that rose in the time range, of all ports, devices and GPUs of the host. Choose the time around the beginning of an alert to find what moved with it.",
 			queries: []query{{expr: rose(device, perPort, linkCounters, wireCounters, dropCounters, requestCounters, moreCounters) + " or " + rose(device, perDevice, deviceCounters) + " or " + rose(host, perGPU, ofGPUs)}},
 			columns: append([]column{
-				{from: "counter", title: "Counter"},
+				{from: "counter", title: "Counter", width: 210},
+				{from: "A", title: "Increase", unit: whole, width: 85},
 				ownHCA, portOf, gpu, hidden("UUID"),
-				{from: "A", title: "Increase", unit: "short", width: 100},
 			}, ownHost...),
 		},
 		{
@@ -87,12 +90,12 @@ func nodeState() []panel {
 			},
 			columns: append([]column{
 				ownHCA, portOf,
-				{from: "role", title: "Role", width: 90, missing: "unknown"},
-				{from: "A", title: "State", words: portStates, width: 90},
-				{from: "B", title: "Physical state", words: physicalStates, width: 110},
+				{from: "A", title: "State", words: portStates, width: 105},
+				{from: "C", title: "Rate", unit: "bps", width: 85, missing: "no link"},
+				{from: "D", title: "Expected", unit: "bps", width: 85},
 				{from: "reason", title: "Down because"},
-				{from: "C", title: "Rate", unit: "bps", width: 90, missing: "no link"},
-				{from: "D", title: "Expected", unit: "bps", width: 90},
+				{from: "B", title: "Physical state", words: physicalStates, width: 150},
+				{from: "role", title: "Role", width: 90, missing: "unknown"},
 				{from: "source", title: "Evidence", words: sources, missing: "unknown"},
 				{from: "system", title: "Neighbour", missing: "unknown"},
 				{from: "port_id", title: "Neighbour port", missing: "unknown"},
@@ -123,12 +126,13 @@ func nodeErrors() []panel {
 	blocks := counter{"rdma_port_fec_corrected_blocks_total", "blocks"}
 	return []panel{
 		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+
-			"remote physical errors were damaged before the last switch.", "short", 12, increases(device, perPort, short, linkCounters...)...),
-		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", "short", 12,
+			"remote physical errors were damaged before the last switch.", whole, 12,
+			increases(device, perPort, short, linkCounters...)...),
+		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", whole, 12,
 			increases(device, perWire, short, wireCounters...)...),
-		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", "short", 12,
+		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", whole, 12,
 			increases(device, perPort, short, dropCounters...)...),
-		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", "short", 12,
+		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", whole, 12,
 			increases(device, perPort, short, requestCounters...)...),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
 			rates(device, perWire, short, corrected, blocks)...),
@@ -203,7 +207,7 @@ func nodePCIe() []panel {
 			}, ownHost...),
 		},
 		stalls,
-		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", "short", 8,
+		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", whole, 8,
 			query{sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0", "{{severity}} {{pci_address}}"}),
 		graph("Temperature of devices", "Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
 			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
@@ -313,7 +317,7 @@ func nodeSubnet() []panel {
 			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
 			text:    "Ports whose cable ends elsewhere than the site configuration says.",
 			queries: []query{{expr: maxBy(perWire, device.of("rdma_port_miscabled"))}},
-			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", neutral}}}}, ownHost...),
+			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}}}, ownHost...),
 		},
 	}
 }
@@ -336,6 +340,14 @@ func nodeDevices() []panel {
 				{from: "numa_node", title: "NUMA node"},
 				{from: "function_type", title: "Function"},
 				{from: "A"},
+			}, ownHost...),
+		},
+		{
+			title: "Settings to change", unit: "none", width: 24, height: 8, view: table, sort: "-Setting", noValue: "none, or settings are not read",
+			text:    "Settings of the host that differ from what is wanted of them. `rdma_exporter check --setup` prints what is wanted, why, and the command that sets it; docs/setup.md lists all.",
+			queries: []query{{expr: maxBy(perHost+", domain, setting, object, value", host.of("rdma_setup_info"))}},
+			columns: append([]column{
+				{from: "setting", title: "Setting"}, {from: "object", title: "Object"}, {from: "value", title: "Found"}, {from: "domain", title: "Domain"}, hidden("A"),
 			}, ownHost...),
 		},
 		{
@@ -418,13 +430,13 @@ func nodeExporter() []panel {
 			text:    "Whether each collector finished in time and without an error of its own.",
 			queries: []query{{minBy(perHost+", collector", host.of("rdma_scrape_collector_success")), "{{collector}}"}},
 		},
-		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", "short", 8,
+		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", whole, 8,
 			query{sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0", "{{collector}} {{device}} {{reason}}"},
 			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"},
 			query{maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0", "{{collector}} {{device}} quarantined"}),
 		graph("Collection time", "Wall time of each collector's last collection.", "s", 8,
 			query{maxBy(perHost+", collector", host.of("rdma_scrape_collector_duration_seconds")), "{{collector}}"}),
-		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", "short", 8,
+		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", whole, 8,
 			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"}, counter{"rdma_alerting_notification_errors_total", "failed"},
 				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...),
 		{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -45,11 +46,11 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 			{expr: of(perWire, s.of("rdma_transceiver_temperature_celsius"))},
 			{expr: of(perWire+", vendor, part_number", s.of("rdma_transceiver_info"))},
 		},
-		columns: slices.Concat([]column{
+		columns: slices.Concat(where, []column{
+			portOf,
 			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
-			{from: "B", title: "Temperature", unit: "celsius", width: 110},
-		}, where, []column{
-			portOf, netdev,
+			{from: "B", title: "Temperature", unit: "celsius", width: 118},
+			netdev,
 			{from: "vendor", title: "Vendor"},
 			{from: "part_number", title: "Part"},
 			hidden("C"), cluster, job,
@@ -65,24 +66,52 @@ func opticsMargins() panel {
 	return p
 }
 
+// lit are the lanes of transceivers that have light: a dark one has no power that could be compared.
+func lit(metric string) string { return fmt.Sprintf("%s > %d", devices.of(metric), limitLaneDark) }
+
 // spread is the difference between the highest and the lowest lane of a transceiver.
 func spread(metric string) string {
-	return maxBy(perWire, devices.of(metric)) + " - " + minBy(perWire, devices.of(metric))
+	return maxBy(perWire, lit(metric)) + " - " + minBy(perWire, lit(metric))
+}
+
+// darkLanes lists the lanes without light of ports that are ACTIVE. Those of other ports have nothing to receive.
+func darkLanes() panel {
+	dark := func(direction string) string {
+		power := maxBy(perLane, fmt.Sprintf("%s <= %d", devices.of("rdma_transceiver_"+direction+"_power_dbm"), limitLaneDark))
+		return labelled("direction", direction, power)
+	}
+	return panel{
+		title: "Lanes without light", unit: "none", width: grid, height: 6, view: table, sort: "Host", noValue: "none, or no readings of lanes",
+		text: "Lanes below the limit of RDMATransceiverLaneDark of ports that are ACTIVE, at most 100. receive: the other end, the fibre or its end face; transmit: this transceiver. " +
+			"The next panels leave these lanes out.",
+		queries: []query{{expr: bottom(100, "("+dark("receive")+" or "+dark("transmit")+") and on ("+perPort+") "+maxBy(perPort, devices.of("rdma_port_state_id"))+" == 4")}},
+		columns: []column{
+			instance, hca, portOf,
+			{from: "lane", title: "Lane", width: 50},
+			{from: "direction", title: "Direction", width: 100},
+			{from: "A", title: "Power", unit: "suffix:dBm", width: 100},
+			netdev, cluster, job,
+		},
+	}
 }
 
 func opticsLanes() []panel {
-	lanes := func(title, text, unit string, limit float64, expr string) panel {
+	lanes := func(title, text, unit, expr string, limits ...step) panel {
 		p := graph(title, text, unit, 8, query{expr, portName})
-		p.ways, p.points, p.colours = ofHost, weeks, thresholds("transparent", step{limit, warning})
+		p.ways, p.points = ofHost, weeks
+		if limits != nil {
+			p.colours, p.reach = thresholds("transparent", limits...), limits[0].from
+		}
 		return p
 	}
-	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without any light, -40 dBm, are left out: there may be nothing to receive. "+
-		"The line is the limit of RDMATransceiverLaneDark.", "suffix:dBm", limitLaneDark, lowest(10, perWire, minBy(perWire, devices.of("rdma_transceiver_receive_power_dbm")+" > -40")))
+	weakest := lanes("Lowest received power", "Power that the weakest lane of a transceiver receives, the ten lowest. Lanes without light are left out.", "suffix:dBm",
+		lowest(10, perWire, minBy(perWire, lit("rdma_transceiver_receive_power_dbm"))))
 	return []panel{
+		darkLanes(),
 		lanes("Spread of received power", "Difference in dB between the strongest and the weakest lane that a transceiver receives, the ten widest. The line is the limit of RDMATransceiverLaneImbalance. "+
-			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", limitLaneImbalance, highest(10, perWire, spread("rdma_transceiver_receive_power_dbm"))),
+			"A lane below its siblings has a dirty end face, a broken fibre or a weak laser at the other end.", "dB", highest(10, perWire, spread("rdma_transceiver_receive_power_dbm")), step{limitLaneImbalance, warning}),
 		lanes("Spread of transmitted power", "Difference in dB between the strongest and the weakest laser of a transceiver, the ten widest. A weak one is a fault of this transceiver.",
-			"dB", limitLaneImbalance, highest(10, perWire, spread("rdma_transceiver_transmit_power_dbm"))),
+			"dB", highest(10, perWire, spread("rdma_transceiver_transmit_power_dbm")), step{limitLaneImbalance, warning}),
 		weakest,
 	}
 }
@@ -112,10 +141,11 @@ func opticsAgeing() []panel {
 			title: title, text: text + " Compared with the beginning of the time range, or with the longest of 7d, 1d, 6h, 1h and 10m of which there is history.",
 			unit: unit, width: 12, height: 9, view: table, sort: sort, noValue: "no history of 10m, or no readings", queries: []query{{expr: expr}},
 			columns: []column{
-				{from: "A", title: "Change", unit: unit, width: 100},
-				{from: "compared", title: "Over", width: 100},
-				instance, hca, portOf, netdev,
-				{from: "lane", title: "Lane"},
+				instance, hca, portOf,
+				{from: "lane", title: "Lane", width: 50},
+				{from: "A", title: "Change", unit: unit, width: 90},
+				{from: "compared", title: "Over", width: 90},
+				netdev,
 				cluster, job,
 			},
 		}
@@ -156,12 +186,12 @@ func opticsParts() []panel {
 				worst("min", margin(devices)), worst("max", spread("rdma_transceiver_receive_power_dbm")),
 			},
 			columns: []column{
+				{from: "part_number", title: "Part", width: 160},
+				{from: "A", title: "Number", width: 75},
+				{from: "C", title: "Lowest margin", unit: "celsius", colours: nearness, width: 118},
+				{from: "B", title: "Highest temp.", unit: "celsius", width: 118},
+				{from: "D", title: "Widest spread", unit: "dB", width: 118},
 				{from: "vendor", title: "Vendor"},
-				{from: "part_number", title: "Part"},
-				{from: "A", title: "Number"},
-				{from: "B", title: "Highest temperature", unit: "celsius"},
-				{from: "C", title: "Lowest margin", unit: "celsius", colours: nearness},
-				{from: "D", title: "Widest spread", unit: "dB"},
 			},
 		},
 		{
@@ -169,7 +199,7 @@ func opticsParts() []panel {
 			text: "Transceivers that cannot be read, report a fault, or have no readings yet, and empty cages of ports that were ACTIVE before.",
 			queries: []query{{expr: maxBy(perWire+", state", devices.of("rdma_transceiver_state", `state=~"unreadable|fault|unknown_layout|not_ready|absent"`)) +
 				" and on (" + perPort + ") (" + maxBy(perPort, devices.of("rdma_port_was_active")) + " == 1)"}},
-			columns: []column{{from: "state", title: "State"}, instance, hca, portOf, netdev, {from: "A"}, cluster, job},
+			columns: []column{instance, hca, portOf, {from: "state", title: "State", width: 120}, netdev, {from: "A"}, cluster, job},
 		},
 	}
 }

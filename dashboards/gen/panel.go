@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
@@ -24,11 +26,14 @@ type panel struct {
 	colours *dashboard.ThresholdsConfig // of values without a word
 	min     *float64
 	max     *float64
-	noValue string   // in place of a value that is not there
-	columns []column // of a table, in their order
-	sort    string   // title of the column that a table is sorted by, largest first; a leading minus: smallest first
-	ways    []way    // links of the series
-	points  float64  // most points of a line; 0: one for each pixel
+	reach   float64                       // the axis goes as far at least
+	noValue string                        // in place of a value that is not there
+	columns []column                      // of a table, in their order
+	sort    string                        // title of the column that a table is sorted by, largest first; a leading minus: smallest first
+	ways    []way                         // links of the series
+	points  float64                       // most points of a line; 0: one for each pixel
+	steps   []*dashboard.ThresholdsConfig // of the values of each query, where they differ
+	values  [][]word                      // what the values of each query mean, where that differs
 }
 
 // query is an expression with the legend of its series.
@@ -44,6 +49,7 @@ type view struct {
 var source = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 
 func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
+	p.nameHosts()
 	out, err := p.view.builder(p).Build()
 	if err != nil {
 		return out, fmt.Errorf("panel %q: %w", p.title, err)
@@ -78,14 +84,42 @@ func (p panel) build(id uint32, at dashboard.GridPos) (dashboard.Panel, error) {
 	return out, nil
 }
 
-// countOf makes panels of one width that count what is wrong: from one on in a colour, grey where that is unknown.
-func countOf(width uint32) func(title, text, expr, colour string) panel {
-	return func(title, text, expr, colour string) panel {
-		return panel{
-			title: title, text: text, unit: "none", width: width, height: 4, view: number, queries: []query{{expr: expr}},
-			colours: thresholds(neutral, step{0, good}, step{1, colour}), noValue: "unknown",
+// nameHosts gives the label host to the queries of a panel that shows it. Its table has the scrape targets as the last column, for links.
+func (p *panel) nameHosts() {
+	shown := slices.ContainsFunc(p.columns, func(c column) bool { return c.from == "host" })
+	if shown {
+		p.columns = append(slices.Clone(p.columns), scraped)
+	}
+	p.queries = slices.Clone(p.queries)
+	for i, q := range p.queries {
+		if shown || strings.Contains(q.legend, "{{host}}") {
+			p.queries[i].expr = named(q.expr)
 		}
 	}
+}
+
+// count is a number of what is wrong, from one on in a colour.
+type count struct {
+	title, text string
+	expr        string
+	colour      string
+}
+
+// whole is the unit of counts that may be large: whole numbers, never 1.02 K.
+const whole = "locale"
+
+// counts are numbers side by side, in one panel that Grafana arranges by its width: grey where they are unknown.
+func counts(title, text string, width uint32, all ...count) panel {
+	p := panel{
+		title: title, text: text, unit: "none", width: width, height: 4, view: number, noValue: "unknown",
+		colours: thresholds(neutral), words: []word{unknown},
+	}
+	for _, c := range all {
+		p.text += " " + c.title + ": " + c.text
+		p.queries = append(p.queries, query{orUnknown(c.expr), c.title})
+		p.steps = append(p.steps, thresholds(neutral, step{0, good}, step{1, c.colour}))
+	}
+	return p
 }
 
 // refID names a query as Grafana does: A, B, …

@@ -19,9 +19,9 @@ const (
 
 // Legends of one series each.
 const (
-	hostName = "{{instance}}"
-	portName = "{{instance}} {{device}}/{{port}}"
-	gpuName  = "{{instance}} GPU {{gpu}}"
+	hostName = "{{host}}"
+	portName = hostName + " {{device}}/{{port}}"
+	gpuName  = hostName + " GPU {{gpu}}"
 )
 
 // scope are the matchers that stand for what is chosen at the top of a dashboard.
@@ -67,7 +67,12 @@ func ranked(op string, n int, labels, expr string) string {
 }
 
 func highest(n int, labels, expr string) string { return ranked("topk", n, labels, expr) }
-func lowest(n int, labels, expr string) string  { return ranked("bottomk", n, labels, expr) }
+
+// above draws those of the highest that exceed least over the range, whole lines of them.
+func above(least string, n int, labels, expr string) string {
+	return fmt.Sprintf("(%s) and on (%s) topk(%d, (%s) > %s)", expr, labels, n, overRange(expr), least)
+}
+func lowest(n int, labels, expr string) string { return ranked("bottomk", n, labels, expr) }
 
 // selector ends every selector of a scope.
 var selector = regexp.MustCompile(`"\}(\[\$__rate_interval\])?`)
@@ -87,6 +92,14 @@ func atMostAll(expr string) string { return "clamp_max(" + expr + ", 1)" }
 
 // orZero counts, and is 0 only where there is something to count: no data is not 0.
 func orZero(expr, there string) string { return "count(" + expr + ") or 0 * count(" + there + ")" }
+
+// orUnknown is -1 where there is nothing to count or to say: a query without a result has no place among several in one panel.
+func orUnknown(expr string) string { return expr + " or vector(-1)" }
+
+// named adds the host name of each target as the label host: instance has the port of the exporter, too.
+func named(expr string) string {
+	return fmt.Sprintf(`label_replace(%s, "host", "$1", "instance", "(.+?)(:[0-9]+)?")`, expr)
+}
 
 // labelled sets a label of all series of an expression.
 func labelled(label, value, expr string) string {

@@ -10,7 +10,7 @@ func roce() board {
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
 			{"Source and victims of pause frames", rocePauses(), false},
-			{"Storms shorter than a scrape interval", roceStorms(), false},
+			{"Storms of seconds", roceStorms(), false},
 			{"ECN and CNP", roceNotification(), false},
 			{"Priorities", rocePriorities(), false},
 			{"Discards", roceDiscards(), false},
@@ -32,18 +32,18 @@ func paused(direction string) string {
 var (
 	verdict = fmt.Sprintf("2 * (%s > bool %v) + (%s > bool %v)", paused("transmit"), limitSlowReceiver, paused("receive"), limitPaused)
 
-	verdictWords = []word{{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", neutral}}
+	verdictWords = []word{{"3", "both", bad}, {"2", "source", bad}, {"1", "victim", warning}, {"0", "neither", "transparent"}}
 )
 
 func rocePauses() []panel {
 	worst := top(50, maxBy(perPriority, devices.rate("rdma_port_pfc_pause_seconds_total"))+" > 0.01")
 	of := func(expr string) string { return expr + " and on (" + perPriority + ") " + worst }
 	sources := graph("Ports that send pause frames", "Share of the time in which a port paused its switch (PFC transmitted), the ten highest. The host does not drain what it receives. "+
-		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12, query{highest(10, perPriority, paused("transmit")+" > 0"), priorityName})
+		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource.", "percentunit", 12, query{above("0.001", 10, perPriority, paused("transmit")), priorityName})
 	victims := graph("Ports that receive pause frames", "Share of the time in which the switch paused a port (PFC received), the ten highest. Something behind the switch does not drain what it receives. "+
-		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12, query{highest(10, perPriority, paused("receive")+" > 0"), priorityName})
+		"The line is the limit of RDMAPFCStormVictim.", "percentunit", 12, query{above("0.001", 10, perPriority, paused("receive")), priorityName})
 	for _, p := range []*panel{&sources, &victims} {
-		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none, or no PFC durations from these drivers"
+		p.max, p.ways, p.points, p.noValue = share, ofHost, few, "none above 0.1% of the time range, or no PFC durations from these drivers"
 	}
 	sources.colours = thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	victims.colours = thresholds("transparent", step{limitPaused, warning})
@@ -60,12 +60,13 @@ func rocePauses() []panel {
 				{expr: of("(" + received() + ")")},
 			},
 			columns: []column{
-				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 90},
-				instance, hca, portOf, netdev,
-				{from: "priority", title: "Priority", width: 70},
-				{from: "B", title: "Sends pause", unit: "percentunit"},
-				{from: "C", title: "Receives pause", unit: "percentunit"},
-				{from: "D", title: "Receives data, of rate", unit: "percentunit"},
+				{from: "A", title: "Verdict", unit: "none", words: verdictWords, width: 80},
+				instance, hca, portOf,
+				{from: "B", title: "Sends pause", unit: "percentunit", width: 110},
+				{from: "C", title: "Receives pause", unit: "percentunit", width: 150},
+				{from: "D", title: "Receives data, of rate", unit: "percentunit", width: 215},
+				{from: "priority", title: "Priority", width: 76},
+				netdev,
 				cluster, job,
 			},
 		},
@@ -80,23 +81,27 @@ func received() string {
 }
 
 func roceStorms() []panel {
-	direction := func(d string) string { return `direction="` + d + `"` }
-	samples := func(d string) query {
-		return query{sumBy("le", devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", direction(d))), "{{le}}"}
-	}
-	histogram := func(title, text, d string) panel {
-		return panel{title: title, text: text, unit: "short", width: 8, height: 9, view: buckets, points: few, queries: []query{samples(d)}, noValue: "no samples"}
+	samples := func(title, text, direction string) panel {
+		of := func(bound string) string {
+			return "sum(" + devices.rate("rdma_port_pfc_paused_sample_ratio_bucket", `direction="`+direction+`"`, `le="`+bound+`"`) + ")"
+		}
+		p := graph(title, text, "percentunit", 8)
+		for _, x := range []struct{ bound, text string }{{"0.1", "10%"}, {"0.5", "50%"}, {"0.9", "90%"}} {
+			p.queries = append(p.queries, query{atMostAll("1 - " + of(x.bound) + " / (" + of("+Inf") + " > 0)"), "paused > " + x.text + " of a sample"})
+		}
+		p.max, p.points, p.noValue = share, few, "no port is sampled: none was paused in 10m, or not collected"
+		return p
 	}
 	stalled := maxBy(perPriority+", direction", devices.rate("rdma_port_pfc_stalled_seconds_total")) + " / on (" + perWire + ") group_left () (" +
 		maxBy(perWire, devices.rate("rdma_port_pfc_sampled_seconds_total")) + " > 0)"
 	stalls := graph("Time in stalls of seconds", "Share of the sampled time in which a priority was paused for more than half of a sample of about a second, the ten highest. The line is the limit of RDMAPFCShortStorms.", "percentunit", 8,
-		query{highest(10, perPriority+", direction", atMostAll(stalled)+" > 0"), priorityName + " {{direction}}"})
+		query{above("0", 10, perPriority+", direction", atMostAll(stalled)), priorityName + " {{direction}}"})
 	stalls.ways, stalls.points, stalls.max, stalls.colours = ofHost, few, share, thresholds("transparent", step{limitShortStorms, warning})
 	stalls.noValue = "none, or ports are not sampled"
 	return []panel{
-		histogram("Samples by pause time sent", "Samples per second by the share of their length, about a second, in which a port sent pause. A storm of seconds, which the average of a scrape interval hides, is a dark spot at the top. "+
-			"A port is sampled for 10m after a pause; no data: none is.", "transmit"),
-		histogram("Samples by pause time received", "Samples per second by the share of their length, about a second, in which a port received pause. No data: no port is sampled.", "receive"),
+		samples("Samples with pause sent", "Share of the samples, of about a second each, in which a port sent pause for more than 10%, 50% and 90% of their length, of all chosen ports. "+
+			"Lines that are close to each other are storms of seconds, which the average of a scrape interval hides. A port is sampled for 10m after a pause.", "transmit"),
+		samples("Samples with pause received", "As before, of samples in which a port received pause.", "receive"),
 		stalls,
 	}
 }
@@ -168,7 +173,7 @@ func setting(title, text, labels, selector string, columns ...column) panel {
 
 func roceDiscards() []panel {
 	counted := func(title, text string, width uint32, queries ...query) panel {
-		p := graph(title, text, "short", width, queries...)
+		p := graph(title, text, whole, width, queries...)
 		p.ways, p.points = ofHost, few
 		return p
 	}

@@ -9,7 +9,7 @@ func subnet() board {
 		text:    "Which switch or link of this InfiniBand fabric is at fault, and where is it congested?",
 		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
 		rows: []row{
-			{"What is wrong now", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
+			{"Faults and alerts", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
 			{"Traffic", subnetTraffic(), false},
 			{"Switches", append([]panel{switchTable()}, switchLines()...), false},
 			{"Links", []panel{linkTable(), linkErrors(), linkStates()}, false},
@@ -72,30 +72,30 @@ func byEnds(expr, names string) string {
 
 // atSwitch names a switch, and aGUID a node.
 var (
-	atSwitch = column{from: "node", title: "Switch", ways: []way{toSwitch(sameJob, "${fabric}", cell)}}
+	atSwitch = column{from: "node", title: "Switch", width: 150, ways: []way{toSwitch(sameJob, "${fabric}", cell)}}
 	aGUID    = column{from: "node_guid", title: "Node GUID", width: 180}
 )
 
 func subnetCounts() []panel {
-	count := countOf(4)
 	links := fabricOf.of("rdma_fabric_links")
 	unreached := maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")) + " == 0 and on (" + perNode + ") " + maxBy(perNode, fabricOf.of("rdma_fabric_node_info", `node_type="switch"`))
-	managers := count("Master subnet managers", "Master subnet managers that answer. One is expected.", "max("+fabricOf.of("rdma_fabric_subnet_managers", `state="master"`)+")", good)
-	managers.colours = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
-	return []panel{
-		count("Links gone", "Links of the chosen switches that an earlier sweep found and the last one did not. After a planned removal: rdma_exporter accept.",
-			orZero(ofChosenLinks(gone), links), bad),
-		count("Links degraded", "Links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning),
-		count("Links with unequal settings", "Links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice),
-		count("Switches unreachable", "Switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad),
-		count("Unanswered requests", "Requests of the last sweep without an answer.", "sum("+fabricOf.of("rdma_fabric_unanswered")+")", warning),
-		managers,
-	}
+	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
+		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
+		count{"Degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
+		count{"Unequal", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
+	)
+	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
+		count{"Unreachable", "switches of earlier sweeps that the last sweep did not reach.", orZero(unreached, links), bad},
+		count{"Unanswered", "requests of the last sweep without an answer.", "sum(" + fabricOf.of("rdma_fabric_unanswered") + ")", warning},
+		count{"Managers", "master subnet managers that answer; one is expected.", "max(" + fabricOf.of("rdma_fabric_subnet_managers", `state="master"`) + ")", good},
+	)
+	p.steps[len(p.steps)-1] = thresholds(neutral, step{0, bad}, step{1, good}, step{2, warning})
+	return []panel{faulty, p}
 }
 
 // subnetAlerts lists the fabric's alerts with the names of their switches.
 func subnetAlerts() panel {
-	p := alertTable(fabricOf, "${fabric}", atSwitch, aGUID, hidden("instance"), hidden("device"))
+	p := alertTable(fabricOf, "${fabric}", []column{atSwitch}, hidden("device"), aGUID, hidden("instance"))
 	names := maxBy(perNode+", node", fabricOf.of("rdma_fabric_node_info"))
 	for i, q := range p.queries {
 		unnamed := strings.Replace(q.expr, ", node, node_guid", ", node_guid", 1)
@@ -113,10 +113,10 @@ func subnetTraffic() []panel {
 	used := atMostAll(byPort(bits(perLink, "transmit") + " / (" + rate + ")"))
 	p := graph("Utilisation of links", "What a switch port transmits as a share of its rate; the ten highest. Links near 100% beside idle ones of the same switch: uneven routing.", "percentunit", 12,
 		query{highest(10, perLink, used), linkName})
-	p.max, p.points, p.ways = share, few, ofSwitch
+	p.max, p.points, p.ways, p.noValue = share, few, ofSwitch, "no sweep has finished"
 	sent := graph("Throughput by switch", "What all ports of a switch transmit; the ten highest.", "bps", 12,
 		query{highest(10, perNode, bySwitch(bits(perNode, "transmit"))), "{{node}}"})
-	sent.points, sent.ways = few, ofSwitch
+	sent.points, sent.ways, sent.noValue = few, ofSwitch, "no sweep has finished"
 	return []panel{sent, p}
 }
 
@@ -134,20 +134,20 @@ func switchTable() panel {
 			{expr: counted(gone)},
 			{expr: counted(degraded)},
 			{expr: counted(apart)},
-			{expr: bySwitch(sumBy(perNode, fabricOf.risen(badLink...)))},
+			{expr: bySwitch("round(" + sumBy(perNode, fabricOf.risen(badLink...)) + ")")},
 			{expr: bySwitch(maxBy(perNode, fabricOf.of("rdma_fabric_node_reachable")))},
-			{expr: bySwitch(sumBy(perNode, fabricOf.risen(dropsOfFabric...)))},
+			{expr: bySwitch("round(" + sumBy(perNode, fabricOf.risen(dropsOfFabric...)) + ")")},
 		},
 		columns: []column{
 			atSwitch,
-			{from: "A", title: "ACTIVE"},
-			{from: "B", title: "Not ACTIVE", colours: []step{{1, warning}}},
-			{from: "C", title: "Links gone", colours: []step{{1, bad}}},
-			{from: "D", title: "Degraded", colours: []step{{1, warning}}},
-			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}},
-			{from: "F", title: "Errors in range", unit: "short"},
-			{from: "H", title: "Dropped in range", unit: "short"},
-			{from: "G", title: "Reachable", words: answers},
+			{from: "B", title: "Not ACTIVE", colours: []step{{1, warning}}, width: 110},
+			{from: "C", title: "Links gone", colours: []step{{1, bad}}, width: 95},
+			{from: "D", title: "Degraded", colours: []step{{1, warning}}, width: 90},
+			{from: "E", title: "Unequal settings", colours: []step{{1, notice}}, width: 165},
+			{from: "F", title: "Errors in range", unit: whole, width: 160},
+			{from: "H", title: "Dropped in range", unit: whole, width: 165},
+			{from: "A", title: "ACTIVE", width: 80},
+			{from: "G", title: "Reachable", words: answers, width: 110},
 			aGUID,
 			hidden("instance"), cluster, job,
 		},
@@ -158,11 +158,11 @@ func switchLines() []panel {
 	waits := sumBy(perNode, fabricOf.rate("rdma_fabric_port_transmit_wait_ticks_total"))
 	by := func(title, text, unit, expr string) panel {
 		p := graph(title, text, unit, 12, query{highest(10, perNode, bySwitch(expr)), "{{node}}"})
-		p.points, p.noValue, p.ways = few, "none", ofSwitch
+		p.points, p.noValue, p.ways = few, "none, or no sweep has finished", ofSwitch
 		return p
 	}
 	wait := by("Transmit wait by switch", "Share of each switch in the time that all switches' ports had data to send and no credit; the ten highest. The length of a tick depends on the device, so this is a share and not a time. "+
-		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit", atMostAll(waits+" / on ("+perHost+") group_left () "+sumBy(perHost, waits)))
+		"The highest is congested, or next to a port that does not drain what it receives.", "percentunit", atMostAll(waits+" / on ("+perHost+") group_left () ("+sumBy(perHost, waits)+" > 0)"))
 	wait.max = share
 	return []panel{
 		by("Ports not ACTIVE by switch", "Ports that have or had a link and are not ACTIVE; the ten switches with the most now.", "none",
@@ -177,9 +177,9 @@ func switchLines() []panel {
 // linkColumns are those of both tables of links.
 var linkColumns = []column{
 	atSwitch,
-	{from: "port", title: "Port", width: 60},
-	{from: "neighbour", title: "Neighbour"},
-	{from: "neighbour_port", title: "Neighbour port", width: 120},
+	portOf,
+	{from: "neighbour", title: "Neighbour", width: 170},
+	{from: "neighbour_port", title: "Neighbour port", width: 150},
 }
 
 func wrongLinks() panel {
@@ -188,14 +188,14 @@ func wrongLinks() panel {
 		return byLink("8 * " + maxBy(perLink, fabricOf.of(metric)) + " and on (" + perLink + ") (" + gone + " or " + degraded + " or " + apart + ")")
 	}
 	return panel{
-		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault", noValue: "none",
+		title: "Faulty links", unit: "none", width: 24, height: 8, view: table, sort: "Fault", noValue: "none, or no sweep has finished: see the counts",
 		text: "Links of the chosen switches that are gone, degraded or set lower at one end, with both ends. A link between switches is one row.",
 		queries: []query{
 			{expr: byLink(at("3", gone) + " or " + at("2", degraded) + " or " + at("1", apart))},
 			{expr: rate("rdma_fabric_port_rate_bytes_per_second")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 		},
-		columns: append(append([]column{{from: "A", title: "Fault", words: wrongs, width: 140}}, linkColumns...),
+		columns: append(append([]column{{from: "A", title: "Fault", words: wrongs, width: 130}}, linkColumns...),
 			column{from: "B", title: "Rate", unit: "bps"}, column{from: "C", title: "Enabled by both ends", unit: "bps"},
 			aGUID, hidden("instance"), cluster, job),
 	}
@@ -212,17 +212,17 @@ func linkTable() panel {
 			{expr: of("rdma_fabric_port_width_lanes")},
 			{expr: rate("rdma_fabric_link_enabled_rate_bytes_per_second")},
 			{expr: of("rdma_fabric_link_enabled_width_lanes")},
-			{expr: byLink(sumBy(perLink, fabricOf.risen(badLink...)))},
+			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen(badLink...)) + ")")},
 			{expr: of("rdma_fabric_link_missing")},
 			{expr: rate("rdma_fabric_link_supported_rate_bytes_per_second")},
-			{expr: byLink(sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")))},
+			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")) + ")")},
 		},
 		columns: append(append([]column{}, linkColumns...),
 			column{from: "A", title: "Rate", unit: "bps"}, column{from: "B", title: "Lanes"},
 			column{from: "C", title: "Enabled by both ends", unit: "bps"}, column{from: "D", title: "Lanes enabled"},
 			column{from: "G", title: "Supported", unit: "bps"},
-			column{from: "E", title: "Errors in range", unit: "short", colours: []step{{1, notice}}},
-			column{from: "H", title: "Discards in range", unit: "short", colours: []step{{1, notice}}},
+			column{from: "E", title: "Errors in range", unit: whole, colours: []step{{1, notice}}},
+			column{from: "H", title: "Discards in range", unit: whole, colours: []step{{1, notice}}},
 			column{from: "F", title: "Missing", words: []word{{"1", "gone", bad}}},
 			aGUID, hidden("instance"), cluster, job),
 	}
@@ -231,7 +231,7 @@ func linkTable() panel {
 func linkErrors() panel {
 	p := graph("Errors by link", "Errors that a port counted on its link, per second; the ten highest. They arose on the way in: the cable, or the transceiver at the other end.", "cps", 12,
 		query{highest(10, perLink, byPort(fabricOf.sumOf(perLink, badLink...))) + " > 0", linkName})
-	p.height, p.points, p.noValue, p.ways = 10, few, "none", ofSwitch
+	p.height, p.points, p.noValue, p.ways = 10, few, "none, or no sweep has finished", ofSwitch
 	return p
 }
 

@@ -25,16 +25,17 @@ type column struct {
 
 // Columns that many tables have.
 var (
-	cluster  = column{from: "cluster", title: "Cluster"}
-	job      = column{from: "job", title: "Job"}
-	instance = column{from: "instance", title: "Host", width: 190, ways: []way{toNode(jobCell, cell, ""), toPage(cell)}}
-	hca      = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(jobCell, hostCell, cell)}}
-	ownHCA   = column{from: "device", title: "Device", width: 110, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
-	fabricAt = column{from: "instance", title: "Fabric", ways: []way{toSwitch(jobCell, cell, ""), toPage(cell)}}
-	portOf   = column{from: "port", title: "Port", width: 60}
-	netdev   = column{from: "netdev", title: "Netdev"}
-	gpu      = column{from: "gpu", title: "GPU", width: 60}
-	uuid     = column{from: "UUID", title: "UUID"}
+	cluster  = column{from: "cluster", title: "Cluster", width: 90}
+	job      = column{from: "job", title: "Job", width: 165}
+	instance = column{from: "host", title: "Host", width: 150, ways: []way{toNode(jobCell, targetCell, ""), toPage(targetCell)}}
+	scraped  = column{from: "instance", title: "Target", width: 180} // host and port
+	hca      = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(jobCell, targetCell, cell)}}
+	ownHCA   = column{from: "device", title: "Device", width: 80, words: noDevice, ways: []way{toNode(sameJob, "${host}", cell)}} // on the dashboard of a host
+	fabricAt = column{from: "host", title: "Fabric", width: 150, ways: []way{toSwitch(jobCell, targetCell, ""), toPage(targetCell)}}
+	portOf   = column{from: "port", title: "Port", width: 50}
+	netdev   = column{from: "netdev", title: "Netdev", width: 120}
+	gpu      = column{from: "gpu", title: "GPU", width: 50}
+	uuid     = column{from: "UUID", title: "UUID", width: 320}
 )
 
 // noDevice is the value of rows without a device, whose link chooses all of the host.
@@ -65,8 +66,8 @@ var table = view{format: prometheus.PromQueryFormatTable, instant: true, builder
 	b.WithTransformation(dashboard.DataTransformerConfig{Id: "organize", Options: map[string]any{
 		"excludeByName": excluded, "indexByName": order, "renameByName": names,
 	}})
-	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" {
-		b.SortBy([]cog.Builder[common.TableSortByFieldState]{common.NewTableSortByFieldStateBuilder().DisplayName(by).Desc(!smallest)})
+	if by, smallest := strings.CutPrefix(p.sort, "-"); p.sort != "" { // by the option of the table, an arrow would hide the title
+		b.WithTransformation(dashboard.DataTransformerConfig{Id: "sortBy", Options: map[string]any{"sort": []any{map[string]any{"field": by, "desc": !smallest}}}})
 	}
 	return b
 }}
@@ -82,6 +83,9 @@ func (c column) field(p panel) string {
 		return "Value #" + c.from
 	}
 }
+
+// filtered is the width in pixels from which on a column has a filter beside its title.
+const filtered = 120
 
 func (c column) properties() []dashboard.DynamicConfigValue {
 	var out []dashboard.DynamicConfigValue
@@ -100,8 +104,12 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	if c.width > 0 {
 		set("custom.width", c.width)
 	}
+	if c.width > 0 && c.width < filtered {
+		set("custom.filterable", false) // the icon would hide the title
+	}
 	coloured := c.colours != nil
 	if c.words != nil {
+		set("custom.align", "left") // a word, also where it stands for a number
 		set("mappings", mappings(c.words...))
 		for _, w := range c.words {
 			coloured = coloured || w.colour != neutral

@@ -43,13 +43,16 @@ func (c choice) variable() dashboard.VariableModel {
 	return v
 }
 
+// hostOf shows the host name of a scrape target, which has the port of the exporter, too.
+const hostOf = `/^(?<value>(?<text>.+?)(?::\d+)?)$/`
+
 // Choices of hosts. cluster is an external label: where there is none, the list is empty and All stands for hosts without it. job has no
 // value for All: up and ALERTS have series of other jobs.
 var (
 	clusters = choice{name: "cluster", label: "Cluster", text: "External label cluster, if there is one.", all: ".*", query: "label_values(rdma_exporter_build_info, cluster)"}
 	jobs     = choice{name: "job", label: "Job", text: "Scrape job of the exporters on hosts.", query: `label_values(rdma_exporter_build_info{cluster=~"$cluster"}, job)`}
-	allHosts = choice{name: "hosts", label: "Hosts", text: "Scrape targets of the exporter.", all: ".*", query: `label_values(rdma_exporter_build_info{cluster=~"$cluster",job=~"$job"}, instance)`}
-	oneHost  = choice{name: "host", label: "Host", text: "Scrape target of the exporter.", one: true, query: `label_values(rdma_exporter_build_info{cluster=~"$cluster",job=~"$job"}, instance)`}
+	allHosts = choice{name: "hosts", label: "Hosts", text: "Scrape targets of the exporter.", all: ".*", regex: hostOf, query: `label_values(rdma_exporter_build_info{cluster=~"$cluster",job=~"$job"}, instance)`}
+	oneHost  = choice{name: "host", label: "Host", text: "Scrape target of the exporter.", one: true, regex: hostOf, query: `label_values(rdma_exporter_build_info{cluster=~"$cluster",job=~"$job"}, instance)`}
 )
 
 // Choices of fabrics. An exporter in fabric mode has no rdma_exporter_build_info. anyFabricJobs includes jobs all of whose exporters are
@@ -61,7 +64,7 @@ var (
 		name: "fabric_job", label: "Fabric job", text: "Scrape job of the exporters in fabric mode.", regex: `/job="([^"]+)"/`,
 		query: `query_result(count by (job) (rdma_fabric_sweep_failed{cluster=~"$cluster"} or up{cluster=~"$cluster",job=~".*rdma[-_]exporter.*"} unless on (job) rdma_exporter_build_info{cluster=~"$cluster"}))`,
 	}
-	oneFabric = choice{name: "fabric", label: "Fabric", text: "Exporter in fabric mode, one of those that sweep the subnet.", one: true, query: `label_values(rdma_fabric_sweep_failed{cluster=~"$cluster",job=~"$fabric_job"}, instance)`}
+	oneFabric = choice{name: "fabric", label: "Fabric", text: "Exporter in fabric mode, one of those that sweep the subnet.", one: true, regex: hostOf, query: `label_values(rdma_fabric_sweep_failed{cluster=~"$cluster",job=~"$fabric_job"}, instance)`}
 	switches  = choice{name: "switch", label: "Switch", text: "Switch, by its node description.", all: ".*", query: "label_values(" + fabricOf.of("rdma_fabric_node_info", `node_type="switch"`) + ", node)"}
 )
 

@@ -6,7 +6,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
-	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/statetimeline"
@@ -20,13 +19,19 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 		calc, column = "min", "Min"
 	}
 	b := timeseries.NewPanelBuilder().
-		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(5).ShowPoints(common.VisibilityModeAuto).PointSize(4).
-		AxisSoftMin(0).AxisPlacement(common.AxisPlacementAuto).
+		DrawStyle(common.GraphDrawStyleLine).LineWidth(1).FillOpacity(0).ShowPoints(common.VisibilityModeAuto).PointSize(4).
+		AxisPlacement(common.AxisPlacementAuto).
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeTable).
 			Placement(common.LegendPlacementBottom).Calcs([]string{"lastNotNull", calc}).SortBy(column).SortDesc(!lowest)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
-	if p.unit == "none" {
+	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
+	}
+	if p.unit != "suffix:dBm" { // 0 dBm is no end of a scale
+		b.AxisSoftMin(0)
+	}
+	if p.reach > 0 {
+		b.AxisSoftMax(p.reach)
 	}
 	if p.colours != nil {
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
@@ -47,7 +52,8 @@ var timeline = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(
 		Legend(common.NewVizLegendOptionsBuilder().ShowLegend(true).DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeSingle).Sort(common.SortOrderNone)).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdFixed).FixedColor(neutral)). // by thresholds, merged values lose their words
-		Thresholds(builtThresholds{thresholds(neutral)})
+		Thresholds(builtThresholds{thresholds(neutral)}).
+		OverrideByFieldType("number", []dashboard.DynamicConfigValue{{Id: "noValue", Value: unknown.text}}) // of a gap; that of the panel is of no series
 }}
 
 // builtThresholds hands over what is built already.
@@ -56,35 +62,17 @@ type builtThresholds struct{ t *dashboard.ThresholdsConfig }
 func (b builtThresholds) Build() (dashboard.ThresholdsConfig, error) { return *b.t, nil }
 
 // number is one value now. It has no past: a value that is gone would be shown as the last one.
-var number = view{format: prometheus.PromQueryFormatTimeSeries, instant: true, builder: func(panel) cog.Builder[dashboard.Panel] {
-	return stat.NewPanelBuilder().
+var number = view{format: prometheus.PromQueryFormatTimeSeries, instant: true, builder: func(p panel) cog.Builder[dashboard.Panel] {
+	b := stat.NewPanelBuilder().
 		GraphMode(common.BigValueGraphModeNone).Orientation(common.VizOrientationAuto).ColorMode(common.BigValueColorModeValue).
 		TextMode(common.BigValueTextModeAuto).JustifyMode(common.BigValueJustifyModeAuto).
 		Decimals(0).ReduceOptions(common.NewReduceDataOptionsBuilder().Values(false).Calcs([]string{"lastNotNull"})).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds))
+	for i, t := range p.steps {
+		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "thresholds", Value: t}})
+	}
+	for i, words := range p.values {
+		b.OverrideByQuery(refID(i), []dashboard.DynamicConfigValue{{Id: "mappings", Value: mappings(words...)}})
+	}
+	return b
 }}
-
-// rows is a heatmap with a row for each series, whose values are shares of 1.
-var rows = heat(prometheus.PromQueryFormatTimeSeries, "percentunit", true)
-
-// buckets is a heatmap of a histogram: how many a second fall between the bounds.
-var buckets = heat(prometheus.PromQueryFormatHeatmap, "short", false)
-
-func heat(format prometheus.PromQueryFormat, unit string, share bool) view {
-	return view{format: format, builder: func(panel) cog.Builder[dashboard.Panel] {
-		colour := heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Fill("dark-orange").
-			Scale(heatmap.HeatmapColorScaleExponential).Exponent(0.5).Steps(64)
-		frame := heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)
-		axis := heatmap.NewYAxisConfigBuilder().AxisPlacement(common.AxisPlacementLeft)
-		if share {
-			colour.Min(0).Max(1)
-		} else {
-			axis.Unit("percentunit")
-		}
-		return heatmap.NewPanelBuilder().
-			Calculate(false).Color(colour).RowsFrame(frame).YAxis(axis).CellGap(1).
-			CellValues(heatmap.NewCellValuesBuilder().Unit(unit)).
-			ShowValue(common.VisibilityModeNever).ShowLegend().
-			Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).ShowColorScale(true))
-	}}
-}

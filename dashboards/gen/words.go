@@ -22,6 +22,9 @@ var kinds = []string{"#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00", "#56
 // word is the text and colour of a value.
 type word struct{ value, text, colour string }
 
+// unknown is the word of orUnknown.
+var unknown = word{"-1", "unknown", neutral}
+
 func mappings(words ...word) []dashboard.ValueMapping {
 	m := dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: map[string]dashboard.ValueMappingResult{}}
 	for i, w := range words {
@@ -52,7 +55,7 @@ var portStates = []word{
 
 // physicalStates are those of the InfiniBand specification, PortInfo.PortPhysicalState.
 var physicalStates = []word{
-	{"1", "Sleep", neutral},
+	{"1", "Sleep", "transparent"},
 	{"2", "Polling", warning},
 	{"3", "Disabled", bad},
 	{"4", "Training", warning},
@@ -86,4 +89,4 @@ var answers = []word{{"1", "reachable", good}, {"0", "unreachable", bad}}
 var wrongs = []word{{"3", "gone", bad}, {"2", "degraded", warning}, {"1", "unequal settings", notice}}
 
 // smStates are those of SMInfo (IBA 14.2.5.13).
-var smStates = []word{{"3", "master", good}, {"2", "standby", neutral}, {"1", "discovering", notice}, {"0", "not active", neutral}}
+var smStates = []word{{"3", "master", good}, {"2", "standby", "transparent"}, {"1", "discovering", notice}, {"0", "not active", "transparent"}}

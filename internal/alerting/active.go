@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -86,6 +87,7 @@ func (e *Engine) MoveTo(dir string, known []Active) {
 		e.groups[i] = e.unseen(g)
 	}
 	e.gone = nil
+	e.clock = Clock{} // of the last round there
 }
 
 // SetDir sets a directory that could not be used at the start. The samples and alerts of this run are moved to it.
@@ -117,12 +119,19 @@ func (e *Engine) skip(unseen time.Duration) {
 	}
 }
 
-// shift moves all times of the alerts with a clock that was set, so that their pending times stay the same.
+// shift moves all times of the alerts with a clock that was set, so that their pending times stay the same. Stored alerts were stored by the
+// same clock as the samples.
 func (e *Engine) shift(by time.Duration) {
 	move := func(t *time.Time) {
 		if !t.IsZero() {
 			*t = t.Add(by)
 		}
+	}
+	move(&e.lastEval)
+	e.opts.Known = slices.Clone(e.opts.Known)
+	for i := range e.opts.Known {
+		move(&e.opts.Known[i].ActiveAt)
+		move(&e.opts.Known[i].SeenAt)
 	}
 	for _, m := range e.meta {
 		m.rule.ForEachActiveAlert(func(a *rules.Alert) {

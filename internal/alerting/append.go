@@ -24,11 +24,12 @@ func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) erro
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ts = ts.Round(0) // wall clock only
+	suspended := e.followClock()
 	if err := e.moveBack(ts); err != nil {
 		return err
 	}
 	if gap := ts.Sub(e.to); !e.to.IsZero() && gap > lookback {
-		e.skip(gap - e.opts.Interval)
+		e.skip(max(0, gap-e.opts.Interval-suspended))
 	}
 	if e.store.leaveMemory(ts) {
 		e.reopened()
@@ -47,21 +48,16 @@ func (e *Engine) Append(ts time.Time, families iter.Seq[*dto.MetricFamily]) erro
 	return err
 }
 
-// moveBack handles a clock that was set back by more than a round: all stored samples are in the future.
+// moveBack handles samples that are later than a round by more than a round. By how much the clock was set back is unknown, as after a boot
+// or in a replay: the previous round is moved to one interval before this one.
 func (e *Engine) moveBack(ts time.Time) error {
 	if e.to.IsZero() || ts.UnixMilli() > e.to.UnixMilli() {
 		return nil
 	}
-	back := fmt.Errorf("append round of %s, previous round at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
 	if e.opts.Scratch == "" || e.to.Sub(ts) <= e.opts.Interval {
-		return back
+		return fmt.Errorf("append round of %s, previous round at %s: %w", stamp(ts), stamp(e.to), ErrTimeBackwards)
 	}
-	e.shift(ts.Sub(e.to.Add(e.opts.Interval)))
-	e.lastEval = ts
-	if err := e.store.renew(back); err != nil {
-		return err
-	}
-	e.forget()
+	e.move(ts.Sub(e.to.Add(e.opts.Interval)))
 	return nil
 }
 
@@ -87,6 +83,9 @@ func (e *Engine) appendRound(ts time.Time, families iter.Seq[*dto.MetricFamily])
 	}
 	round := e.series.begin(e.store.Appender(context.Background()), ts)
 	err := round.add(upMetric, nil, "", "", 1)
+	if err == nil {
+		err = e.addUptime(round, ts)
+	}
 	for f := range families {
 		if err != nil {
 			break
@@ -135,6 +134,13 @@ func newSeriesCache(job, instance string) seriesCache {
 		job: job, instance: instance,
 		entries: map[string]*cachedSeries{},
 		builder: labels.NewScratchBuilder(16),
+	}
+}
+
+// renumber forgets the references: the series are in another database.
+func (c *seriesCache) renumber() {
+	for _, s := range c.entries {
+		s.ref = 0
 	}
 }
 

@@ -3,9 +3,11 @@ package alerting_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -123,4 +125,34 @@ func memory(b *testing.B, what string) float64 {
 		b.Fatal(err)
 	}
 	return kib / 1024
+}
+
+// BenchmarkClockSet sets the clock when the history is full: CPU time of the round that moves all samples.
+func BenchmarkClockSet(b *testing.B) {
+	for b.Loop() {
+		clock, next := newHostClock(), largeNode()
+		e, err := alerting.New(alerting.Options{Dir: b.TempDir() + "/store", Scratch: b.TempDir(), Instance: instance, Rules: fstest.MapFS{}, Clock: clock.read})
+		if err != nil {
+			b.Fatal(err)
+		}
+		round := func() {
+			if clock.run(15 * time.Second); e.Append(clock.Wall, slices.Values(next())) != nil {
+				b.Fatal("not appended")
+			}
+		}
+		for range 2 * 60 * 4 {
+			round()
+		}
+		clock.set(time.Hour)
+		before := cpu(b)
+		round()
+		b.ReportMetric((cpu(b)-before).Seconds()*1e3, "ms-CPU/set")
+		b.ReportMetric(memory(b, "VmHWM:"), "MiB-highest")
+		if from, to := e.Observed(); to.Sub(from) < time.Hour {
+			b.Errorf("observed for %s", to.Sub(from))
+		}
+		if err := e.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -40,8 +40,7 @@ const (
 	fleetQuerySamples = 50_000_000
 )
 
-// ErrTimeBackwards: a round or an evaluation is not later than the previous one. The store rejects it. The caller starts a new store if the
-// clock was set back.
+// ErrTimeBackwards: a round or an evaluation is not later than the previous one. The store rejects it.
 var ErrTimeBackwards = errors.New("time went backwards")
 
 // Options of an Engine. Instance and one of Dir and Scratch are required.
@@ -62,7 +61,9 @@ type Options struct {
 	Retention      time.Duration // history kept, 2 h if zero
 	// Fleet: AppendPast gets samples of many hosts. Queries and the store may be as large as those of a Prometheus, and alerts have no
 	// annotations.
-	Fleet    bool
+	Fleet bool
+	// Clock reads the clocks of the host; nil: the times of the rounds are all that is known, as in a replay.
+	Clock    func() Clock
 	Logger   *slog.Logger
 	Notifier *Notifier // receives firing and resolved alerts; nil: none
 }
@@ -84,6 +85,8 @@ type Engine struct {
 	meta     []ruleMeta     // one per alerting rule, in file order
 	series   seriesCache
 	from, to time.Time // observation span without a pause
+	clock    Clock     // when the wall clock was set last, or the host was suspended; zero: before the first round
+	now      Clock     // in the last round
 	lastEval time.Time
 	restored bool
 	rounds   uint64 // evaluated

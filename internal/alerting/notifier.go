@@ -61,7 +61,7 @@ func NewNotifier(o NotifierOptions) (*Notifier, error) {
 	}
 	n.text = text
 	for _, u := range o.URLs {
-		n.senders = append(n.senders, newSender(u, client, n.answered))
+		n.senders = append(n.senders, newSender(u, client, n.answered, n.skewed))
 	}
 	return n, nil
 }
@@ -161,6 +161,19 @@ func (n *Notifier) answered(at string, reason error) {
 		log.Warn("Alertmanager rejected alerts, dropping them", "err", withRemedy(reason, cause))
 	default:
 		log.Warn("sending alerts to Alertmanager failed, retrying every "+retryDelay.String(), "err", withRemedy(reason, cause))
+	}
+}
+
+// skewed logs that the clock of an Alertmanager is ahead of that of this host, or behind if ahead is negative; 0: no longer.
+func (n *Notifier) skewed(at string, ahead time.Duration) {
+	log := n.opts.Logger.With("alertmanager", at)
+	switch {
+	case ahead == 0:
+		log.Info("clock of this host agrees with that of Alertmanager again")
+	case ahead > 0:
+		log.Warn("clock of this host is behind that of Alertmanager, sending alerts with the times of its clock", "by", ahead.Round(time.Second))
+	default:
+		log.Warn("clock of this host is ahead of that of Alertmanager, sending alerts with the times of its clock", "by", -ahead.Round(time.Second))
 	}
 }
 

@@ -27,30 +27,31 @@ const (
 	answerShown = 200
 )
 
-// post sends alerts to the API v2 of an Alertmanager.
-func post(ctx context.Context, client *http.Client, base string, alerts []*notifier.Alert) error {
+// post sends alerts to the API v2 of an Alertmanager. It returns the time of the response by the clock of the Alertmanager, zero if unknown.
+func post(ctx context.Context, client *http.Client, base string, alerts []*notifier.Alert) (date time.Time, err error) {
 	body, err := json.Marshal(alerts)
 	if err != nil {
-		return err
+		return date, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(base, "/")+"/api/v2/alerts", bytes.NewReader(body))
 	if err != nil {
-		return err
+		return date, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "rdma_exporter/"+version.Version)
 	resp, err := client.Do(r)
 	if err != nil {
-		return plain(err)
+		return date, plain(err)
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, answerSize)) // the status decides
+	date, _ = http.ParseTime(resp.Header.Get("Date"))            // zero if there is none
 	if resp.StatusCode/100 != 2 {
-		return &statusError{resp.StatusCode, resp.Status, strings.TrimSpace(string(text))}
+		return date, &statusError{resp.StatusCode, resp.Status, strings.TrimSpace(string(text))}
 	}
-	return nil
+	return date, nil
 }
 
 // plain is an error of a request without the URL, which the log has beside it.

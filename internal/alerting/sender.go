@@ -20,6 +20,7 @@ const (
 type sender struct {
 	url    string // of the flag
 	report func(url string, reason error)
+	clock  peerClock // used by run only
 
 	mu      sync.Mutex
 	client  *http.Client
@@ -35,10 +36,10 @@ type sender struct {
 	giveUp  context.CancelFunc
 }
 
-// newSender starts a sender. report is called with the result of each request.
-func newSender(url string, client *http.Client, report func(url string, reason error)) *sender {
+// newSender starts a sender. report is called with the result of each request, and skewed with each change of the clock difference.
+func newSender(url string, client *http.Client, report func(url string, reason error), skewed func(url string, ahead time.Duration)) *sender {
 	s := &sender{
-		url: url, report: report, client: client, counts: Deliveries{Alertmanager: url},
+		url: url, report: report, clock: peerClock{report: func(ahead time.Duration) { skewed(url, ahead) }}, client: client, counts: Deliveries{Alertmanager: url},
 		work: make(chan struct{}, 1), renewed: make(chan struct{}, 1), closing: make(chan struct{}), ended: make(chan struct{}),
 	}
 	s.ctx, s.giveUp = context.WithCancel(context.Background())
@@ -97,7 +98,12 @@ func (s *sender) idle() bool {
 
 // attempt sends alerts, and waits after a failure. It reports whether to continue.
 func (s *sender) attempt(client *http.Client, alerts []*notifier.Alert) bool {
-	reason := post(s.ctx, client, s.url, alerts)
+	ahead := s.clock.ahead()
+	date, reason := post(s.ctx, client, s.url, later(alerts, ahead))
+	if s.clock.note(date, ahead) && reason == nil {
+		s.requeue()
+		return true
+	}
 	s.settle(reason)
 	if s.ctx.Err() != nil { // not the fault of the Alertmanager
 		return false
@@ -125,6 +131,14 @@ func (s *sender) take() (*http.Client, []*notifier.Alert) {
 	defer s.mu.Unlock()
 	s.sending = s.queue.take()
 	return s.client, s.sending
+}
+
+// requeue queues the alerts of a request again: their times were by another clock than that of the Alertmanager.
+func (s *sender) requeue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.Dropped += float64(s.queue.putBack(s.sending))
+	s.sending = nil
 }
 
 // settle counts the alerts of a request, and queues them again if it failed.

@@ -302,20 +302,25 @@ func setAside(dir string) error {
 	return nil
 }
 
-// tidy writes full chunks, and blocks of data older than the head keeps. The library panics if the disk is full.
-func (s *store) tidy(ts time.Time) (err error) {
+// tidy writes full chunks once a minute.
+func (s *store) tidy(ts time.Time) error {
 	if d := ts.Sub(s.tidied); d >= 0 && d < tidyInterval {
 		return nil
 	}
 	s.tidied = ts
+	return s.writeChunks(s.db)
+}
+
+// writeChunks writes full chunks, and blocks of data older than the head keeps. The library panics if the disk is full.
+func (s *store) writeChunks(db *tsdb.DB) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: write chunks: %v", errStore, p)
 		}
 	}()
-	s.db.ForceHeadMMap()
-	if head := s.db.Head(); head.MaxTime()-head.MinTime() > s.blockLength().Milliseconds()*3/2 {
-		if err := s.db.Compact(context.Background()); err != nil {
+	db.ForceHeadMMap()
+	if head := db.Head(); head.MaxTime()-head.MinTime() > s.blockLength().Milliseconds()*3/2 {
+		if err := db.Compact(context.Background()); err != nil {
 			return fmt.Errorf("%w: write a block: %w", errStore, err)
 		}
 	}

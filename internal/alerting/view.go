@@ -66,13 +66,7 @@ func (s *store) span() (from, to time.Time) {
 	if s.db == nil {
 		return from, to
 	}
-	last := int64(math.MinInt64)
-	for _, b := range s.db.Blocks() {
-		last = max(last, b.MaxTime()-1) // the end of a block is exclusive
-	}
-	if head := s.db.Head(); head.NumSeries() > 0 {
-		last = max(last, head.MaxTime())
-	}
+	_, last := s.bounds()
 	if last == math.MinInt64 {
 		return time.Time{}, time.Time{}
 	}

@@ -25,6 +25,7 @@ type checkConfig struct {
 	drain     bool
 	dryRun    bool
 	back      bool // --return-to-service
+	setup     bool
 	daemonURL string
 	noDaemon  bool
 	daemonSet bool
@@ -42,6 +43,7 @@ func (k *checkConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("drain", "Report whether to drain this host: cordon (no new jobs, running jobs may finish) or evict (running jobs cannot progress). Exit code: 0 no, 2 cordon or evict, 3 unknown (do not drain).").BoolVar(&k.drain)
 	a.Flag("dry-run", "With --drain: print the result, exit with 0.").BoolVar(&k.dryRun)
 	a.Flag("return-to-service", "Report whether this host may take jobs again: no alert drains it, and its links have been free of errors for "+model.Duration(check.CleanFor).String()+". Exit code: 0 yes, 2 no (with the reasons), 3 unknown.").BoolVar(&k.back)
+	a.Flag("setup", "Report the settings of this host that differ from what RDMA training needs, with the command that sets each: docs/setup.md. Exit code: 0 none contradicts the traffic, 1 some do, 3 unknown.").BoolVar(&k.setup)
 	a.Flag("daemon", "Running exporter, which is queried first: it has two hours of history.").Default("http://127.0.0.1:" + defaultPort).PlaceHolder("URL").IsSetByUser(&k.daemonSet).StringVar(&k.daemonURL)
 	a.Flag("no-daemon", "Do not query the running exporter. Run a one-off evaluation.").BoolVar(&k.noDaemon)
 	a.Flag("for", "Run a one-off evaluation for this long, one round every 15s. Rules over a time range need it.").PlaceHolder("DURATION").DurationVar(&k.length)
@@ -52,6 +54,8 @@ func (k *checkConfig) check(c *config) error {
 	switch {
 	case k.drain && k.back:
 		return errors.New("--drain and --return-to-service are mutually exclusive")
+	case k.setup && (k.drain || k.back || k.length > 0 || len(k.filter.Only) > 0 || k.filter.Severity != ""):
+		return errors.New("--setup: can be combined with --json, --verbose, --short and --strict only")
 	case k.dryRun && !k.drain:
 		return errors.New("--dry-run: has no effect without --drain")
 	case k.timeout <= 0:
@@ -70,6 +74,9 @@ func (k *checkConfig) check(c *config) error {
 func runCheck(ctx context.Context, c *config, k *checkConfig, stdout, stderr io.Writer, log *slog.Logger) (int, error) {
 	if err := k.check(c); err != nil {
 		return check.ExitUnknown, err
+	}
+	if k.setup {
+		return k.runSetup(ctx, c, stdout, log)
 	}
 	report, ok := k.ask(ctx, c, log)
 	if !ok {
@@ -112,7 +119,7 @@ func (k *checkConfig) render(stdout io.Writer, report check.Report) (int, error)
 }
 
 func (k *checkConfig) table(w io.Writer, report check.Report) error {
-	return check.Table(w, report, check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose, Short: k.short})
+	return check.Table(w, report, k.style(w))
 }
 
 // isTerminal reports whether a writer is a terminal.

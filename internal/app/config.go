@@ -55,7 +55,7 @@ func (c *config) flags(a *kingpin.Application) {
 	a.Flag("helper.socket", "Socket of rdma_exporter helper, which reads processes, vital product data and DMA-BUFs in place of this process.").PlaceHolder("PATH").StringVar(&c.paths.Helper)
 	a.Flag("replay", "Run on a capture instead of this host; \"demo\" is the built-in one.").PlaceHolder("FILE").StringVar(&c.replay)
 	a.Flag("state.dir", "State directory: known links and devices, alert state, incident captures. Written by serve and fabric only.").Default("/var/lib/rdma_exporter").StringVar(&c.stateDir)
-	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
+	a.Flag("config.file", "Site configuration: expected rates, ignored devices, cabling, settings. YAML, docs/configuration.md.").PlaceHolder("FILE").StringVar(&c.site.name)
 	a.Flag("device.include", "Read only RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.includeText)
 	a.Flag("device.exclude", "Never open RDMA devices whose name matches this regular expression (anchored).").PlaceHolder("REGEX").StringVar(&c.excludeText)
 	a.Flag("device.functions", "Metrics of virtual functions and subfunctions beside their physical function: rules (identity, state and the counters that rules read), or all.").Default(functionsRules).EnumVar(&c.functions, functionsRules, functionsAll)

@@ -21,10 +21,17 @@ func evaluateRound(ctx context.Context, sched *rounds.Scheduler, engine *alertin
 	if err != nil {
 		return nil, err
 	}
-	if err := engine.Append(p.Read, exposition.DTO(p.Families)); err != nil {
+	read := byClock(p.Read)
+	if err := engine.Append(read, exposition.DTO(p.Families)); err != nil {
 		return p, err
 	}
-	return p, engine.Eval(ctx, p.Read)
+	return p, engine.Eval(ctx, read)
+}
+
+// byClock is a time by the wall clock as it is now: it may have been set since then.
+func byClock(t time.Time) time.Time {
+	now := time.Now()
+	return now.Add(t.Sub(now)).Round(0)
 }
 
 // daemon evaluates the rules on the rounds of a machine while the program serves.
@@ -67,6 +74,7 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 		Interval: a.interval, Notifier: d.notifier, Logger: log,
 	}
 	if m.player == nil {
+		o.Clock = m.alertingClock()
 		if d.memory = openAlertMemory(filepath.Join(c.stateDir, storeFolder), log); d.memory.store != nil {
 			o.Dir, o.Known = d.memory.samples(), d.memory.known
 		}
@@ -76,6 +84,15 @@ func (s *serveConfig) daemon(c *config, m *machine, log *slog.Logger) (*daemon, 
 		return nil, fmt.Errorf("cannot load the rules: %w", err)
 	}
 	return d, nil
+}
+
+// alertingClock reads the clocks of the host.
+func (m *machine) alertingClock() func() alerting.Clock {
+	boot, clocks := m.firstLine("proc/sys/kernel/random/boot_id"), host.NewClocks()
+	return func() alerting.Clock {
+		wall, up, ran := clocks.Read()
+		return alerting.Clock{Wall: wall, Boot: boot, Up: up, Ran: ran}
+	}
 }
 
 // run evaluates a round immediately, and then one per interval at the host's phase, until ctx ends.

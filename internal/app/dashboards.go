@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -13,12 +14,14 @@ type dashboardsConfig struct {
 	dir   string
 	force bool
 	books runbookURL
+	https bool
 }
 
 func (d *dashboardsConfig) flags(a *kingpin.CmdClause) {
 	a.Flag("output", "Output directory, one file per dashboard: a directory that Grafana provisions, or any to import them from.").Short('o').Required().PlaceHolder("DIR").StringVar(&d.dir)
 	a.Flag("force", "Overwrite files that differ.").BoolVar(&d.force)
 	d.books.flag(a, "Runbooks for links in alert tables.")
+	a.Flag("https", "Link to the pages of exporters by https: for exporters with TLS.").BoolVar(&d.https)
 }
 
 func runDashboards(d *dashboardsConfig) (int, error) {
@@ -38,6 +41,9 @@ func runDashboards(d *dashboardsConfig) (int, error) {
 	}
 	for i := range files {
 		files[i].text = d.books.inDashboard(files[i].text)
+		if d.https {
+			files[i].text = bytes.ReplaceAll(files[i].text, []byte(`"http://${`), []byte(`"https://${`))
+		}
 	}
 	if err := writeEmbedded(d.dir, d.force, files); err != nil {
 		return usage(fmt.Errorf("--output=%s: %w", d.dir, err))

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,4 +52,19 @@ func TestDashboardsToFolder(t *testing.T) {
 	}
 	run(0, "--force")
 	same()
+}
+
+// TestDashboardsOfTLS: with --https each link to an exporter is one by https, and Grafana still reads the file.
+func TestDashboardsOfTLS(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, errs := command(t, "dashboards", "-o", dir, "--https"); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for _, name := range []string{"fabric.json", "node.json", "subnet.json"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		must(t, err)
+		if !json.Valid(text) || strings.Contains(string(text), "http://") || !strings.Contains(string(text), `"https://${`) {
+			t.Errorf("%s is no JSON, has links by http or none by https", name)
+		}
+	}
 }

@@ -35,7 +35,8 @@ func (l *listConfig) flags(a *kingpin.CmdClause) {
 // seen is the state of a machine.
 type seen struct {
 	*rounds.Picture
-	Host string // its name; empty: unknown
+	Host   string // its name; empty: unknown
+	Replay string // the recording; empty: a live host
 }
 
 // observe collects with some collectors, infiniband among them: one round of a live host, all rounds of a replay. It starts from the known links
@@ -74,7 +75,7 @@ func (c *config) observe(ctx context.Context, log *slog.Logger, collectors ...st
 	if p.Node.InfiniBand == nil {
 		return nil, nil, errors.New("timed out reading the RDMA devices: try --collect.timeout=30s")
 	}
-	return &seen{p, m.hostname()}, memory, nil
+	return &seen{p, m.hostname(), m.recording(c)}, memory, nil
 }
 
 // linkRow is a line of "expect list".

@@ -136,6 +136,6 @@ func runCheckConfig(k *checkConfigConfig, stdout, stderr io.Writer) (int, error)
 		fmt.Fprintln(stderr, err)
 		return exitUsage, nil
 	}
-	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores, %d cables\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling))
+	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores, %d cables, %d setups\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup))
 	return exitOK, nil
 }

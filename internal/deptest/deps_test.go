@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"collector", "internal/fabric"},
 	{"internal/expect", "internal/coverage"},
 	{"internal/capture", "internal/exposition", "internal/workers", "internal/role", "internal/site", "internal/state"},
-	{"internal/host", "internal/gdr"},
+	{"internal/host", "internal/gdr", "internal/setup"},
 	{"internal/linkmode", "internal/lldp", "internal/mad", "internal/maintenance", "internal/pci", "internal/snapshot", "rules", "rules/identity", "fixtures", "dashboards", "docs/runbooks"},
 	{"internal/transceiver", "internal/transceiver/dump"},
 }

@@ -106,6 +106,18 @@ func (m *Memory) Note(f *Fabric, forget time.Time) bool {
 	return changed || len(m.nodes) != nodes || !same
 }
 
+// Move moves all times with a wall clock that was set: otherwise nodes and links that are gone would be forgotten early, or never.
+func (m *Memory) Move(by time.Duration) {
+	for guid, n := range m.nodes {
+		n.Seen = n.Seen.Add(by)
+		m.nodes[guid] = n
+	}
+	for e, l := range m.links {
+		l.Seen = l.Seen.Add(by)
+		m.links[e] = l
+	}
+}
+
 // Had reports whether a port has or had a link.
 func (m *Memory) Had(e End) bool {
 	_, ok := m.links[e]

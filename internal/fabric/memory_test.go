@@ -133,6 +133,28 @@ func TestForget(t *testing.T) {
 	})
 }
 
+// TestClockSet: a link that is gone is remembered for its time, although the clock was set.
+func TestClockSet(t *testing.T) {
+	for _, by := range []time.Duration{8 * 24 * time.Hour, -8 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			s := leaves()
+			m := NewMemory(Data{})
+			f := s.sweep(t, nil, Options{})
+			m.Note(f, f.At.Add(-time.Hour))
+			s.unplug(End{1, 1})
+			m.Move(by)
+			for _, had := range []bool{true, false} {
+				time.Sleep(50 * time.Minute)
+				f = s.sweep(t, f, Options{})
+				f.At = f.At.Add(by)
+				if m.Note(f, f.At.Add(-time.Hour)); m.Had(End{11, 1}) != had {
+					t.Errorf("%s: remembered %v", by, !had)
+				}
+			}
+		})
+	}
+}
+
 // FuzzMemory restores any stored file: what was restored can be stored again, and each port has one link.
 func FuzzMemory(f *testing.F) {
 	a, b := End{GUID: 1, Port: 1}, End{GUID: 2, Port: 9}

@@ -95,6 +95,9 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if step := clockStep(m.began, f.At); step.Abs() > time.Minute {
+		m.Memory.Move(step)
+	}
 	m.last, m.began = f, f.At
 	if f.Full {
 		m.full = f.At
@@ -105,6 +108,14 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	m.picture.Fabric = f
 	m.picture.Risen, m.picture.Since, m.picture.Traffic = m.readings.note(f)
 	return nil
+}
+
+// clockStep is by how much the wall clock was set between two times with monotonic readings; 0 if the earlier one is zero.
+func clockStep(from, to time.Time) time.Duration {
+	if from.IsZero() {
+		return 0
+	}
+	return to.Round(0).Sub(from.Round(0)) - to.Sub(from)
 }
 
 // ErrNotKept: what was accepted could not be stored for the next start.

@@ -43,11 +43,12 @@ func (r gpuRelease) next(now time.Time, d time.Duration, by string) (gpuRelease,
 	return next, nil
 }
 
-// at is the release at a point in time; nil if there is none.
+// at is the release at a point in time; nil if there is none. Its times are by the wall clock of that time, which may have been set since the
+// start.
 func (r gpuRelease) at(now time.Time) *snapshot.GPURelease {
 	left := r.until.Sub(now)
 	if left <= 0 {
 		return nil
 	}
-	return &snapshot.GPURelease{Since: r.since, Until: r.until, By: r.by, Left: left}
+	return &snapshot.GPURelease{Since: now.Add(r.since.Sub(now)), Until: now.Add(left), By: r.by, Left: left}
 }

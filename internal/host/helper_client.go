@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +154,7 @@ func isProcess(p *snapshot.Process) bool {
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary.MatchString("libnccl.so."+p.NCCL)) &&
 		(p.Job == "" || jobName.MatchString(p.Job)) &&
-		areSettings(p.Env, schedulerNames) && areSettings(p.Conf, nil) &&
+		areSettings(p.Env, variableName, schedulerNames) && areSettings(p.Conf, settingName, nil) &&
 		err == nil && topology == p.Topology &&
 		p.Regions == nil && p.RegionBytes == nil
 }
@@ -162,12 +163,12 @@ func all[T any](list []T, ok func(T) bool) bool {
 	return len(list) <= filesLooked && !slices.ContainsFunc(list, func(x T) bool { return !ok(x) })
 }
 
-// areSettings reports whether settings are within the limits, by NCCL's names or others.
-func areSettings(set map[string]string, others []string) bool {
+// areSettings reports whether settings are within the limits, with names that match or others.
+func areSettings(set map[string]string, names *regexp.Regexp, others []string) bool {
 	room := settingsLength
 	fits := map[string]string{}
 	for name, value := range set {
-		if !settingName.MatchString(name) && !slices.Contains(others, name) || !addSetting(fits, &room, name, value) {
+		if !names.MatchString(name) && !slices.Contains(others, name) || !addSetting(fits, &room, name, value) {
 			return false
 		}
 	}

@@ -17,8 +17,12 @@ const (
 	settingsLength = 64 << 10
 )
 
-// settingName matches a setting of NCCL. A name that is not that of a variable could break a line of a capture.
-var settingName = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+// Names of settings: of NCCL, in its files and in the environment, and of UCX for RDMA, in the environment. A name that is not that of a variable
+// could break a line of a capture.
+var (
+	settingName  = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+	variableName = regexp.MustCompile(`^(NCCL|UCX_IB)_[A-Z0-9_]+$`)
+)
 
 var schedulerNames = []string{"SLURM_JOB_ID", "SLURM_JOB_NUM_NODES", "WORLD_SIZE", "LOCAL_WORLD_SIZE"}
 
@@ -44,7 +48,7 @@ func environment(b []byte) (out map[string]string, whole bool) {
 	room := settingsLength
 	for entry := range bytes.SplitSeq(b, []byte{0}) {
 		name, value, ok := bytes.Cut(entry, []byte("="))
-		if ok && (settingName.Match(name) || slices.Contains(schedulerNames, string(name))) {
+		if ok && (variableName.Match(name) || slices.Contains(schedulerNames, string(name))) {
 			whole = addSetting(out, &room, string(name), string(value)) && whole
 		}
 	}

@@ -53,6 +53,7 @@ const (
 	SourceNVML
 	SourceLLDP
 	SourceSubnet
+	SourceSetup
 	numSources
 )
 
@@ -107,6 +108,7 @@ var sources = [numSources]sourceInfo{
 	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*
 	SourceLLDP:          {"lldp", LockNone, hearsFrames},              // files of systemd-networkd; received frames: joining their groups takes rtnl
 	SourceSubnet:        {"subnet", LockDevice, asksSubnet},           // subnet management datagrams through umad: both ends of a link
+	SourceSetup:         {"setup", LockNone, readsFiles},              // settings of the kernel and of the system's configuration files
 }
 
 // Name is the value of the metric label.

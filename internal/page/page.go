@@ -61,6 +61,9 @@ type Node struct {
 	// Incidents are the captures that are kept of them, the newest first.
 	Incidents []Incident `json:"incidents,omitempty"`
 
+	// Setup are the settings of the host, as check --setup --json has them; absent where they were not read.
+	Setup []check.Setting `json:"setup,omitempty"`
+
 	Waiting    []Waiting       `json:"waiting"`
 	Ports      []Port          `json:"ports"`
 	Missing    []MissingDevice `json:"missing_devices"`
@@ -93,6 +96,11 @@ func New(in Input) Node {
 	if in.Node != nil {
 		n.Ports = ports(in)
 		n.Missing = missing(in.Node.InfiniBand)
+		if in.Node.Setup != nil {
+			for _, r := range in.Node.Setup.Rows {
+				n.Setup = append(n.Setup, check.SettingOf(r))
+			}
+		}
 		if in.Node.GPUs != nil {
 			n.GPUsReleased = in.Node.GPUs.Released
 		}

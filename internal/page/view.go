@@ -33,6 +33,7 @@ type view struct {
 	NoPlots  int    // ports without plots, since there are too many
 	Gaps     []gap
 	Loops    []loop
+	Setup    *setupView // nil: not read
 }
 
 // frame is what all pages have around what they show.
@@ -89,6 +90,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	v.NUMA, v.NotDrawn = draw(m, n)
 	v.TopologyFirst = slices.ContainsFunc(v.NUMA, numa.wrong)
 	v.Refresh = nodeRefresh
+	v.Setup = setupOf(in.Node)
 	v.verdict(in)
 	v.when(in.Read)
 	requested := check.Seen{Maintenance: n.Maintenance, GPUsReleased: n.GPUsReleased}

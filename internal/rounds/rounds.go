@@ -80,6 +80,9 @@ type Scheduler struct {
 type runner struct {
 	c    *collector.Collector
 	sink *exposition.Sink
+	// derived takes what Derive emits. One picture uses it at a time.
+	derived   *exposition.Sink
+	derivedMu sync.Mutex
 
 	mu      sync.Mutex
 	running chan struct{} // closed at the end of the collection in progress; nil if there is none
@@ -118,7 +121,7 @@ func New(ctx context.Context, o Options) *Scheduler {
 	}
 	s := &Scheduler{Options: o, ctx: ctx, faults: newFaults(o.Logger), self: exposition.NewSink(Descs), gaps: exposition.NewSink([]*exposition.Desc{detectionUnavailable}), seen: map[string]bool{}}
 	for _, c := range o.Collectors {
-		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs)})
+		s.runners = append(s.runners, &runner{c: c, sink: exposition.NewSink(c.Descs), derived: exposition.NewSink(c.Descs)})
 	}
 	s.faults.tells = o.Tells
 	return s
@@ -302,6 +305,22 @@ func (s *Scheduler) finish(r *runner, res *result, start time.Time) {
 	r.running, r.timer = nil, nil
 }
 
+// derive adds what follows from the complete node. A panic costs its families, and is counted.
+func (s *Scheduler) derive(r *runner, n *snapshot.Node) (families []exposition.Family) {
+	r.derivedMu.Lock()
+	defer r.derivedMu.Unlock()
+	err := host.Guard(func() error {
+		r.derived.Begin()
+		defer func() { families = r.derived.End() }()
+		r.c.Derive(n, r.derived)
+		return nil
+	})
+	if err != nil {
+		s.faults.panicked(r.c.Name, err)
+	}
+	return families
+}
+
 func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	p := &Picture{At: s.Now(), Needs: s.faults.remedies(), Failures: s.faults.failures()}
 	var known bool
@@ -325,6 +344,11 @@ func (s *Scheduler) picture(runners []*runner, results []*result) *Picture {
 	for _, res := range results {
 		if res != nil {
 			p.Families = append(p.Families, res.families...)
+		}
+	}
+	for i, r := range runners {
+		if r.c.Derive != nil && results[i] != nil {
+			p.Families = append(p.Families, s.derive(r, &p.Node)...)
 		}
 	}
 	p.LeftOut = LeftOut{Series: s.Limits.limit(p.Families, p.Node.Reduced)}

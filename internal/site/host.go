@@ -17,7 +17,7 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	for i := 1; i < len(root.Content); i += 2 { // pins, ignore and cabling
+	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling and setup
 		list := root.Content[i]
 		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
 		for _, entry := range list.Content {

@@ -42,3 +42,8 @@ var PinKeys = []Key{
 	{"ofed", "glob of versions: `\"25.10-*\"`; `\"*\"` any", notPinned, "expected version of the out-of-tree stack. `match` may only have `hostname`"},
 	{"pkeys", "list: `[0x8001, 0x7fff]`", notPinned, "expected P_Keys in the table of the port. `[]` cancels an earlier pin"},
 }
+
+// SetupKeys are the keys of an entry of setup, in addition to match.
+var SetupKeys = []Key{
+	{"want", "`SETTING: \"VALUE\"`, with the settings of [setup.md](setup.md)", "none: required", "value of each setting: a glob, or several separated by `|`; `any` accepts whatever is found, and removes the setting from the report. Settings of the host need a `match` with only `hostname`"},
+}

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"rdma_exporter/internal/setup"
 )
 
 // MaxSize limits a file.
@@ -40,6 +42,9 @@ func Parse(b []byte) (*Config, error) {
 			},
 			"cabling": func(n *yaml.Node) {
 				p.sequence(n, "cabling", func(n *yaml.Node) { c.Cabling = append(c.Cabling, p.cable(n)) })
+			},
+			"setup": func(n *yaml.Node) {
+				p.sequence(n, "setup", func(n *yaml.Node) { c.Setup = append(c.Setup, p.setup(n)) })
 			},
 		})
 	}
@@ -250,6 +255,37 @@ func (p *parser) cable(n *yaml.Node) (c Cable) {
 		p.fail(n, "gpu: not supported in cabling: match the NIC by device")
 	}
 	return c
+}
+
+// setupKeys read the keys of an entry of setup.
+func (p *parser) setupKeys(s *Setup) map[string]func(*yaml.Node) {
+	return map[string]func(*yaml.Node){
+		"match": func(n *yaml.Node) { s.Match = p.match(n) },
+		"want": func(n *yaml.Node) {
+			s.Want = map[string]string{}
+			keys := map[string]func(*yaml.Node){}
+			for _, c := range setup.Checks {
+				keys[c.ID] = func(n *yaml.Node) { s.Want[c.ID], _ = p.text(n, c.ID) }
+			}
+			p.mapping(n, "want", keys)
+		},
+	}
+}
+
+// setup reads an entry of setup.
+func (p *parser) setup(n *yaml.Node) (s Setup) {
+	before := len(p.problems)
+	p.mapping(n, "setup", p.setupKeys(&s))
+	if len(p.problems) > before || !p.needMatch(n, s.Match, "setup") {
+		return s
+	}
+	if len(s.Want) == 0 {
+		p.fail(n, "setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)")
+	}
+	if s.Match.GPU != nil {
+		p.fail(n, "gpu: not supported in setup, only in ignore")
+	}
+	return s
 }
 
 // gpuAlone rejects keys that do not apply to GPUs.

@@ -97,15 +97,15 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: invalid YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: invalid YAML: did not find expected key",
 		"%FOO\n":           "line 1: invalid YAML: found unknown directive name",
-		"pin: []":          `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins`,
-		"- a":              "line 1: the file: must be a mapping with the keys cabling, ignore, pins",
+		"pin: []":          `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup`,
+		"- a":              "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup",
 		"pins: {}":         "line 1: pins: must be a list",
 		"pins: x":          "line 1: pins: must be a list",
 		"pins: [x]":        "line 1: pin: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
 		"pins: []\npins: ": "line 2: the file: duplicate key pins, first in line 1",
 		"pins: []\n---\n":  "line 2: more than one YAML document: remove the line ---",
-		"[a]: b":           `line 1: the file: unknown key "", known keys: cabling, ignore, pins`,
-		"a: &x []\npins: *x": `line 1: the file: unknown key "a", known keys: cabling, ignore, pins` + "\n" +
+		"[a]: b":           `line 1: the file: unknown key "", known keys: cabling, ignore, pins, setup`,
+		"a: &x []\npins: *x": `line 1: the file: unknown key "a", known keys: cabling, ignore, pins, setup` + "\n" +
 			"line 2: pins: alias *x not supported: write the value",
 
 		entry("rate: 400"):               `line 3: rate: "400": unit missing: write 400Gb/s`,
@@ -138,6 +138,11 @@ func TestErrors(t *testing.T) {
 		"cabling:\n- system: a":                                  `line 2: cabling: match is empty: to match every port, set device: "*"`,
 		"cabling:\n- {match: {gpu: 1}, system: a}":               "line 2: gpu: not supported in cabling: match the NIC by device",
 		"cabling:\n- {match: {device: a}, system: , port: 1}":    "line 2: system: empty: remove the key or set a value\nline 2: cabling: unknown key \"port\", known keys: match, port_id, system",
+		"setup:\n- match: {device: a}":                           "line 2: setup: want missing: add a setting and its value, such as max_read_request: 4096 (docs/setup.md)",
+		"setup:\n- want: {acs: off}":                            `line 2: setup: match is empty: to match every port, set device: "*"`,
+		"setup:\n- {match: {gpu: 1}, want: {acs: off}}":         "line 2: gpu: not supported in setup, only in ignore",
+		"setup:\n- {match: {device: a}, want: {acs: true}}":     `line 2: acs: YAML reads "true" as bool: quote it`,
+		"setup:\n- {match: {device: a}, want: {acs: }}":         "line 2: acs: empty: remove the key or set a value",
 		"cabling:\n- {match: {device: a}, system: a, port_id: }": "line 2: port_id: empty: remove the key or set a value",
 		"ignore:\n- match: {}":                                   `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"ignore:\n- {}":                                          `line 2: ignore: match is empty: to match every port, set device: "*"`,
@@ -296,7 +301,7 @@ func TestKeys(t *testing.T) {
 	for what, of := range map[string]struct {
 		keys   []Key
 		parser map[string]func(*yaml.Node)
-	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}} {
+	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}, "setup": {SetupKeys, (&parser{}).setupKeys(&Setup{})}} {
 		t.Run(what, func(t *testing.T) {
 			taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
 			if got := names(of.keys); !slices.Equal(got, taken) {

@@ -13,6 +13,7 @@ type Config struct {
 	Pins    []Pin
 	Ignore  []Ignore
 	Cabling []Cable
+	Setup   []Setup
 }
 
 // Pin is the expected state of the devices or ports that it matches. Keys that are not set are nil or empty.
@@ -39,6 +40,12 @@ type Cable struct {
 	Match  Match
 	System string
 	PortID string // empty: not set
+}
+
+// Setup is what is wanted of settings (setup.Checks by id) of the devices, ports or hosts that it matches.
+type Setup struct {
+	Match Match
+	Want  map[string]string // globs of values, several separated by |; setup.Any
 }
 
 // Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
@@ -132,6 +139,19 @@ func (c *Config) Cable(s Subject) *Cable {
 		}
 	}
 	return nil
+}
+
+// Want is what is wanted of a setting of a device, a port or, with an empty Device, a host: of the last matching entry, empty if there is none.
+func (c *Config) Want(setting string, s Subject) string {
+	if c == nil {
+		return ""
+	}
+	for i := len(c.Setup) - 1; i >= 0; i-- {
+		if want := c.Setup[i].Want[setting]; want != "" && c.Setup[i].Match.matches(&s) {
+			return want
+		}
+	}
+	return ""
 }
 
 // Systems are the names of the systems at the far end of cables, unique and sorted.

@@ -287,3 +287,32 @@ cabling:
 		t.Error("an invalid file is written")
 	}
 }
+
+// TestWant: the last entry that matches and has the setting decides.
+func TestWant(t *testing.T) {
+	c := parsed(t, `setup:
+  - match: {hostname: "gpu-*"}
+    want: {max_read_request: 4096, numa_balancing: any}
+  - match: {device: mlx5_1}
+    want: {max_read_request: "512|1024"}
+`)
+	for _, k := range []struct {
+		setting string
+		of      Subject
+		want    string
+	}{
+		{"max_read_request", Subject{Hostname: "gpu-1", Device: "mlx5_0"}, "4096"},
+		{"max_read_request", Subject{Hostname: "gpu-1", Device: "mlx5_1"}, "512|1024"},
+		{"max_read_request", Subject{Hostname: "cpu-1", Device: "mlx5_0"}, ""},
+		{"numa_balancing", Subject{Hostname: "gpu-1"}, "any"},
+		{"numa_balancing", Subject{Hostname: "gpu-1", Device: "mlx5_1"}, "any"},
+		{"acs", Subject{Hostname: "gpu-1", Device: "mlx5_1"}, ""},
+	} {
+		if got := c.Want(k.setting, k.of); got != k.want {
+			t.Errorf("%s of %+v: %q, want %q", k.setting, k.of, got, k.want)
+		}
+	}
+	if got := (*Config)(nil).Want("acs", Subject{}); got != "" {
+		t.Errorf("without a file: %q", got)
+	}
+}

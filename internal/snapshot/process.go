@@ -11,7 +11,7 @@ type Process struct {
 	HasNCCL bool     // NCCL is mapped
 	Plugin  bool     // a net plugin of NCCL is mapped: libnccl-net*.so
 	Mover   bool     // a library that transfers caches by RDMA is mapped: NIXL, Mooncake
-	// Env is the job-related part of its environment, without secrets: NCCL_*, SLURM_JOB_ID, SLURM_JOB_NUM_NODES, WORLD_SIZE,
+	// Env is the job-related part of its environment, without secrets: NCCL_*, UCX_IB_*, SLURM_JOB_ID, SLURM_JOB_NUM_NODES, WORLD_SIZE,
 	// LOCAL_WORLD_SIZE, as of the start of the program.
 	Env map[string]string
 	// Conf is NCCL's settings in files, as the process sees them: NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. Nil: these or Env

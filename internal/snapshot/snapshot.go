@@ -23,6 +23,7 @@ type Node struct {
 	GDR        *GDR
 	GPUs       *GPUs
 	Neighbours *Neighbours
+	Setup      *Setup
 
 	// Issues are the items that could not be read. Each affects only its own samples.
 	Issues []Issue
@@ -458,6 +459,7 @@ func (n *Node) Merge(o *Node) {
 	n.GDR = cmp.Or(o.GDR, n.GDR)
 	n.GPUs = cmp.Or(o.GPUs, n.GPUs)
 	n.Neighbours = cmp.Or(o.Neighbours, n.Neighbours)
+	n.Setup = cmp.Or(o.Setup, n.Setup)
 	n.Reduced = cmp.Or(o.Reduced, n.Reduced)
 	n.Issues = append(n.Issues, o.Issues...)
 	n.Pending = append(n.Pending, o.Pending...)

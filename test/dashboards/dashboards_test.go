@@ -174,6 +174,9 @@ type prometheus struct {
 	url string
 }
 
+// orUnknown ends a query that has a result in any case.
+const orUnknown = " or vector(-1)"
+
 // answers reports whether a query has data: of all hosts, or of one if the dashboard is for one.
 func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 	p.t.Helper()
@@ -182,7 +185,7 @@ func (p prometheus) answers(q question, hosts []string, began time.Time) bool {
 	}
 	return slices.ContainsFunc(hosts, func(host string) bool {
 		expr := strings.NewReplacer("$cluster", ".*", "$job", "rdma_exporter", "$fabric_job", "rdma_exporter", "$hosts", host, "$host", host, "$fabric", host,
-			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s", "$$__all", "all").Replace(q.expr)
+			"$device", ".*", "$switch", ".*", "$__rate_interval", "15s", "$__range", "10s", "offset 10m", "offset 10s", "$$__all", "all", orUnknown, "").Replace(q.expr)
 		now := time.Now()
 		if q.instant {
 			return p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(now)}})

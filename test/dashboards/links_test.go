@@ -21,8 +21,8 @@ var followed = []string{dcgmHost, "optics-ageing"}
 func picked(host string) *strings.Replacer {
 	return strings.NewReplacer(
 		"${__data.fields.Job}", "rdma_exporter", "${__field.labels.job}", "rdma_exporter", "{{job}}", "rdma_exporter",
-		"${__data.fields.Host}", host, "${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
-		"${__field.labels.node}", "leaf1", "${__data.fields.Fabric}", "subnet", "${fabric}", "subnet",
+		"var-fabric=${__data.fields.Target}", "var-fabric=subnet", "${__data.fields.Target}", host, "${__field.labels.instance}", host, "{{instance}}", host, "${host}", host,
+		"${__field.labels.node}", "leaf1", "${fabric}", "subnet",
 	)
 }
 
@@ -116,7 +116,7 @@ func (p prometheus) land(d landing, chosen map[string]string) string {
 	with := 0
 	for _, row := range d.Panels {
 		for _, q := range row.Targets {
-			expr := strings.NewReplacer(append(slices.Clone(vars), "$__rate_interval", "15s", "$__range", "10s", "$$__all", "all")...).Replace(q.Expr)
+			expr := strings.NewReplacer(append(slices.Clone(vars), "$__rate_interval", "15s", "$__range", "10s", "$$__all", "all", orUnknown, "")...).Replace(q.Expr)
 			if p.query("/api/v1/query", url.Values{"query": {expr}, "time": {seconds(time.Now())}}) {
 				with++
 				break

@@ -1,0 +1,191 @@
+package collector
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/site"
+	"rdma_exporter/internal/snapshot"
+)
+
+var (
+	setupInfo = &Desc{
+		Name: "rdma_setup_info", Beside: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
+		Help:   "Setting that differs from what is wanted of it, always 1; the wanted value and the remedy are in check --setup. object: a device, port, netdev or process, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
+		Labels: []string{"domain", "setting", "object", "value"},
+		Source: "docs/setup.md",
+	}
+	setupHash = &Desc{
+		Name: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
+		Help:   "Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
+		Labels: []string{"domain", "hash"},
+		Source: "docs/setup.md",
+	}
+)
+
+// setupInterval is how long settings are kept: they change by hand.
+const setupInterval = time.Hour
+
+// maxSetupFiles limits the paths that a pattern of setup.Files expands to.
+const maxSetupFiles = 512
+
+// setupState keeps the files of settings, and the rows of the last evaluation.
+type setupState struct {
+	Options
+	at    time.Time
+	files map[string]snapshot.SetupFile
+	last  *snapshot.Setup // renewed each minute
+	since time.Time       // when last was renewed
+
+	mu        sync.Mutex
+	evaluated *snapshot.Setup // last with its rows
+	of        *snapshot.Setup // last without them
+}
+
+func newSetup(o Options) *Collector {
+	c := &setupState{Options: o}
+	return &Collector{
+		Name:    "setup",
+		Help:    "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
+		Default: true,
+		Descs:   []*Desc{setupInfo, setupHash},
+		Read:    c.read,
+		Emit:    func(*snapshot.Node, Sink) {},
+		Derive:  c.derive,
+	}
+}
+
+func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, done func(error)) {
+	now := h.Now()
+	if c.last == nil || now.Sub(c.at) >= setupInterval {
+		var files map[string]snapshot.SetupFile
+		r := &reader{ctx: ctx, h: h, since: time.Now()}
+		err := h.Lanes.Do(ctx, "setup", func() {
+			r.begin(host.SourceSetup)
+			defer r.end()
+			files = map[string]snapshot.SetupFile{}
+			for _, pattern := range setup.Files {
+				r.setupFiles(pattern, files)
+			}
+		})
+		if err != nil {
+			done(err)
+			return
+		}
+		c.files, c.at = files, now
+		c.last = nil
+	}
+	if c.last == nil || now.Sub(c.since) >= slowInterval {
+		c.last, c.since = &snapshot.Setup{Files: c.files}, now
+	}
+	n.Setup = c.last
+	done(nil)
+}
+
+// setupFiles reads the files and directories that a pattern of setup.Files stands for.
+func (r *reader) setupFiles(pattern string, out map[string]snapshot.SetupFile) {
+	for _, p := range r.setupPaths(pattern, out) {
+		r.asked++
+		if strings.HasSuffix(pattern, "/") {
+			names, err := r.h.Files.List(p)
+			r.setupFile(p, strings.Join(names, "\n"), err, out)
+			continue
+		}
+		b, err := r.h.Files.Read(p, nil)
+		r.setupFile(p, strings.TrimSpace(string(b)), err, out)
+	}
+}
+
+// setupPaths expands a pattern. Directories that could not be read are added to out.
+func (r *reader) setupPaths(pattern string, out map[string]snapshot.SetupFile) []string {
+	paths := []string{""}
+	for element := range strings.SplitSeq(pattern, "/") {
+		var next []string
+		for _, p := range paths {
+			switch element {
+			case "*":
+				r.asked++
+				names, err := r.h.Files.List(p)
+				if err != nil && !host.IsAbsent(err) {
+					out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+				}
+				for _, name := range names {
+					next = append(next, path.Join(p, name))
+				}
+			case "@":
+				for _, n := range r.setupPaths(classDir+"/*/device/net/*", out) {
+					if name := path.Join(p, path.Base(n)); !slices.Contains(next, name) {
+						next = append(next, name)
+					}
+				}
+			default:
+				next = append(next, path.Join(p, element))
+			}
+		}
+		paths = next[:min(len(next), maxSetupFiles)]
+	}
+	return paths
+}
+
+func (r *reader) setupFile(p, text string, err error, out map[string]snapshot.SetupFile) {
+	switch {
+	case err == nil:
+		out[p] = snapshot.SetupFile{Text: text}
+	case !host.IsAbsent(err) && host.ReasonOf(err) != host.Invalid && host.ReasonOf(err) != host.Unsupported:
+		out[p] = snapshot.SetupFile{Unread: string(host.ReasonOf(err))}
+	}
+}
+
+// derive evaluates the settings on the complete node, each minute.
+func (c *setupState) derive(n *snapshot.Node, s Sink) {
+	if n.Setup == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != n.Setup {
+		c.evaluated = &snapshot.Setup{Files: n.Setup.Files, Rows: setup.Evaluate(n, c.wants(n))}
+		c.of = n.Setup
+	}
+	n.Setup = c.evaluated
+	for _, d := range setup.Deviations(n.Setup.Rows, snapshot.SetupDiffers) {
+		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
+	}
+	hashes := setup.Hashes(n.Setup.Rows)
+	for _, d := range setup.Domains() {
+		if hash, ok := hashes[d]; ok {
+			s.Emit(setupHash, 1, string(d), hash)
+		}
+	}
+}
+
+// wants looks up what the site wants of a setting.
+func (c *setupState) wants(n *snapshot.Node) setup.Wants {
+	conf := c.Site.Current()
+	if conf == nil || len(conf.Setup) == 0 {
+		return nil
+	}
+	subjects := []site.Subject{}
+	if n.InfiniBand != nil {
+		for i := range n.InfiniBand.Devices {
+			subjects = append(subjects, c.subjects(&n.InfiniBand.Devices[i])...)
+		}
+	}
+	return func(setting, device string, port int, netdev string) string {
+		i := slices.IndexFunc(subjects, func(s site.Subject) bool { return s.Device == device && s.Port == port })
+		subject := site.Subject{Hostname: c.Hostname, Device: device, Port: port}
+		if i >= 0 {
+			subject = subjects[i]
+		}
+		if netdev != "" && port != 0 {
+			subject.Netdevs = []string{netdev}
+		}
+		return conf.Want(setting, subject)
+	}
+}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"rdma_exporter/internal/check"
+)
+
+// runSetup reads the settings of the host and prints what differs from what is wanted.
+func (k *checkConfig) runSetup(ctx context.Context, c *config, stdout io.Writer, log *slog.Logger) (int, error) {
+	p, _, err := c.observe(ctx, log)
+	if err != nil {
+		return check.ExitUnknown, err
+	}
+	if p.Node.Setup == nil {
+		return check.ExitUnknown, fmt.Errorf("the settings were not read within --collect.timeout=%s, or the collector setup is off", c.timeout)
+	}
+	rows := p.Node.Setup.Rows
+	report := check.NewSetup(rows, k.filter.Strict)
+	report.Exporter, report.Replay, report.Host, report.Time = build(), p.Replay, p.Host, p.Read.UTC()
+	if k.json {
+		err = check.SetupJSON(stdout, report)
+	} else {
+		err = check.SetupTable(stdout, report, rows, k.style(stdout))
+	}
+	if err != nil {
+		return check.ExitUnknown, err
+	}
+	return report.ExitCode, nil
+}
+
+func (k *checkConfig) style(w io.Writer) check.Style {
+	return check.Style{Colour: isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", Verbose: k.verbose, Short: k.short}
+}

@@ -1,0 +1,199 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"rdma_exporter/internal/setup"
+	"rdma_exporter/internal/snapshot"
+)
+
+// SetupVersion is the version of the JSON schema of check --setup. It changes when a field is removed or changes its meaning.
+const SetupVersion = 1
+
+// Setup is the result of check --setup. Its JSON form is a contract: docs/check.md.
+type Setup struct {
+	Version  int       `json:"version"`
+	Exporter string    `json:"exporter"`
+	Replay   string    `json:"replay,omitempty"`
+	Host     string    `json:"host"`
+	Time     time.Time `json:"time"`
+	Verdict  string    `json:"verdict"` // ok, warning, unknown: info differences are ok
+	ExitCode int       `json:"exit_code"`
+	Settings []Setting `json:"settings"` // by domain
+}
+
+// Setting is a setting of an object.
+type Setting struct {
+	Domain   string `json:"domain"`
+	Setting  string `json:"setting"`
+	Name     string `json:"name"`
+	Object   string `json:"object"`
+	Device   string `json:"device,omitempty"`
+	Port     int    `json:"port,omitempty"`
+	State    string `json:"state"`              // ok, differs, unknown
+	Severity string `json:"severity,omitempty"` // of a difference: warning, info
+	Found    string `json:"found"`              // empty: unknown
+	Wanted   string `json:"wanted"`
+	Basis    string `json:"basis"` // site, machine, guide
+	Evidence string `json:"evidence,omitempty"`
+	Why      string `json:"why"`
+	Remedy   string `json:"remedy,omitempty"`
+	Source   string `json:"source"`
+	Alert    string `json:"alert,omitempty"`
+}
+
+// NewSetup makes the report of rows. Without any, the host has no RDMA device whose settings could be compared. strict: settings that could not be
+// read make the verdict unknown.
+func NewSetup(rows []snapshot.SetupRow, strict bool) Setup {
+	s := Setup{Version: SetupVersion, Settings: []Setting{}, Verdict: verdictOK, ExitCode: ExitOK}
+	unknown := len(rows) == 0
+	for _, r := range rows {
+		x := SettingOf(r)
+		s.Settings = append(s.Settings, x)
+		if x.Severity == severityWarning {
+			s.Verdict, s.ExitCode = severityWarning, ExitWarning
+		}
+		unknown = unknown || strict && r.State == snapshot.SetupUnknown
+	}
+	if unknown && s.ExitCode == ExitOK {
+		s.Verdict, s.ExitCode = verdictUnknown, ExitUnknown
+	}
+	return s
+}
+
+// SettingOf is a row as shown. Texts of the machine are made printable.
+func SettingOf(r snapshot.SetupRow) Setting {
+	x := Setting{
+		Domain: r.Domain, Setting: r.Setting, Name: r.Name, Object: oneLine(r.Object), Device: oneLine(r.Device), Port: r.Port, State: string(r.State),
+		Found: oneLine(r.Found), Wanted: oneLine(r.Wanted), Basis: string(r.Basis), Evidence: oneLine(r.Evidence), Why: r.Why, Remedy: oneLine(r.Remedy), Source: r.Source,
+	}
+	if r.State == snapshot.SetupDiffers {
+		x.Severity, x.Alert = r.Severity, r.Alert
+	}
+	return x
+}
+
+// SetupJSON writes the report as JSON.
+func SetupJSON(w io.Writer, s Setup) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(s); err != nil {
+		return fmt.Errorf("write settings as JSON: %w", err)
+	}
+	return nil
+}
+
+// SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with style.Verbose each setting.
+func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) error {
+	var text strings.Builder
+	fmt.Fprintln(&text, s.headline())
+	differ := setup.Deviations(rows, snapshot.SetupDiffers)
+	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
+	text.WriteString(setupDifferences(differ, style))
+	if unknown := setup.Deviations(rows, snapshot.SetupUnknown); len(unknown) > 0 {
+		table := [][]string{{"UNKNOWN", "OBJECT", "WANTED", "REASON"}}
+		for _, d := range unknown {
+			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Wanted, d.Row.Evidence})
+		}
+		fmt.Fprintf(&text, "\n%s", columns(table, ""))
+	}
+	if ok := setup.Deviations(rows, snapshot.SetupOK); style.Verbose && len(ok) > 0 {
+		table := [][]string{{"AS WANTED", "OBJECT", "FOUND", "BASIS"}}
+		for _, d := range ok {
+			table = append(table, []string{d.Row.Setting, SetupObjects(d), d.Row.Found, SetupBasis(d.Row)})
+		}
+		fmt.Fprintf(&text, "\n%s", columns(table, ""))
+	}
+	if _, err := io.WriteString(w, text.String()); err != nil {
+		return fmt.Errorf("write settings: %w", err)
+	}
+	return nil
+}
+
+// setupDifferences has a row for each difference, and its explanation below.
+func setupDifferences(differ []setup.Deviation, style Style) string {
+	if len(differ) == 0 {
+		return ""
+	}
+	table := [][]string{{"SEVERITY", "SETTING", "OBJECT", "FOUND", "WANTED", "BASIS"}}
+	for _, d := range differ {
+		table = append(table, []string{d.Row.Severity, d.Row.Setting, SetupObjects(d), d.Row.Found, d.Row.Wanted, SetupBasis(d.Row)})
+	}
+	var text strings.Builder
+	text.WriteString("\n")
+	i := -1
+	for line := range strings.Lines(coloured(columns(table, ""), style)) {
+		text.WriteString(line)
+		if i++; i == 0 || style.Short {
+			continue
+		}
+		r := differ[i-1].Row
+		for _, f := range []Fact{{"why", r.Why}, {"evidence", r.Evidence}, {"set", strings.Join(remedies(differ[i-1]), "\n            ")}, {"source", r.Source}} {
+			if f.Value != "" {
+				fmt.Fprintf(&text, "  %-9s %s\n", f.Name+":", f.Value)
+			}
+		}
+	}
+	return text.String()
+}
+
+// remedies are the commands of the objects of a difference.
+func remedies(d setup.Deviation) (out []string) {
+	for _, r := range d.Remedies {
+		out = append(out, oneLine(r))
+	}
+	return out
+}
+
+// SetupObjects names the objects of a difference.
+func SetupObjects(d setup.Deviation) string {
+	if d.Object == "all" {
+		return fmt.Sprintf("all %d", len(d.Objects))
+	}
+	return d.Object
+}
+
+// SetupBasis names where a wanted value comes from.
+func SetupBasis(r snapshot.SetupRow) string {
+	switch r.Basis {
+	case snapshot.SetupSite:
+		return "site configuration"
+	case snapshot.SetupMachine:
+		return "this host"
+	}
+	return "recommendation"
+}
+
+// headline is the verdict with the number of settings in each state.
+func (s *Setup) headline() string {
+	host := oneLine(s.Host)
+	if s.Replay != "" {
+		host += " (replay of " + oneLine(s.Replay) + ")"
+	}
+	if len(s.Settings) == 0 {
+		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
+	}
+	n := map[string]int{}
+	for _, x := range s.Settings {
+		if x.State == string(snapshot.SetupDiffers) {
+			n[x.Severity]++
+			continue
+		}
+		n[x.State]++
+	}
+	var parts []string
+	for _, p := range []struct{ key, text string }{
+		{severityWarning, "contradict the traffic"}, {severityInfo, "differ from recommendations or siblings"}, {"ok", "as wanted"}, {"unknown", "unknown"},
+	} {
+		if n[p.key] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n[p.key], p.text))
+		}
+	}
+	return fmt.Sprintf("%s: %s: of %d settings %s", host, s.Verdict, len(s.Settings), strings.Join(parts, ", "))
+}

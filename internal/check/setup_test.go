@@ -1,0 +1,88 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"rdma_exporter/internal/check"
+	"rdma_exporter/internal/snapshot"
+)
+
+func setupRows() []snapshot.SetupRow {
+	row := func(setting, object, found, wanted string, state snapshot.SetupState) snapshot.SetupRow {
+		return snapshot.SetupRow{Domain: "pcie", Setting: setting, Name: setting, Object: object, Found: found, Wanted: wanted, State: state, Severity: "info", Basis: snapshot.SetupGuide, Why: "Slow.", Source: "guide"}
+	}
+	a, b := row("acs", "mlx5_0", "on", "off", snapshot.SetupDiffers), row("acs", "mlx5_1", "on", "off", snapshot.SetupDiffers)
+	a.Severity, a.Alert, a.Remedy, a.Basis, a.Evidence = "warning", "RDMAACSRedirect", "setpci -s 1", snapshot.SetupMachine, "a GPU is below"
+	b.Severity, b.Alert, b.Remedy, b.Basis, b.Evidence = "warning", "RDMAACSRedirect", "setpci -s 2", snapshot.SetupMachine, "a GPU is below"
+	c := row("aspm", "\x1b[31mx", "l1", "off", snapshot.SetupDiffers)
+	d := row("mrrs", "mlx5_0", "", "4096", snapshot.SetupUnknown)
+	d.Evidence = "needs CAP_SYS_ADMIN"
+	return []snapshot.SetupRow{c, a, b, d, row("numa", "host", "0", "0", snapshot.SetupOK)}
+}
+
+// TestSetupTable: differences come first, worst first, each with all its commands; what is unknown has its reason.
+func TestSetupTable(t *testing.T) {
+	const want = `gpu-1: warning: of 5 settings 2 contradict the traffic, 1 differ from recommendations or siblings, 1 as wanted, 1 unknown
+
+SEVERITY  SETTING  OBJECT  FOUND  WANTED  BASIS
+warning   acs      all 2   on     off     this host
+  why:      Slow.
+  evidence: a GPU is below
+  set:      setpci -s 1
+            setpci -s 2
+  source:   guide
+info      aspm     �[31mx  l1     off     recommendation
+  why:      Slow.
+  source:   guide
+
+UNKNOWN  OBJECT  WANTED  REASON
+mrrs     mlx5_0  4096    needs CAP_SYS_ADMIN
+
+AS WANTED  OBJECT  FOUND  BASIS
+numa       host    0      recommendation
+`
+	s := check.NewSetup(setupRows(), false)
+	s.Host = "gpu-1"
+	var out bytes.Buffer
+	if err := check.SetupTable(&out, s, setupRows(), check.Style{Verbose: true}); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
+	}
+}
+
+// TestSetupVerdict: info is ok, a contradiction a warning, no setting unknown, and with --strict one unknown setting.
+func TestSetupVerdict(t *testing.T) {
+	rows := setupRows()
+	for name, k := range map[string]struct {
+		rows   []snapshot.SetupRow
+		strict bool
+		want   string
+		code   int
+	}{
+		"none":                  {nil, false, "unknown", check.ExitUnknown},
+		"info":                  {rows[:1], false, "ok", check.ExitOK},
+		"contradiction":         {rows, true, "warning", check.ExitWarning},
+		"unknown":               {rows[3:], false, "ok", check.ExitOK},
+		"unknown, with strict":  {rows[3:], true, "unknown", check.ExitUnknown},
+		"all known, and strict": {rows[4:], true, "ok", check.ExitOK},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := check.NewSetup(k.rows, k.strict)
+			if s.Verdict != k.want || s.ExitCode != k.code {
+				t.Errorf("%s, exit code %d", s.Verdict, s.ExitCode)
+			}
+			var out bytes.Buffer
+			if err := check.SetupJSON(&out, s); err != nil {
+				t.Fatal(err)
+			}
+			var back check.Setup
+			if err := json.Unmarshal(out.Bytes(), &back); err != nil || len(back.Settings) != len(k.rows) {
+				t.Errorf("%v: %s", err, out.String())
+			}
+		})
+	}
+}

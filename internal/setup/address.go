@@ -1,0 +1,296 @@
+package setup
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// addressFiles: the routes of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a
+// device in configfs exists only after mkdir.
+var addressFiles = []string{
+	"sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode",
+	"proc/1/net/route",
+	"proc/net/route",
+	"proc/sys/net/ipv4/conf/all/arp_ignore",
+	"proc/sys/net/ipv4/conf/all/arp_announce",
+	"proc/sys/net/ipv4/conf/all/rp_filter",
+	"proc/sys/net/ipv4/conf/@/arp_ignore",
+	"proc/sys/net/ipv4/conf/@/arp_announce",
+	"proc/sys/net/ipv4/conf/@/rp_filter",
+}
+
+var addressChecks = []Check{
+	{
+		ID: "roce_default_gid_type", Domain: Addresses, Name: "RoCE version of the connection manager",
+		Read:   "/sys/kernel/config/rdma_cm/DEV/ports/N/default_roce_mode, where it exists; it is not created",
+		Wanted: "RoCE v2",
+		Why:    "Connections by rdma_cm use RoCE v1, which routers do not forward and which has no DSCP.",
+		Remedy: "echo {wanted} > /sys/kernel/config/rdma_cm/{device}/ports/{port}/default_roce_mode",
+		Source: "NVIDIA, RoCE: RoCE modes; Documentation/ABI/testing/configfs-rdma_cm of the kernel",
+		find:   findGIDType,
+	},
+	{
+		ID: "nccl_default_gid", Domain: Addresses, Name: "GID that NCCL selects without NCCL_IB_GID_INDEX",
+		Read:   "/sys/class/infiniband/DEV/ports/N/{gids,gid_attrs/types}",
+		Wanted: "RoCE v2 with an IPv4 address, on ACTIVE ports for jobs of hosts with GPUs",
+		Why:    "NCCL (2.21 and newer) selects RoCE v2 over IPv4; without such an entry it uses index 0, usually RoCE v1: connections beyond the segment fail.",
+		Remedy: "ip address add ADDRESS/LENGTH dev {netdev}",
+		Source: "NVIDIA, NCCL: NCCL_IB_GID_INDEX, NCCL_IB_ADDR_FAMILY", Alert: "RDMARoCEv2GIDMissing",
+		find: findNCCLGID,
+	},
+	{
+		ID: "arp_of_shared_subnets", Domain: Addresses, Name: "ARP of ports in one subnet",
+		Read:   "/proc/net/route; /proc/sys/net/ipv4/conf/{all,NETDEV}/{arp_ignore,arp_announce,rp_filter}: the larger value applies",
+		Wanted: "arp_ignore 1 or 2, arp_announce 2, rp_filter 0 or 2, where several RDMA ports are in one IPv4 subnet",
+		Why:    "Linux answers ARP requests for any of its addresses on any port: peers send to the wrong port, and connections over RDMA fail or share one link.",
+		Remedy: "sysctl -w net.ipv4.conf.{netdev}.arp_ignore=1 net.ipv4.conf.{netdev}.arp_announce=2 net.ipv4.conf.{netdev}.rp_filter=2",
+		Source: "rdma-core, librdmacm: using multiple interfaces; Documentation/networking/ip-sysctl.rst of the kernel",
+		find:   findARP,
+	},
+	{
+		ID: "mesh_subnets", Domain: Addresses, Name: "subnets of netdevs that share a physical port",
+		Read:   "/proc/net/route; /sys/class/net/NETDEV/{phys_switch_id,phys_port_name}",
+		Wanted: "one subnet for each netdev, where two devices share a physical port, as on DGX Spark",
+		Why:    "Linux sends to all peers of the subnet over one of the netdevs: one of the two PCIe links carries all TCP traffic, and ARP confuses them.",
+		Remedy: "give each of the netdevs an address of a subnet of its own", Source: "NVIDIA, DGX Spark: ConnectX-7 networking",
+		find: findMeshSubnets,
+	},
+}
+
+func findGIDType(m *machine) (out []finding) {
+	for _, d := range m.devices() {
+		for i := range d.Ports {
+			p := &d.Ports[i]
+			file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
+			text, ok := m.text(file)
+			if !isRoCE(d, p) || !ok && m.unread(file) == "" {
+				continue
+			}
+			out = append(out, finding{
+				object: object{device: d.Name, port: p.Number}, found: text, unknown: m.unread(file),
+				want: "RoCE v2", meets: text == "RoCE v2", basis: snapshot.SetupGuide,
+			})
+		}
+	}
+	return out
+}
+
+// findNCCLGID follows ncclIbGetGidIndex (src/transport/net_ib): the first RoCE v2 entry of the address family, IPv4 unless
+// NCCL_IB_ADDR_FAMILY says AF_INET6, otherwise index 0. The difference is that of RDMARoCEv2GIDMissing if two siblings have a routable
+// entry and this port has none.
+func findNCCLGID(m *machine) (out []finding) {
+	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
+		return nil
+	}
+	var siblings int
+	for _, d := range m.devices() {
+		for i := range d.Ports {
+			if p := &d.Ports[i]; forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
+				siblings++
+			}
+		}
+	}
+	for _, d := range m.devices() {
+		for i := range d.Ports {
+			p := &d.Ports[i]
+			if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
+				continue
+			}
+			f := finding{
+				object: object{device: d.Name, port: p.Number}, unknown: "the GID table could not be read",
+				want: "roce_v2 ipv4", basis: snapshot.SetupGuide, remedy: addAddress(p),
+			}
+			ipv4, ipv6 := p.RoCEv2["ipv4"], p.RoCEv2["ipv6"]
+			switch {
+			case p.RoCEv2 == nil:
+			case ipv4.Entries > 0:
+				f.found, f.meets = "roce_v2 ipv4", true
+			case ipv6.Entries > 0:
+				f.found, f.evidence = "index 0", fmt.Sprintf("RoCE v2 over IPv6 is index %d", ipv6.First)
+				f.remedy = "set NCCL_IB_ADDR_FAMILY=AF_INET6 in the jobs, or " + f.remedy
+			default:
+				f.found, f.evidence = "index 0", "there is no RoCE v2 entry with an address that can be routed"
+			}
+			if siblings >= 2 && !f.meets {
+				f.basis, f.contradicts = snapshot.SetupMachine, true
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// forNCCL reports whether a port is a RoCE port for jobs, and ACTIVE.
+func forNCCL(d *snapshot.Device, p *snapshot.Port) bool {
+	return isRoCE(d, p) && p.Role == "compute" && p.State != nil && *p.State == portActive
+}
+
+func addAddress(p *snapshot.Port) string {
+	if len(p.Netdev) == 0 || p.Netdev[0].Member {
+		return "give the netdev of {device} an IPv4 address"
+	}
+	return "ip address add ADDRESS/LENGTH dev " + shell(p.Netdev[0].Name)
+}
+
+// place is a netdev of an RDMA port in a subnet.
+type place struct {
+	object
+	subnet netip.Prefix
+	wire   string // identifies the physical port; empty: unknown
+}
+
+// places are the IPv4 subnets that netdevs of RDMA ports are connected to: routes without a gateway in the main table.
+func (m *machine) places() (out []place) {
+	text, ok := m.text("proc/1/net/route")
+	if !ok {
+		text, _ = m.text("proc/net/route")
+	}
+	for line := range strings.Lines(text) {
+		netdev, subnet, ok := connected(strings.Fields(line))
+		if !ok {
+			continue
+		}
+		for _, d := range m.devices() {
+			for i := range d.Ports {
+				for _, nd := range d.Ports[i].Netdev {
+					p := place{object{device: d.Name, port: d.Ports[i].Number, netdev: netdev}, subnet, nd.Wire}
+					if nd.Name == netdev && !nd.Member && !slices.Contains(out, p) {
+						out = append(out, p)
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// connected parses a line of /proc/net/route: Iface Destination Gateway Flags RefCnt Use Metric Mask …, addresses in hex in the byte order
+// of the host (fib_route_seq_show, net/ipv4/fib_trie.c).
+func connected(f []string) (netdev string, subnet netip.Prefix, ok bool) {
+	const up, gateway, host = 1, 2, 4 // RTF_*, include/uapi/linux/route.h
+	if len(f) < 8 {
+		return "", subnet, false
+	}
+	flags, err := strconv.ParseUint(f[3], 16, 32)
+	to, okTo := hexAddress(f[1])
+	mask, okMask := hexAddress(f[7])
+	if err != nil || flags&(up|gateway|host) != up || !okTo || !okMask {
+		return "", subnet, false
+	}
+	bits := 0
+	for _, b := range mask.As4() {
+		for ; b&0x80 != 0; b <<= 1 {
+			bits++
+		}
+	}
+	subnet = netip.PrefixFrom(to, bits)
+	return f[0], subnet, bits > 0 && bits < 32 && !to.IsMulticast()
+}
+
+// hexAddress parses an address as little-endian hosts print it.
+func hexAddress(text string) (netip.Addr, bool) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != 4 {
+		return netip.Addr{}, false
+	}
+	slices.Reverse(b)
+	return netip.AddrFromSlice(b)
+}
+
+// shared are the subnets that several netdevs are in, in order.
+func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place) {
+	in = map[netip.Prefix][]place{}
+	for _, p := range places {
+		if !slices.ContainsFunc(in[p.subnet], func(o place) bool { return o.netdev == p.netdev }) {
+			in[p.subnet] = append(in[p.subnet], p)
+		}
+		if len(in[p.subnet]) == 2 && !slices.Contains(subnets, p.subnet) {
+			subnets = append(subnets, p.subnet)
+		}
+	}
+	return subnets, in
+}
+
+func findARP(m *machine) (out []finding) {
+	subnets, in := shared(m.places())
+	for _, subnet := range subnets {
+		for _, p := range in[subnet] {
+			f := finding{object: p.object, basis: snapshot.SetupGuide}
+			f.evidence = fmt.Sprintf("%d RDMA netdevs are in %s", len(in[subnet]), subnet)
+			ignore, announce := m.ipv4(p.netdev, "arp_ignore", &f), m.ipv4(p.netdev, "arp_announce", &f)
+			filter := m.ipv4(p.netdev, "rp_filter", &f)
+			f.want = "arp_ignore=1 arp_announce=2 rp_filter=2"
+			if f.unknown == "" {
+				f.found = fmt.Sprintf("arp_ignore=%d arp_announce=%d rp_filter=%d", ignore, announce, filter)
+				f.meets = (ignore == 1 || ignore == 2) && announce == 2 && filter != 1
+			}
+			if f.meets {
+				f.want = f.found
+			}
+			// A dot in a name is written as a slash.
+			name := shell(strings.ReplaceAll(p.netdev, ".", "/"))
+			f.set = func(want string) string {
+				var command strings.Builder
+				command.WriteString("sysctl -w")
+				for pair := range strings.FieldsSeq(want) {
+					command.WriteString(" net.ipv4.conf." + name + "." + pair)
+				}
+				return command.String()
+			}
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// ipv4 is a setting of a netdev: the larger of its own value and that of all (Documentation/networking/ip-sysctl.rst). It adds to f why it
+// is unknown.
+func (m *machine) ipv4(netdev, name string, f *finding) (value int) {
+	for _, of := range []string{"all", netdev} {
+		file := "proc/sys/net/ipv4/conf/" + of + "/" + name
+		text, ok := m.text(file)
+		n, err := strconv.Atoi(text)
+		if !ok || err != nil {
+			f.unknown = m.unread(file)
+			if f.unknown == "" {
+				f.unknown = "/" + file + " is missing"
+			}
+			return 0
+		}
+		value = max(value, n)
+	}
+	return value
+}
+
+// findMeshSubnets has a finding for each netdev of a physical port that several devices share.
+func findMeshSubnets(m *machine) (out []finding) {
+	places := m.places()
+	for _, p := range places {
+		twin, same := "", ""
+		for _, o := range places {
+			if o.wire != "" && o.wire == p.wire && o.device != p.device {
+				twin = o.netdev
+				if o.subnet == p.subnet {
+					same = o.netdev
+				}
+			}
+		}
+		if twin == "" {
+			continue
+		}
+		f := finding{object: p.object, found: "own", want: "own", meets: true, basis: snapshot.SetupGuide}
+		if same != "" {
+			f.found, f.meets = "shared", false
+			a, b := min(p.netdev, same), max(p.netdev, same)
+			f.evidence = fmt.Sprintf("%s and %s have one physical port, and are both in %s", a, b, p.subnet)
+		}
+		out = append(out, f)
+	}
+	return out
+}

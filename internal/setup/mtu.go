@@ -1,0 +1,249 @@
+package setup
+
+import (
+	"fmt"
+	"path"
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+var mtuFiles = []string{"sys/class/infiniband/*/device/net/*/mode"}
+
+const mtuAlert = "RDMAMTUMismatch"
+
+var mtuChecks = []Check{
+	{
+		ID: "rdma_active_mtu", Domain: MTU, Name: "RoCE MTU",
+		Read:   "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
+		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
+		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
+		Remedy: "ip link set dev {netdev} mtu 9000", Source: "NVIDIA, RoCE configuration: MTU",
+		find: findRoCEMTU,
+	},
+	{
+		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
+		Read:   "/sys/class/net/NETDEV/mtu",
+		Wanted: "that of most siblings; else 9000 bytes on ports of 100 Gb/s or more for jobs; 4200 and more are enough for a RoCE MTU of 4096",
+		Why:    "Both ends of a connection use the smaller MTU, and where a switch drops larger packets, jobs on this rail hang.",
+		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "NVIDIA, RoCE configuration: MTU", Alert: mtuAlert,
+		find: findNetdevMTU,
+	},
+	{
+		ID: "ipoib_mode", Domain: MTU, Name: "IPoIB mode",
+		Read:   "/sys/class/net/NETDEV/mode",
+		Wanted: "that of most sibling interfaces",
+		Why:    "Interfaces in datagram mode have an MTU of at most 4092 bytes: paths between hosts differ in MTU, and packets are dropped or fragmented.",
+		Remedy: "echo {wanted} > /sys/class/net/{netdev}/mode", Source: "Documentation/infiniband/ipoib.rst of the kernel",
+		find: findIPoIBMode,
+	},
+	{
+		ID: "ipoib_mtu", Domain: MTU, Name: "IPoIB MTU",
+		Read:   "/sys/class/net/NETDEV/mtu",
+		Wanted: "that of most sibling interfaces in the same mode",
+		Why:    "Paths between hosts differ in MTU: packets are dropped or fragmented.",
+		Remedy: "ip link set dev {netdev} mtu {wanted}", Source: "Documentation/infiniband/ipoib.rst of the kernel",
+		find: findIPoIBMTU,
+	},
+}
+
+// roceHeaders is what the RDMA core subtracts from the MTU of a netdev: GRH, UDP, BTH, XRC, AtomicETH, ICRC (iboe_get_mtu,
+// include/rdma/ib_addr.h).
+const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
+
+// roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; 0: none.
+func roceMTU(netdev uint64) int {
+	for mtu := 4096; mtu >= 256; mtu /= 2 {
+		if netdev >= uint64(mtu+roceHeaders) {
+			return mtu
+		}
+	}
+	return 0
+}
+
+// ether is an ACTIVE RoCE port with its netdev. The members of a bond have its MTU: the first stands for them.
+type ether struct {
+	d  *snapshot.Device
+	p  *snapshot.Port
+	nd *snapshot.Netdev
+}
+
+func (e *ether) finding(unknown string) finding {
+	f := finding{object: object{device: e.d.Name, port: e.p.Number, netdev: e.nd.Name}, unknown: unknown, basis: snapshot.SetupGuide}
+	if e.nd.Member {
+		f.netdev, f.remedy = "", "set the MTU of the bond of {device} to {wanted}"
+	}
+	return f
+}
+
+// forJobs reports whether the guide applies: a port of 100 Gb/s or more for jobs.
+func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil && *e.p.Rate >= 100e9 }
+
+func (m *machine) ethers() (out []ether) {
+	for _, d := range m.devices() {
+		for i := range d.Ports {
+			if p := &d.Ports[i]; isRoCE(d, p) && p.State != nil && *p.State == portActive {
+				if len(p.Netdev) > 0 {
+					out = append(out, ether{d, p, &p.Netdev[0]})
+				}
+			}
+		}
+	}
+	return out
+}
+
+func findRoCEMTU(m *machine) (out []finding) {
+	ethers := m.ethers()
+	for i := range ethers {
+		e := &ethers[i]
+		if !e.forJobs() {
+			continue
+		}
+		f := e.finding("the MTU of the netdev could not be read")
+		f.want = "4096"
+		if e.nd.MTU != nil {
+			mtu := roceMTU(*e.nd.MTU)
+			f.found, f.meets = strconv.Itoa(mtu), mtu == 4096
+			f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
+		}
+		f.set = func(want string) string {
+			mtu := 9000
+			if n, err := strconv.Atoi(want); err == nil && n < 4096 {
+				mtu = n + roceHeaders
+			}
+			if e.nd.Member {
+				return fmt.Sprintf("set the MTU of the bond of {device} to %d", mtu)
+			}
+			return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// findNetdevMTU compares with the value of more than half, at least three, of the ports that are alike: those for jobs, others of the same
+// board. This is the definition of RDMAMTUMismatch in rules/node/siblings.rules.yml.
+func findNetdevMTU(m *machine) (out []finding) {
+	ethers := m.ethers()
+	for i := range ethers {
+		e := &ethers[i]
+		f := e.finding("it could not be read")
+		if e.nd.MTU != nil {
+			f.found = strconv.FormatUint(*e.nd.MTU, 10)
+		}
+		var alike []string
+		for _, o := range ethers {
+			if o.nd.MTU != nil && o.p.Role == e.p.Role && (o.p.Role == "compute" || o.p.Role == "other" && o.d.BoardID == e.d.BoardID) {
+				alike = append(alike, strconv.FormatUint(*o.nd.MTU, 10))
+			}
+		}
+		usual := majority(alike, 3)
+		switch {
+		case usual != "" && usual != f.found:
+			f.want, f.basis, f.contradicts, f.evidence = usual, snapshot.SetupMachine, true, "that of most ports of this role"
+		case e.forJobs():
+			f.want = "9000"
+			if e.nd.MTU != nil && roceMTU(*e.nd.MTU) == 4096 {
+				f.meets, f.want = true, f.found
+			}
+		case f.found == "":
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// majority is the value of more than half, at least some number, of a list; empty: none.
+func majority(list []string, least int) string {
+	for _, v := range list {
+		n := 0
+		for _, o := range list {
+			if o == v {
+				n++
+			}
+		}
+		if n >= least && n*2 > len(list) {
+			return v
+		}
+	}
+	return ""
+}
+
+// ipoib is an IPoIB interface that is administratively up.
+type ipoib struct {
+	object
+	role   string
+	mode   string // connected, datagram; empty: unknown
+	unread string
+	mtu    string // empty: unknown
+}
+
+// ipoibs are the interfaces, those of partitions (NAME.8001) included.
+func (m *machine) ipoibs() (out []ipoib) {
+	for _, d := range m.devices() {
+		for i := range d.Ports {
+			p := &d.Ports[i]
+			for j := range p.Netdev {
+				nd := &p.Netdev[j]
+				if p.LinkLayer != "InfiniBand" || nd.Admin == nil || !*nd.Admin {
+					continue
+				}
+				x := ipoib{object: object{device: d.Name, port: p.Number, netdev: nd.Name}, role: p.Role}
+				file := path.Join("sys/class/infiniband", d.Name, "device/net", nd.Name, "mode")
+				x.mode, _ = m.text(file)
+				x.unread = m.unread(file)
+				if nd.MTU != nil {
+					x.mtu = strconv.FormatUint(*nd.MTU, 10)
+				}
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// others are a value of the interfaces of the same role that are like x.
+func others(list []ipoib, x *ipoib, value func(*ipoib) string, like func(*ipoib) bool) (out []string) {
+	for i := range list {
+		if o := &list[i]; o.role == x.role && like(o) && value(o) != "" {
+			out = append(out, value(o))
+		}
+	}
+	return out
+}
+
+func findIPoIBMode(m *machine) (out []finding) {
+	list := m.ipoibs()
+	mode := func(x *ipoib) string { return x.mode }
+	for i := range list {
+		x := &list[i]
+		f := finding{object: x.object, found: x.mode, unknown: x.unread, basis: snapshot.SetupMachine}
+		f.evidence = "that of most interfaces of this role"
+		f.want = majority(others(list, x, mode, func(*ipoib) bool { return true }), 2)
+		f.meets = f.found == f.want
+		if f.found == "" && f.unknown == "" { // the kernel has no connected mode
+			continue
+		}
+		if x.mode == "datagram" && f.want == "connected" {
+			f.remedy = "echo connected > /sys/class/net/{netdev}/mode; ip link set dev {netdev} mtu 65520"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func findIPoIBMTU(m *machine) (out []finding) {
+	list := m.ipoibs()
+	for i := range list {
+		x := &list[i]
+		same := others(list, x, func(x *ipoib) string { return x.mtu }, func(o *ipoib) bool { return o.mode == x.mode })
+		f := finding{object: x.object, found: x.mtu, unknown: "it could not be read", want: majority(same, 2), basis: snapshot.SetupMachine}
+		f.evidence = "that of most interfaces of this role in the same mode"
+		f.meets = f.found == f.want
+		if f.found != "" || f.want != "" {
+			out = append(out, f)
+		}
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package setup
+
+import (
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// interfaces are IPoIB interfaces of ports for jobs, with mode and MTU.
+func interfaces(modes map[string]uint64, order ...string) *snapshot.Node {
+	n := rails(len(order))
+	for i, mode := range order {
+		p := port(n, i)
+		p.LinkLayer, p.Netdev[0].MTU = "InfiniBand", pointer(modes[mode])
+		p.PKeyTable = []uint16{0xffff}
+		n.Setup.Files["sys/class/infiniband/"+n.InfiniBand.Devices[i].Name+"/device/net/"+p.Netdev[0].Name+"/mode"] = snapshot.SetupFile{Text: mode}
+	}
+	return n
+}
+
+func TestMTU(t *testing.T) {
+	with := func(mtus ...uint64) func() *snapshot.Node {
+		return func() *snapshot.Node {
+			n := rails(len(mtus))
+			for i, mtu := range mtus {
+				port(n, i).Netdev[0].MTU = pointer(mtu)
+			}
+			return n
+		}
+	}
+	changed := func(node func() *snapshot.Node, change func(*snapshot.Node)) func() *snapshot.Node {
+		return func() *snapshot.Node {
+			n := node()
+			change(n)
+			return n
+		}
+	}
+	mtus := map[string]uint64{"connected": 65520, "datagram": 2044}
+	ib := func(order ...string) func() *snapshot.Node {
+		return func() *snapshot.Node { return interfaces(mtus, order...) }
+	}
+	run(t, []settingCase{
+		{"as wanted", "rdma_active_mtu", with(9000, 4200), "", `
+			eth0 ok "4096" want "4096" guide
+			eth1 ok "4096" want "4096" guide`},
+		{"differs", "rdma_active_mtu", with(1500, 4191, 300), "", `
+			eth0 differs "1024" want "4096" guide
+			eth1 differs "2048" want "4096" guide
+			eth2 differs "0" want "4096" guide`},
+		{"unknown", "rdma_active_mtu", changed(with(9000), func(n *snapshot.Node) { port(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "4096" guide`},
+		{"down", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).State = pointer(uint64(1)) }), "", ""},
+		{"slow", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Rate = pointer(25e9) }), "", ""},
+		{"for storage", "rdma_active_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Role = "other" }), "", ""},
+		{"the site wants 1024", "rdma_active_mtu", with(1500), "1024", `eth0 ok "1024" want "1024" site`},
+
+		{"as wanted", "netdev_mtu", with(9000, 4200), "", `
+			eth0 ok "9000" want "9000" guide
+			eth1 ok "4200" want "4200" guide`},
+		{"one of four", "netdev_mtu", with(9000, 1500, 9000, 9000), "", `
+			eth0 ok "9000" want "9000" guide
+			eth1 differs "1500" want "9000" machine RDMAMTUMismatch
+			eth2 ok "9000" want "9000" guide
+			eth3 ok "9000" want "9000" guide`},
+		{"all are low", "netdev_mtu", with(1500, 1500, 1500), "", `
+			eth0 differs "1500" want "9000" guide
+			eth1 differs "1500" want "9000" guide
+			eth2 differs "1500" want "9000" guide`},
+		{"two against one are no majority", "netdev_mtu", with(9000, 9000, 9216), "", `
+			eth0 ok "9000" want "9000" guide
+			eth1 ok "9000" want "9000" guide
+			eth2 ok "9216" want "9216" guide`},
+		{"unknown", "netdev_mtu", changed(with(9000), func(n *snapshot.Node) { port(n, 0).Netdev[0].MTU = nil }), "", `eth0 unknown "" want "9000" guide`},
+		{"for storage, on another board", "netdev_mtu", changed(with(1500, 9000, 9000, 9000), func(n *snapshot.Node) {
+			for i := range n.InfiniBand.Devices {
+				port(n, i).Role, n.InfiniBand.Devices[i].BoardID = "other", "B"
+			}
+			n.InfiniBand.Devices[0].BoardID = "A"
+		}), "", ""},
+		{"a bond", "netdev_mtu", changed(with(1500), func(n *snapshot.Node) { port(n, 0).Netdev[0].Member = true }), "", `mlx5_0/1 differs "1500" want "9000" guide`},
+		{"the site wants 4200", "netdev_mtu", with(9000), "4200", `eth0 differs "9000" want "4200" site`},
+
+		{"as wanted", "ipoib_mode", ib("connected", "connected"), "", `
+			eth0 ok "connected" want "connected" machine
+			eth1 ok "connected" want "connected" machine`},
+		{"datagram among connected", "ipoib_mode", ib("connected", "datagram", "connected"), "", `
+			eth0 ok "connected" want "connected" machine
+			eth1 differs "datagram" want "connected" machine
+			eth2 ok "connected" want "connected" machine`},
+		{"one each", "ipoib_mode", ib("connected", "datagram"), "", ""},
+		{"unknown", "ipoib_mode", changed(ib("connected", "connected", "connected"), func(n *snapshot.Node) {
+			n.Setup.Files["sys/class/infiniband/mlx5_2/device/net/eth2/mode"] = snapshot.SetupFile{Unread: "io"}
+		}), "", `
+			eth0 ok "connected" want "connected" machine
+			eth1 ok "connected" want "connected" machine
+			eth2 unknown "" want "connected" machine`},
+		{"not in use", "ipoib_mode", changed(ib("connected", "connected"), func(n *snapshot.Node) { port(n, 0).Netdev[0].Admin, port(n, 1).Netdev[0].Admin = pointer(false), nil }), "", ""},
+		{"Ethernet", "ipoib_mode", with(9000, 9000), "", ""},
+		{"the site wants datagram", "ipoib_mode", ib("connected"), "datagram", `eth0 differs "connected" want "datagram" site`},
+
+		{"as wanted", "ipoib_mtu", ib("datagram", "datagram", "connected"), "", `
+			eth0 ok "2044" want "2044" machine
+			eth1 ok "2044" want "2044" machine`},
+		{"differs in one mode", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { port(n, 1).Netdev[0].MTU = pointer(uint64(4092)) }), "", `
+			eth0 ok "2044" want "2044" machine
+			eth1 differs "4092" want "2044" machine
+			eth2 ok "2044" want "2044" machine`},
+		{"unknown", "ipoib_mtu", changed(ib("datagram", "datagram", "datagram"), func(n *snapshot.Node) { port(n, 1).Netdev[0].MTU = nil }), "", `
+			eth0 ok "2044" want "2044" machine
+			eth1 unknown "" want "2044" machine
+			eth2 ok "2044" want "2044" machine`},
+		{"the site wants 4092", "ipoib_mtu", ib("datagram"), "4092", `eth0 differs "2044" want "4092" site`},
+	})
+}
+
+func TestPartition(t *testing.T) {
+	keys := func(table ...uint16) func() *snapshot.Node {
+		return func() *snapshot.Node {
+			n := interfaces(map[string]uint64{"datagram": 2044}, "datagram")
+			port(n, 0).PKeyTable = table
+			return n
+		}
+	}
+	run(t, []settingCase{
+		{"as wanted", "pkey_membership", keys(0xffff), "", `mlx5_0/1 ok "full" want "full" guide`},
+		{"of another partition", "pkey_membership", keys(0x8001, 0x7fff), "", `mlx5_0/1 ok "full" want "full" guide`},
+		{"limited", "pkey_membership", keys(0x7fff), "", `mlx5_0/1 differs "limited" want "full" guide`},
+		{"limited at index 0", "pkey_membership", keys(0x7fff, 0x8001), "", `mlx5_0/1 differs "limited" want "full" guide`},
+		{"an empty table", "pkey_membership", func() *snapshot.Node { n := keys()(); port(n, 0).PKeyTable = []uint16{}; return n }, "", `mlx5_0/1 differs "none" want "full" guide`},
+		{"unknown", "pkey_membership", func() *snapshot.Node { n := keys()(); port(n, 0).PKeyTable = nil; return n }, "", `mlx5_0/1 unknown "" want "full" guide`},
+		{"down", "pkey_membership", func() *snapshot.Node { n := keys(0x7fff)(); port(n, 0).State = pointer(uint64(1)); return n }, "", ""},
+		{"Ethernet", "pkey_membership", func() *snapshot.Node { return rails(1) }, "", ""},
+		{"the site wants limited", "pkey_membership", keys(0x7fff), "limited", `mlx5_0/1 ok "limited" want "limited" site`},
+	})
+}

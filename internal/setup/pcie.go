@@ -1,0 +1,235 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// pcieFiles: link/l1_aspm since Linux 5.5, of the lower end of a link.
+var pcieFiles = []string{
+	"sys/module/pcie_aspm/parameters/policy",
+	"sys/class/infiniband/*/device/link/l0s_aspm",
+	"sys/class/infiniband/*/device/link/l1_aspm",
+}
+
+var pcieChecks = []Check{
+	{
+		ID: "max_read_request", Domain: PCIe, Name: "PCIe maximum read request",
+		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
+		Wanted: "at least that of the sibling devices; else 4096 bytes on a port of 100 Gb/s or more",
+		Why:    "Small read requests limit the transmit throughput of the device.",
+		Remedy: "setpci -s {address} CAP_EXP+8.w=5000:7000", Source: "NVIDIA, performance tuning for Mellanox adapters: PCIe max read request",
+		find: findReadRequest,
+	},
+	{
+		ID: "max_payload", Domain: PCIe, Name: "PCIe maximum payload",
+		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
+		Wanted: "that of the sibling devices of the same model; else 256 bytes",
+		Why:    "Small payloads cost PCIe throughput by headers.",
+		Remedy: "set the maximum payload size in the firmware setup of the host, or boot with pci=pcie_bus_perf", Source: "NVIDIA, performance tuning: PCIe max payload size",
+		find: findPayload,
+	},
+	{
+		ID: "relaxed_ordering", Domain: PCIe, Name: "PCIe relaxed ordering",
+		Read:   "/sys/bus/pci/devices/ADDRESS/config, Device Control (CAP_SYS_ADMIN)",
+		Wanted: "enabled on hosts with GPUs",
+		Why:    "Without relaxed ordering writes of the device to memory wait for each other; on AMD hosts throughput drops.",
+		Remedy: "setpci -s {address} CAP_EXP+8.w=0010:0010", Source: "NVIDIA, NCCL: NCCL_IB_PCI_RELAXED_ORDERING; AMD, tuning guide for GPU servers",
+		find: findRelaxedOrdering,
+	},
+	{
+		ID: "acs", Domain: PCIe, Name: "ACS redirect between device and GPU",
+		Read:   "/sys/bus/pci/devices/ADDRESS/config of the bridges, Access Control Services (CAP_SYS_ADMIN)",
+		Wanted: "off between a device and a GPU below the same switch, on bare metal",
+		Why:    "GPUDirect RDMA traffic takes the way over the root complex and back.",
+		Remedy: "setpci -s {bridge} ECAP_ACS+6.w=0000", Source: "NVIDIA, NCCL troubleshooting: PCI Access Control Services", Alert: "RDMAACSRedirect",
+		find: findACS,
+	},
+	{
+		ID: "iommu_mode", Domain: PCIe, Name: "IOMMU mode",
+		Read:   "/sys/bus/pci/devices/ADDRESS/iommu_group/type (since Linux 4.20)",
+		Wanted: "pass-through (identity) or no IOMMU, on bare metal",
+		Why:    "Each DMA is translated: throughput drops, and GPUDirect RDMA may fail.",
+		Remedy: "boot with iommu=pt", Source: "NVIDIA, GPUDirect RDMA: supported systems; AMD, tuning guide", Alert: "RDMAIOMMUTranslating",
+		find: findIOMMU,
+	},
+	{
+		ID: "aspm_on_path", Domain: PCIe, Name: "PCIe power saving (ASPM)",
+		Read:   "/sys/bus/pci/devices/ADDRESS/link/{l0s,l1}_aspm (since Linux 5.5)",
+		Wanted: "off on the link of a device",
+		Why:    "Leaving a power-saving state of the link delays messages by microseconds.",
+		Remedy: "echo 0 > /sys/bus/pci/devices/{address}/link/l1_aspm; echo 0 > /sys/bus/pci/devices/{address}/link/l0s_aspm", Source: "NVIDIA, performance tuning: BIOS settings",
+		find: findASPM,
+	},
+}
+
+// nic is the position of a device in the PCI tree.
+type nic struct {
+	*snapshot.Device
+	*snapshot.GDRNIC
+}
+
+// nics are the physical devices on bare metal with their positions: the tree of a virtual machine is emulated.
+func (m *machine) nics() (out []nic) {
+	if m.GDR == nil || m.GDR.Virtual {
+		return nil
+	}
+	for _, d := range m.devices() {
+		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 && d.PCIAddress != "" {
+			out = append(out, nic{d, &m.GDR.NICs[i]})
+		}
+	}
+	return out
+}
+
+func (n *nic) object() object { return object{device: n.Name, address: n.Device.PCIAddress} }
+
+const needsConfig = "configuration space is readable with CAP_SYS_ADMIN only"
+
+// fast reports whether a port of the device runs at 100 Gb/s or more.
+func fast(d *snapshot.Device) bool {
+	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Rate != nil && *p.Rate >= 100e9 })
+}
+
+// setting is a number of Device Control, compared with that of the siblings of the same model.
+func (m *machine) setting(of func(*snapshot.PCIeSettings) int, guide int, applies func(*nic) bool, remedy func(*nic, int) string) (out []finding) {
+	nics := m.nics()
+	for i := range nics {
+		n := &nics[i]
+		if !applies(n) {
+			continue
+		}
+		f := finding{object: n.object(), unknown: needsConfig, basis: snapshot.SetupGuide}
+		most, sibling := guide, ""
+		for j := range nics {
+			o := &nics[j]
+			if o.Settings != nil && j != i && o.HCAType == n.HCAType && o.BoardID == n.BoardID && n.HCAType != "" && of(o.Settings) > most {
+				most, sibling = of(o.Settings), o.Name
+			}
+		}
+		if sibling != "" {
+			f.basis, f.evidence = snapshot.SetupMachine, fmt.Sprintf("%s, of the same model, has %d", sibling, most)
+		}
+		f.want = strconv.Itoa(most)
+		if n.Settings != nil {
+			f.found = strconv.Itoa(of(n.Settings))
+			f.meets = of(n.Settings) >= most
+			f.remedy = remedy(n, most)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func findReadRequest(m *machine) []finding {
+	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxReadRequest }, 4096, func(n *nic) bool { return fast(n.Device) }, func(n *nic, want int) string {
+		// Bits 12 to 14 of Device Control: 128 << value.
+		value := 0
+		for 128<<value < want && value < 5 {
+			value++
+		}
+		return fmt.Sprintf("setpci -s {address} CAP_EXP+8.w=%x000:7000", value)
+	})
+}
+
+func findPayload(m *machine) []finding {
+	return m.setting(func(s *snapshot.PCIeSettings) int { return s.MaxPayload }, 256, func(n *nic) bool { return fast(n.Device) }, func(*nic, int) string { return "" })
+}
+
+func findRelaxedOrdering(m *machine) (out []finding) {
+	if m.GDR == nil || len(m.GDR.GPUs) == 0 {
+		return nil
+	}
+	for _, n := range m.nics() {
+		if n.Driver != "mlx5_core" { // others have no switch for it
+			continue
+		}
+		f := finding{object: n.object(), unknown: needsConfig, want: "on", basis: snapshot.SetupGuide}
+		if n.Settings != nil {
+			f.found, f.meets = onOff(n.Settings.RelaxedOrdering), n.Settings.RelaxedOrdering
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func findACS(m *machine) (out []finding) {
+	for _, n := range m.nics() {
+		if n.Redirect == nil {
+			if m.below(&n) && n.Settings == nil {
+				out = append(out, finding{object: n.object(), unknown: needsConfig, want: "off", basis: snapshot.SetupMachine})
+			}
+			continue
+		}
+		f := finding{object: n.object(), found: onOff(*n.Redirect), want: "off", meets: !*n.Redirect, basis: snapshot.SetupMachine, contradicts: true, evidence: "a GPU is below the same switch"}
+		if *n.Redirect {
+			var commands []string
+			for _, bridge := range n.RedirectAt {
+				commands = append(commands, "setpci -s "+shell(bridge)+" ECAP_ACS+6.w=0000")
+			}
+			f.remedy = strings.Join(commands, "; ")
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// below reports whether a GPU is below the same root port as a device.
+func (m *machine) below(n *nic) bool {
+	return len(n.GDRNIC.Path) > 1 && slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return len(g.Hops) > 1 && g.Hops[0].Address == n.GDRNIC.Path[0] })
+}
+
+func findIOMMU(m *machine) (out []finding) {
+	for _, n := range m.nics() {
+		if slices.ContainsFunc(m.GDR.GPUs, func(g snapshot.GDRGPU) bool { return g.Coupled }) { // Grace translates by design
+			continue
+		}
+		f := finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: snapshot.SetupGuide}
+		f.meets = f.found != "DMA" && f.found != "DMA-FQ"
+		if m.below(&n) {
+			f.basis, f.contradicts, f.evidence = snapshot.SetupMachine, true, "a GPU is below the same switch"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func findASPM(m *machine) (out []finding) {
+	for _, n := range m.nics() {
+		var on []string
+		known, unread := false, ""
+		for _, state := range []string{"l0s", "l1"} {
+			file := "sys/class/infiniband/" + n.Name + "/device/link/" + state + "_aspm"
+			text, ok := m.text(file)
+			known = known || ok
+			unread = max(unread, m.unread(file))
+			if text == "1" {
+				on = append(on, state)
+			}
+		}
+		if !known && unread == "" { // the link or the kernel has no such states
+			continue
+		}
+		f := finding{object: n.object(), unknown: unread, want: "off", basis: snapshot.SetupGuide, meets: len(on) == 0}
+		if known {
+			f.found = strings.Join(on, ",")
+			if f.found == "" {
+				f.found = "off"
+			}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}

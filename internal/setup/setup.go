@@ -1,0 +1,301 @@
+// Package setup compares the settings of a host with what RDMA training needs: the table Checks drives the program, docs/setup.md and the tests. It is
+// pure: a reading of the node in, rows out. To add a setting, copy an entry of Checks, and list its files in Files if no collector reads them.
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"path"
+	"slices"
+	"strings"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// Check is a setting.
+type Check struct {
+	ID     string
+	Domain Domain
+	Name   string // of the setting, as a noun
+	Read   string // where it is read, with the version that has it
+	Wanted string // what is wanted, and on what evidence
+	Why    string // consequence of a difference
+	// Remedy is the command that sets it. {device}, {port}, {netdev}, {address} and {wanted} are replaced by those of the object.
+	Remedy string
+	Source string // of the wanted value
+	Alert  string // raised where the difference contradicts the traffic; empty: none
+
+	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	find  func(*machine) []finding
+}
+
+// Domain is an area of settings.
+type Domain string
+
+// The domains, in the order in which they are shown.
+const (
+	Traffic   Domain = "traffic_class"
+	Addresses Domain = "addresses"
+	MTU       Domain = "mtu"
+	Job       Domain = "job"
+	Stack     Domain = "driver_stack"
+	Limits    Domain = "limits"
+	PCIe      Domain = "pcie"
+	Host      Domain = "host"
+	Storage   Domain = "storage"
+	Partition Domain = "partitions"
+)
+
+// Domains lists them.
+func Domains() []Domain {
+	return []Domain{Traffic, Addresses, MTU, Job, Stack, Limits, PCIe, Host, Storage, Partition}
+}
+
+// Checks are the settings, by domain.
+var Checks = slices.Concat(trafficChecks, addressChecks, mtuChecks, pcieChecks, hostChecks, partitionChecks)
+
+// Files are the files and directories that only this package needs. A * stands for each name in its directory, and an @ for each netdev of an RDMA
+// device.
+var Files = slices.Concat(trafficFiles, addressFiles, mtuFiles, pcieFiles, hostFiles)
+
+// object is what has a setting. The zero object is the host.
+type object struct {
+	device  string // RDMA device
+	port    int
+	netdev  string
+	address string // PCI address
+	name    string // other name: of a process or module
+}
+
+func (o object) String() string {
+	switch {
+	case o.name != "":
+		return o.name
+	case o.netdev != "":
+		return o.netdev
+	case o.port != 0:
+		return fmt.Sprintf("%s/%d", o.device, o.port)
+	}
+	return cmp.Or(o.device, o.address, "host")
+}
+
+// finding is what a check has found on an object.
+type finding struct {
+	object
+	found   string // empty: unknown
+	unknown string // the reason for that
+	want    string // empty: whatever is found, unless the site wants something
+	meets   bool   // found is as wanted
+	basis   snapshot.SetupBasis
+	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
+	contradicts bool
+	evidence    string
+	remedy      string                   // instead of that of the check
+	set         func(want string) string // the same, where the command does not contain the value as it is shown
+	source      string                   // instead of that of the check
+}
+
+// machine is a node, with what several checks need of it.
+type machine struct {
+	*snapshot.Node
+	files map[string]snapshot.SetupFile
+}
+
+// Wants is the value that the site wants of a setting; empty: none. "any" accepts whatever is found.
+type Wants func(setting, device string, port int, netdev string) string
+
+// Any is the value of the site configuration that accepts whatever is found.
+const Any = "any"
+
+// Evaluate compares the settings of a node. A node whose settings have not been read has no rows.
+func Evaluate(n *snapshot.Node, wants Wants) (rows []snapshot.SetupRow) {
+	if n.Setup == nil {
+		return nil
+	}
+	m := &machine{Node: n, files: n.Setup.Files}
+	for i := range Checks {
+		c := &Checks[i]
+		for _, f := range c.find(m) {
+			if m.ignored(f.object) {
+				continue
+			}
+			if row, ok := c.row(f, wants); ok {
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows
+}
+
+// row judges a finding; ok is false if nothing is wanted of the object.
+func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
+	r = snapshot.SetupRow{
+		Setting: c.ID, Domain: string(c.Domain), Object: f.String(), Device: f.device, Port: f.port,
+		Found: f.found, Wanted: f.want, Basis: f.basis, State: snapshot.SetupDiffers, Severity: "info",
+		Name: c.Name, Why: c.Why, Evidence: f.evidence, Source: cmp.Or(f.source, c.Source),
+	}
+	if f.meets {
+		r.State = snapshot.SetupOK
+	}
+	if f.contradicts && !f.meets {
+		r.Severity, r.Alert = "warning", c.Alert
+	}
+	if wants != nil {
+		if want := wants(c.ID, f.device, f.port, f.netdev); want == Any {
+			return r, false
+		} else if want != "" {
+			r.Wanted, r.Basis, r.Source, r.State = want, snapshot.SetupSite, "--config.file", snapshot.SetupDiffers
+			if accepts(want, f.found) {
+				r.State = snapshot.SetupOK
+			}
+		}
+	}
+	if f.found == "" {
+		r.State, r.Severity, r.Alert, r.Evidence = snapshot.SetupUnknown, "info", "", f.unknown
+	}
+	if r.Wanted == "" && f.found != "" {
+		return r, false
+	}
+	if r.State == snapshot.SetupDiffers {
+		remedy := cmp.Or(f.remedy, c.Remedy)
+		if f.set != nil {
+			remedy = f.set(r.Wanted)
+		}
+		r.Remedy = fill(remedy, f.object, r.Wanted)
+	}
+	return r, true
+}
+
+// accepts reports whether a value is one of those wanted: a glob, or several separated by "|".
+func accepts(want, found string) bool {
+	return slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
+		ok, err := path.Match(strings.TrimSpace(w), found)
+		return err == nil && ok && found != "" || strings.TrimSpace(w) == found
+	})
+}
+
+// fill replaces the parts of a remedy that depend on the object. Names that others choose are quoted for a shell.
+func fill(text string, o object, wanted string) string {
+	return strings.NewReplacer("{device}", shell(o.device), "{port}", fmt.Sprint(o.port), "{netdev}", shell(o.netdev), "{address}", shell(o.address), "{wanted}", shell(wanted)).Replace(text)
+}
+
+// shell quotes a word for a shell, where it needs it.
+func shell(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("-_./:,=+@%", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// ignored reports whether the site configuration ignores the device or port of an object.
+func (m *machine) ignored(o object) bool {
+	return m.InfiniBand != nil && o.device != "" && slices.ContainsFunc(m.InfiniBand.Ignored, func(id snapshot.PortID) bool {
+		return id.Device == o.device && (id.Number == 0 || id.Number == o.port)
+	})
+}
+
+// devices are the physical RDMA devices that are read.
+func (m *machine) devices() (out []*snapshot.Device) {
+	if m.InfiniBand == nil {
+		return nil
+	}
+	for i := range m.InfiniBand.Devices {
+		d := &m.InfiniBand.Devices[i]
+		if d.FunctionType == snapshot.Physical && !d.ManagesNVLink {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// compute reports whether a device has a port for jobs.
+func compute(d *snapshot.Device) bool {
+	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == "compute" })
+}
+
+// text is a file of Files; ok is false where the host does not have it or it could not be read.
+func (m *machine) text(file string) (text string, ok bool) {
+	f, ok := m.files[file]
+	return f.Text, ok && f.Unread == ""
+}
+
+// unread is why a file could not be read; empty if it was, or does not exist.
+func (m *machine) unread(file string) string {
+	if f := m.files[file]; f.Unread != "" {
+		return "/" + file + ": " + f.Unread
+	}
+	return ""
+}
+
+// Deviation is a setting that differs, as a metric and as a row that stands for several objects. The object is "all" if it differs on all objects that
+// have it, with the same value.
+type Deviation struct {
+	Row     snapshot.SetupRow // of the first object
+	Object  string
+	Objects []string
+	// Remedies are those of the objects, each once.
+	Remedies []string
+}
+
+// Deviations are the settings in a state, joined by setting and value.
+func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Deviation) {
+	objects := map[string]int{}
+	for _, r := range rows {
+		objects[r.Setting]++
+	}
+	key := func(r *snapshot.SetupRow) string {
+		return r.Setting + "\x00" + r.Found + "\x00" + r.Wanted + "\x00" + r.Evidence
+	}
+	at := map[string]int{}
+	for _, r := range rows {
+		if r.State != state {
+			continue
+		}
+		i, known := at[key(&r)]
+		if !known {
+			i = len(out)
+			at[key(&r)] = i
+			out = append(out, Deviation{Row: r})
+		}
+		out[i].Objects = append(out[i].Objects, r.Object)
+		if r.Remedy != "" && !slices.Contains(out[i].Remedies, r.Remedy) {
+			out[i].Remedies = append(out[i].Remedies, r.Remedy)
+		}
+	}
+	for i := range out {
+		d := &out[i]
+		switch {
+		case len(d.Objects) == 1:
+			d.Object = d.Objects[0]
+		case len(d.Objects) == objects[d.Row.Setting]:
+			d.Object = "all"
+		default:
+			d.Object = strings.Join(d.Objects, ",")
+		}
+	}
+	return out
+}
+
+// Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
+// between equal hosts, as are settings of jobs; values that could not be read are part of it.
+func Hashes(rows []snapshot.SetupRow) map[Domain]string {
+	parts := map[Domain][]string{}
+	for _, r := range rows {
+		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && c.ofJob }) {
+			continue
+		}
+		d := Domain(r.Domain)
+		parts[d] = append(parts[d], r.Setting+"="+r.Found)
+	}
+	out := map[Domain]string{}
+	for d, list := range parts {
+		slices.Sort(list)
+		h := fnv.New64a()
+		h.Write([]byte(strings.Join(slices.Compact(list), "\n")))
+		out[d] = fmt.Sprintf("%016x", h.Sum64())
+	}
+	return out
+}

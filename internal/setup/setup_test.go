@@ -1,0 +1,135 @@
+package setup
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// TestChecks: each entry of the table is complete, and its id is of use in a file of the site.
+func TestChecks(t *testing.T) {
+	seen := map[string]bool{}
+	domain := 0
+	for _, c := range Checks {
+		if seen[c.ID] || !regexp.MustCompile(`^[a-z][a-z0-9_]+$`).MatchString(c.ID) {
+			t.Errorf("%s: not an id of its own", c.ID)
+		}
+		seen[c.ID] = true
+		if i := slices.Index(Domains(), c.Domain); i < domain {
+			t.Errorf("%s: domain %s is not in the order of Domains", c.ID, c.Domain)
+		} else {
+			domain = i
+		}
+		for name, text := range map[string]string{"Name": c.Name, "Read": c.Read, "Wanted": c.Wanted, "Why": c.Why, "Remedy": c.Remedy, "Source": c.Source} {
+			if text == "" || strings.Contains(text, "\n") {
+				t.Errorf("%s: %s is %q", c.ID, name, text)
+			}
+		}
+		for _, part := range regexp.MustCompile(`\{\w+\}`).FindAllString(c.Remedy, -1) {
+			if !slices.Contains([]string{"{device}", "{port}", "{netdev}", "{address}", "{wanted}", "{bridge}"}, part) {
+				t.Errorf("%s: remedy has %s", c.ID, part)
+			}
+		}
+		if c.find == nil {
+			t.Errorf("%s is not read", c.ID)
+		}
+	}
+	for _, f := range Files {
+		if strings.HasPrefix(f, "/") {
+			t.Errorf("%s: paths have no leading slash", f)
+		}
+	}
+}
+
+// TestRow: what is wanted comes from the site, else from the finding; what is unknown never differs, and a recommendation is never more than info.
+func TestRow(t *testing.T) {
+	c := &Check{ID: "x", Domain: PCIe, Alert: "RDMAX", Remedy: "set {device} {wanted}", Source: "guide"}
+	at := object{device: "mlx5_0"}
+	for name, k := range map[string]struct {
+		found finding
+		site  string
+		want  snapshot.SetupRow // state, severity, alert, basis, remedy
+		none  bool
+	}{
+		"as wanted":            {found: finding{object: at, found: "on", want: "on", meets: true, basis: snapshot.SetupGuide}, want: snapshot.SetupRow{State: "ok", Severity: "info", Basis: "guide"}},
+		"differs":              {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupGuide}, want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "guide", Remedy: "set mlx5_0 on"}},
+		"contradicts":          {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupMachine, contradicts: true}, want: snapshot.SetupRow{State: "differs", Severity: "warning", Alert: "RDMAX", Basis: "machine", Remedy: "set mlx5_0 on"}},
+		"unknown":              {found: finding{object: at, want: "on", unknown: "denied", basis: snapshot.SetupMachine, contradicts: true}, want: snapshot.SetupRow{State: "unknown", Severity: "info", Basis: "machine"}},
+		"site differs":         {found: finding{object: at, found: "on", want: "on", meets: true, basis: snapshot.SetupGuide}, site: "off", want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 off"}},
+		"site accepts":         {found: finding{object: at, found: "off", want: "on", basis: snapshot.SetupGuide}, site: "o[f]*|none", want: snapshot.SetupRow{State: "ok", Severity: "info", Basis: "site"}},
+		"site, unknown":        {found: finding{object: at, unknown: "denied"}, site: "off", want: snapshot.SetupRow{State: "unknown", Severity: "info", Basis: "site"}},
+		"site: any":            {found: finding{object: at, found: "off", want: "on"}, site: "any", none: true},
+		"nothing is wanted":    {found: finding{object: at, found: "off"}, none: true},
+		"only the site wants":  {found: finding{object: at, found: "off"}, site: "on", want: snapshot.SetupRow{State: "differs", Severity: "info", Basis: "site", Remedy: "set mlx5_0 on"}},
+		"a name for the shell": {found: finding{object: object{device: "a b'$(x)"}, found: "off", want: "on"}, want: snapshot.SetupRow{State: "differs", Severity: "info", Remedy: `set 'a b'\''$(x)' on`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := c.row(k.found, func(setting, device string, _ int, _ string) string {
+				if setting != "x" || device == "" {
+					t.Errorf("asked for %s of %q", setting, device)
+				}
+				return k.site
+			})
+			if ok == k.none {
+				t.Fatalf("row %v", ok)
+			}
+			got = snapshot.SetupRow{State: got.State, Severity: got.Severity, Alert: got.Alert, Basis: got.Basis, Remedy: got.Remedy}
+			if ok && got != k.want {
+				t.Errorf("%+v, want %+v", got, k.want)
+			}
+		})
+	}
+}
+
+// TestDeviations: objects with the same value are one deviation, and its remedies are all kept.
+func TestDeviations(t *testing.T) {
+	row := func(object, found string, state snapshot.SetupState) snapshot.SetupRow {
+		return snapshot.SetupRow{Setting: "x", Object: object, Found: found, State: state, Remedy: "set " + object}
+	}
+	for name, k := range map[string]struct {
+		rows []snapshot.SetupRow
+		want []string
+	}{
+		"none": {[]snapshot.SetupRow{row("a", "1", "ok")}, nil},
+		"all":  {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "1", "differs")}, []string{"all: set a, set b"}},
+		"some": {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "1", "differs"), row("c", "2", "ok")}, []string{"a,b: set a, set b"}},
+		"two":  {[]snapshot.SetupRow{row("a", "1", "differs"), row("b", "2", "differs")}, []string{"a: set a", "b: set b"}},
+		"only": {[]snapshot.SetupRow{row("host", "1", "differs")}, []string{"host: set host"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, d := range Deviations(k.rows, snapshot.SetupDiffers) {
+				got = append(got, d.Object+": "+strings.Join(d.Remedies, ", "))
+			}
+			if !slices.Equal(got, k.want) {
+				t.Errorf("%q, want %q", got, k.want)
+			}
+		})
+	}
+}
+
+// TestHashes: equal hosts have equal hashes, whatever their devices are called; a value that differs or cannot be read changes that of its domain only.
+func TestHashes(t *testing.T) {
+	rows := func(name, a, b string) []snapshot.SetupRow {
+		return []snapshot.SetupRow{{Domain: "pcie", Setting: "x", Object: name, Found: a}, {Domain: "host", Setting: "y", Object: "host", Found: b}}
+	}
+	base := Hashes(rows("mlx5_0", "1", "2"))
+	for name, k := range map[string]struct {
+		rows []snapshot.SetupRow
+		same map[Domain]bool
+	}{
+		"other name": {rows("ibp3s0", "1", "2"), map[Domain]bool{PCIe: true, Host: true}},
+		"other pcie": {rows("mlx5_0", "3", "2"), map[Domain]bool{Host: true}},
+		"unknown":    {rows("mlx5_0", "1", ""), map[Domain]bool{PCIe: true}},
+	} {
+		got := Hashes(k.rows)
+		for _, d := range []Domain{PCIe, Host} {
+			if (got[d] == base[d]) != k.same[d] {
+				t.Errorf("%s: %s is %s, that of the first host %s", name, d, got[d], base[d])
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package snapshot
+
+// Setup is the settings of the host for RDMA training.
+type Setup struct {
+	// Files are the texts of files that no other section has, by path without the leading slash, and of directories (their names, one in a
+	// line). Absent ones are left out.
+	Files map[string]SetupFile
+	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
+	Rows []SetupRow
+}
+
+// SetupFile is a file, or a directory.
+type SetupFile struct {
+	Text   string
+	Unread string // why it could not be read: host.Reason; empty: it was
+}
+
+// SetupState is the result of the comparison of a setting.
+type SetupState string
+
+// The results.
+const (
+	SetupOK      SetupState = "ok"
+	SetupDiffers SetupState = "differs"
+	SetupUnknown SetupState = "unknown" // it could not be read
+)
+
+// SetupBasis is where the wanted value comes from, strongest first.
+type SetupBasis string
+
+// The sources of wanted values.
+const (
+	SetupSite    SetupBasis = "site"    // the site configuration
+	SetupMachine SetupBasis = "machine" // the traffic, jobs or sibling devices of this host
+	SetupGuide   SetupBasis = "guide"   // a vendor's guide: a recommendation
+)
+
+// SetupRow is a setting of an object.
+type SetupRow struct {
+	Setting string // id of the table setup.Checks
+	Domain  string
+	Object  string // mlx5_0/1, mlx5_0, a netdev, a PCI address or a process; host for the host
+	Device  string // RDMA device, where the object has one
+	Port    int    // 0: none
+
+	Found    string // empty: unknown
+	Wanted   string
+	Basis    SetupBasis
+	State    SetupState
+	Severity string // of a difference: info, or warning where it contradicts what the machine does
+	Alert    string // that the difference raises or explains; empty: none
+
+	Name     string // of the setting, as a noun
+	Why      string // consequence of a difference
+	Evidence string // for the wanted value, or why the found one is unknown
+	Remedy   string // the command that sets it
+	Source   string // of the wanted value
+}
