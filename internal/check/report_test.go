@@ -420,8 +420,8 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	for want, s := range map[string]check.Seen{
-		"No RDMA device in /sys/class/infiniband and no PCI function that supports RDMA": {NoDevice: &check.NoDevice{}},
-		"No RDMA device in this network namespace: RDMA devices belong to namespaces (rdma system show), and another one may have those of 2 PCI functions.": {
+		"/sys/class/infiniband has no device, and no PCI function supports RDMA": {NoDevice: &check.NoDevice{}},
+		"RDMA devices belong to network namespaces (rdma system show), and another one may have those of 2 PCI functions.": {
 			NoDevice: &check.NoDevice{Functions: 2, Namespaced: true},
 		},
 		"": {NoDevice: &check.NoDevice{Functions: 2}}, // the rule or the note on the stack

@@ -132,10 +132,10 @@ func (n *NoDevice) note() string {
 	case n == nil || n.Functions > 0 && !n.Namespaced:
 		return ""
 	case n.Functions > 0:
-		return fmt.Sprintf("No RDMA device in this network namespace: RDMA devices belong to namespaces (rdma system show), and another one may have those of %s. "+
+		return fmt.Sprintf("RDMA devices belong to network namespaces (rdma system show), and another one may have those of %s. "+
 			"Ports, links and transceivers are not monitored. Run the exporter in the namespace of the devices", count(n.Functions, "PCI function"))
 	}
-	return "No RDMA device in /sys/class/infiniband and no PCI function that supports RDMA (those passed through to virtual machines not counted): there are no ports, links or transceivers to monitor. " +
+	return "/sys/class/infiniband has no device, and no PCI function supports RDMA (those passed through to virtual machines not counted): there are no ports, links or transceivers to monitor. " +
 		"If this host should have an RDMA NIC, look for it: lspci | grep -iE 'infiniband|ethernet|fabric'. A virtual machine has only NICs that the hypervisor passes through. " +
 		"To be alerted, pin the devices in --config.file (present: true)"
 }
