@@ -97,7 +97,8 @@ func TestAnswersOfPauseAndFEC(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	fec := host.FEC{
-		Active: num(50), Corrected: num(1<<64 - 2), Uncorrectable: num(0), CorrectedBits: num(5), LaneCorrected: []uint64{4, 6}, LaneCorrectedBits: []uint64{5},
+		Active: num(50), Corrected: num(1<<64 - 2), Uncorrectable: num(0), CorrectedBits: num(5),
+		LaneCorrected: []uint64{4, 6}, LaneCorrectedBits: []uint64{5},
 		Histogram: []host.FECBin{{Blocks: 9, Lanes: []uint64{4, 5}}, {Low: 1, High: 3, Blocks: 2}},
 	}
 	text = "active: 50\ncorrected: 18446744073709551614\nuncorrectable: 0\ncorrected_bits: 5\n" +

@@ -72,7 +72,9 @@ guid: b83f:d203:00a1:c0de
 }
 
 func TestAnswersOfPortFEC(t *testing.T) {
-	f := host.IBFEC{Mode: "RS(544,514) PLR", Counts: []host.FECCount{{Name: "sync_header_errors", Lane: -1}, {Name: "corrected_symbols", Lane: 11, Value: 7}, {Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1}}}
+	f := host.IBFEC{Mode: "RS(544,514) PLR", Counts: []host.FECCount{
+		{Name: "sync_header_errors", Lane: -1}, {Name: "corrected_symbols", Lane: 11, Value: 7}, {Name: "corrected_symbols", Lane: -1, Value: 1<<32 - 1},
+	}}
 	const text = "mode: RS(544,514) PLR\nsync_header_errors: 0\ncorrected_symbols/lane11: 7\ncorrected_symbols: 4294967295\n"
 	if got := string(encodePortFEC(f)); got != text {
 		t.Errorf("%q", got)

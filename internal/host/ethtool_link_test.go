@@ -47,8 +47,12 @@ func TestParseFEC(t *testing.T) {
 	}{
 		{
 			"totals before lanes", slices.Concat(header, attr(fecActive, u32(50)),
-				attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6)), attr(fecStatUncorrectable, u64s(3)), attr(fecStatCorrectedBits, u64s(99, 99, math.MaxUint64, 1)), attr(6, u32(1)))),
-			FEC{Active: ptr(50), Corrected: ptr(10), LaneCorrected: []uint64{4, 6}, Uncorrectable: ptr(3), CorrectedBits: ptr(99), LaneCorrectedBits: []uint64{99}},
+				attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6)), attr(fecStatUncorrectable, u64s(3)),
+					attr(fecStatCorrectedBits, u64s(99, 99, math.MaxUint64, 1)), attr(6, u32(1)))),
+			FEC{
+				Active: ptr(50), Corrected: ptr(10), LaneCorrected: []uint64{4, 6}, Uncorrectable: ptr(3),
+				CorrectedBits: ptr(99), LaneCorrectedBits: []uint64{99},
+			},
 		},
 		{
 			"histogram, as include/uapi/linux/ethtool_netlink_generated.h numbers it", slices.Concat(header, attr(fecActive, u32(50)), attr(fecStats|nested,
@@ -80,7 +84,8 @@ func FuzzParsePauseAndFEC(f *testing.F) {
 	f.Add([]byte(nil))
 	f.Add(attr(pauseStats|nested, attr(pauseStatTXFrames, u64s(7))))
 	f.Add(attr(fecStats|nested, attr(fecStatCorrected, u64s(10, 4, 6))))
-	f.Add(attr(fecStats|nested, attr(fecStatHistogram|nested, attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)), attr(fecBinLanes, u64s(3, 4)))))
+	bin := slices.Concat(attr(fecBinLow, u32(1)), attr(fecBinHigh, u32(3)), attr(fecBinValue, u32(7)), attr(fecBinLanes, u64s(3, 4)))
+	f.Add(attr(fecStats|nested, attr(fecStatHistogram|nested, bin)))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		parsePause(msg)
 		e := parseFEC(msg)

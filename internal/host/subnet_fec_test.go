@@ -23,15 +23,21 @@ func TestPortFEC(t *testing.T) {
 		{
 			name: "RS-FEC", set: func(a *agent) { a.mask, a.caps2[7], a.fec = rsFEC, extended, 4 }, mode: "RS(544,514)",
 			has: map[FECCount]bool{
-				{Name: "corrected_symbols", Lane: 0, Value: 44}: true, {Name: "corrected_symbols", Lane: 3, Value: 56}: true, {Name: "corrected_symbols", Lane: -1, Value: 148}: true,
-				{Name: "corrected_blocks", Lane: -1, Value: 140}: true, {Name: "uncorrectable_blocks", Lane: -1, Value: 144}: true, {Name: "unknown_blocks", Lane: -1, Value: 16}: true,
+				{Name: "corrected_symbols", Lane: 0, Value: 44}: true, {Name: "corrected_symbols", Lane: 3, Value: 56}: true,
+				{Name: "corrected_symbols", Lane: -1, Value: 148}: true,
+				{Name: "corrected_blocks", Lane: -1, Value: 140}:  true, {Name: "uncorrectable_blocks", Lane: -1, Value: 144}: true,
+				{Name: "unknown_blocks", Lane: -1, Value: 16}: true,
 			},
 			first: []string{"0x15 of 7 after 0 hops", pie + "0 hops", "0x1 of 0 at 17 by QP1", counts}, later: []string{pie + "0 hops", counts},
 		},
 		{
 			name: "Fire code, of a switch at the far end", far: true, set: func(a *agent) { a.mask, a.caps2[0], a.fec = rsFEC, extended, 1 }, mode: "FC",
-			has:   map[FECCount]bool{{Name: "corrected_blocks", Lane: 1, Value: 48}: true, {Name: "uncorrectable_blocks", Lane: 1, Value: 96}: true, {Name: "corrected_symbols", Lane: -1, Value: 148}: false},
-			first: []string{"0x15 of 7 after 1 hops", "0x15 of 0 after 1 hops", pie + "1 hops", "0x1 of 0 at 17 by QP1", counts}, later: []string{pie + "1 hops", counts},
+			has: map[FECCount]bool{
+				{Name: "corrected_blocks", Lane: 1, Value: 48}: true, {Name: "uncorrectable_blocks", Lane: 1, Value: 96}: true,
+				{Name: "corrected_symbols", Lane: -1, Value: 148}: false,
+			},
+			first: []string{"0x15 of 7 after 1 hops", "0x15 of 0 after 1 hops", pie + "1 hops", "0x1 of 0 at 17 by QP1", counts},
+			later: []string{pie + "1 hops", counts},
 		},
 		{
 			name: "the driver of mlx5", set: func(a *agent) { a.mask, a.caps2[7], a.fec = extWidth, extended, 13 }, mode: "RS(544,514) PLR",

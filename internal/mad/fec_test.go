@@ -129,7 +129,9 @@ func TestFECCapabilities(t *testing.T) {
 func TestSaturated(t *testing.T) {
 	var c Counters
 	c.readShort(sparse(64, map[int]byte{4: 0xff, 5: 0xff, 6: 0xff, 7: 0xfe, 19: 0xf0}), PerformanceInfo{})
-	for k, want := range map[Counter]bool{SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true, VL15Dropped: false, ReceiveData: false} {
+	for k, want := range map[Counter]bool{
+		SymbolErrors: true, LinkErrorRecoveries: true, LinkDowned: false, LocalLinkIntegrityErrors: true, VL15Dropped: false, ReceiveData: false,
+	} {
 		if c.Saturated(k) != want {
 			t.Errorf("%d: %v", k, !want)
 		}
