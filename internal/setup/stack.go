@@ -62,7 +62,7 @@ var stackChecks = []Check{
 		ID: "ofed_not_in_use", Domain: Stack, Name: "flavour of the loaded mlx5 driver",
 		Read:   "/sys/module/mlx5_core/{version,taint}; /var/lib/dkms/mlnx-ofed-kernel, /lib/modules/*/{updates,updates/dkms,extra,weak-updates}",
 		Wanted: "ofed where MLNX_OFED or DOCA-OFED is installed",
-		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: jobs run on a driver that does not match the libraries.",
+		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: the driver may not match the libraries.",
 		Remedy: "dkms install --force mlnx-ofed-kernel/{wanted}",
 		Source: "NVIDIA, MLNX_OFED: installation, verify the loaded modules",
 		Alert:  "RDMADriverMismatch",
