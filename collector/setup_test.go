@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"rdma_exporter/internal/capture"
+	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -91,5 +93,45 @@ arp_ignore: 2
 		if got := slices.Sorted(maps.Keys(read)); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
+	}
+}
+
+// TestSetupIsRecorded: a recording of what the settings are read from has the same settings when it is replayed.
+func TestSetupIsRecorded(t *testing.T) {
+	for _, name := range []string{"ofed-not-in-use", "memlock-of-containers-ok", "gds-compat-ok"} {
+		t.Run(name, func(t *testing.T) {
+			a, err := capture.Load("../fixtures/sysfs/"+name+".txtar", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := func(h *host.Host) *snapshot.Node {
+				n := &snapshot.Node{}
+				for _, c := range []*Collector{newModules(Options{}), newSetup(Options{})} {
+					c.Read(t.Context(), h, n, func(err error) {
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return n
+			}
+			played := func(a *capture.Archive) *host.Host {
+				p, err := capture.Play(a, time.Unix(0, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = p.Close() })
+				return p.Host()
+			}
+			first := played(a)
+			want := read(first)
+			rec := capture.NewRecorder(first)
+			read(rec.Host())
+			rec.EndRound(0)
+			got := read(played(rec.Archive(capture.Meta{Time: time.Unix(0, 0)})))
+			if len(want.Setup.Files) < 8 || !reflect.DeepEqual(got.Setup, want.Setup) || !reflect.DeepEqual(got.Modules.Nodes, want.Modules.Nodes) {
+				t.Errorf("%+v\nwant %+v", got.Setup, want.Setup)
+			}
+		})
 	}
 }

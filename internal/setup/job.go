@@ -28,7 +28,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_SOCKET_IFNAME" + jobRead + "; /sys/class/net",
 		Wanted: "interfaces that exist and are up; RDMA ports among them have an IP address",
 		Why:    "The bootstrap of NCCL uses them: without one the job does not start, or waits for its timeout.",
-		Remedy: "set NCCL_SOCKET_IFNAME to the management interface in the environment of the job", Source: ncclManual + "NCCL_SOCKET_IFNAME",
+		Remedy: "export NCCL_SOCKET_IFNAME=INTERFACE # of the job: the management interface", Source: ncclManual + "NCCL_SOCKET_IFNAME",
 		find: settingOf("NCCL_SOCKET_IFNAME", (*machine).socketInterfaces),
 	},
 	{
@@ -36,7 +36,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_HCA" + jobRead,
 		Wanted: "all ACTIVE compute ports, the nearest of each GPU among them, and no others",
 		Why:    "Devices that are left out cost throughput. A device of the management or storage network slows down all rings that it is in.",
-		Remedy: "set NCCL_IB_HCA={wanted} in the environment of the job", Source: ncclManual + "NCCL_IB_HCA",
+		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_HCA",
 		find: settingOf("NCCL_IB_HCA", (*machine).hcas),
 	},
 	{
@@ -44,7 +44,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_NET_GDR_LEVEL, and its name before NCCL 2.4, NCCL_IB_GDR_LEVEL" + jobRead,
 		Wanted: "not set, or the distance between each GPU and its nearest RDMA device",
 		Why:    "Below the distance NCCL copies the data through host memory. The former name has no effect.",
-		Remedy: "remove NCCL_NET_GDR_LEVEL and NCCL_IB_GDR_LEVEL from the environment of the job", Source: ncclManual + "NCCL_NET_GDR_LEVEL",
+		Remedy: "unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_NET_GDR_LEVEL",
 		find: findLevel,
 	},
 	{
@@ -52,7 +52,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_DISABLE" + jobRead,
 		Wanted: "0 on hosts with ACTIVE compute ports",
 		Why:    "NCCL uses TCP between nodes.",
-		Remedy: "remove NCCL_IB_DISABLE from the environment of the job", Source: ncclManual + "NCCL_IB_DISABLE", Alert: "RDMATransportFallback",
+		Remedy: "unset NCCL_IB_DISABLE # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_DISABLE", Alert: "RDMATransportFallback",
 		find: settingOf("NCCL_IB_DISABLE", (*machine).ibDisabled),
 	},
 	{
@@ -60,31 +60,35 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_GID_INDEX" + jobRead + "; GID tables of the ports that the job uses",
 		Wanted: "not set, or an entry of type RoCE v2",
 		Why:    "Packets of RoCE v1 are not routed and have no DSCP: connections fail, or miss the lossless class.",
-		Remedy: "remove NCCL_IB_GID_INDEX from the environment of the job: NCCL selects a RoCE v2 entry", Source: ncclManual + "NCCL_IB_GID_INDEX", Alert: "RDMAJobGIDMismatch",
-		find: settingOf("NCCL_IB_GID_INDEX", (*machine).gidIndex),
+		Remedy: "unset NCCL_IB_GID_INDEX # of the job, or in nccl.conf: NCCL selects a RoCE v2 entry",
+		Source: ncclManual + "NCCL_IB_GID_INDEX",
+		Alert:  "RDMAJobGIDMismatch",
+		find:   settingOf("NCCL_IB_GID_INDEX", (*machine).gidIndex),
 	},
 	{
 		ID: "nccl_timeout", Domain: Job, Name: "ACK timeout of NCCL",
 		Read:   "NCCL_IB_TIMEOUT" + jobRead,
 		Wanted: "18 to 22: 4.096 us * 2^18 is 1 s, 2^22 is 17 s. The default is 20",
-		Why:    "Smaller values end the job at a link flap or at congestion (NCCL status 12), larger ones delay the detection of a lost peer. 0 waits for ever.",
-		Remedy: "remove NCCL_IB_TIMEOUT from the environment of the job", Source: ncclManual + "NCCL_IB_TIMEOUT; InfiniBand specification, Local ACK Timeout",
-		find: settingOf("NCCL_IB_TIMEOUT", within(18, 22)),
+		Why:    "Smaller values end the job at a link flap or at congestion (NCCL status 12), larger ones detect a lost peer late. 0: never.",
+		Remedy: "unset NCCL_IB_TIMEOUT # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_IB_TIMEOUT; InfiniBand specification, Local ACK Timeout",
+		find:   settingOf("NCCL_IB_TIMEOUT", within(18, 22)),
 	},
 	{
 		ID: "nccl_retry_cnt", Domain: Job, Name: "transport retries of NCCL",
 		Read:   "NCCL_IB_RETRY_CNT" + jobRead,
 		Wanted: "7, the default and the maximum",
 		Why:    "Fewer retries end the job at a link flap or at congestion (NCCL status 12).",
-		Remedy: "remove NCCL_IB_RETRY_CNT from the environment of the job", Source: ncclManual + "NCCL_IB_RETRY_CNT; InfiniBand specification, Retry Count (3 bits)",
-		find: settingOf("NCCL_IB_RETRY_CNT", within(7, 7)),
+		Remedy: "unset NCCL_IB_RETRY_CNT # of the job, or in nccl.conf",
+		Source: ncclManual + "NCCL_IB_RETRY_CNT; InfiniBand specification, Retry Count (3 bits)",
+		find:   settingOf("NCCL_IB_RETRY_CNT", within(7, 7)),
 	},
 	{
 		ID: "nccl_sl", Domain: Job, Name: "service level of NCCL",
 		Read:   "NCCL_IB_SL" + jobRead,
 		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority",
 		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic.",
-		Remedy: "remove NCCL_IB_SL from the environment of the job", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
+		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
 		find: settingOf("NCCL_IB_SL", (*machine).serviceLevel),
 	},
 	{
@@ -92,7 +96,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_ADAPTIVE_ROUTING" + jobRead,
 		Wanted: "1 on InfiniBand, the default; on RoCE it depends on the fabric",
 		Why:    "Messages are not sent in the form that adaptive routing needs: flows collide on uplinks.",
-		Remedy: "remove NCCL_IB_ADAPTIVE_ROUTING from the environment of the job", Source: ncclManual + "NCCL_IB_ADAPTIVE_ROUTING",
+		Remedy: "unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_ADAPTIVE_ROUTING",
 		find: settingOf("NCCL_IB_ADAPTIVE_ROUTING", (*machine).adaptiveRouting),
 	},
 	{
@@ -100,7 +104,7 @@ var jobChecks = []Check{
 		Read:   "NCCL_IB_QPS_PER_CONNECTION" + jobRead,
 		Wanted: "1 to 16. The default is 1; vendors of RoCE fabrics recommend 4 to 16 for ECMP",
 		Why:    "Many queue pairs exceed the context cache of the device, and NCCL limits them to 128.",
-		Remedy: "set NCCL_IB_QPS_PER_CONNECTION=4 in the environment of the job", Source: ncclManual + "NCCL_IB_QPS_PER_CONNECTION",
+		Remedy: "export NCCL_IB_QPS_PER_CONNECTION=4 # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_QPS_PER_CONNECTION",
 		find: settingOf("NCCL_IB_QPS_PER_CONNECTION", within(1, 16)),
 	},
 	{
@@ -108,8 +112,9 @@ var jobChecks = []Check{
 		Read:   "NCCL_TOPO_FILE" + jobRead + ", and the file as the job sees it",
 		Wanted: "a file with the GPUs and RDMA devices of this host",
 		Why:    "NCCL ignores a missing file. With that of another machine it selects devices by wrong distances.",
-		Remedy: "remove NCCL_TOPO_FILE from the environment of the job, or create the file with NCCL_TOPO_DUMP_FILE on this model of host", Source: ncclManual + "NCCL_TOPO_FILE",
-		find: settingOf("NCCL_TOPO_FILE", (*machine).topologyFile),
+		Remedy: "unset NCCL_TOPO_FILE # of the job, or create the file with NCCL_TOPO_DUMP_FILE on this model of host",
+		Source: ncclManual + "NCCL_TOPO_FILE",
+		find:   settingOf("NCCL_TOPO_FILE", (*machine).topologyFile),
 	},
 }
 
@@ -121,6 +126,7 @@ type verdict struct {
 	machine     bool   // the wanted value is from this host
 	evidence    string // for the wanted value
 	unknown     string // why it cannot be judged
+	remedy      string // instead of that of the check
 }
 
 // settingOf finds the jobs that have a setting, and judges each.
@@ -143,7 +149,8 @@ func settingOf(name string, judge func(*machine, job, string) verdict) func(*mac
 
 func (v verdict) finding(j job, value string) finding {
 	f := finding{
-		object: object{name: j.name}, found: value, want: v.want, meets: v.meets, contradicts: v.contradicts, evidence: v.evidence, unknown: v.unknown, basis: snapshot.SetupGuide,
+		object: object{name: j.name}, found: value, want: v.want, basis: snapshot.SetupGuide,
+		meets: v.meets, contradicts: v.contradicts, evidence: v.evidence, unknown: v.unknown, remedy: v.remedy,
 	}
 	if v.unknown != "" {
 		f.found = ""
@@ -215,13 +222,14 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 	return v
 }
 
-// withoutAddress is the port of an interface without an IP address: its GID table has no entry that is derived from one. Empty: it has one, or
-// the interface is none of an Ethernet port.
+// withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has one,
+// or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
 	for _, d := range m.devices() {
 		for i := range d.Ports {
 			p := &d.Ports[i]
-			if p.LinkLayer != "Ethernet" || len(p.RoCEv2) == 0 || !slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev }) {
+			named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
+			if !named || p.LinkLayer != "Ethernet" || len(p.RoCEv2) == 0 {
 				continue
 			}
 			if p.RoCEv2["ipv4"].Entries == 0 && p.RoCEv2["ipv6"].Entries == 0 {
@@ -299,7 +307,7 @@ func (m *machine) hcas(j job, _ string) verdict {
 	}
 	v.meets, v.evidence = len(problems) == 0, strings.Join(problems, "; ")
 	if v.want == "" {
-		v.want = "an existing device"
+		v.want, v.remedy = "an existing device", "unset NCCL_IB_HCA # of the job, or in nccl.conf"
 	}
 	return v
 }

@@ -66,7 +66,7 @@ func noProcesses(n *snapshot.Node) { n.GDR.Processes = nil }
 
 func TestJobInterfaces(t *testing.T) {
 	const want = ` want "interfaces that are up" by machine`
-	const remedy = `; set: set NCCL_SOCKET_IFNAME to the management interface in the environment of the job`
+	const remedy = `; set: export NCCL_SOCKET_IFNAME=INTERFACE # of the job: the management interface`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_SOCKET_IFNAME", value) }
 	checkRows(t, "nccl_socket_ifname", jobNode, []rowCase{
 		{name: "not set"},
@@ -90,7 +90,7 @@ func TestJobInterfaces(t *testing.T) {
 
 func TestJobHCA(t *testing.T) {
 	const want = ` want "mlx5_0,mlx5_1" by machine`
-	const remedy = `; set: set NCCL_IB_HCA=mlx5_0,mlx5_1 in the environment of the job`
+	const remedy = `; set: export NCCL_IB_HCA=mlx5_0,mlx5_1 # of the job, or in nccl.conf`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_HCA", value) }
 	checkRows(t, "nccl_ib_hca", jobNode, []rowCase{
 		{name: "not set"},
@@ -102,7 +102,7 @@ func TestJobHCA(t *testing.T) {
 		}},
 		{name: "one is missing", node: set("mlx5_0,mlx5_1,mlx5_9"), want: []string{`slurm/7 differs/info "mlx5_0,mlx5_1,mlx5_9"` + want + `; no device mlx5_9` + remedy}},
 		{name: "one is down", node: both(set("mlx5_0,mlx5_1"), func(n *snapshot.Node) { *n.InfiniBand.Devices[1].Ports[0].State = 1 }), want: []string{
-			`slurm/7 differs/info "mlx5_0,mlx5_1" want "mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: set NCCL_IB_HCA=mlx5_0 in the environment of the job`,
+			`slurm/7 differs/info "mlx5_0,mlx5_1" want "mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: export NCCL_IB_HCA=mlx5_0 # of the job, or in nccl.conf`,
 		}},
 		{name: "without the nearest", node: set("mlx5_0"), want: []string{
 			`slurm/7 differs/info "mlx5_0"` + want + `; GPU 1 without its nearest device mlx5_1` + remedy,
@@ -113,7 +113,7 @@ func TestJobHCA(t *testing.T) {
 }
 
 func TestJobLevel(t *testing.T) {
-	const remedy = `; set: remove NCCL_NET_GDR_LEVEL and NCCL_IB_GDR_LEVEL from the environment of the job`
+	const remedy = `; set: unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_NET_GDR_LEVEL", value) }
 	checkRows(t, "nccl_gdr_level", jobNode, []rowCase{
 		{name: "not set"},
@@ -132,7 +132,7 @@ func TestJobLevel(t *testing.T) {
 }
 
 func TestJobDisabled(t *testing.T) {
-	const remedy = `; set: remove NCCL_IB_DISABLE from the environment of the job`
+	const remedy = `; set: unset NCCL_IB_DISABLE # of the job, or in nccl.conf`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_DISABLE", value) }
 	transport := func(reason string) func(*snapshot.Node) {
 		return func(n *snapshot.Node) { n.GDR.GPUs[0].Transport = &snapshot.GDRTransport{Reason: reason} }
@@ -164,7 +164,7 @@ func TestJobGID(t *testing.T) {
 		{name: "InfiniBand, or tables not read", node: set("0")},
 		{name: "as wanted", node: both(set("3"), entry("roce_v2")), want: []string{`slurm/7 ok "3" want "RoCE v2 entry" by machine`}},
 		{name: "differs", node: both(set("0"), entry("roce_v1")), want: []string{
-			`slurm/7 differs/warning/RDMAJobGIDMismatch "0" want "3" by machine; entry 0 of mlx5_0/1 is RoCE v1; set: remove NCCL_IB_GID_INDEX from the environment of the job: NCCL selects a RoCE v2 entry`,
+			`slurm/7 differs/warning/RDMAJobGIDMismatch "0" want "3" by machine; entry 0 of mlx5_0/1 is RoCE v1; set: unset NCCL_IB_GID_INDEX # of the job, or in nccl.conf: NCCL selects a RoCE v2 entry`,
 		}},
 		{name: "empty entry", node: both(set("9"), entry("")), site: "9", want: []string{`slurm/7 ok "9" want "9" by site; entry 9 of mlx5_0/1 is empty`}},
 	})
@@ -207,7 +207,7 @@ func TestJobNumbers(t *testing.T) {
 		{name: "RoCE", node: env("NCCL_IB_ADAPTIVE_ROUTING", "1")},
 		{name: "as wanted", node: both(infiniband, env("NCCL_IB_ADAPTIVE_ROUTING", "1")), want: []string{`slurm/7 ok "1" want "1" by guide`}},
 		{name: "differs", node: both(infiniband, env("NCCL_IB_ADAPTIVE_ROUTING", "0")), want: []string{
-			`slurm/7 differs/info "0" want "1" by guide; set: remove NCCL_IB_ADAPTIVE_ROUTING from the environment of the job`,
+			`slurm/7 differs/info "0" want "1" by guide; set: unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf`,
 		}},
 	})
 	checkRows(t, "nccl_sl", jobNode, []rowCase{
@@ -218,7 +218,7 @@ func TestJobNumbers(t *testing.T) {
 func TestJobTopology(t *testing.T) {
 	const (
 		want   = ` want "a topology of this host" by machine`
-		remedy = `; set: remove NCCL_TOPO_FILE from the environment of the job, or create the file with NCCL_TOPO_DUMP_FILE on this model of host`
+		remedy = `; set: unset NCCL_TOPO_FILE # of the job, or create the file with NCCL_TOPO_DUMP_FILE on this model of host`
 		whole  = `<system><cpu numaid="0"><pci busid="0000:10:00.0"></pci><pci busid="0000:11:00.0"></pci><pci busid="0000:20:00.0"></pci><pci busid="0000:21:00.0"></pci></cpu></system>`
 		other  = `<system><cpu numaid="0"><pci busid="0000:10:00.0"></pci><pci busid="0000:11:00.0"></pci></cpu></system>`
 	)

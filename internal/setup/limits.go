@@ -23,19 +23,21 @@ var limitsChecks = []Check{
 		Read:   "mode of /dev/infiniband/uverbs*",
 		Wanted: "0666, the default of the kernel",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
-		Remedy: "chmod {wanted} /dev/infiniband/uverbs*", Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
-		find: findPermissions,
+		Remedy: "chmod {wanted} /dev/infiniband/uverbs*",
+		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
+		find:   findPermissions,
 	},
 	{
 		ID: "memlock_of_launchers", Domain: Limits, Name: "locked memory limit of services that start jobs",
 		Read:   "/proc/PID/limits of " + strings.Join(Launchers, ", "),
 		Wanted: "unlimited; sshd only where jobs run outside of a scheduler",
 		Why:    "Jobs inherit the limit unless the service sets another one: registration of memory with RDMA devices fails.",
-		Remedy: launcherRemedy("slurmd"), Source: "NVIDIA, NCCL: troubleshooting, memory limits; Slurm: FAQ, memory locked limits; rdma-core: libibverbs README",
-		find: findLaunchers,
+		Remedy: launcherRemedy("slurmd"),
+		Source: "NVIDIA, NCCL: troubleshooting, memory limits; Slurm: FAQ, memory locked limits; rdma-core: libibverbs README",
+		find:   findLaunchers,
 	},
 	{
-		ID: "memlock_of_jobs", Domain: Limits, Name: "locked memory limit of jobs",
+		ID: "memlock_of_jobs", ofJob: true, Domain: Limits, Name: "locked memory limit of jobs",
 		Read:   "/proc/PID/limits of processes that hold an RDMA device (CAP_SYS_PTRACE to find them)",
 		Wanted: "unlimited",
 		Why:    "Registration of more memory than the limit fails, unless the process has CAP_IPC_LOCK.",
@@ -89,13 +91,14 @@ func limited(name string, bytes *uint64, none bool) finding {
 	return f
 }
 
-// launcherRemedy sets the limit of a service. The limit of sessions is set by pam_limits(8), that of containers also by the option --ulimit.
+// launcherRemedy sets the limit of a service. That of sessions is set by pam_limits(8), that of containers also by --ulimit.
 func launcherRemedy(name string) string {
 	if name == "sshd" {
 		return `printf '* - memlock unlimited\n' > /etc/security/limits.d/rdma.conf`
 	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
-	return "mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+	return "mkdir -p " + dir +
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
 }
 
 func findLaunchers(m *machine) (out []finding) {

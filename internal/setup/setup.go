@@ -211,10 +211,6 @@ func (m *machine) devices() (out []*snapshot.Device) {
 	return out
 }
 
-// compute reports whether a device has a port for jobs.
-func compute(d *snapshot.Device) bool {
-	return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == "compute" })
-}
 
 // text is a file of Files; ok is false where the host does not have it or it could not be read.
 func (m *machine) text(file string) (text string, ok bool) {
@@ -284,7 +280,7 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
 	for _, r := range rows {
-		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && c.ofJob }) {
+		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
 			continue
 		}
 		d := Domain(r.Domain)

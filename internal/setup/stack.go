@@ -11,7 +11,10 @@ import (
 
 // bootDirs have the names of modules to load at boot: modules-load.d(5), modprobe.d(5) with "softdep nvidia post: nvidia-peermem", and
 // /etc/rdma/modules of rdma-core, whose files udev rules load for RDMA devices.
-var bootDirs = []string{"etc/modules-load.d", "run/modules-load.d", "usr/lib/modules-load.d", "lib/modules-load.d", "etc/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d", "etc/rdma/modules"}
+var bootDirs = []string{
+	"etc/modules-load.d", "run/modules-load.d", "usr/lib/modules-load.d", "lib/modules-load.d",
+	"etc/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d", "etc/rdma/modules",
+}
 
 // bootFiles are single files with them: of Debian's init scripts, and of openibd of MLNX_OFED (IPOIB_LOAD=yes).
 const (
@@ -50,8 +53,8 @@ var stackFiles = func() []string {
 	return out
 }()
 
-// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its package. mlx5_core is that of
-// ofed_not_in_use.
+// builtModules are modules that DKMS builds for RDMA training, by name in /sys/module. One stands for all of its package.
+// mlx5_core is that of ofed_not_in_use.
 var builtModules = []string{"nvidia", "nvidia_fs", "gdrdrv", "bnxt_re", "irdma", "efa", "amdgpu"}
 
 var stackChecks = []Check{
@@ -59,9 +62,11 @@ var stackChecks = []Check{
 		ID: "ofed_not_in_use", Domain: Stack, Name: "flavour of the loaded mlx5 driver",
 		Read:   "/sys/module/mlx5_core/{version,taint}; /var/lib/dkms/mlnx-ofed-kernel, /lib/modules/*/{updates,updates/dkms,extra,weak-updates}",
 		Wanted: "ofed where MLNX_OFED or DOCA-OFED is installed",
-		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: jobs run on a driver that the installed libraries were not tested with.",
-		Remedy: "dkms install --force mlnx-ofed-kernel/{wanted}", Source: "NVIDIA, MLNX_OFED: installation, verify the loaded modules", Alert: "RDMADriverMismatch",
-		find: findOFED,
+		Why:    "The build for this kernel failed, or the initramfs has the kernel's own module: the driver may not match the libraries.",
+		Remedy: "dkms install --force mlnx-ofed-kernel/{wanted}",
+		Source: "NVIDIA, MLNX_OFED: installation, verify the loaded modules",
+		Alert:  "RDMADriverMismatch",
+		find:   findOFED,
 	},
 	{
 		ID: "modules_of_other_kernel", Domain: Stack, Name: "kernel of the built modules",
@@ -76,8 +81,9 @@ var stackChecks = []Check{
 		Read:   "/etc/modules-load.d, /etc/modprobe.d and their directories in /usr/lib and /run; /etc/modules; services",
 		Wanted: "an entry for the module, if it is loaded",
 		Why:    "The module was loaded by hand: after the next boot GPUDirect RDMA by peer memory is not available.",
-		Remedy: "echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf", Source: "NVIDIA, driver README: GPUDirect RDMA peer memory client",
-		find: findPeermemAtBoot,
+		Remedy: "echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf",
+		Source: "NVIDIA, driver README: GPUDirect RDMA peer memory client",
+		find:   findPeermemAtBoot,
 	},
 	{
 		ID: "modules_persistent", Domain: Stack, Name: "loading of IPoIB at boot",

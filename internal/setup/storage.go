@@ -23,9 +23,10 @@ var storageChecks = []Check{
 		ID: "gds_loaded", Domain: Storage, Name: "GPUDirect Storage driver",
 		Read:   "/sys/module/nvidia_fs; /lib/modules/*/{updates,updates/dkms,extra}",
 		Wanted: "loaded on hosts with GPUs, if it is installed",
-		Why:    "The cuFile library reads by way of host memory (compatibility mode), unless the kernel can do peer-to-peer DMA of NVMe without the driver.",
-		Remedy: "modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf", Source: "NVIDIA, GPUDirect Storage: installation; cuFile compatibility mode",
-		find: findGDSLoaded,
+		Why:    "The cuFile library reads by way of host memory (compatibility mode), unless the kernel has peer-to-peer DMA of NVMe.",
+		Remedy: "modprobe nvidia_fs; echo nvidia_fs > /etc/modules-load.d/nvidia-fs.conf",
+		Source: "NVIDIA, GPUDirect Storage: installation; cuFile compatibility mode",
+		find:   findGDSLoaded,
 	},
 	{
 		ID: "gds_version", Domain: Storage, Name: "version of the GPUDirect Storage driver",
@@ -36,16 +37,17 @@ var storageChecks = []Check{
 		find: findGDSVersion,
 	},
 	{
-		ID: "gds_compat_reads", Domain: Storage, Name: "reads and writes by GPUDirect Storage",
+		ID: "gds_compat_reads", ofJob: true, Domain: Storage, Name: "reads and writes by GPUDirect Storage",
 		Read:   "/proc/driver/nvidia-fs/stats: Active Process, Reads, Writes; none counts those in compatibility mode",
 		Wanted: "some since the driver was loaded, if processes have opened it",
-		Why:    "Processes with the cuFile library open the driver and do not use it: their I/O goes through host memory (compatibility mode), or they have not started it.",
-		Remedy: "gdscheck -p; set \"allow_compat_mode\": false in /etc/cufile.json to make the reason visible", Source: "NVIDIA, GPUDirect Storage: troubleshooting, cuFile compatibility mode",
-		find: findGDSReads,
+		Why:    "Processes with the cuFile library open the driver and do not use it: it goes through host memory, or has not started.",
+		Remedy: "gdscheck -p; set \"allow_compat_mode\": false in /etc/cufile.json to make the reason visible",
+		Source: "NVIDIA, GPUDirect Storage: troubleshooting, cuFile compatibility mode",
+		find:   findGDSReads,
 	},
 }
 
-// Parts of /proc/driver/nvidia-fs/stats (gds-nvidia-fs, src/nvfs-stat.c, statistics version 4). Counts of reads and writes are only there with
+// Parts of /proc/driver/nvidia-fs/stats (gds-nvidia-fs, src/nvfs-stat.c, statistics version 4). Reads and writes are counted only with
 // IO statistics enabled.
 var (
 	gdsDriver    = regexp.MustCompile(`(?m)^NVFS Driver\(version: ([0-9.]+)\)`)
