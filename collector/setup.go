@@ -17,7 +17,7 @@ import (
 var (
 	setupInfo = &Desc{
 		Name: "rdma_setup_info", Beside: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
-		Help:   "Setting that differs from what is wanted of it, always 1; the wanted value and the remedy are in check --setup. object: a device, port, netdev or process, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
+		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
 		Labels: []string{"domain", "setting", "object", "value"},
 		Source: "docs/setup.md",
 	}
@@ -176,7 +176,7 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		c.evaluated, c.of = &evaluated, n.Setup
 	}
 	n.Setup = c.evaluated
-	for _, d := range setup.Deviations(n.Setup.Rows, snapshot.SetupDiffers) {
+	for _, d := range setup.Deviations(setup.OfHost(n.Setup.Rows), snapshot.SetupDiffers) {
 		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
 	}
 	hashes := setup.Hashes(n.Setup.Rows)

@@ -31,7 +31,7 @@ What is wanted comes from the first of:
 Settings that do not apply to the host are left out. Exit code of ` + "`check --setup`" + `: 0 if no setting contradicts the traffic, 1 if one does, 3 if there is no
 RDMA device, or with ` + "`--strict`" + ` if a setting is unknown. ` + "`--verbose`" + ` also lists the settings that are as wanted, ` + "`--json`" + ` prints all.
 
-Metrics: ` + "`rdma_setup_info{domain,setting,object,value}`" + ` for each setting that differs, ` + "`rdma_setup_hash_info{domain,hash}`" + ` for comparing hosts. Hosts of
+Metrics: ` + "`rdma_setup_info{domain,setting,object,value}`" + ` for each setting of the host that differs (those of jobs are left out), ` + "`rdma_setup_hash_info{domain,hash}`" + ` for comparing hosts. Hosts of
 one kind that are set up alike have one hash:
 
 ` + "```promql" + `

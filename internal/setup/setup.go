@@ -211,7 +211,6 @@ func (m *machine) devices() (out []*snapshot.Device) {
 	return out
 }
 
-
 // text is a file of Files; ok is false where the host does not have it or it could not be read.
 func (m *machine) text(file string) (text string, ok bool) {
 	f, ok := m.files[file]
@@ -275,14 +274,21 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 	return out
 }
 
+// OfHost are the rows without those of jobs, which come and go: metrics are of these.
+func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+	for _, r := range rows {
+		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
 // between equal hosts, as are settings of jobs; values that could not be read are part of it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
 	parts := map[Domain][]string{}
-	for _, r := range rows {
-		if slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
-			continue
-		}
+	for _, r := range OfHost(rows) {
 		d := Domain(r.Domain)
 		parts[d] = append(parts[d], r.Setting+"="+r.Found)
 	}
