@@ -172,7 +172,7 @@ func TestManyDevices(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer close(done)
-		for n := range 6 {
+		for n := range 3 {
 			for i := n; i < manyDevices; i += 7 {
 				name := x.names[i]
 				x.unplug(t, i)
