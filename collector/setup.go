@@ -103,7 +103,7 @@ func (r *reader) launchers(ctx context.Context, out *snapshot.Setup) {
 	case err == nil && whole:
 		out.Launchers = found
 	case err == nil:
-		out.Launchers, out.LaunchersUnread = found, string(host.Stuck)
+		out.Launchers, out.LaunchersUnread = found, "not completed"
 	case !host.IsAbsent(err):
 		out.LaunchersUnread = string(host.ReasonOf(err))
 	}

@@ -40,7 +40,7 @@ func TestSetupLaunchers(t *testing.T) {
 		{"recorded by an earlier version", device, snapshot.Setup{}},
 		{"none", device + "-- launchers --\n", snapshot.Setup{Launchers: []snapshot.Launcher{}}},
 		{"found", device + files("launchers", "slurmd: unlimited\nsshd: 8388608"), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}, {Name: "sshd", LockedMemory: &memlock}}}},
-		{"cut", device + files("launchers", "slurmd: unlimited\n..."), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, LaunchersUnread: "stuck"}},
+		{"cut", device + files("launchers", "slurmd: unlimited\n..."), snapshot.Setup{Launchers: []snapshot.Launcher{{Name: "slurmd", Unlimited: true}}, LaunchersUnread: "not completed"}},
 		{"not permitted", device + "-- launchers !EACCES --\n", snapshot.Setup{LaunchersUnread: "permission"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

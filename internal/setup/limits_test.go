@@ -54,8 +54,8 @@ func TestLimits(t *testing.T) {
 		{name: "unreadable", node: launchers(snapshot.Launcher{Name: "slurmd", Unread: "permission"}), want: []string{
 			`slurmd unknown "" want "unlimited" by guide; limits of slurmd: permission`,
 		}},
-		{name: "search not completed", node: func(n *snapshot.Node) { n.Setup.LaunchersUnread = "stuck" }, want: []string{
-			`host unknown "" want "unlimited" by guide; search of /proc for the services: stuck`,
+		{name: "search not completed", node: func(n *snapshot.Node) { n.Setup.LaunchersUnread = "not completed" }, want: []string{
+			`host unknown "" want "unlimited" by guide; search of /proc for the services: not completed`,
 		}},
 		{name: "sshd beside a scheduler", node: launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)})},
 		{name: "sshd without a scheduler", node: both(launchers(snapshot.Launcher{Name: "sshd", LockedMemory: mib(8)}), func(n *snapshot.Node) { n.GDR.Processes[0].Job = "" }), want: []string{

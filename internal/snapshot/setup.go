@@ -7,7 +7,7 @@ type Setup struct {
 	Files map[string]SetupFile
 	// Launchers are the services that start jobs; nil: not searched.
 	Launchers []Launcher
-	// LaunchersUnread is why there may be others: host.Reason; empty: there are none.
+	// LaunchersUnread is why there may be others: host.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
 	Rows []SetupRow
