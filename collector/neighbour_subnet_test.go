@@ -186,14 +186,15 @@ func farSorted(t *testing.T, n *Collector, h *host.Host) []string {
 	return got
 }
 
-// TestDatagramsAreCounted: each datagram is a request: five to a switch, three to its new agent, one to a subnet manager.
+// TestDatagramsAreCounted: each datagram is a request: five to a switch, three to its new agent, up to four for its FEC, one to a
+// subnet manager.
 func TestDatagramsAreCounted(t *testing.T) {
 	down := "-- subnet/mlx5_0/1/link --\nown_widths: 0x13\nown_speeds: 0x7f\nsm_lid: 0\n"
 	for _, c := range []struct {
 		name, files string
 		want        uint64
 	}{
-		{"a switch, its agent and a subnet manager", infinibandPort(farLink, farAgent, master), 5 + 3 + 1},
+		{"a switch, its agent and a subnet manager", infinibandPort(farLink, farAgent, master), 5 + 3 + 4 + 1},
 		{"an adapter without a LID", infinibandPort(strings.NewReplacer("far_type: 2", "far_type: 1", "far_lid: 5", "far_lid: 0", "sm_lid: 1", "sm_lid: 0").Replace(farLink)), 4},
 		{"a link that is down", infinibandPort(down), 1},
 		{"the far end does not answer", infinibandPort("-- subnet/mlx5_0/1/link !ETIMEDOUT --\n"), 1},
