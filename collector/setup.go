@@ -16,7 +16,7 @@ import (
 
 var (
 	setupInfo = &Desc{
-		Name: "rdma_setup_info", Beside: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
+		Name: "rdma_setup_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
 		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
 		Labels: []string{"domain", "setting", "object", "value"},
 		Source: "docs/setup.md",
