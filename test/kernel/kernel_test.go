@@ -238,19 +238,19 @@ func testNetdev(t *testing.T, g *guest) {
 	})
 	const prio3, receive, transmit = `,priority="3"`, `direction="receive",`, `direction="transmit",`
 	g.expectWithin(t, 3*patience, samples{
-		name("rdma_port_pfc_pause_frames_total", receive, prio3):                              21,
-		name("rdma_port_pfc_pause_seconds_total", transmit, prio3):                            2.5,
-		name("rdma_port_priority_discards_total", "", prio3):                                  23,
-		name("rdma_port_discards_total", receive, ""):                                         24,
-		name("rdma_port_crc_errors_total", "", ""):                                            25,
-		name("rdma_port_pcs_symbol_errors_total", "", ""):                                     26,
-		name("rdma_port_pcie_stall_ratio", receive, ""):                                       0.27,
-		name("rdma_module_events_total", `event="shorted",`, ""):                              28,
-		name("rdma_port_global_pause_enabled", receive, ""):                                   1,
-		name("rdma_port_global_pause_frames_total", receive, ""):                              31,
-		name("rdma_port_global_pause_frames_total", transmit, ""):                             32,
-		name("rdma_port_fec_corrected_blocks_total", "", ""):                                  33,
-		name("rdma_port_fec_uncorrectable_blocks_total", "", ""):                              34,
+		name("rdma_port_pfc_pause_frames_total", receive, prio3):                                       21,
+		name("rdma_port_pfc_pause_seconds_total", transmit, prio3):                                     2.5,
+		name("rdma_port_priority_discards_total", "", prio3):                                           23,
+		name("rdma_port_discards_total", receive, ""):                                                  24,
+		name("rdma_port_crc_errors_total", "", ""):                                                     25,
+		name("rdma_port_pcs_symbol_errors_total", "", ""):                                              26,
+		name("rdma_port_pcie_stall_ratio", receive, ""):                                                0.27,
+		name("rdma_module_events_total", `event="shorted",`, ""):                                       28,
+		name("rdma_port_global_pause_enabled", receive, ""):                                            1,
+		name("rdma_port_global_pause_frames_total", receive, ""):                                       31,
+		name("rdma_port_global_pause_frames_total", transmit, ""):                                      32,
+		name("rdma_port_fec_corrected_blocks_total", "", ""):                                           33,
+		name("rdma_port_fec_uncorrectable_blocks_total", "", ""):                                       34,
 		"rdma_port_fec_info{" + `device="mlx5_1",mode="RS(544,514)",netdev="ens0f0np0",port="1"` + "}": 1,
 	})
 	const moved = `,priority="5"`
