@@ -158,7 +158,9 @@ func TestDescsOfMachines(t *testing.T) {
 		problems, err := promlint.New(strings.NewReader(r.text)).Lint()
 		must(t, err)
 		for _, p := range problems {
-			t.Errorf("%s: %s", p.Metric, p.Text)
+			if !strings.HasSuffix(p.Metric, "_corrected_bits_total") { // errors, not an amount of data
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
 		}
 		total := 0
 		for _, family := range slices.Sorted(maps.Keys(r.count)) {
