@@ -28,10 +28,14 @@ func evaluateRound(ctx context.Context, sched *rounds.Scheduler, engine *alertin
 	return p, engine.Eval(ctx, read)
 }
 
-// byClock is a time by the wall clock as it is now: it may have been set since then.
+// byClock is a time by the wall clock as it is now: it may have been set since then. Slewing is ignored: rounds keep their exact distances.
 func byClock(t time.Time) time.Time {
 	now := time.Now()
-	return now.Add(t.Sub(now)).Round(0)
+	read, wall := now.Add(t.Sub(now)).Round(0), t.Round(0)
+	if read.Sub(wall).Abs() < time.Second {
+		return wall
+	}
+	return read
 }
 
 // daemon evaluates the rules on the rounds of a machine while the program serves.
