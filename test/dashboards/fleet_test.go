@@ -43,6 +43,7 @@ var fleet = []struct{ fixture, cluster string }{
 	{"optics-zoo", ""},
 	{"optics-ageing", ""},
 	{"optics-fault", ""},
+	{"optics-lane-dark", ""},
 	{"gdr-ok-live", ""},
 	{"no-peermem-no-dmabuf", ""},
 	{"locked-memory-low", ""},
