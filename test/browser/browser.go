@@ -131,6 +131,14 @@ func (b *Tab) event(m message) {
 // Ask sends a command and waits for its answer.
 func (b *Tab) Ask(method string, params, result any) {
 	b.t.Helper()
+	if err := b.ask(method, params, result); err != nil {
+		b.t.Fatalf("%s: %s", method, err)
+	}
+}
+
+// ask is Ask, with the error of the browser.
+func (b *Tab) ask(method string, params, result any) error {
+	b.t.Helper()
 	raw, err := json.Marshal(params)
 	must(b.t, err)
 	answer := make(chan message, 1)
@@ -149,11 +157,12 @@ func (b *Tab) Ask(method string, params, result any) {
 		b.t.Fatalf("%s: no answer", method)
 	}
 	if m.Error != nil {
-		b.t.Fatalf("%s: %s", method, m.Error.Message)
+		return errors.New(m.Error.Message)
 	}
 	if result != nil {
 		must(b.t, json.Unmarshal(m.Result, result))
 	}
+	return nil
 }
 
 // Open loads a page.
@@ -185,22 +194,34 @@ func (b *Tab) Scheme(name string) {
 // Eval returns the value of an expression as text.
 func (b *Tab) Eval(format string, args ...any) string {
 	b.t.Helper()
+	value, err := b.eval(fmt.Sprintf(format, args...))
+	if err != nil {
+		b.t.Fatalf("Runtime.evaluate: %s", err)
+	}
+	return value
+}
+
+// eval is Eval, with an error if the tab leaves its page meanwhile.
+func (b *Tab) eval(expression string) (string, error) {
+	b.t.Helper()
 	var r struct {
 		Result           struct{ Value any }
 		ExceptionDetails *struct{ Text string }
 	}
-	b.Ask("Runtime.evaluate", map[string]any{"expression": fmt.Sprintf(format, args...), "returnByValue": true, "awaitPromise": true}, &r)
-	if r.ExceptionDetails != nil {
-		b.t.Fatalf("%s: %s", fmt.Sprintf(format, args...), r.ExceptionDetails.Text)
+	if err := b.ask("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r); err != nil {
+		return "", err
 	}
-	return fmt.Sprint(r.Result.Value)
+	if r.ExceptionDetails != nil {
+		b.t.Fatalf("%s: %s", expression, r.ExceptionDetails.Text)
+	}
+	return fmt.Sprint(r.Result.Value), nil
 }
 
-// Await waits until an expression is true.
+// Await waits until an expression is true, also on the page that follows.
 func (b *Tab) Await(within time.Duration, expression string) bool {
 	b.t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if b.Eval("%s", expression) == "true" {
+		if value, err := b.eval(expression); err == nil && value == "true" {
 			return true
 		}
 	}

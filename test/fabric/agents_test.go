@@ -108,8 +108,7 @@ func (s *subnet) lidOf(t *testing.T, i int) uint16 {
 }
 
 // TestOwnCounters: the counters of the local port take two datagrams per round, and two more in the first: what its agent and its FEC support.
-// A simulated port has 64-bit
-// counters for data only.
+// A simulated port has 64-bit counters for data only.
 func TestOwnCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
 	s.manage(t)
