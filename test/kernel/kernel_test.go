@@ -56,6 +56,7 @@ func TestKernel(t *testing.T) {
 		{"bridging", testBridging},
 		{"PCIe", testPCIe},
 		{"capture and replay", func(t *testing.T, g *guest) { testCapture(t, g, exporter) }},
+		{"clock set", testClock},
 		{"without privileges", testUnprivileged},
 		{"in another network namespace", testOtherNetwork},
 		{"ports down and up", testDownAndUp},

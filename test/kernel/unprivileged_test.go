@@ -13,7 +13,8 @@ import (
 
 // needsPrivileges are the series that an unprivileged user cannot have, with the required capability.
 var needsPrivileges = []string{
-	"rdma_device_pcie_settings_info{", // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
+	"rdma_device_pcie_settings_info{",    // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
+	`rdma_setup_hash_info{domain="pcie"`, // the same: what is unknown is part of the hash
 }
 
 // testUnprivileged runs an exporter as nobody: everything that requires no capability is exposed, and missing permissions are reported.
