@@ -46,6 +46,8 @@ type setupState struct {
 	mu        sync.Mutex
 	evaluated *snapshot.Setup // last with its rows
 	of        *snapshot.Setup // last without them
+	differ    []setup.Deviation
+	hashes    map[setup.Domain]string
 }
 
 func newSetup(o Options) *Collector {
@@ -174,14 +176,14 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		evaluated := *n.Setup
 		evaluated.Rows = setup.Evaluate(n, c.wants(n))
 		c.evaluated, c.of = &evaluated, n.Setup
+		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers), setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated
-	for _, d := range setup.Deviations(setup.OfHost(n.Setup.Rows), snapshot.SetupDiffers) {
+	for _, d := range c.differ {
 		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
 	}
-	hashes := setup.Hashes(n.Setup.Rows)
 	for _, d := range setup.Domains() {
-		if hash, ok := hashes[d]; ok {
+		if hash, ok := c.hashes[d]; ok {
 			s.Emit(setupHash, 1, string(d), hash)
 		}
 	}

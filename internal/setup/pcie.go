@@ -12,7 +12,6 @@ import (
 
 // pcieFiles: link/l1_aspm since Linux 5.5, of the lower end of a link.
 var pcieFiles = []string{
-	"sys/module/pcie_aspm/parameters/policy",
 	"sys/class/infiniband/*/device/link/l0s_aspm",
 	"sys/class/infiniband/*/device/link/l1_aspm",
 }

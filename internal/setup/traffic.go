@@ -114,19 +114,13 @@ func (m *machine) lanes() (out []*lane) {
 
 // usual is the value of more than half, at least two, of the lanes of a role; empty: none. value is empty where it is unknown.
 func usual(lanes []*lane, role string, value func(*lane) string) string {
-	counts, all := map[string]int{}, 0
+	var values []string
 	for _, l := range lanes {
 		if v := value(l); l.Role == role && v != "" {
-			counts[v]++
-			all++
+			values = append(values, v)
 		}
 	}
-	for v, n := range counts {
-		if n >= 2 && n*2 > all {
-			return v
-		}
-	}
-	return ""
+	return majority(values, 2)
 }
 
 // losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that of the lowest such
