@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/setup"
 	"rdma_exporter/internal/snapshot"
 )
 
@@ -21,20 +22,6 @@ var (
 		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
 	}
 )
-
-// roceHeaderBytes is the header size that the RDMA core subtracts from a netdev's MTU for any packet: GRH 40, UDP 8, BTH 12, XRC 4,
-// AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
-const roceHeaderBytes = 40 + 8 + 12 + 4 + 28 + 4
-
-// roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
-func roceMTU(netdev uint64) (bytes uint64, ok bool) {
-	for _, mtu := range []uint64{4096, 2048, 1024, 512, 256} {
-		if netdev >= mtu+roceHeaderBytes {
-			return mtu, true
-		}
-	}
-	return 0, false
-}
 
 // readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
 func (r *reader) readMTUs(netdevs []snapshot.Netdev) {
@@ -64,7 +51,7 @@ func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	if len(p.Netdev) == 0 || p.Netdev[0].MTU == nil || !isRoCE(d, p) {
 		return
 	}
-	if mtu, ok := roceMTU(*p.Netdev[0].MTU); ok {
+	if mtu, ok := setup.RoCEMTU(*p.Netdev[0].MTU); ok {
 		s.Emit(portRoCEMTU, float64(mtu), d.Name, port)
 	}
 }

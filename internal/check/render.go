@@ -15,12 +15,14 @@ import (
 )
 
 // JSON writes the report as one indented object with a final newline.
-func JSON(w io.Writer, r Report) error {
+func JSON(w io.Writer, r Report) error { return writeJSON(w, r, "report") }
+
+func writeJSON(w io.Writer, v any, what string) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	if err := enc.Encode(r); err != nil {
-		return fmt.Errorf("write report as JSON: %w", err)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write %s as JSON: %w", what, err)
 	}
 	return nil
 }

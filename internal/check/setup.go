@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -79,15 +78,7 @@ func SettingOf(r snapshot.SetupRow) Setting {
 }
 
 // SetupJSON writes the report as JSON.
-func SetupJSON(w io.Writer, s Setup) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(s); err != nil {
-		return fmt.Errorf("write settings as JSON: %w", err)
-	}
-	return nil
-}
+func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") }
 
 // SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with style.Verbose each setting.
 func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) error {

@@ -128,7 +128,7 @@ func findNCCLGID(m *machine) (out []finding) {
 
 // forNCCL reports whether a port is a RoCE port for jobs, and ACTIVE.
 func forNCCL(d *snapshot.Device, p *snapshot.Port) bool {
-	return isRoCE(d, p) && p.Role == "compute" && p.State != nil && *p.State == portActive
+	return isRoCE(d, p) && p.Role == "compute" && active(p)
 }
 
 func addAddress(p *snapshot.Port) string {

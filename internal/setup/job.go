@@ -241,7 +241,7 @@ func (m *machine) withoutAddress(netdev string) string {
 }
 
 // active reports whether a port is ACTIVE, of enum ib_port_state.
-func active(p *snapshot.Port) bool { return p.State != nil && *p.State == 4 }
+func active(p *snapshot.Port) bool { return p.State != nil && *p.State == portActive }
 
 // computeDevices are the names of the devices with an ACTIVE compute port.
 func (m *machine) computeDevices() (out []string) {

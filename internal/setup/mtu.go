@@ -47,18 +47,18 @@ var mtuChecks = []Check{
 	},
 }
 
-// roceHeaders is what the RDMA core subtracts from the MTU of a netdev: GRH, UDP, BTH, XRC, AtomicETH, ICRC (iboe_get_mtu,
-// include/rdma/ib_addr.h).
+// roceHeaders is the header size that the RDMA core subtracts from a netdev's MTU for any packet: GRH 40, UDP 8, BTH 12, XRC 4,
+// AtomicETH 28, ICRC 4 (iboe_get_mtu of include/rdma/ib_addr.h, include/rdma/ib_pack.h).
 const roceHeaders = 40 + 8 + 12 + 4 + 28 + 4
 
-// roceMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; 0: none.
-func roceMTU(netdev uint64) int {
-	for mtu := 4096; mtu >= 256; mtu /= 2 {
-		if netdev >= uint64(mtu+roceHeaders) {
-			return mtu
+// RoCEMTU is the largest MTU of enum ib_mtu that fits into that of a netdev; none below 256.
+func RoCEMTU(netdev uint64) (bytes uint64, ok bool) {
+	for _, mtu := range []uint64{4096, 2048, 1024, 512, 256} {
+		if netdev >= mtu+roceHeaders {
+			return mtu, true
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // ether is an ACTIVE RoCE port with its netdev. The members of a bond have its MTU: the first stands for them.
@@ -82,7 +82,7 @@ func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil
 func (m *machine) ethers() (out []ether) {
 	for _, d := range m.devices() {
 		for i := range d.Ports {
-			if p := &d.Ports[i]; isRoCE(d, p) && p.State != nil && *p.State == portActive {
+			if p := &d.Ports[i]; isRoCE(d, p) && active(p) {
 				if len(p.Netdev) > 0 {
 					out = append(out, ether{d, p, &p.Netdev[0]})
 				}
@@ -102,8 +102,8 @@ func findRoCEMTU(m *machine) (out []finding) {
 		f := e.finding("the MTU of the netdev could not be read")
 		f.want = "4096"
 		if e.nd.MTU != nil {
-			mtu := roceMTU(*e.nd.MTU)
-			f.found, f.meets = strconv.Itoa(mtu), mtu == 4096
+			mtu, _ := RoCEMTU(*e.nd.MTU)
+			f.found, f.meets = strconv.FormatUint(mtu, 10), mtu == 4096
 			f.evidence = fmt.Sprintf("the netdev has an MTU of %d bytes, %d of them for headers", *e.nd.MTU, roceHeaders)
 		}
 		f.set = func(want string) string {
@@ -143,7 +143,7 @@ func findNetdevMTU(m *machine) (out []finding) {
 			f.want, f.basis, f.contradicts, f.evidence = usual, snapshot.SetupMachine, true, "that of most ports of this role"
 		case e.forJobs():
 			f.want = "9000"
-			if e.nd.MTU != nil && roceMTU(*e.nd.MTU) == 4096 {
+			if e.nd.MTU != nil && *e.nd.MTU >= 4096+roceHeaders {
 				f.meets, f.want = true, f.found
 			}
 		case f.found == "":

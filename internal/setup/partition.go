@@ -26,7 +26,7 @@ func findMembership(m *machine) (out []finding) {
 	for _, d := range m.devices() {
 		for i := range d.Ports {
 			p := &d.Ports[i]
-			if p.LinkLayer != "InfiniBand" || p.State == nil || *p.State != portActive {
+			if p.LinkLayer != "InfiniBand" || !active(p) {
 				continue
 			}
 			f := finding{object: object{device: d.Name, port: p.Number}, want: "full", basis: snapshot.SetupGuide}

@@ -154,7 +154,7 @@ func findJobClass(m *machine) (out []finding) {
 		}
 		used, wrong := 0, []string{}
 		for _, l := range lanes {
-			if l.traffic != nil || !job.devices(l.Name) || l.State == nil || *l.State != portActive {
+			if l.traffic != nil || !job.devices(l.Name) || !active(l.Port) {
 				continue
 			}
 			used++
