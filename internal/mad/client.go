@@ -266,7 +266,7 @@ func (c *Client) MellanoxPort(ctx context.Context, r Route, port int) (MellanoxP
 	return subnet(ctx, c, r, attrMellanoxPort, port, "Mellanox ExtendedPortInfo", decodeMellanoxPort)
 }
 
-// PortInfoExtended queries the FEC of a port. PortInfo tells whether the node has the attribute.
+// PortInfoExtended queries the FEC of a port. PortInfo has a bit for whether the node has the attribute.
 func (c *Client) PortInfoExtended(ctx context.Context, r Route, port int) (PortInfoExtended, error) {
 	return subnet(ctx, c, r, attrPortInfoExtended, port, "PortInfoExtended", decodePortInfoExtended)
 }

@@ -118,26 +118,26 @@ var jobChecks = []Check{
 	},
 }
 
-// verdict is the judgement of a setting of a job.
+// verdict is the result for a setting of a job.
 type verdict struct {
 	want        string // empty: nothing is wanted, no row
 	meets       bool
 	contradicts bool
 	machine     bool   // the wanted value is from this host
 	evidence    string // for the wanted value
-	unknown     string // why it cannot be judged
+	unknown     string // why it cannot be evaluated
 	remedy      string // instead of that of the check
 }
 
-// settingOf finds the jobs that have a setting, and judges each.
-func settingOf(name string, judge func(*machine, job, string) verdict) func(*machine) []finding {
+// settingOf finds the jobs that have a setting, and evaluates each.
+func settingOf(name string, evaluate func(*machine, job, string) verdict) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
 		for _, j := range m.jobs() {
 			value := j.env[name]
 			if value == "" || !j.HasNCCL {
 				continue
 			}
-			v := judge(m, j, value)
+			v := evaluate(m, j, value)
 			if v.want == "" {
 				continue
 			}

@@ -128,7 +128,7 @@ func Evaluate(n *snapshot.Node, wants Wants) (rows []snapshot.SetupRow) {
 	return rows
 }
 
-// row judges a finding; ok is false if nothing is wanted of the object.
+// row evaluates a finding; ok is false if nothing is wanted of the object.
 func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 	r = snapshot.SetupRow{
 		Setting: c.ID, Domain: string(c.Domain), Object: f.String(), Device: f.device, Port: f.port,
@@ -274,7 +274,7 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 	return out
 }
 
-// OfHost are the rows without those of jobs, which come and go: metrics are of these.
+// OfHost are the rows without those of jobs, which change with each job: metrics are of these.
 func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
