@@ -147,7 +147,9 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	close(hang)
 	n.Close()
-	if d := n.Deliveries(); d[0].Sent != 2000+256 || d[0].Dropped != 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
+	d := n.Deliveries()
+	// The request that hangs holds 256 older ones. On a busy machine it is given up after 15s, and they are replaced in the queue.
+	if d[0].Sent != 2000+256 && (d[0].Errors == 0 || d[0].Sent != 2000) || d[0].Dropped != 500 || d[0].Queued != 0 || d[1].Dropped != 0 {
 		t.Errorf("at the end: %+v", d)
 	}
 	if len(good.alerts) != expect {
