@@ -167,6 +167,34 @@ func TestPhone(t *testing.T) {
 	}
 }
 
+// TestWide: on a screen of 1500 pixels a table shows all that it says of a row without scrolling sideways; what names its origin may be beyond.
+func TestWide(t *testing.T) {
+	const perUnit, without = 1500 / 24, 150 // Grafana's width of a column that sets none, where not all columns fit
+	for name, d := range load(t) {
+		for _, p := range d.Panels {
+			for _, x := range p.Transformations {
+				if x.ID != "organize" {
+					continue
+				}
+				room := p.GridPos.W*perUnit - 30
+				for field, title := range x.Options.RenameByName {
+					if slices.Contains([]string{"Cluster", "Job", "Target", "UUID", "Node GUID"}, title) || field == "Value" && x.Options.RenameByName["Value #A"] != "" {
+						continue
+					}
+					width := without
+					if v, ok := p.override("byName", title, "custom.width"); ok {
+						width, _ = strconv.Atoi(v)
+					}
+					room -= width
+				}
+				if room < 0 {
+					t.Errorf("%s, %s: columns are cut off: %d pixels too wide", name, p.Title, -room)
+				}
+			}
+		}
+	}
+}
+
 // TestQuestions: each dashboard answers one question.
 func TestQuestions(t *testing.T) {
 	for name, d := range load(t) {

@@ -32,11 +32,11 @@ func alertTable(s scope, exporter string, of []column, device column, rest ...co
 			{from: "alertname", title: "Alert", width: 205, ways: []way{toRunbook(exporter)}},
 		}, []column{
 			device,
-			{from: "object", title: "Object", width: 180},
+			{from: "object", title: "Object", width: 200},
 			{from: "B", title: "Since", unit: "dateTimeFromNow", width: 110},
 			{from: "drain", title: "Drain", words: drains, width: 65},
 			{from: "alertstate", title: "State", words: alertStates, width: 70},
-			{from: "what", title: "Meaning", words: meanings, width: 500},
+			{from: "what", title: "Meaning", words: meanings, width: 465},
 		}, rest, []column{
 			hidden("port"), hidden("netdev"), hidden("priority"), hidden("direction"), hidden("gpu"), hidden("lane"), hidden("UUID"),
 			cluster, job,

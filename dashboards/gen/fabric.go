@@ -177,7 +177,7 @@ func fabricHardware() []panel {
 			text: "Hosts with GPUs whose data does not go to a NIC directly, or whose path is unknown, by reason; docs/gpudirect.md explains the reasons and remedies. " +
 				"Hosts all of whose GPUs are direct are left out.",
 			queries: []query{{expr: indirect}, {expr: all}},
-			columns: []column{instance, {from: "reason", title: "Reason", width: 240}, {from: "A", title: "GPUs"}, {from: "B", title: "of"}, cluster, job},
+			columns: []column{instance, {from: "reason", title: "Reason", width: 240}, {from: "A", title: "GPUs", width: 60}, {from: "B", title: "of", width: 45}, cluster, job},
 		},
 	}
 }
@@ -208,11 +208,11 @@ func fabricVersions() []panel {
 			column{from: "version", title: "Version"}, column{from: "revision", title: "Revision"}),
 		versions("Drivers", "Hosts by the drivers of their RDMA devices and by modules that are not part of the kernel.", "module, flavour, version",
 			maxBy(perHost+", module, flavour, version", hosts.of("rdma_driver_info")),
-			column{from: "module", title: "Module"}, column{from: "flavour", title: "Flavour"}, column{from: "version", title: "Version"}),
+			column{from: "module", title: "Module", width: 125}, column{from: "flavour", title: "Flavour", width: 80}, column{from: "version", title: "Version"}),
 		versions("Firmware", "RDMA devices, physical functions only, by board and firmware. The rarest come first: a board with several firmware versions has drifted.",
 			"hca_type, board_id, firmware_version",
 			maxBy(perDevice+", hca_type, board_id, firmware_version", hosts.of("rdma_device_info", `function_type="physical"`)),
-			column{from: "hca_type", title: "Type"}, column{from: "board_id", title: "Board"}, column{from: "firmware_version", title: "Firmware"}),
+			column{from: "hca_type", title: "Type", width: 80}, column{from: "board_id", title: "Board"}, column{from: "firmware_version", title: "Firmware", width: 125}),
 	}
 }
 

@@ -7,7 +7,7 @@ func gpudirect() board {
 		text:    "Does the data of each GPU go to its NIC directly, and if not, why?",
 		choices: []choice{clusters, jobs, allHosts},
 		rows: []row{
-			{"GPUs and jobs", []panel{verdicts(hosts, 24, 11, instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
+			{"GPUs and jobs", []panel{verdicts(hosts, 11, "-Sends", instance, hca), gpuJobs(), gpuReasons(), gpuMechanisms(), gpuGIDs(), gpuHidden()}, false},
 			{"Use", gpuUse(), false},
 			{"With the DCGM exporter", gpuDCGM(), false},
 			{"Settings", []panel{gpuSettings(), alike(), toChange()}, false},
@@ -16,7 +16,7 @@ func gpudirect() board {
 }
 
 // verdicts lists GPUs with their best NIC: first those whose path is unknown, then those that are not direct.
-func verdicts(s scope, width, height uint32, where, nic column) panel {
+func verdicts(s scope, height uint32, sort string, where, nic column) panel {
 	decided, known := minBy(perGPU, s.of("rdma_gdr_gpu_direct")), maxBy(perGPU, s.of("rdma_gdr_gpu_info"))
 	worst := bottom(400, decided+" or -1 * "+known)
 	info := maxBy(perGPU+", device, distance, mechanism, reason", s.of("rdma_gdr_gpu_info")) + " and on (" + perGPU + ") " + worst
@@ -24,8 +24,8 @@ func verdicts(s scope, width, height uint32, where, nic column) panel {
 		return "(" + info + ") * on (" + perGPU + ") group_left () " + maxBy(perGPU, s.of("rdma_gdr_gpu_direct", `direction="`+direction+`"`))
 	}
 	return panel{
-		title: "GPUs and their best NIC", unit: "none", width: width, height: height, view: table, sort: "-Sends", rows: "C", noValue: "no GPUs, or they are not collected",
-		text: "GPUs with their best eligible NIC, at most 400, the worst first: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
+		title: "GPUs and their best NIC", unit: "none", width: grid, height: height, view: table, sort: sort, rows: "C", noValue: "no GPUs, or they are not collected",
+		text: "GPUs with their best eligible NIC, at most 400, the worst: NCCL's distance (PIX and PXB share a PCIe switch), the mechanism that NCCL would use, whether data goes directly " +
 			"or is staged through host memory, and the reason; docs/gpudirect.md explains the reasons and remedies. An empty cell is unknown.",
 		queries: []query{{expr: goes("transmit")}, {expr: goes("receive")}, {expr: info}},
 		columns: []column{
@@ -69,7 +69,7 @@ func gpuGIDs() panel {
 		text:    "Jobs whose NCCL_IB_GID_INDEX names an entry of the GID table that is not RoCE v2 on this port: connections fail, or leave without PFC and ECN.",
 		queries: []query{{expr: maxBy(perPort+", gid_index, gid_type, workload", hosts.of("rdma_gdr_job_gid_info"))}},
 		columns: []column{
-			instance, hca, portOf, {from: "gid_index", title: "GID index"}, {from: "gid_type", title: "GID type"}, {from: "workload", title: "Workload"}, hidden("A"), cluster, job,
+			instance, hca, portOf, {from: "gid_index", title: "GID index", width: 90}, {from: "gid_type", title: "GID type", width: 110}, {from: "workload", title: "Workload"}, hidden("A"), cluster, job,
 		},
 	}
 }

@@ -35,6 +35,12 @@ func graph(title, text, unit string, width uint32, queries ...query) panel {
 	return panel{title: title, text: text, unit: unit, width: width, height: 9, view: lines, queries: queries, noValue: notHere}
 }
 
+// or says what no value means in a panel.
+func (p panel) or(noValue string) panel {
+	p.noValue = noValue
+	return p
+}
+
 // ownHost leaves out what the choice of a host makes the same in all rows of a table.
 var ownHost = []column{hidden("cluster"), hidden("job"), hidden("instance")}
 
@@ -127,13 +133,13 @@ func nodeErrors() []panel {
 	return []panel{
 		graph("Link errors", "Errors that a port counted between two points of the graph; only counters that rise are drawn. Symbol errors and recoveries come from the cable, the transceiver or the other end; "+
 			"remote physical errors were damaged before the last switch.", whole, 12,
-			increases(device, perPort, short, linkCounters...)...),
+			increases(device, perPort, short, linkCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Ethernet errors", "Errors of the receiver of an Ethernet port: blocks that FEC could not correct, frames with a wrong checksum, faults of the link.", whole, 12,
-			increases(device, perWire, short, wireCounters...)...),
+			increases(device, perWire, short, wireCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Dropped packets", "Packets that a port dropped: no buffer on receive, not sent in time, or refused by partition. None is expected on a lossless priority.", whole, 12,
-			increases(device, perPort, short, dropCounters...)...),
+			increases(device, perPort, short, dropCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("Failed requests", "Requests that a queue pair gave up or refused: retries exceeded, receiver not ready, access errors. Each breaks a connection, and most often the job.", whole, 12,
-			increases(device, perPort, short, requestCounters...)...),
+			increases(device, perPort, short, requestCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
 			rates(device, perWire, short, corrected, blocks)...),
 		graph("Raw errors by lane", "Raw bit errors of each lane before correction, per second. One lane far above the others is a dirty or damaged fibre, or a failing laser.", "cps", 12,
@@ -151,7 +157,7 @@ func nodePause() []panel {
 	paused := graph("Time paused", "Share of the time in which a priority was paused (PFC). Sending: the host does not drain what it receives. Receiving: something behind the switch does not. "+
 		"The lines are the limits of RDMASlowReceiver and RDMAPFCStormSource (sending).", "percentunit", 12,
 		query{seconds("transmit"), "sending pause {{device}}/{{port}} priority {{priority}}"},
-		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"})
+		query{seconds("receive"), "receiving pause {{device}}/{{port}} priority {{priority}}"}).or("not paused, or no pause durations of these drivers")
 	paused.max, paused.colours = share, thresholds("transparent", step{limitSlowReceiver, warning}, step{limitStormSource, bad})
 	return []panel{
 		paused,
@@ -199,16 +205,16 @@ func nodePCIe() []panel {
 			},
 			columns: append([]column{
 				ownHCA,
-				{from: "A", title: "Now", unit: "Bps"},
-				{from: "B", title: "Supported", unit: "Bps"},
-				{from: "C", title: "Share", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}},
+				{from: "A", title: "Now", unit: "Bps", width: 85},
+				{from: "B", title: "Supported", unit: "Bps", width: 90},
+				{from: "C", title: "Share", unit: "percentunit", colours: []step{{0, warning}, {0.99, "transparent"}}, width: 60},
 				{from: "bottleneck", title: "Bottleneck"},
 				hidden("D"),
 			}, ownHost...),
 		},
 		stalls,
 		graph("PCIe errors", "Errors that the PCIe functions on the path of the RDMA devices and GPUs reported (AER). Correctable ones cost a replay; fatal ones take the link down.", whole, 8,
-			query{sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0", "{{severity}} {{pci_address}}"}),
+			query{sumBy(perHost+", pci_address, severity", host.increase("rdma_pcie_aer_errors_total")) + " > 0", "{{severity}} {{pci_address}}"}).or("none, or no AER of these functions"),
 		graph("Temperature of devices", "Temperature of each sensor of an RDMA device, and its own critical threshold.", "celsius", 12,
 			query{maxBy(perDevice+", sensor", device.of("rdma_device_temperature_celsius")), "{{device}} {{sensor}}"},
 			query{maxBy(perDevice+", sensor, level", device.of("rdma_device_temperature_threshold_celsius")), "{{level}} {{device}} {{sensor}}"}),
@@ -216,15 +222,15 @@ func nodePCIe() []panel {
 			title: "PCIe links", unit: "none", width: 12, height: 9, view: table, sort: "-Address", noValue: "unknown, or no PCIe device",
 			text: "PCIe links on the path of RDMA devices and GPUs: present and supported speed and width.",
 			queries: []query{
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_speed_transfers_per_second"))},
-				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_speed_transfers_per_second"))},
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_speed_transfers_per_second")) + " / 1e9"},
+				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_speed_transfers_per_second")) + " / 1e9"},
 				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_width_lanes"))},
 				{expr: maxBy(perHost+", pci_address", host.of("rdma_pcie_link_max_width_lanes"))},
 			},
 			columns: append([]column{
 				{from: "pci_address", title: "Address"},
-				{from: "A", title: "Speed", unit: "suffix:T/s"},
-				{from: "B", title: "Supported", unit: "suffix:T/s"},
+				{from: "A", title: "Speed", unit: "suffix: GT/s", width: 90},
+				{from: "B", title: "Supported", unit: "suffix: GT/s", width: 100},
 				{from: "C", title: "Lanes"},
 				{from: "D", title: "Supported lanes"},
 			}, ownHost...),
@@ -244,7 +250,7 @@ func nodeOptics() []panel {
 	temperature := maxBy(perWire, device.of("rdma_transceiver_temperature_celsius"))
 	return []panel{
 		graph("Transceiver temperature", "Temperature of each transceiver, and its own alarm threshold.", "celsius", 12,
-			query{temperature, short}, query{maxBy(perWire, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}),
+			query{temperature, short}, query{maxBy(perWire, device.of("rdma_transceiver_temperature_threshold_celsius", `level="high_alarm"`)), "alarm " + short}).or("no transceiver reports it, or they are not read"),
 		lanes("Received power", "Optical power that each lane receives, and the transceiver's own alarm thresholds. -40 dBm is no light.", "suffix:dBm",
 			"rdma_transceiver_receive_power_dbm", "rdma_transceiver_receive_power_threshold_dbm"),
 		lanes("Transmitted power", "Optical power that each lane transmits, and the transceiver's own alarm thresholds.", "suffix:dBm",
@@ -271,22 +277,22 @@ func nodeGPUs() []panel {
 	}
 	lastXID, recovery := maxBy(perGPU, host.of("rdma_gpu_last_xid")), maxBy(perGPU, host.of("rdma_gpu_recovery_action_id"))
 	return []panel{
-		verdicts(host, 24, 9, hidden("instance"), ownHCA),
+		verdicts(host, 9, "-GPU", hidden("instance"), ownHCA),
 		graph("PCIe traffic of GPUs", "What each GPU transmits and receives over PCIe, to NICs, host memory and peers alike. Hopper and later.", "Bps", 8,
 			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}),
+			query{maxBy(perGPU, host.rate("rdma_gpu_pcie_receive_bytes_total")), "receive GPU {{gpu}}"}).or("no GPUs, or their counters are not read"),
 		graph("NVLinks", "NVLinks of each GPU that are up. GPUs of one model have the same number.", "none", 8,
-			query{maxBy(perGPU, host.of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}"}),
+			query{maxBy(perGPU, host.of("rdma_gpu_nvlinks_up")), "GPU {{gpu}}"}).or("no NVLink, or no GPUs are collected"),
 		graph("NVLink traffic", "What each GPU transmits and receives over NVLink.", "Bps", 8,
 			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_transmit_bytes_total")), "transmit GPU {{gpu}}"},
-			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}),
+			query{maxBy(perGPU, host.rate("rdma_gpu_nvlink_receive_bytes_total")), "receive GPU {{gpu}}"}).or("no NVLink, or its counters are not read"),
 		states("NVLink fabric", "State of each GPU on its NVLink fabric (NVSwitch systems).", perGPU+", state", host.of("rdma_gpu_fabric_state")+" == 1", gpu, column{from: "state", title: "State"}),
 		states("Throttling", "Why the clocks of a GPU are reduced now.", perGPU+", reason", host.of("rdma_gpu_throttle")+" == 1", gpu, column{from: "reason", title: "Reason"}),
 		{
 			title: "XID and recovery", unit: "none", width: 8, height: 8, view: table, sort: "-GPU", noValue: "none, or no GPUs are collected",
-			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for (0: none).",
+			text:    "Number of the last XID of each GPU since the exporter started, and the recovery action that the driver asks for.",
 			queries: []query{{expr: lastXID + " or -1 + 0 * " + recovery}, {expr: recovery + " or -1 + 0 * " + lastXID}},
-			columns: append([]column{gpu, {from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}}}, {from: "B", title: "Recovery action", words: []word{unknown}}, hidden("UUID")}, ownHost...),
+			columns: append([]column{gpu, {from: "A", title: "Last XID", words: []word{{"-1", "none", neutral}}}, {from: "B", title: "Recovery action", words: recoveries}, hidden("UUID")}, ownHost...),
 		},
 	}
 }
@@ -305,20 +311,20 @@ func nodeSubnet() []panel {
 			},
 			columns: append([]column{
 				ownHCA, portOf,
-				{from: "A", title: "LID"},
-				{from: "B", title: "SM LID"},
-				{from: "C", title: "SM state", words: smStates},
-				{from: "D", title: "SM priority"},
+				{from: "A", title: "LID", width: 60},
+				{from: "B", title: "SM LID", width: 75},
+				{from: "C", title: "SM state", words: smStates, width: 100},
+				{from: "D", title: "SM priority", width: 105},
 				{from: "E", title: "P_Keys missing", colours: []step{{1, warning}}},
 			}, ownHost...),
 		},
 		graph("Activity of the subnet manager", "ActCount of the subnet manager per second. A manager that answers and whose count does not rise hangs.", "cps", 6,
-			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...),
+			rates(device, perPort, short, counter{"rdma_port_subnet_manager_activity_total", "activity"})...).or("no InfiniBand port, or not collected"),
 		{
 			title: "Cabling", unit: "none", width: 6, height: 9, view: table, sort: "-Device", noValue: "no cabling in the site configuration",
 			text:    "Ports whose cable ends elsewhere than the site configuration says.",
 			queries: []query{{expr: maxBy(perWire, device.of("rdma_port_miscabled"))}},
-			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}}}, ownHost...),
+			columns: append([]column{ownHCA, portOf, netdev, {from: "A", title: "Cabling", words: []word{{"1", "wrong", bad}, {"0", "right", good}}, width: 90}}, ownHost...),
 		},
 	}
 }
@@ -365,7 +371,7 @@ func nodeDevices() []panel {
 				{expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
 				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
-			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev"}, {from: "B", title: "RoCE"}, {from: "C", title: "GID index"}}, ownHost...),
+			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev", width: 80}, {from: "B", title: "RoCE", width: 70}, {from: "C", title: "GID index", width: 90}}, ownHost...),
 		},
 		{
 			title: "Saturated counters", unit: "none", width: 8, height: 8, view: table, sort: "-Device", noValue: "none",
@@ -389,10 +395,10 @@ func nodeDevices() []panel {
 				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_expected_rate_bytes_per_second"))},
 			},
 			columns: append([]column{
-				ownHCA, portOf, netdev,
-				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}},
-				{from: "B", title: "Rate", unit: "bps"},
-				{from: "C", title: "Expected", unit: "bps"},
+				ownHCA, portOf, {from: "netdev", title: "Netdev", width: 105},
+				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}, width: 60},
+				{from: "B", title: "Rate", unit: "bps", width: 75},
+				{from: "C", title: "Expected", unit: "bps", width: 80},
 			}, ownHost...),
 		},
 	}
@@ -434,12 +440,12 @@ func nodeExporter() []panel {
 		graph("Failed reads", "Files and requests that failed between two points of the graph, each of which costs its own sample, and devices whose read has not returned from the kernel.", whole, 8,
 			query{sumBy(perHost+", collector, device, reason", host.increase("rdma_scrape_errors_total")) + " > 0", "{{collector}} {{device}} {{reason}}"},
 			query{maxBy(perDevice, host.of("rdma_scrape_collector_stuck")) + " == 1", "{{device}} stuck"},
-			query{maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0", "{{collector}} {{device}} quarantined"}),
+			query{maxBy(perDevice+", collector", host.of("rdma_scrape_quarantined_items")) + " > 0", "{{collector}} {{device}} quarantined"}).or("none"),
 		graph("Collection time", "Wall time of each collector's last collection.", "s", 8,
 			query{maxBy(perHost+", collector", host.of("rdma_scrape_collector_duration_seconds")), "{{collector}}"}),
 		graph("Notifications", "Alerts that the exporter sent to Alertmanagers, failed to send, and dropped, between two points of the graph. Only of an exporter that evaluates the rules itself.", whole, 8,
 			increases(host, perHost, "", counter{"rdma_alerting_notifications_sent_total", "sent"}, counter{"rdma_alerting_notification_errors_total", "failed"},
-				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...),
+				counter{"rdma_alerting_notifications_dropped_total", "dropped"}, counter{"rdma_alerting_rule_failures_total", "failed evaluations"})...).or("none, or this exporter evaluates no rules"),
 		{
 			title: "State of the exporter", unit: "none", width: 12, height: 9, view: table, sort: "-OK", noValue: "unknown",
 			text:    "What the exporter reports of itself. Alerts and checks that are missing do not apply: an exporter without a configuration file never reloads one.",
@@ -449,6 +455,6 @@ func nodeExporter() []panel {
 		graph("Rounds and store of the alerts", "Rounds of rule evaluations per second, the duration of the last one in seconds, and thousands of series in the store. Only of an exporter that evaluates the rules itself.", "short", 12,
 			query{maxBy(perHost, host.rate("rdma_alerting_rounds_total")), "rounds/s"},
 			query{maxBy(perHost, host.of("rdma_alerting_last_round_duration_seconds")), "duration (s)"},
-			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}),
+			query{maxBy(perHost, host.of("rdma_alerting_store_series")) + " / 1000", "series (thousands)"}).or("this exporter evaluates no rules"),
 	}
 }

@@ -50,10 +50,9 @@ func nearestAlarm(s scope, width, height uint32, where ...column) panel {
 			portOf,
 			{from: "A", title: "Margin", unit: "celsius", colours: nearness, width: 90},
 			{from: "B", title: "Temperature", unit: "celsius", width: 118},
-			netdev,
-			{from: "vendor", title: "Vendor"},
-			{from: "part_number", title: "Part"},
-			hidden("C"), cluster, job,
+			{from: "part_number", title: "Part", width: 140},
+			{from: "vendor", title: "Vendor", width: 85},
+			hidden("netdev"), hidden("C"), cluster, job,
 		}),
 	}
 }

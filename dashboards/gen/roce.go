@@ -151,7 +151,7 @@ func rocePriorities() []panel {
 			columns: []column{{from: "trust", title: "Trust"}, {from: "dcbx", title: "DCBX"}, {from: "A", title: "Ports"}},
 		},
 		setting("Congestion notification", "Ports by priority and point (notification: sends CNPs, reaction: reduces its rate) and whether ECN is enabled there.", "priority, point",
-			devices.of("rdma_port_congestion_notification_enabled"), column{from: "priority", title: "Priority"}, column{from: "point", title: "Point"}, column{from: "setting", title: "Enabled", words: onOff}),
+			devices.of("rdma_port_congestion_notification_enabled"), column{from: "priority", title: "Priority", width: 76}, column{from: "point", title: "Point"}, column{from: "setting", title: "Enabled", words: onOff, width: 85}),
 		setting("Global pause", "Ports by direction and whether global pause (802.3x) is enabled. On a port with PFC it is a misconfiguration.", "direction",
 			devices.of("rdma_port_global_pause_enabled"), column{from: "direction", title: "Direction"}, column{from: "setting", title: "Enabled", words: onOff}),
 		setting("DSCP of CNPs", "Ports by DSCP and priority of the CNPs that they send.", "dscp, priority", devices.of("rdma_port_cnp_info"),

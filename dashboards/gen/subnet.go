@@ -218,12 +218,12 @@ func linkTable() panel {
 			{expr: byLink("round(" + sumBy(perLink, fabricOf.risen("rdma_fabric_port_transmit_discards_total")) + ")")},
 		},
 		columns: append(append([]column{}, linkColumns...),
-			column{from: "A", title: "Rate", unit: "bps"}, column{from: "B", title: "Lanes"},
-			column{from: "C", title: "Enabled by both ends", unit: "bps"}, column{from: "D", title: "Lanes enabled"},
-			column{from: "G", title: "Supported", unit: "bps"},
-			column{from: "E", title: "Errors in range", unit: whole, colours: []step{{1, notice}}},
-			column{from: "H", title: "Discards in range", unit: whole, colours: []step{{1, notice}}},
-			column{from: "F", title: "Missing", words: []word{{"1", "gone", bad}}},
+			column{from: "A", title: "Rate", unit: "bps", width: 85}, column{from: "B", title: "Lanes", width: 60},
+			column{from: "C", title: "Enabled", unit: "bps", width: 85}, column{from: "D", title: "Lanes enabled", width: 118},
+			column{from: "G", title: "Supported", unit: "bps", width: 90},
+			column{from: "E", title: "Errors", unit: whole, colours: []step{{1, notice}}, width: 85},
+			column{from: "H", title: "Discards", unit: whole, colours: []step{{1, notice}}, width: 85},
+			column{from: "F", title: "Missing", words: []word{{"1", "gone", bad}}, width: 80},
 			aGUID, hidden("instance"), cluster, job),
 	}
 }
