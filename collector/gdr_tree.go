@@ -236,7 +236,7 @@ func (n *gdrNIC) snapshot(gpus []gdrGPU) snapshot.GDRNIC {
 		Active: slices.ContainsFunc(n.Ports, func(p gdr.Port) bool { return p.Active }),
 	}
 	if c, ok := n.configs[n.PCIAddress]; ok {
-		out.Settings = &snapshot.PCIeSettings{MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering}
+		out.Settings = &snapshot.PCIeSettings{MaxPayload: c.MaxPayload, MaxReadRequest: c.MaxReadRequest, RelaxedOrdering: c.RelaxedOrdering, ATS: c.ATS, HasATS: c.HasATS}
 	}
 	out.Redirect, out.RedirectAt = n.redirects(gpus)
 	return out

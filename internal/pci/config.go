@@ -10,6 +10,8 @@ type Config struct {
 	MaxPayload      int  // bytes: Device Control
 	MaxReadRequest  int  // bytes: Device Control
 	RelaxedOrdering bool // the function may set the attribute: Device Control
+	// ATS: the function requests translations from the IOMMU and keeps them: ATS Control, Enable. HasATS: it has the capability.
+	ATS, HasATS bool
 	ACS             bool // it has Access Control Services
 	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or P2P Egress
 	// Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
@@ -25,6 +27,9 @@ const (
 	extCapACS       = 0x0d
 	acsControl      = 6
 	acsRedirect     = 1<<2 | 1<<3 | 1<<5
+	extCapATS       = 0x0f
+	atsControl      = 6
+	atsEnable       = 1 << 15
 )
 
 // ParseConfig parses the file config. Without CAP_SYS_ADMIN the kernel returns only the first 64 bytes, without any capability: ok is
@@ -40,6 +45,9 @@ func ParseConfig(b []byte) (c Config, ok bool) {
 	if at := extended(b, extCapACS); at != 0 && len(b) >= at+acsControl+2 {
 		c.ACS = true
 		c.Redirect = binary.LittleEndian.Uint16(b[at+acsControl:])&acsRedirect != 0
+	}
+	if at := extended(b, extCapATS); at != 0 && len(b) >= at+atsControl+2 {
+		c.HasATS, c.ATS = true, binary.LittleEndian.Uint16(b[at+atsControl:])&atsEnable != 0
 	}
 	return c, true
 }

@@ -26,6 +26,12 @@ func TestParseConfig(t *testing.T) {
 	circle := space(0x5937, -1)
 	circle[0x61], circle[0x60] = 0x40, 0x11
 	short := space(0x2910, -1)[:256]
+	ats := func(control uint16) []byte { // after AER, as on a ConnectX-7
+		b := space(0x5937, -1)
+		binary.LittleEndian.PutUint32(b[0x150:], extCapATS|1<<16)
+		binary.LittleEndian.PutUint16(b[0x156:], control)
+		return b
+	}
 	loop := space(0x2910, -1)
 	binary.LittleEndian.PutUint32(loop[0x150:], 0x0002|1<<16|0x100<<20)
 	for _, c := range []struct {
@@ -34,15 +40,18 @@ func TestParseConfig(t *testing.T) {
 		want Config
 		ok   bool
 	}{
-		{"a port with redirection", whole, Config{256, 4096, true, true, true}, true},
-		{"a port without", space(0x2920, 0x11), Config{256, 512, false, true, false}, true},
-		{"egress control", space(0x2920, 0x20), Config{256, 512, false, true, true}, true},
-		{"no ACS", space(0x2910, -1), Config{128, 512, true, false, false}, true},
-		{"no extended space", short, Config{128, 512, true, false, false}, true},
+		{"a port with redirection", whole, Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, ACS: true, Redirect: true}, true},
+		{"a port without", space(0x2920, 0x11), Config{MaxPayload: 256, MaxReadRequest: 512, ACS: true}, true},
+		{"egress control", space(0x2920, 0x20), Config{MaxPayload: 256, MaxReadRequest: 512, ACS: true, Redirect: true}, true},
+		{"no ACS", space(0x2910, -1), Config{MaxPayload: 128, MaxReadRequest: 512, RelaxedOrdering: true}, true},
+		{"ATS enabled", ats(0x8000), Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, HasATS: true, ATS: true}, true},
+		{"ATS not enabled", ats(0x001f), Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true, HasATS: true}, true},
+		{"ATS cut off", ats(0x8000)[:0x157], Config{MaxPayload: 256, MaxReadRequest: 4096, RelaxedOrdering: true}, true},
+		{"no extended space", short, Config{MaxPayload: 128, MaxReadRequest: 512, RelaxedOrdering: true}, true},
 		{"without privileges", whole[:64], Config{}, false},
 		{"nothing", nil, Config{}, false},
 		{"a list in a circle", circle, Config{}, false},
-		{"extended ones in a circle", loop, Config{128, 512, true, false, false}, true},
+		{"extended ones in a circle", loop, Config{MaxPayload: 128, MaxReadRequest: 512, RelaxedOrdering: true}, true},
 		{"cut off", whole[:0x69], Config{}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -58,6 +58,15 @@ var pcieChecks = []Check{
 		find: findIOMMU,
 	},
 	{
+		ID: "ats", Domain: PCIe, Name: "PCIe address translation services (ATS)",
+		Read:   "/sys/bus/pci/devices/ADDRESS/config, ATS Control (CAP_SYS_ADMIN)",
+		Wanted: "on where the IOMMU translates and the device supports it; else whatever it is",
+		Why:    "The device has no translations of its own: each access to a GPU goes by way of the IOMMU instead of the PCIe switch.",
+		Remedy: "enable ATS in the firmware setup of the host (VT-d, AMD-Vi), and boot without pci=noats",
+		Source: "PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
+		find:   findATS,
+	},
+	{
 		ID: "aspm_on_path", Domain: PCIe, Name: "PCIe power saving (ASPM)",
 		Read:   "/sys/bus/pci/devices/ADDRESS/link/{l0s,l1}_aspm (since Linux 5.5)",
 		Wanted: "off on the link of a device",
@@ -157,6 +166,24 @@ func findRelaxedOrdering(m *machine) (out []finding) {
 	return out
 }
 
+// findATS: the kernel enables ATS of a device that has the capability with its IOMMU domain (pci_enable_ats, drivers/pci/ats.c).
+func findATS(m *machine) (out []finding) {
+	for _, n := range m.nics() {
+		if n.Settings == nil || !n.Settings.HasATS {
+			continue
+		}
+		f := finding{object: n.object(), found: onOff(n.Settings.ATS), meets: n.Settings.ATS, basis: snapshot.SetupGuide}
+		if translates(n.IOMMU) {
+			f.want, f.evidence = "on", "IOMMU group of type "+n.IOMMU
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// translates reports whether a type of an IOMMU group (since Linux 4.20) is one with translation.
+func translates(group string) bool { return group == "DMA" || group == "DMA-FQ" }
+
 func findACS(m *machine) (out []finding) {
 	for _, n := range m.nics() {
 		if n.Redirect == nil {
@@ -189,7 +216,7 @@ func findIOMMU(m *machine) (out []finding) {
 			continue
 		}
 		f := finding{object: n.object(), found: cmp.Or(n.IOMMU, "none"), want: "identity|none", basis: snapshot.SetupGuide}
-		f.meets = f.found != "DMA" && f.found != "DMA-FQ"
+		f.meets = !translates(f.found)
 		if m.below(&n) {
 			f.basis, f.contradicts, f.evidence = snapshot.SetupMachine, true, "a GPU is below the same switch"
 		}

@@ -59,6 +59,18 @@ func TestPCIe(t *testing.T) {
 		"no iommu":        {change: func(n *snapshot.Node) { n.GDR.NICs[0].IOMMU = "" }},
 		"Grace":           {change: func(n *snapshot.Node) { n.GDR.GPUs[0].Coupled, n.GDR.NICs[0].IOMMU = true, "DMA" }, lacks: "iommu_mode"},
 		"virtual machine": {change: func(n *snapshot.Node) { n.GDR.Virtual = true }, lacks: "iommu_mode"},
+		"ats": {
+			change: func(n *snapshot.Node) { n.GDR.NICs[1].IOMMU, n.GDR.NICs[1].Settings.HasATS = "DMA", true },
+			want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt|ats mlx5_1 differs info off on " +
+				"enable ATS in the firmware setup of the host (VT-d, AMD-Vi), and boot without pci=noats",
+		},
+		"ats is on": {
+			change: func(n *snapshot.Node) {
+				n.GDR.NICs[1].IOMMU, n.GDR.NICs[1].Settings.HasATS, n.GDR.NICs[1].Settings.ATS = "DMA", true, true
+			},
+			want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt",
+		},
+		"ats, pass-through": {change: func(n *snapshot.Node) { n.GDR.NICs[1].Settings.HasATS = true }, lacks: "ats"},
 		"aspm": {
 			change: func(n *snapshot.Node) {
 				n.Setup.Files["sys/class/infiniband/mlx5_0/device/link/l1_aspm"] = snapshot.SetupFile{Text: "1"}

@@ -137,6 +137,22 @@ func losslessClass(q *snapshot.NetdevQoS, driver string) int {
 	return 0
 }
 
+// guideClass is the traffic class of the guides for lossless RoCE: DSCP 26, ECT(0).
+const guideClass = 106
+
+// wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any, that of the guides.
+func wantedClass(lanes []*lane, l *lane) (class string, basis snapshot.SetupBasis) {
+	for _, o := range append([]*lane{l}, lanes...) {
+		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
+			return strconv.Itoa(want), snapshot.SetupMachine
+		}
+	}
+	if l.q.PFC == nil { // unknown
+		return "", snapshot.SetupMachine
+	}
+	return strconv.Itoa(guideClass), snapshot.SetupGuide
+}
+
 func sequence(n int) (out []int) {
 	for i := range n {
 		out = append(out, i)
@@ -161,8 +177,8 @@ func findJobClass(m *machine) (out []finding) {
 			if !l.lossless {
 				continue
 			}
-			if want := losslessClass(l.q, l.Driver); want != 0 && f.want == "" {
-				f.want = strconv.Itoa(want)
+			if f.want == "" {
+				f.want, f.basis = wantedClass(lanes, l)
 			}
 			c := m.chain(l.roce, l.q, job.class, &job)
 			if job.unknown != "" || c.priority < 0 || l.q.PFC == nil || hasPFC(l.q, c.priority) {
@@ -247,10 +263,9 @@ func findPortClass(m *machine) (out []finding) {
 			continue
 		}
 		if f.want == "" {
-			f.basis, f.evidence = snapshot.SetupGuide, ""
-			if want := losslessClass(l.q, l.Driver); want != 0 {
-				f.want = strconv.Itoa(want)
-			}
+			f.evidence = ""
+			f.want, _ = wantedClass(lanes, l)
+			f.basis = snapshot.SetupGuide
 		}
 		class, err := strconv.Atoi(f.found)
 		c := m.chain(l.roce, l.q, class, nil)
@@ -264,10 +279,7 @@ func findPortClass(m *machine) (out []finding) {
 		default:
 			f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
 			if f.want == f.found { // as on the siblings: PFC or the map is wrong
-				f.want = ""
-				if want := losslessClass(l.q, l.Driver); want != 0 {
-					f.want = strconv.Itoa(want)
-				}
+				f.want, _ = wantedClass(lanes, l)
 			}
 		}
 		if f.meets && f.want != "" {

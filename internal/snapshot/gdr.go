@@ -78,10 +78,11 @@ type GDRNIC struct {
 	DMABUF     *bool    // whether it can register DMA-BUFs of the GPUs; nil: unknown, or no GPU
 }
 
-// PCIeSettings is Device Control in configuration space.
+// PCIeSettings is Device Control and ATS Control in configuration space.
 type PCIeSettings struct {
 	MaxPayload, MaxReadRequest int // bytes
 	RelaxedOrdering            bool
+	ATS, HasATS                bool // address translation services: enabled, supported
 }
 
 // GDRPair is the data path between a GPU and a NIC.
