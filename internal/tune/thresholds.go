@@ -101,6 +101,52 @@ func Thresholds() []Threshold {
 			{"RDMALinkErrors", `symbol errors in 1h (limit {})`, 2},
 			{"RDMALinkErrors", `port:rdma_port_symbol_errors:sum1h{%s}" $port) }}{{ . | first | value | printf "%.0f" }}{{ else }}unknown{{ end }} in 1h (limit {})`, 1},
 		}},
+		{"symbol-errors-least", "RDMALinkSymbolErrors", Count, "3", "in 12m or 125m, also where the rates below allow fewer; a single one is no fault", []Place{
+			{"port:rdma_link_symbol_errors:limit12m", "0.01), {})", 1},
+			{"port:rdma_link_symbol_errors:limit125m", "0.01), {})", 1},
+		}},
+		{"symbol-error-rate-12m", "RDMALinkSymbolErrors", Ratio, "1e-14", "symbol errors per bit in 12m; published criterion of UFM to isolate a port", []Place{
+			{"port:rdma_link_symbol_errors:limit12m", "720 * {},", 1},
+		}},
+		{"symbol-error-rate-125m", "RDMALinkSymbolErrors", Ratio, "1e-15", "symbol errors per bit in 125m; published criterion of UFM to isolate a port", []Place{
+			{"port:rdma_link_symbol_errors:limit125m", "7500 * {},", 1},
+		}},
+		{"raw-ber-ndr-copper-plr", "RDMALinkBERHigh", Ratio, "1e-06", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with PLR, which also repairs", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode=~".*PLR",medium="copper"}`, 1},
+		}},
+		{"raw-ber-ndr-copper", "RDMALinkBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over copper with RS(544,514) alone", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",mode="RS(544,514)",medium="copper"}`, 1},
+		}},
+		{"raw-ber-ndr-active", "RDMALinkBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): NDR over active cables and transceivers", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="NDR",medium="active"}`, 1},
+		}},
+		{"raw-ber-hdr-7nm", "RDMALinkBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-7", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="HDR"}`, 1},
+		}},
+		{"raw-ber-hdr-16nm", "RDMALinkBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of ConnectX-6", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="HDR"}`, 1},
+		}},
+		{"raw-ber-edr-7nm", "RDMALinkBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-7 with RS-FEC", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, 1},
+		}},
+		{"raw-ber-edr-16nm-rs528", "RDMALinkBERHigh", Ratio, "1e-09", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(528,514)", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(528,514)"}`, 1},
+		}},
+		{"raw-ber-edr-16nm-rs271", "RDMALinkBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of ConnectX-6 with RS(271,257)", []Place{
+			{"port:rdma_link_raw_ber:error_limit", `{} * port:rdma_link_kind:info{generation="16nm",speed="EDR",mode="RS(271,257)"}`, 1},
+		}},
+		{"raw-ber-rs544", "RDMALinkBERHigh", Ratio, "2.4e-06", "errors before FEC per bit (info) where no row applies: two decades below what RS(544,514) carries", []Place{
+			{"port:rdma_link_raw_ber:warning_limit", "{} * max by", 2},
+		}},
+		{"raw-ber-rs528", "RDMALinkBERHigh", Ratio, "2e-07", "errors before FEC per bit (info) where no row applies: two decades below what RS(528,514) carries", []Place{
+			{"port:rdma_link_raw_ber:warning_limit", "or {} * max by", 1},
+		}},
+		{"effective-ber-ndr", "RDMALinkBERHigh", Ratio, "1e-11", "errors after FEC and before PLR per bit in 1h, half of it for info: NDR with PLR", []Place{
+			{"port:rdma_link_effective_ber:error_limit", "{} * port:rdma_link_kind:info{speed=", 1},
+		}},
+		{"effective-ber", "RDMALinkBERHigh", Ratio, "1e-13", "errors after FEC per bit in 1h, half of it for info: other InfiniBand links", []Place{
+			{"port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", 1},
+		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},

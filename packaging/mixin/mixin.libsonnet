@@ -12,6 +12,7 @@ local files = {
     importstr '../../rules/node/gpu_xid.rules.yml',
     importstr '../../rules/node/gpudirect.rules.yml',
     importstr '../../rules/node/health.rules.yml',
+    importstr '../../rules/node/link_ber.rules.yml',
     importstr '../../rules/node/link_changes.rules.yml',
     importstr '../../rules/node/link_errors.rules.yml',
     importstr '../../rules/node/link_rate.rules.yml',
