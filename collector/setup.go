@@ -4,6 +4,7 @@ import (
 	"context"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,12 @@ var (
 		Help:   "Setting that differs from what is wanted of it, always 1; those of jobs are left out. The wanted value and the remedy are in check --setup. object: a device, port or netdev, several joined by commas, all for every object that has the setting, host. Absent for settings that are as wanted or unknown.",
 		Labels: []string{"domain", "setting", "object", "value"},
 		Source: "docs/setup.md",
+	}
+	lossyClass = &Desc{
+		Name: "rdma_port_lossy_class_info", Of: "rdma_port_pfc_enabled", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopePort,
+		Help:   "Traffic class of a running job, or of the port, that leads to a priority without PFC on a lossless port, always 1. workload: the job, empty for the class of the port. setting: the variable or file. Absent where there is none.",
+		Labels: []string{"device", "port", "netdev", "priority", "workload", "setting", "class"},
+		Source: "docs/setup.md, job_traffic_class and default_traffic_class",
 	}
 	setupHash = &Desc{
 		Name: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
@@ -47,6 +54,7 @@ type setupState struct {
 	evaluated *snapshot.Setup // last with its rows
 	of        *snapshot.Setup // last without them
 	differ    []setup.Deviation
+	lossy     []setup.LossyClass
 	hashes    map[setup.Domain]string
 }
 
@@ -56,7 +64,7 @@ func newSetup(o Options) *Collector {
 		Name:    "setup",
 		Help:    "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
 		Default: true,
-		Descs:   []*Desc{setupInfo, setupHash},
+		Descs:   []*Desc{setupInfo, setupHash, lossyClass},
 		Read:    c.read,
 		Emit:    func(*snapshot.Node, Sink) {},
 		Derive:  c.derive,
@@ -176,11 +184,15 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		evaluated := *n.Setup
 		evaluated.Rows = setup.Evaluate(n, c.wants(n))
 		c.evaluated, c.of = &evaluated, n.Setup
+		c.lossy = setup.LossyClasses(n, evaluated.Rows)
 		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers), setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated
 	for _, d := range c.differ {
 		s.Emit(setupInfo, 1, d.Row.Domain, d.Row.Setting, d.Object, d.Row.Found)
+	}
+	for _, l := range c.lossy {
+		s.Emit(lossyClass, 1, l.Device, strconv.Itoa(l.Port), l.Netdev, strconv.Itoa(l.Priority), l.Job, l.Setting, strconv.Itoa(l.Class))
 	}
 	for _, d := range setup.Domains() {
 		if hash, ok := c.hashes[d]; ok {

@@ -12,7 +12,7 @@ type Config struct {
 	RelaxedOrdering bool // the function may set the attribute: Device Control
 	// ATS: the function requests translations from the IOMMU and keeps them: ATS Control, Enable. HasATS: it has the capability.
 	ATS, HasATS bool
-	ACS             bool // it has Access Control Services
+	ACS         bool // it has Access Control Services
 	// Redirect: ACS sends peer-to-peer traffic to the root: ACS Control, P2P Request Redirect, P2P Completion Redirect or P2P Egress
 	// Control (pci_bridge_has_acs_redir, drivers/pci/p2pdma.c).
 	Redirect bool
