@@ -32,6 +32,7 @@ var errorLimits = []struct {
 	{mad.LinkDowned, 3, "flapping"},
 	{mad.SymbolErrors, 121, "link_errors"},
 	{mad.LinkErrorRecoveries, 2, "link_errors"},
+	{mad.ReceiveErrors, 121, "receive_errors"},
 }
 
 // rose is the sum of some counters.
@@ -46,11 +47,20 @@ func (l *FabricLink) rose(counters []mad.Counter) uint64 {
 	return l.Ends[0].rose(counters) + l.Ends[1].rose(counters)
 }
 
+// ofLink is by how much a counter rose because of this link: packets that an earlier hop marked bad are no receive errors of it.
+func (e *LinkEnd) ofLink(k mad.Counter) uint64 {
+	n := e.Risen[fabric.CounterName(k)]
+	if k == mad.ReceiveErrors {
+		return n - min(n, e.Risen[fabric.CounterName(mad.ReceiveRemotePhysicalErrors)])
+	}
+	return n
+}
+
 // errorProblem is that of the counters of both ends; empty where none rose.
 func (l *FabricLink) errorProblem() string {
 	for _, limit := range errorLimits {
 		for i := range l.Ends {
-			if l.Ends[i].Risen[fabric.CounterName(limit.counter)] >= limit.least {
+			if l.Ends[i].ofLink(limit.counter) >= limit.least {
 				return limit.problem
 			}
 		}

@@ -289,6 +289,11 @@ func Thresholds() []Threshold {
 			{"RDMAFabricLinkErrors", "in 1h (limit {})", 2},
 			{"RDMAFabricLinkErrors", "{} symbol errors", 1},
 		}},
+		{"fabric-receive-errors", "RDMAFabricReceiveErrors", Count, "120", "packets in 1h, as receive errors of link-errors", []Place{
+			{"RDMAFabricReceiveErrors", "link:rdma_fabric_receive_errors_local:increase1h > {}", 1},
+			{"RDMAFabricReceiveErrors", "(limit {})", 2},
+			{"RDMAFabricReceiveErrors", "{} packets", 1},
+		}},
 		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in 1h; plugging in a cable causes one or two flaps", []Place{
 			{"RDMAFabricLinkFlapping", "rdma_fabric_port_link_downed_total[1h])) >= {}", 1},
 			{"RDMAFabricLinkFlapping", "(limit {-1})", 3},
