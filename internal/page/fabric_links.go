@@ -73,7 +73,7 @@ var problems = []problem{
 	{"flapping", Warning, "RDMAFabricLinkFlapping", "flapping", "flapping"},
 	{"degraded", Warning, "RDMAFabricLinkDegraded", "degraded: lower rate or fewer lanes than enabled at both ends", "degraded"},
 	{"link_errors", Warning, "RDMAFabricLinkErrors", "with link errors above the limit", "with link errors above the limit"},
-	{"receive_errors", Warning, "RDMAFabricReceiveErrors", "with received bad packets above the limit", "with received bad packets above the limit"},
+	{"receive_errors", Warning, "RDMAFabricReceiveErrors", "with packet errors above the limit", "with packet errors above the limit"},
 	{"settings_differ", Info, "RDMAFabricLinkSettingsDiffer", "with lower settings at one end", "with lower settings at one end"},
 	{"errors", Info, "", "with errors or discards below the limits of the alerts", "with errors or discards"},
 	{unreachableSwitch, NotEvaluated, "", "", "to an unreachable switch"},
