@@ -22,7 +22,7 @@ func firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]b
 }
 
 // healthyVariants are variants that are no fault although their names do not end in -ok.
-var healthyVariants = []string{"bnxt-thor2", "gdr-ok-live", "ndr-lane-bad"}
+var healthyVariants = []string{"bnxt-thor2", "gdr-ok-live"}
 
 // TestFindingsOfMachines: on a machine that is -ok nothing fires above information at any time, on any other variant something fires. What, the
 // golden holds.

@@ -147,6 +147,16 @@ func Thresholds() []Threshold {
 		{"effective-ber", "RDMALinkBERHigh", Ratio, "1e-13", "errors after FEC per bit in 1h, half of it for info: other InfiniBand links", []Place{
 			{"port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", 1},
 		}},
+		{"lane-raw-ber", "RDMALaneBERHigh", Ratio, "1e-08", "errors before FEC per bit of a lane; links with PAM4 warn above it", []Place{
+			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio5m >= {}", 1},
+			{"RDMALaneBERHigh", "limit {} and", 1},
+			{"RDMALaneBERHigh", ", {})\" $lanes", 1},
+		}},
+		{"lane-raw-ber-factor", "RDMALaneBERHigh", Count, "100", "times the median lane; lanes of a link share age, temperature and dirt", []Place{
+			{"port:rdma_link_lane_raw_ber:high", "{} * quantile", 1},
+			{"RDMALaneBERHigh", "{} times the median lane", 2},
+			{"RDMALaneBERHigh", "clamp_min({} * quantile", 1},
+		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},

@@ -16,6 +16,7 @@ local files = {
     importstr '../../rules/node/link_changes.rules.yml',
     importstr '../../rules/node/link_errors.rules.yml',
     importstr '../../rules/node/link_rate.rules.yml',
+    importstr '../../rules/node/link_trend.rules.yml',
     importstr '../../rules/node/maintenance.rules.yml',
     importstr '../../rules/node/optics.rules.yml',
     importstr '../../rules/node/optics_lanes.rules.yml',
