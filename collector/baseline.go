@@ -344,4 +344,3 @@ func unplugged(n *snapshot.Node) (out []string) {
 	}
 	return out
 }
-
