@@ -17,7 +17,7 @@ var (
 	berBaseline = &Desc{
 		Name: "rdma_port_fec_ber_baseline", Type: gauge, Unit: "", Scope: scopePort,
 		Help:   "Errors before FEC per bit that the link had when its transceiver was new here; without an error the rate of one error in 4h. end: own, what the port receives; neighbour, what it sends." + baselineHelp,
-		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_fec_ber_baseline_start_timestamp_seconds",
+		Labels: []string{"device", "port", "netdev", "end"}, Source: "docs/ber.md", Of: "rdma_port_info", Beside: "rdma_port_info",
 	}
 	berBaselineStart = &Desc{
 		Name: "rdma_port_fec_ber_baseline_start_timestamp_seconds", Type: gauge, Unit: "seconds", Scope: scopePort,
