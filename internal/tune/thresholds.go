@@ -166,12 +166,12 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_ber_rising:info", "baseline_factor >= {})", 1},
 			{"RDMALinkBERRising", "and {} times the baseline info", 1},
 			{"RDMALinkBERRising", `>= {}" $port`, 2},
-			{"RDMALinkBERRising", "{{ else }}{}{{ end }}", 1},
+			{"RDMALinkBERRising", "{{ else }}{} times{{ end }}", 1},
 		}},
 		{"ber-rising-warning", "RDMALinkBERRising", Count, "100", "times the baseline (warning)", []Place{
 			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
 			{"RDMALinkBERRising", "info, {} times warning", 1},
-			{"RDMALinkBERRising", "$port) }}{}{{ else }}", 1},
+			{"RDMALinkBERRising", "$port) }}{} times{{ else }}", 1},
 		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
