@@ -171,7 +171,7 @@ func Thresholds() []Threshold {
 		{"ber-rising-warning", "RDMALinkBERRising", Count, "100", "times the baseline (warning)", []Place{
 			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
 			{"RDMALinkBERRising", "info, {} times warning", 1},
-			{"RDMALinkBERRising", "$port) }}{} times{{ else }}", 1},
+			{"RDMALinkBERRising", "$port) }}{} times", 1},
 		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
