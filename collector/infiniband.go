@@ -76,6 +76,7 @@ type infiniBand struct {
 	roles     roles
 	boot      bootClock
 	stack     stack
+	baselines baselines
 
 	links      *linkWatch
 	registered *deviceWatch
@@ -100,10 +101,11 @@ func newInfiniBand(o Options) *Collector {
 		Name:    "infiniband",
 		Help:    "RDMA devices and ports: identity, state, rate, GIDs, PMA counters",
 		Default: true,
-		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs),
+		Descs:   slices.Concat([]*Desc{deviceInfo, devicePresent, deviceMissing, deviceRenamed, deviceNodeType, deviceVFs, deviceDataAge, deviceIgnored, portIgnored, deviceRegistrations, hostUptime}, portDescs, expectedDescs, stackDescs, pmaDescs(), ibFECDescs, baselineDescs),
 		Run:     c.run,
 		Read:    c.read,
 		Emit:    emitInfiniBand,
+		Derive:  c.deriveBaselines,
 	}
 }
 
@@ -126,6 +128,7 @@ func (c *infiniBand) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 	c.readMachine(ctx, h)
 	c.readStack(ctx, h)
 	now, boot := h.Now(), c.readBoot(h)
+	c.baselines.setNow(now)
 	eachDevice(ctx, h, n, "infiniband", names, func(r *reader, name string) (snapshot.Device, bool) {
 		return c.readDevice(r, name, states[name])
 	}, func(devices []snapshot.Device) {

@@ -22,7 +22,7 @@ func firing(t *testing.T, file string) (last []alerting.Alert, loud map[string]b
 }
 
 // healthyVariants are variants that are no fault although their names do not end in -ok.
-var healthyVariants = []string{"bnxt-thor2", "gdr-ok-live", "ndr-lane-bad"}
+var healthyVariants = []string{"bnxt-thor2", "gdr-ok-live"}
 
 // TestFindingsOfMachines: on a machine that is -ok nothing fires above information at any time, on any other variant something fires. What, the
 // golden holds.
@@ -69,6 +69,8 @@ var firesInNoFixture = map[string]string{
 	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
 	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
 	"RDMAExporterLimitReached": "rules/tests/exporter_state.test.yml",
+	"RDMALinkBERRising":        "rules/tests/link_trend.test.yml: a baseline forms over 5h",
+	"RDMAOpticsDrift":          "rules/tests/optics_drift.test.yml: lasts 24h",
 	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
 	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
 	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",

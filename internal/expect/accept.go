@@ -14,13 +14,14 @@ type Accepted struct {
 	Links     []LinkRecord
 	Roles     []RoleRecord     // of ports without one of these links
 	Functions []FunctionRecord // for a function that is present under a new name, that name only
+	Baselines []Baseline       // of named devices and ports, and of discarded links
 }
 
 // ErrNotRead is the error of Accept before the devices have been read.
 var ErrNotRead = errors.New("RDMA devices have not been read yet: differences are unknown")
 
 // Accept discards remembered state that differs from the last reading: links that are down or slower, functions that are missing or
-// renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links and roles. With dry nothing changes.
+// renamed. For named devices and ports (device, PCI address, DEVICE/PORT) it discards all links, roles and baselines. With dry nothing changes.
 // unknown are the names without remembered state.
 func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []string, err error) {
 	m.mu.Lock()
@@ -60,6 +61,10 @@ func (m *Memory) Accept(names []string, dry bool) (out Accepted, unknown []strin
 			out.Roles = append(out.Roles, r)
 		}
 	}
+	out.Baselines = forget(m, m.data.Baselines, func(id string, b Baseline) bool {
+		link, _, _ := strings.Cut(id, "#")
+		return linkNamed(link, b.Device, b.Port) || ports[fmt.Sprintf("%s/%d", b.Device, b.Port)]
+	})
 	out.Functions = m.acceptFunctions(func(f FunctionRecord) bool { return named(f.Device, f.PCIAddress) || all })
 	slices.SortFunc(out.Links, func(a, b LinkRecord) int {
 		return cmp.Or(strings.Compare(a.Device, b.Device), cmp.Compare(a.Port, b.Port), strings.Compare(a.Netdev, b.Netdev))

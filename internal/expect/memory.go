@@ -18,6 +18,7 @@ type Data struct {
 	Links     map[string]LinkRecord     `json:"links,omitempty"`     // by Link.ID
 	Functions map[string]FunctionRecord `json:"functions,omitempty"` // by FunctionRecord.key
 	Roles     map[string]RoleRecord     `json:"roles,omitempty"`     // by Link.ID of the port
+	Baselines map[string]Baseline       `json:"baselines,omitempty"` // by Link.ID, "#" and what is measured
 }
 
 // RoleRecord is a learned role of a port.
@@ -97,6 +98,10 @@ func NewMemory(d Data) *Memory {
 
 func clone(d Data) Data {
 	d.Links, d.Functions, d.Roles = maps.Clone(d.Links), maps.Clone(d.Functions), maps.Clone(d.Roles)
+	d.Baselines = maps.Clone(d.Baselines)
+	if d.Baselines == nil {
+		d.Baselines = map[string]Baseline{}
+	}
 	if d.Links == nil {
 		d.Links = map[string]LinkRecord{}
 	}
@@ -321,6 +326,7 @@ func sortFunctions(f []FunctionRecord) {
 func (m *Memory) forgetLinks(function string) {
 	maps.DeleteFunc(m.data.Links, func(id string, _ LinkRecord) bool { return strings.HasPrefix(id, function+"/") })
 	maps.DeleteFunc(m.data.Roles, func(id string, _ RoleRecord) bool { return strings.HasPrefix(id, function+"/") })
+	maps.DeleteFunc(m.data.Baselines, func(id string, _ Baseline) bool { return strings.HasPrefix(id, function+"/") })
 }
 
 // Absorb adds what another memory has in addition, and its higher marks.
@@ -342,5 +348,6 @@ func (m *Memory) Absorb(d Data) {
 			m.data.Functions[key] = f
 		}
 	}
+	m.absorbBaselines(d.Baselines)
 	m.touch()
 }

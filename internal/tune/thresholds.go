@@ -147,6 +147,32 @@ func Thresholds() []Threshold {
 		{"effective-ber", "RDMALinkBERHigh", Ratio, "1e-13", "errors after FEC per bit in 1h, half of it for info: other InfiniBand links", []Place{
 			{"port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", 1},
 		}},
+		{"lane-raw-ber", "RDMALaneBERHigh", Ratio, "1e-08", "errors before FEC per bit of a lane; links with PAM4 warn above it", []Place{
+			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio5m >= {}", 1},
+			{"RDMALaneBERHigh", "limit {} and", 1},
+			{"RDMALaneBERHigh", ", {})\" $lanes", 1},
+		}},
+		{"lane-raw-ber-factor", "RDMALaneBERHigh", Count, "100", "times the median lane; lanes of a link share age, temperature and dirt", []Place{
+			{"port:rdma_link_lane_raw_ber:high", "{} * quantile", 1},
+			{"RDMALaneBERHigh", "{} times the median lane", 2},
+			{"RDMALaneBERHigh", "clamp_min({} * quantile", 1},
+		}},
+		waits("ber-rising-for", "RDMALinkBERRising", "1h", 2, "a change of temperature or a touched cable is over sooner"),
+		{"ber-rising-floor", "RDMALinkBERRising", Ratio, "1e-07", "errors before FEC per bit; below it FEC has margin for years", []Place{
+			{"port:rdma_link_raw_ber:baseline_factor", "ratio5m) > {})", 1},
+			{"RDMALinkBERRising", "(limits {}, and", 1},
+		}},
+		{"ber-rising-info", "RDMALinkBERRising", Count, "10", "times the baseline (info); temperature moves the rate by less", []Place{
+			{"port:rdma_link_ber_rising:info", "baseline_factor >= {})", 1},
+			{"RDMALinkBERRising", "and {} times the baseline info", 1},
+			{"RDMALinkBERRising", `>= {}" $port`, 2},
+			{"RDMALinkBERRising", "{{ else }}{} times{{ end }}", 1},
+		}},
+		{"ber-rising-warning", "RDMALinkBERRising", Count, "100", "times the baseline (warning)", []Place{
+			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
+			{"RDMALinkBERRising", "info, {} times warning", 1},
+			{"RDMALinkBERRising", "$port) }}{} times", 1},
+		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
 			{"RDMALinkErrors", "unless port:rdma_port_link_error_recoveries:sum1h >= {}", 1},
