@@ -148,7 +148,7 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_effective_ber:error_limit", "or {} * port:rdma_link_kind:info", 1},
 		}},
 		{"lane-raw-ber", "RDMALaneBERHigh", Ratio, "1e-08", "errors before FEC per bit of a lane; links with PAM4 warn above it", []Place{
-			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio5m >= {}", 1},
+			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio10m >= {}", 1},
 			{"RDMALaneBERHigh", "limit {} and", 1},
 			{"RDMALaneBERHigh", ", {})\" $lanes", 1},
 		}},
@@ -159,7 +159,7 @@ func Thresholds() []Threshold {
 		}},
 		waits("ber-rising-for", "RDMALinkBERRising", "1h", 2, "a change of temperature or a touched cable is over sooner"),
 		{"ber-rising-floor", "RDMALinkBERRising", Ratio, "1e-07", "errors before FEC per bit; below it FEC has margin for years", []Place{
-			{"port:rdma_link_raw_ber:baseline_factor", "ratio5m) > {})", 1},
+			{"port:rdma_link_raw_ber:baseline_factor", "ratio10m) > {})", 1},
 			{"RDMALinkBERRising", "(limits {}, and", 1},
 		}},
 		{"ber-rising-info", "RDMALinkBERRising", Count, "10", "times the baseline (info); temperature moves the rate by less", []Place{
