@@ -395,7 +395,8 @@ func nodeDevices() []panel {
 				{expr: "8 * " + maxBy(bond, device.of("rdma_bond_member_expected_rate_bytes_per_second"))},
 			},
 			columns: append([]column{
-				ownHCA, portOf, {from: "netdev", title: "Netdev", width: 105},
+				ownHCA, portOf,
+				{from: "netdev", title: "Netdev", width: 105},
 				{from: "A", title: "Link", words: []word{{"1", "up", good}, {"0", "down", bad}}, width: 60},
 				{from: "B", title: "Rate", unit: "bps", width: 75},
 				{from: "C", title: "Expected", unit: "bps", width: 80},

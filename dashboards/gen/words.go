@@ -66,8 +66,15 @@ var physicalStates = []word{
 
 // recoveries are the recovery actions of a GPU (nvmlDeviceGpuRecoveryAction_t).
 var recoveries = []word{
-	unknown, {"0", "none", "transparent"}, {"1", "reset", warning}, {"2", "node reboot", warning}, {"3", "drain peer-to-peer jobs", warning},
-	{"4", "drain and reset", warning}, {"5", "IMEX domain recovery", warning}, {"6", "PCIe bus reset", warning}, {"7", "system reboot", warning},
+	unknown,
+	{"0", "none", "transparent"},
+	{"1", "reset", warning},
+	{"2", "node reboot", warning},
+	{"3", "drain peer-to-peer jobs", warning},
+	{"4", "drain and reset", warning},
+	{"5", "IMEX domain recovery", warning},
+	{"6", "PCIe bus reset", warning},
+	{"7", "system reboot", warning},
 }
 
 var severities = []word{{"3", "critical", bad}, {"2", "warning", warning}, {"1", "info", notice}}

@@ -75,7 +75,6 @@ var firesInNoFixture = map[string]string{
 	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
 	"RDMAReplay":               "TestReplayFires: of serve alone",
 	"RDMAReloadFailed":         "rules/tests/exporter_state.test.yml",
-	"RDMALaneBERHigh":          "rules/tests/link_trend.test.yml: the recorded lane takes its link above RDMALinkBERHigh, which names the lane",
 	"RDMALinkUnstable":         "rules/tests/link_changes.test.yml: it needs a day",
 	"RDMAReadStuck":            "TestReadStuckAlert",
 	"RDMAPortUnreadable":       "rules/tests/exporter.test.yml",

@@ -39,8 +39,9 @@ func (c *config) remembered(m *machine) (d expect.Data, err error) {
 	return d, nil
 }
 
-// encodeState is the content of stateEntry.
+// encodeState is the content of stateEntry. It has no baselines: they are kept with the serial number of their transceiver.
 func encodeState(d expect.Data) ([]byte, error) {
+	d.Baselines = nil
 	b, err := json.MarshalIndent(d, "", " ")
 	return append(b, '\n'), err
 }
