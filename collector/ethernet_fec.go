@@ -27,6 +27,7 @@ var (
 		Name: "rdma_port_fec_info", Type: gauge, Scope: scopePort,
 		Help:   "Forward error correction (FEC) in use, always 1. mode: none, FC (Fire code, BASE-R), RS(528,514), RS(544,514), RS(272,257), or RS where the rate of a lane is unknown. Absent where the driver does not report it.",
 		Labels: []string{"device", "port", "netdev", "mode"}, Source: sourceFEC + ", active; the code of RS-FEC from LINKMODES_GET, speed and lanes",
+		Asks: host.SourceNetdevStats.Name(),
 	}
 )
 

@@ -95,10 +95,13 @@ func TestUnknownOfMachines(t *testing.T) {
 }
 
 // notRead are metrics that do not come from a file or a driver: words of the configuration, what follows from other metrics, and what is
-// sampled on live hosts alone.
+// sampled on live hosts alone. Others are not required, or on no machine that is recorded for as long as the alert looks back.
 var notRead = map[string]bool{
 	"rdma_port_pinned_active": true, "rdma_port_roce_pin_info": true,
-	"rdma_port_peers_active":    true,
+	"rdma_port_peers_active":                  true,
+	"rdma_port_fec_ber_baseline":              true,                                                     // the exporter's memory
+	"rdma_port_fec_info":                      true,                                                     // else it follows from the rate of a lane
+	"rdma_port_fec_lane_corrected_bits_total": true, "rdma_port_fec_lane_corrected_symbols_total": true, // recorded for 12m at most
 	"rdma_device_renamed_info":  true,                                                   // the exporter's memory
 	"rdma_gpu_released_seconds": true, "rdma_gpu_release_start_timestamp_seconds": true, // what an operator has asked for
 	"rdma_host_maintenance": true, "rdma_host_maintenance_end_timestamp_seconds": true,

@@ -28,7 +28,7 @@ func TestCountersThatStartAgain(t *testing.T) {
 		"mlx5_0": {"wrapped at 32 bits", []uint64{1<<32 - 2, 1<<32 - 1, 0, 1}, nil},
 		"mlx5_3": {"wrapped at 64 bits", []uint64{1<<64 - 2, 1<<64 - 2, 0, 1}, nil},
 		"mlx5_4": {"saturated", []uint64{1<<16 - 1}, nil}, // the host's
-		"mlx5_5": {"reset, then in real need", rising, []string{"RDMALinkErrors"}},
+		"mlx5_5": {"reset, then in real need", rising, []string{"RDMALinkSymbolErrors"}},
 	}
 	dir := tree(t, "dgx-h100-ib")
 	s := live(t, dir, 10*time.Second)

@@ -291,8 +291,9 @@ func (t *tree) forget(dir, name string) {
 func (t *tree) Attributes(p string) ([]string, error) {
 	t.mu.Lock()
 	d := t.dirs[p]
+	fresh := d != nil && time.Since(d.listed) < relistInterval
 	t.mu.Unlock()
-	if d != nil && time.Since(d.listed) < relistInterval {
+	if fresh {
 		return d.names, nil
 	}
 	return t.List(p)
