@@ -52,8 +52,17 @@ func TestSlurmOfReplays(t *testing.T) {
 			}
 			script, err := filepath.Abs("../../packaging/slurm/rdma_check.sh")
 			must(t, err)
+			// answered runs a script again on a busy machine, where the check of a recording takes more than its five seconds.
+			answered := func(name string, args ...string) (code int, said string) {
+				for range 4 {
+					if code, said = shell(t, c.check, name, args...); strings.Contains(c.line, "no answer") || !strings.Contains(said, "no answer") {
+						break
+					}
+				}
+				return code, said
+			}
 			start := time.Now()
-			code, said := shell(t, c.check, "sh", script)
+			code, said := answered("sh", script)
 			if took := time.Since(start); strings.Contains(c.line, "no answer") && (took < 5*time.Second || took > 15*time.Second) {
 				t.Errorf("took %s", took)
 			}
@@ -61,7 +70,7 @@ func TestSlurmOfReplays(t *testing.T) {
 				t.Errorf("exit %d\n%s\nwant %d, %q", code, said, c.code, c.line)
 			}
 			// die and log are NHC's: the one ends the run, the other tells.
-			code, said = shell(t, c.check, "bash", "-c", `set -f; log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT="+script)
+			code, said = answered("bash", "-c", `set -f; log() { echo "LOG $*"; }; die() { echo "DIE $*"; exit "$1"; }; . ../../packaging/slurm/rdma.nhc; check_rdma`, "RDMA_CHECK_SCRIPT="+script)
 			before := "LOG check_rdma: "
 			if c.code == 1 {
 				before = "DIE 1 check_rdma: "
