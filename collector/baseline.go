@@ -193,7 +193,7 @@ func measuredBaselines(n *snapshot.Node) (out []baselineOf) {
 	return out
 }
 
-// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in port:rdma_link_raw_errors:increase5m.
+// ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in port:rdma_link_raw_errors:rate10m.
 func ownErrors(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
 	if p.Rate == nil {
 		return nil
