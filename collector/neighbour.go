@@ -134,7 +134,7 @@ func (c *neighbours) readDevice(r *reader, name string, st *neighbourDevice) (ou
 		return st.last, st.last.links != nil
 	}
 	if c.nvlink.manages(r, name) {
-		st.last, st.at = neighbourReading{}, r.now()
+		st.last, st.at, st.issues = neighbourReading{}, r.now(), slices.Clone(r.issues)
 		return st.last, false
 	}
 	id, whole := r.wiredIdentity(name, []snapshot.FunctionType{snapshot.Physical, snapshot.Software}, "Ethernet", "InfiniBand")

@@ -41,6 +41,7 @@ func minutes(t *testing.T, paths host.Paths) (after func(minutes int) map[string
 	t.Cleanup(func() { must(t, l.Close()) })
 	now := time.Now()
 	l.Now = func() time.Time { return now }
+	l.Budget = nil // its clock is the real one: a busy machine would defer reads for all the minutes of this test
 	detector, err := embeddedDetector()
 	must(t, err)
 	s := rounds.New(context.WithoutCancel(t.Context()), rounds.Options{
