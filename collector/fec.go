@@ -126,7 +126,7 @@ func (a *ownAgent) fec(r *reader, device string, port int) *snapshot.IBFEC {
 
 func (a *ownAgent) askFEC(r *reader, device string, port int) (*snapshot.IBFEC, error) {
 	r.begin(host.SourceSubnet)
-	if a.mode == CountersByMAD {
+	if a.mode != CountersRecorded {
 		r.asked += a.agent.FECRequests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
