@@ -257,6 +257,10 @@ func (s *emitter) port(n *Node, e End) {
 	reported := s.reported(e)
 	if reported || s.counts(e) {
 		s.Emit(state, float64(p.Info.State), guid, number)
+		if p.Info.Up() {
+			s.positive(rate, p.Info.Active.Rate(), guid, number)
+			s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
+		}
 	}
 	if !reported {
 		return
@@ -265,8 +269,6 @@ func (s *emitter) port(n *Node, e End) {
 	if !p.Info.Up() {
 		return
 	}
-	s.positive(rate, p.Info.Active.Rate(), guid, number)
-	s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
 	supported, enabled, ok := s.f.Common(e)
 	if !ok {
 		return
