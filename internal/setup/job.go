@@ -86,8 +86,8 @@ var jobChecks = []Check{
 	{
 		ID: "nccl_sl", Domain: Job, Name: "service level of NCCL",
 		Read:   "NCCL_IB_SL" + jobRead,
-		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority",
-		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic.",
+		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority; on InfiniBand one with a virtual lane in use, where --collector.infiniband.mad shows it",
+		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic. Packets without a virtual lane are discarded.",
 		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
 		find: settingOf("NCCL_IB_SL", (*machine).serviceLevel),
 	},
@@ -461,7 +461,17 @@ func (m *machine) serviceLevel(j job, value string) verdict {
 	if m.layer("Ethernet") {
 		high = 7
 	}
-	return within(0, high)(m, j, value)
+	v := within(0, high)(m, j, value)
+	level := j.env.Integer("NCCL_IB_SL", 0)
+	for _, x := range m.infinibands() {
+		if s := x.p.Settings; v.meets && s != nil && j.env.AllowsPort(x.d.Name, x.p.Number) {
+			if lane, ok := laneOf(s, int(level)); !ok {
+				v = verdict{want: "a service level with a virtual lane in use", machine: true}
+				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d", x.d.Name, x.p.Number, level, lane)
+			}
+		}
+	}
+	return v
 }
 
 func (m *machine) adaptiveRouting(j job, _ string) verdict {
