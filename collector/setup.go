@@ -54,7 +54,7 @@ type setupState struct {
 	evaluated *snapshot.Setup // last with its rows
 	of        *snapshot.Setup // last without them
 	differ    []setup.Deviation
-	lossy     []setup.LossyClass
+	lossy     []snapshot.LossyClass
 	hashes    map[setup.Domain]string
 }
 
@@ -184,7 +184,7 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		evaluated := *n.Setup
 		evaluated.Rows = setup.Evaluate(n, c.wants(n))
 		c.evaluated, c.of = &evaluated, n.Setup
-		c.lossy = setup.LossyClasses(n, evaluated.Rows)
+		c.lossy = setup.LossyClasses(evaluated.Rows)
 		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers), setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated

@@ -64,7 +64,7 @@ var addressChecks = []Check{
 }
 
 func findGIDType(m *machine) (out []finding) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
@@ -89,14 +89,14 @@ func findNCCLGID(m *machine) (out []finding) {
 		return nil
 	}
 	var siblings int
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
 				siblings++
 			}
 		}
 	}
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
@@ -156,7 +156,7 @@ func (m *machine) places() (out []place) {
 		if !ok {
 			continue
 		}
-		for _, d := range m.devices() {
+		for _, d := range m.devices {
 			for i := range d.Ports {
 				for _, nd := range d.Ports[i].Netdev {
 					p := place{object{device: d.Name, port: d.Ports[i].Number, netdev: netdev}, subnet, nd.Wire}

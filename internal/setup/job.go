@@ -132,7 +132,7 @@ type verdict struct {
 // settingOf finds the jobs that have a setting, and evaluates each.
 func settingOf(name string, evaluate func(*machine, job, string) verdict) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
-		for _, j := range m.jobs() {
+		for _, j := range m.jobs {
 			value := j.env[name]
 			if value == "" || !j.HasNCCL {
 				continue
@@ -225,7 +225,7 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 // withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has one,
 // or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
@@ -245,7 +245,7 @@ func active(p *snapshot.Port) bool { return p.State != nil && *p.State == portAc
 
 // computeDevices are the names of the devices with an ACTIVE compute port.
 func (m *machine) computeDevices() (out []string) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		if slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == "compute" && active(&p) }) {
 			out = append(out, d.Name)
 		}
@@ -358,14 +358,14 @@ func (m *machine) leftOut(j job) string {
 }
 
 func (m *machine) allowed(j job, device string) bool {
-	return slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool {
+	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return d.Name == device && slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })
 	})
 }
 
 func findLevel(m *machine) (out []finding) {
 	const now, former = "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL"
-	for _, j := range m.jobs() {
+	for _, j := range m.jobs {
 		if !j.HasNCCL {
 			continue
 		}
@@ -439,7 +439,7 @@ func (m *machine) gidIndex(j job, value string) verdict {
 
 // firstV2 is the lowest index of an IPv4 entry of RoCE v2.
 func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if f := d.Ports[i].RoCEv2["ipv4"]; d.Name == device && d.Ports[i].Number == port && f.Entries > 0 {
 				return f.First, true
@@ -451,7 +451,7 @@ func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
 
 // layer reports whether an ACTIVE compute port has a link layer.
 func (m *machine) layer(name string) bool {
-	return slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool {
+	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.LinkLayer == name && p.Role == "compute" && active(&p) })
 	})
 }

@@ -102,12 +102,12 @@ func launcherRemedy(name string) string {
 }
 
 func findLaunchers(m *machine) (out []finding) {
-	if len(m.devices()) == 0 {
+	if len(m.devices) == 0 {
 		return nil
 	}
 	for _, l := range m.Setup.Launchers {
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
-		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs(), func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
+		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs, func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
 			continue
 		}
 		f := limited(l.Name, l.LockedMemory, l.Unlimited)
@@ -130,8 +130,8 @@ type job struct {
 // ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be read.
 const ncclConf = "etc/nccl.conf"
 
-// jobs are the processes on this host with NCCL or an RDMA device.
-func (m *machine) jobs() (out []job) {
+// allJobs are the processes on this host with NCCL or an RDMA device.
+func (m *machine) allJobs() (out []job) {
 	if m.GDR == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func joined(all []finding) (out []finding) {
 }
 
 func findJobLimits(m *machine) (out []finding) {
-	for _, j := range m.jobs() {
+	for _, j := range m.jobs {
 		if len(j.Verbs) == 0 {
 			continue
 		}

@@ -80,7 +80,7 @@ func (e *ether) finding(unknown string) finding {
 func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil && *e.p.Rate >= 100e9 }
 
 func (m *machine) ethers() (out []ether) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; isRoCE(d, p) && active(p) {
 				if len(p.Netdev) > 0 {
@@ -131,7 +131,7 @@ type infiniband struct {
 }
 
 func (m *machine) infinibands() (out []infiniband) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; p.LinkLayer == "InfiniBand" && p.Role == "compute" && active(p) {
 				out = append(out, infiniband{d, p})
@@ -221,7 +221,7 @@ type ipoib struct {
 
 // ipoibs are the interfaces, those of partitions (NAME.8001) included.
 func (m *machine) ipoibs() (out []ipoib) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			for j := range p.Netdev {

@@ -33,7 +33,7 @@ var partitionChecks = []Check{
 const fullMember = 0x8000
 
 func findMembership(m *machine) (out []finding) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			if p.LinkLayer != "InfiniBand" || !active(p) {

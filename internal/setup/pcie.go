@@ -87,7 +87,7 @@ func (m *machine) nics() (out []nic) {
 	if m.GDR == nil || m.GDR.Virtual {
 		return nil
 	}
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 && d.PCIAddress != "" {
 			out = append(out, nic{d, &m.GDR.NICs[i]})
 		}
