@@ -20,12 +20,9 @@ func (l *lane) lossy(c *chain) (x snapshot.LossyClass, ok bool) {
 	return x, true
 }
 
-// LossyClasses are those of the rows that differ, each once: a class that the site accepts is none.
+// LossyClasses are those of the rows, each once: a class that the site accepts is none.
 func LossyClasses(rows []snapshot.SetupRow) (out []snapshot.LossyClass) {
 	for i := range rows {
-		if rows[i].State != snapshot.SetupDiffers {
-			continue
-		}
 		for _, x := range rows[i].Lossy {
 			if !slices.Contains(out, x) {
 				out = append(out, x)

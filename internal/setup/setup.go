@@ -91,6 +91,7 @@ type finding struct {
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
 	contradicts bool
 	lossy       []snapshot.LossyClass // the traffic that it contradicts
+	conflicts   []string              // the addresses that it contradicts
 	evidence    string
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
@@ -152,7 +153,7 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		r.State = snapshot.SetupOK
 	}
 	if f.contradicts && !f.meets {
-		r.Severity, r.Alert, r.Lossy = "warning", c.Alert, f.lossy
+		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
 	}
 	if wants != nil {
 		if want := wants(c.ID, f.device, f.port, f.netdev); want == Any {
@@ -160,12 +161,12 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, snapshot.SetupSite, "--config.file", snapshot.SetupDiffers
 			if accepts(want, f.found) {
-				r.State = snapshot.SetupOK
+				r.State, r.Lossy, r.Conflicts = snapshot.SetupOK, nil, nil
 			}
 		}
 	}
 	if f.found == "" {
-		r.State, r.Severity, r.Alert, r.Lossy, r.Evidence = snapshot.SetupUnknown, "info", "", nil, f.unknown
+		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = snapshot.SetupUnknown, "info", "", nil, nil, f.unknown
 	}
 	if r.Wanted == "" && f.found != "" {
 		return r, false

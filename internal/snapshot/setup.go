@@ -69,7 +69,8 @@ type SetupRow struct {
 	Remedy   string // the command that sets it
 	Source   string // of the wanted value
 
-	Lossy []LossyClass // the traffic that a difference contradicts
+	Lossy     []LossyClass // the traffic that a difference contradicts
+	Conflicts []string     // the IPv4 neighbours that it contradicts
 }
 
 // LossyClass is a traffic class that leads to a priority without PFC on a netdev of a lossless port.
