@@ -219,6 +219,7 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 					}
 					return digits
 				})
+				continue
 			}
 			if isEEPROM(file) { // the serial number of a transceiver, if it has one
 				continue
