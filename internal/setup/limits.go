@@ -23,7 +23,8 @@ var limitsChecks = []Check{
 		Read:   "mode of /dev/infiniband/uverbs*",
 		Wanted: "0666, the default of the kernel",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
-		Remedy: "chmod {wanted} /dev/infiniband/uverbs*",
+		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
+			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
 		find:   findPermissions,
 	},
@@ -98,7 +99,18 @@ func launcherRemedy(name string) string {
 	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
 	return "mkdir -p " + dir +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name + caution(name)
+}
+
+// caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their limit.
+func caution(name string) string {
+	switch name {
+	case "pbs_mom":
+		return " # drain the node first: a restart can end its jobs"
+	case "dockerd":
+		return " # drain the node first: without live-restore a restart stops its containers"
+	}
+	return " # drain the node first; what runs keeps its limit"
 }
 
 func findLaunchers(m *machine) (out []finding) {

@@ -13,7 +13,7 @@ var partitionChecks = []Check{
 		ID: "pkey_membership", Domain: Partition, Name: "membership in the first partition of the table",
 		Read:   "/sys/class/infiniband/DEV/ports/N/pkeys/0: bit 15",
 		Wanted: "full, on ACTIVE InfiniBand ports",
-		Why:    "Limited members of a partition cannot communicate with each other. NCCL uses index 0 unless NCCL_IB_PKEY is set, and IPoIB as well.",
+		Why:    "Limited members of a partition reach its full members only: jobs between two of them do not start. NCCL and IPoIB use index 0, unless NCCL_IB_PKEY is set.",
 		Remedy: "make the port a full member in the subnet manager (opensm: partitions.conf, PORTGUID=full)",
 		Source: "InfiniBand Architecture Specification, volume 1, 10.9; NVIDIA, NCCL: NCCL_IB_PKEY",
 		find:   findMembership,
