@@ -18,11 +18,11 @@ import (
 // agents is a subnet with the agents and subnet managers of a test.
 type agents struct {
 	host.Subnet
-	mu       sync.Mutex
-	counters func(device string, a *host.Agent) (host.IBCounters, error)
-	fec      func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
-	asked    int
-	askedFEC int
+	mu                             sync.Mutex
+	counters                       func(device string, a *host.Agent) (host.IBCounters, error)
+	fec                            func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
+	settings                       func() (host.IBPortSettings, error)                    // nil: nothing is known
+	asked, askedFEC, askedSettings int
 }
 
 func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent) (host.IBFEC, error) {
@@ -34,6 +34,16 @@ func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent)
 		return host.IBFEC{}, nil
 	}
 	return answer(device, a)
+}
+
+func (s *agents) PortSettings(context.Context, string, int) (host.IBPortSettings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askedSettings++
+	if s.settings == nil {
+		return host.IBPortSettings{}, nil
+	}
+	return s.settings()
 }
 
 func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent) (host.IBCounters, error) {
