@@ -83,7 +83,7 @@ func (v *view) ports(in Input) {
 			no := in.noModule(p)
 			r.NoModule = &no
 		}
-		v.Pauses = v.Pauses || p.LinkLayer == "Ethernet"
+		v.Pauses, v.BER = v.Pauses || p.LinkLayer == "Ethernet", v.BER || r.BER != nil
 		v.Rows = append(v.Rows, r)
 	}
 	if h := in.History; h != nil && h.To.After(h.From) {
