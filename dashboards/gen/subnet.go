@@ -83,7 +83,6 @@ func subnetCounts() []panel {
 	faulty := counts("Faults of links", "Are links gone, or slower than both ends allow?", 12,
 		count{"Gone", "links of the chosen switches that an earlier sweep found and the last one did not; after a planned removal: rdma_exporter accept.", orZero(ofChosenLinks(gone), links), bad},
 		count{"Degraded", "links below the rate or width that both ends have enabled.", orZero(ofChosenLinks(degraded), links), warning},
-		count{"Loops", "suspected credit loops: links between switches that wait for each other.", "max(" + fabricOf.of("rdma_fabric_credit_loops_suspected") + ")", warning},
 		count{"Unequal", "links one end of which is set lower than the other, while both support more.", orZero(ofChosenLinks(apart), links), notice},
 	)
 	p := counts("Subnet", "Does the exporter see the whole fabric, and does one subnet manager run it?", 12,
