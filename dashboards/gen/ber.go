@@ -50,7 +50,7 @@ func worstBER(s scope) panel {
 			{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90},
 			{from: "B", title: "Raw BER", unit: scientific, width: 90},
 			{from: "C", title: "Limit", unit: scientific, width: 80},
-			{from: "mode", title: "FEC", width: 110, missing: "unknown"},
+			{from: "mode", title: "FEC", width: 145, missing: "unknown"},
 			hidden("D"), cluster, job,
 		},
 	}
