@@ -174,7 +174,7 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
 			{"RDMALinkBERRising", "info, {} times warning", 1},
 			{"RDMALinkBERRising", "$port) }}{} times", 1},
-			{"RDMALinkBERRising", "$port) }}{}{{ else }}", 1},
+			{"RDMALinkBERRising", "$port) }}{}{{ else", 1},
 		}},
 		waits("optics-drift-for", "RDMAOpticsDrift", "24h", 1, "a day of the machine room's temperature"),
 		{"optics-drift-receive", "RDMAOpticsDrift", Count, "2", "dB of receive power below the baseline; temperature and a reseated connector change about 1 dB", []Place{
