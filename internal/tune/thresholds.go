@@ -151,11 +151,12 @@ func Thresholds() []Threshold {
 			{"port:rdma_link_lane_raw_ber:high", "port:rdma_link_lane_raw_ber:ratio10m >= {}", 1},
 			{"RDMALaneBERHigh", "limit {} and", 1},
 			{"RDMALaneBERHigh", ", {})\" $lanes", 1},
+			{"RDMALaneBERHigh", ", {})\" $port $end", 1},
 		}},
 		{"lane-raw-ber-factor", "RDMALaneBERHigh", Count, "100", "times the median lane; lanes of a link share age, temperature and dirt", []Place{
 			{"port:rdma_link_lane_raw_ber:high", "{} * quantile", 1},
-			{"RDMALaneBERHigh", "{} times the median lane", 2},
-			{"RDMALaneBERHigh", "clamp_min({} * quantile", 1},
+			{"RDMALaneBERHigh", "{} times the median lane", 1},
+			{"RDMALaneBERHigh", "clamp_min({} * quantile", 2},
 		}},
 		waits("ber-rising-for", "RDMALinkBERRising", "1h", 2, "a change of temperature or a touched cable is over sooner"),
 		{"ber-rising-floor", "RDMALinkBERRising", Ratio, "1e-07", "errors before FEC per bit; below it FEC has margin for years", []Place{
@@ -167,11 +168,32 @@ func Thresholds() []Threshold {
 			{"RDMALinkBERRising", "and {} times the baseline info", 1},
 			{"RDMALinkBERRising", `>= {}" $port`, 2},
 			{"RDMALinkBERRising", "{{ else }}{} times{{ end }}", 1},
+			{"RDMALinkBERRising", "{{ else }}{}{{ end }} times for", 1},
 		}},
 		{"ber-rising-warning", "RDMALinkBERRising", Count, "100", "times the baseline (warning)", []Place{
 			{"port:rdma_link_ber_rising:warning", "baseline_factor >= {})", 1},
 			{"RDMALinkBERRising", "info, {} times warning", 1},
 			{"RDMALinkBERRising", "$port) }}{} times", 1},
+			{"RDMALinkBERRising", "$port) }}{}{{ else", 1},
+		}},
+		waits("optics-drift-for", "RDMAOpticsDrift", "24h", 1, "a day of the machine room's temperature"),
+		{"optics-drift-receive", "RDMAOpticsDrift", Count, "2", "dB of receive power below the baseline; temperature and a reseated connector change about 1 dB", []Place{
+			{"port:rdma_optics_drift:info", "power:drop >= {})", 1},
+			{"RDMAOpticsDrift", "limit {} dB below for", 1},
+			{"RDMAOpticsDrift", "receive power {} dB below normal", 1},
+			{"RDMAOpticsDrift", `"receive_power" }}{} dB{{ else`, 1},
+		}},
+		{"optics-drift-bias", "RDMAOpticsDrift", Count, "20", "percent of laser bias above the baseline; a laser is at the end of its life at 50%", []Place{
+			{"port:rdma_optics_drift:info", "bias:rise >= {})", 1},
+			{"RDMAOpticsDrift", "limit {}% above for", 1},
+			{"RDMAOpticsDrift", "bias {}% above normal", 1},
+			{"RDMAOpticsDrift", `"bias" }}{}%{{ else`, 1},
+		}},
+		{"optics-drift-margin", "RDMAOpticsDrift", Count, "1", "dB of receive power above the low alarm limit of the transceiver", []Place{
+			{"port:rdma_optics_drift:info", "power:margin < {})", 1},
+			{"RDMAOpticsDrift", "limit {} dB above for", 1},
+			{"RDMAOpticsDrift", "receive power {} dB above the alarm limit.", 1},
+			{"RDMAOpticsDrift", "{{ else }}{} dB{{ end }}", 1},
 		}},
 		{"link-error-recoveries", "RDMALinkErrors", Count, "2", "in 1h; a good link may retrain once", []Place{
 			{"port:rdma_link_errors:warning", "port:rdma_port_link_error_recoveries:sum1h >= {}", 1},

@@ -20,6 +20,7 @@ local files = {
     importstr '../../rules/node/maintenance.rules.yml',
     importstr '../../rules/node/optics.rules.yml',
     importstr '../../rules/node/optics_lanes.rules.yml',
+    importstr '../../rules/node/optics_drift.rules.yml',
     importstr '../../rules/node/pcie.rules.yml',
     importstr '../../rules/node/pcie_gpu.rules.yml',
     importstr '../../rules/node/pins.rules.yml',
