@@ -19,7 +19,7 @@ var hostChecks = []Check{
 
 func findNUMABalancing(m *machine) []finding {
 	const file = "proc/sys/kernel/numa_balancing"
-	if len(m.devices()) == 0 || m.GDR == nil || len(m.GDR.GPUs) == 0 {
+	if len(m.devices) == 0 || m.GDR == nil || len(m.GDR.GPUs) == 0 {
 		return nil
 	}
 	text, ok := m.text(file)

@@ -33,7 +33,7 @@ var jobChecks = []Check{
 	},
 	{
 		ID: "nccl_ib_hca", Domain: Job, Name: "RDMA devices of NCCL",
-		Read:   "NCCL_IB_HCA" + jobRead,
+		Read:   "NCCL_IB_HCA" + jobRead + ": names are prefixes, mlx5 and mlx5_1 also of mlx5_bond_0 and mlx5_10; = before the list makes them exact",
 		Wanted: "all ACTIVE compute ports, the nearest of each GPU among them, and no others",
 		Why:    "Devices that are left out cost throughput. A device of the management or storage network slows down all rings that it is in.",
 		Remedy: "export NCCL_IB_HCA={wanted} # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_HCA",
@@ -43,7 +43,7 @@ var jobChecks = []Check{
 		ID: "nccl_gdr_level", Domain: Job, Name: "distance limit of GPUDirect RDMA",
 		Read:   "NCCL_NET_GDR_LEVEL, and its name before NCCL 2.4, NCCL_IB_GDR_LEVEL" + jobRead,
 		Wanted: "not set, or the distance between each GPU and its nearest RDMA device",
-		Why:    "Below the distance NCCL copies the data through host memory. The former name has no effect.",
+		Why:    "Between a GPU and a device beyond the limit NCCL copies the data through host memory. The former name has no effect.",
 		Remedy: "unset NCCL_NET_GDR_LEVEL NCCL_IB_GDR_LEVEL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_NET_GDR_LEVEL",
 		find: findLevel,
 	},
@@ -68,7 +68,7 @@ var jobChecks = []Check{
 	{
 		ID: "nccl_timeout", Domain: Job, Name: "ACK timeout of NCCL",
 		Read:   "NCCL_IB_TIMEOUT" + jobRead,
-		Wanted: "18 to 22: 4.096 us * 2^18 is 1 s, 2^22 is 17 s. The default is 20",
+		Wanted: "18 to 22: 4.096 us * 2^18 is 1 s, 2^22 is 17 s. The default is 20 (18 before NCCL 2.23, 14 before 2.14)",
 		Why:    "Smaller values end the job at a link flap or at congestion (NCCL status 12), larger ones detect a lost peer late. 0: never.",
 		Remedy: "unset NCCL_IB_TIMEOUT # of the job, or in nccl.conf",
 		Source: ncclManual + "NCCL_IB_TIMEOUT; InfiniBand specification, Local ACK Timeout",
@@ -86,15 +86,15 @@ var jobChecks = []Check{
 	{
 		ID: "nccl_sl", Domain: Job, Name: "service level of NCCL",
 		Read:   "NCCL_IB_SL" + jobRead,
-		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority",
-		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic.",
+		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority; on InfiniBand one with a virtual lane in use, where --collector.infiniband.mad shows it",
+		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic. Packets without a virtual lane are discarded.",
 		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
 		find: settingOf("NCCL_IB_SL", (*machine).serviceLevel),
 	},
 	{
 		ID: "nccl_adaptive_routing", Domain: Job, Name: "use of adaptive routing by NCCL",
 		Read:   "NCCL_IB_ADAPTIVE_ROUTING" + jobRead,
-		Wanted: "1 on InfiniBand, the default; on RoCE it depends on the fabric",
+		Wanted: "1 on InfiniBand, the default there; on RoCE, where the default is 0, it depends on the fabric",
 		Why:    "Messages are not sent in the form that adaptive routing needs: flows collide on uplinks.",
 		Remedy: "unset NCCL_IB_ADAPTIVE_ROUTING # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_ADAPTIVE_ROUTING",
 		find: settingOf("NCCL_IB_ADAPTIVE_ROUTING", (*machine).adaptiveRouting),
@@ -102,8 +102,8 @@ var jobChecks = []Check{
 	{
 		ID: "nccl_qps", Domain: Job, Name: "queue pairs of NCCL for each connection",
 		Read:   "NCCL_IB_QPS_PER_CONNECTION" + jobRead,
-		Wanted: "1 to 16. The default is 1; vendors of RoCE fabrics recommend 4 to 16 for ECMP",
-		Why:    "Many queue pairs exceed the context cache of the device, and NCCL limits them to 128.",
+		Wanted: "1 to 16. The default is 1; more spread a connection over the paths of a fabric with ECMP",
+		Why:    "Many queue pairs exceed the context cache of the device. NCCL accepts 1 to 128.",
 		Remedy: "export NCCL_IB_QPS_PER_CONNECTION=4 # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_QPS_PER_CONNECTION",
 		find: settingOf("NCCL_IB_QPS_PER_CONNECTION", within(1, 16)),
 	},
@@ -132,7 +132,7 @@ type verdict struct {
 // settingOf finds the jobs that have a setting, and evaluates each.
 func settingOf(name string, evaluate func(*machine, job, string) verdict) func(*machine) []finding {
 	return func(m *machine) (out []finding) {
-		for _, j := range m.jobs() {
+		for _, j := range m.jobs {
 			value := j.env[name]
 			if value == "" || !j.HasNCCL {
 				continue
@@ -225,7 +225,7 @@ func (m *machine) socketInterfaces(j job, value string) verdict {
 // withoutAddress is the port of an interface without an IP address: its GID table has no entry of one. Empty: it has one,
 // or the interface is none of an Ethernet port.
 func (m *machine) withoutAddress(netdev string) string {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			named := slices.ContainsFunc(p.Netdev, func(n snapshot.Netdev) bool { return n.Name == netdev })
@@ -245,7 +245,7 @@ func active(p *snapshot.Port) bool { return p.State != nil && *p.State == portAc
 
 // computeDevices are the names of the devices with an ACTIVE compute port.
 func (m *machine) computeDevices() (out []string) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		if slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.Role == "compute" && active(&p) }) {
 			out = append(out, d.Name)
 		}
@@ -259,7 +259,7 @@ func (m *machine) hcas(j job, _ string) verdict {
 		return verdict{}
 	}
 	items, excluded, exact := j.env.HCAs()
-	v := verdict{want: strings.Join(compute, ","), machine: true}
+	v := verdict{want: "=" + strings.Join(compute, ","), machine: true}
 	var problems, others []string
 	for _, item := range items {
 		name, number, _ := strings.Cut(item, ":")
@@ -306,7 +306,7 @@ func (m *machine) hcas(j job, _ string) verdict {
 		problems = append(problems, left)
 	}
 	v.meets, v.evidence = len(problems) == 0, strings.Join(problems, "; ")
-	if v.want == "" {
+	if len(compute) == 0 {
 		v.want, v.remedy = "an existing device", "unset NCCL_IB_HCA # of the job, or in nccl.conf"
 	}
 	return v
@@ -358,14 +358,14 @@ func (m *machine) leftOut(j job) string {
 }
 
 func (m *machine) allowed(j job, device string) bool {
-	return slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool {
+	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return d.Name == device && slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return j.env.AllowsPort(d.Name, p.Number) })
 	})
 }
 
 func findLevel(m *machine) (out []finding) {
 	const now, former = "NCCL_NET_GDR_LEVEL", "NCCL_IB_GDR_LEVEL"
-	for _, j := range m.jobs() {
+	for _, j := range m.jobs {
 		if !j.HasNCCL {
 			continue
 		}
@@ -439,7 +439,7 @@ func (m *machine) gidIndex(j job, value string) verdict {
 
 // firstV2 is the lowest index of an IPv4 entry of RoCE v2.
 func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if f := d.Ports[i].RoCEv2["ipv4"]; d.Name == device && d.Ports[i].Number == port && f.Entries > 0 {
 				return f.First, true
@@ -451,7 +451,7 @@ func (m *machine) firstV2(device string, port int) (index uint64, ok bool) {
 
 // layer reports whether an ACTIVE compute port has a link layer.
 func (m *machine) layer(name string) bool {
-	return slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool {
+	return slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.LinkLayer == name && p.Role == "compute" && active(&p) })
 	})
 }
@@ -461,7 +461,17 @@ func (m *machine) serviceLevel(j job, value string) verdict {
 	if m.layer("Ethernet") {
 		high = 7
 	}
-	return within(0, high)(m, j, value)
+	v := within(0, high)(m, j, value)
+	level := j.env.Integer("NCCL_IB_SL", 0)
+	for _, x := range m.infinibands() {
+		if s := x.p.Settings; v.meets && s != nil && j.env.AllowsPort(x.d.Name, x.p.Number) {
+			if lane, ok := laneOf(s, int(level)); !ok {
+				v = verdict{want: "a service level with a virtual lane in use", machine: true}
+				v.evidence = fmt.Sprintf("%s/%d discards packets of service level %d: virtual lane %d", x.d.Name, x.p.Number, level, lane)
+			}
+		}
+	}
+	return v
 }
 
 func (m *machine) adaptiveRouting(j job, _ string) verdict {

@@ -99,12 +99,11 @@ func (l *lane) object() object {
 	return object{device: l.Name, port: l.Number, netdev: l.q.Name}
 }
 
-// lanes are the netdevs of RoCE ports.
-func (m *machine) lanes() (out []*lane) {
-	jobs := m.jobClasses()
+// allLanes are the netdevs of RoCE ports.
+func (m *machine) allLanes() (out []*lane) {
 	for _, r := range m.roces() {
 		for _, q := range r.netdevs {
-			l := &lane{roce: r, q: q, chains: m.chains(r, q, jobs)}
+			l := &lane{roce: r, q: q, chains: m.chains(r, q, m.classes)}
 			l.priority = m.rdmaPriority(r, q, l.chains)
 			out = append(out, l)
 		}
@@ -162,8 +161,8 @@ func sequence(n int) (out []int) {
 
 // findJobClass has a finding for each job and class. Where MLNX_OFED sets the class of all packets of a port, that of the job is not used.
 func findJobClass(m *machine) (out []finding) {
-	lanes := m.lanes()
-	for _, job := range m.jobClasses() {
+	lanes := m.lanes
+	for _, job := range m.classes {
 		f := finding{object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine}
 		if job.unknown != "" {
 			f.found, f.unknown = "", job.unknown
@@ -187,6 +186,9 @@ func findJobClass(m *machine) (out []finding) {
 			f.meets = false
 			f.contradicts = f.contradicts || job.certain && l.q.Trust == byDSCP
 			wrong = append(wrong, c.String())
+			if x, ok := l.lossy(&c); ok {
+				f.lossy = append(f.lossy, x)
+			}
 		}
 		switch {
 		case used == 0:
@@ -227,7 +229,7 @@ func more(n int) string {
 // findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager applies only to its
 // connections.
 func findPortClass(m *machine) (out []finding) {
-	lanes := m.lanes()
+	lanes := m.lanes
 	value := func(l *lane) string {
 		if l.traffic == nil {
 			return ""
@@ -278,6 +280,7 @@ func findPortClass(m *machine) (out []finding) {
 			f.meets = f.found == f.want || f.basis == snapshot.SetupGuide
 		default:
 			f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
+			f.lossy = lossyOf(lanes, l.roce)
 			if f.want == f.found { // as on the siblings: PFC or the map is wrong
 				f.want, _ = wantedClass(lanes, l)
 			}
@@ -290,6 +293,18 @@ func findPortClass(m *machine) (out []finding) {
 	return out
 }
 
+// lossyOf are the lossy chains of the netdevs of a port.
+func lossyOf(lanes []*lane, r *roce) (out []snapshot.LossyClass) {
+	for _, l := range lanes {
+		for i := range l.chains {
+			if x, ok := l.lossy(&l.chains[i]); ok && l.roce == r && l.chains[i].job == nil {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
 // ofed reports whether the driver of a device is that of MLNX_OFED.
 func (m *machine) ofed(driver string) bool {
 	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x snapshot.Module) bool {
@@ -298,7 +313,7 @@ func (m *machine) ofed(driver string) bool {
 }
 
 func findTrust(m *machine) (out []finding) {
-	lanes := m.lanes()
+	lanes := m.lanes
 	value := func(l *lane) string { return l.q.Trust }
 	for _, l := range lanes {
 		f := finding{object: l.object(), found: l.q.Trust, unknown: "the driver does not report it", basis: snapshot.SetupMachine}
@@ -323,7 +338,7 @@ func findTrust(m *machine) (out []finding) {
 // findDSCPMap looks at the DSCP of the class of the port; without one, at whether a DSCP leads to a priority with PFC. That of a job is the
 // job's setting.
 func findDSCPMap(m *machine) (out []finding) {
-	for _, l := range m.lanes() {
+	for _, l := range m.lanes {
 		enabled := priorities(l.q.PFC)
 		if !l.lossless || l.q.Trust != byDSCP || len(enabled) == 0 {
 			continue
@@ -357,7 +372,7 @@ func pfcText(l *lane) string {
 }
 
 func findPFC(m *machine) (out []finding) {
-	lanes := m.lanes()
+	lanes := m.lanes
 	for _, l := range lanes {
 		f := finding{object: l.object(), found: pfcText(l), unknown: "the driver does not report it", basis: snapshot.SetupMachine}
 		f.set = setPFC
@@ -401,7 +416,7 @@ func setPFC(want string) string {
 
 // findNotification: the in-tree driver of mlx5 has the settings in debugfs only, where each read is a firmware command.
 func findNotification(m *machine) (out []finding) {
-	for _, l := range m.lanes() {
+	for _, l := range m.lanes {
 		p := l.priority
 		if p < 0 || l.Driver != "mlx5_core" || l.control == "zerotouch_rtt" || l.control == "off" {
 			continue
@@ -441,7 +456,7 @@ func findNotification(m *machine) (out []finding) {
 }
 
 func findCNP(m *machine) (out []finding) {
-	for _, l := range m.lanes() {
+	for _, l := range m.lanes {
 		if l.priority < 0 || l.q.CNPPriority == nil || l.control == "zerotouch_rtt" || l.control == "off" {
 			continue
 		}
@@ -473,7 +488,7 @@ func setCNP(want string) string {
 var algorithms = map[uint64]string{0: "strict", 1: "cbs", 2: "ets", 255: "vendor"}
 
 func findETS(m *machine) (out []finding) {
-	for _, l := range m.lanes() {
+	for _, l := range m.lanes {
 		p, classes := l.priority, l.q.Classes
 		if !l.lossless || p <= 0 || classes == nil { // priority 0 has the class of TCP
 			continue

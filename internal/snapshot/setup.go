@@ -68,4 +68,18 @@ type SetupRow struct {
 	Evidence string // for the wanted value, or why the found one is unknown
 	Remedy   string // the command that sets it
 	Source   string // of the wanted value
+
+	Lossy     []LossyClass // the traffic that a difference contradicts
+	Conflicts []string     // the IPv4 neighbours that it contradicts
+}
+
+// LossyClass is a traffic class that leads to a priority without PFC on a netdev of a lossless port.
+type LossyClass struct {
+	Device   string
+	Port     int
+	Netdev   string
+	Priority int
+	Job      string // empty: the class is that of the port
+	Setting  string // variable or file that sets it
+	Class    int
 }
