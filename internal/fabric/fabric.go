@@ -77,6 +77,7 @@ type Node struct {
 	performance *mad.PerformanceInfo
 	plain       bool // its ports have no PortRcvErrorDetails
 	tick        mad.Tick
+	ticked      bool // queried for it
 }
 
 // Port is a port that has answered.

@@ -23,20 +23,21 @@ type subnet struct {
 
 // device is a node.
 type device struct {
-	kind    mad.NodeType
-	name    string
-	ports   map[int]*plug
-	lid     uint16 // of a switch
-	changed bool
-	silent  bool
-	wide    bool // counters of 64 bits
-	vendor  bool // Mellanox
-	refuses bool // the vendor's attribute
-	manager byte // state of a subnet manager; 0 none
-	fec     bool // PortInfoExtended, and PortExtendedSpeedsCounters with RS-FEC
-	causes  bool // PortRcvErrorDetails
-	tick    byte // Tick of PortSamplesControl; 0: no PortXmitWait in PortCounters
-	chip    uint16
+	kind     mad.NodeType
+	name     string
+	ports    map[int]*plug
+	lid      uint16 // of a switch
+	changed  bool
+	silent   bool
+	wide     bool // counters of 64 bits
+	vendor   bool // Mellanox
+	refuses  bool // the vendor's attribute
+	manager  byte // state of a subnet manager; 0 none
+	fec      bool // PortInfoExtended, and PortExtendedSpeedsCounters with RS-FEC
+	causes   bool // PortRcvErrorDetails
+	tick     byte // Tick of PortSamplesControl; 0: no PortXmitWait in PortCounters
+	tickless bool // no answer to PortSamplesControl
+	chip     uint16
 }
 
 // plug is a port.
@@ -171,7 +172,7 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 		if !performance(data, n, attribute) {
 			return nil
 		}
-		if attribute == 0x15 && !n.causes {
+		if attribute == 0x15 && !n.causes || attribute == 0x10 && n.tick == 0 {
 			a.MAD[5] = 3 << 2 // attribute not supported
 		}
 		return &a
@@ -258,6 +259,7 @@ func performance(data []byte, n *device, attribute uint16) bool {
 		return true
 	case 0x10:
 		data[2] = n.tick
+		return !n.tickless
 	case 0x12:
 		if p != nil {
 			data[7], data[9] = p.downed, p.errors

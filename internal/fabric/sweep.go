@@ -230,7 +230,7 @@ func (s *sweep) cached(v *target) *Node {
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
 			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance, before.vendor, before.plain
-			n.VendorID, n.DeviceID, n.tick = before.VendorID, before.DeviceID, before.tick
+			n.VendorID, n.DeviceID, n.tick, n.ticked = before.VendorID, before.DeviceID, before.tick, before.ticked
 			n.Description, n.named = before.Description, before.named
 		}
 	}
