@@ -88,6 +88,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			for _, pattern := range setup.Files {
 				r.setupFiles(pattern, kept.Files)
 			}
+			kept.Interrupts = r.interrupts()
 			r.end()
 			r.launchers(ctx, &kept)
 		})

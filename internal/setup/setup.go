@@ -26,7 +26,7 @@ type Check struct {
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
-	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	ofJob bool // it belongs to a job, or changes with the load: it is no metric, and not part of the hash of its domain
 	find  func(*machine) []finding
 }
 
