@@ -166,3 +166,18 @@ func TestParseCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestJobSettings(t *testing.T) {
+	row := func(domain, setting, job, found string, state snapshot.SetupState) snapshot.SetupRow {
+		return snapshot.SetupRow{Domain: domain, Setting: setting, Object: job, Found: found, State: state}
+	}
+	got := jobSettings([]snapshot.SetupRow{
+		row("job", "nccl_timeout", "slurm/7", "14", snapshot.SetupDiffers), row("job", "nccl_timeout", "slurm/8", "20", snapshot.SetupOK),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", snapshot.SetupDiffers), row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", snapshot.SetupDiffers),
+		row("job", "nccl_gid_index", "slurm/8", "", snapshot.SetupUnknown), row("pcie", "acs", "mlx5_0", "on", snapshot.SetupDiffers),
+	})
+	want := [][]string{{"slurm/7", "nccl_timeout", "14"}, {"slurm/7", "nccl_topo_file", ""}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

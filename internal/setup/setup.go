@@ -298,6 +298,16 @@ func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	return out
 }
 
+// OfJobs are the rows of the settings of NCCL.
+func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+	for _, r := range rows {
+		if r.Domain == string(Job) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // Hashes are a hash of the known settings of each domain: equal on hosts that are set up alike. Objects are left out, because their names differ
 // between equal hosts, as are settings of jobs; values that could not be read are part of it.
 func Hashes(rows []snapshot.SetupRow) map[Domain]string {
