@@ -67,7 +67,7 @@ type setupState struct {
 	differ    []setup.Deviation
 	lossy     []snapshot.LossyClass
 	jobs      [][]string // labels of the settings of jobs that differ
-	conflicts *float64 // addresses; nil: no netdevs in one subnet
+	conflicts *float64   // addresses; nil: no netdevs in one subnet
 	hashes    map[setup.Domain]string
 }
 

@@ -16,8 +16,9 @@ const (
 	countsSize = 8192
 )
 
-// interrupts sums the interrupts of the PCI functions of RDMA devices by the CPU that has served them, without virtual functions: those of its own node and
-// all, since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since Linux 4.9). One file for each interrupt, no descriptor is kept.
+// interrupts sums the interrupts of the PCI functions of RDMA devices, virtual functions apart: those that CPUs of their own node have served, and all,
+// since the driver has requested them (per_cpu_count, kernel/irq/irqdesc.c, since Linux 4.9). One file for each interrupt; no descriptor is
+// kept.
 func (r *reader) interrupts() (out []snapshot.DeviceInterrupts) {
 	devices, err := r.h.Devices()
 	if err != nil {

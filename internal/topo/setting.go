@@ -30,7 +30,7 @@ func settingsOf(s *snapshot.Setup) (out []Setting) {
 	}
 	for i := range s.Rows {
 		if r := &s.Rows[i]; r.Domain == jobDomain {
-			out = append(out, Setting{Job: r.Object, Setting: r.Setting, State: string(r.State), Found: r.Found, Wanted: r.Wanted, Evidence: r.Evidence, Remedy: r.Remedy})
+			out = append(out, Setting{r.Object, r.Setting, string(r.State), r.Found, r.Wanted, r.Evidence, r.Remedy})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Setting) int { return strings.Compare(a.Job, b.Job) })
