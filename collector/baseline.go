@@ -45,6 +45,8 @@ type baselines struct {
 	at    time.Time // of the last readings
 	links map[string]*settling
 	last  map[string]float64 // counters at the last readings, by ID
+
+	measured []baselineOf // by the last readings
 }
 
 // settling is since when a link is ACTIVE without interruption.
@@ -70,7 +72,7 @@ func (b *baselines) setNow(now time.Time) {
 	b.now = now
 }
 
-// deriveBaselines adds the readings of a complete node once a minute, and emits the baselines.
+// deriveBaselines adds the readings of a complete node once a minute, and emits the baselines of what was read last.
 func (c *infiniBand) deriveBaselines(n *snapshot.Node, s Sink) {
 	if n.InfiniBand == nil {
 		return
@@ -78,12 +80,11 @@ func (c *infiniBand) deriveBaselines(n *snapshot.Node, s Sink) {
 	b := &c.baselines
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	measured := measuredBaselines(n)
 	if b.at.IsZero() || b.now.Sub(b.at) >= slowInterval {
-		b.learn(c.Memory, n, measured)
+		b.learn(c.Memory, n)
 	}
-	for i := range measured {
-		o := &measured[i]
+	for i := range b.measured {
+		o := &b.measured[i]
 		r, known := c.Memory.Baseline(o.id)
 		if !known {
 			continue
@@ -101,18 +102,20 @@ func (c *infiniBand) deriveBaselines(n *snapshot.Node, s Sink) {
 	}
 }
 
-// learn adds a reading of each link that is settled.
-func (b *baselines) learn(m *expect.Memory, n *snapshot.Node, measured []baselineOf) {
+// learn measures, and adds a reading of each link that is settled.
+func (b *baselines) learn(m *expect.Memory, n *snapshot.Node) {
 	took := b.now.Sub(b.at)
 	counted := !b.at.IsZero() && took <= 3*slowInterval // a longer gap is unknown time
 	b.at = b.now
 	b.settle(n)
-	for _, link := range unplugged(n) {
+	parts := partsByPort(n)
+	b.measured = measuredBaselines(n, parts)
+	for _, link := range unplugged(n, parts) {
 		m.ForgetBaselines(link)
 	}
 	last := map[string]float64{}
-	for i := range measured {
-		o := &measured[i]
+	for i := range b.measured {
+		o := &b.measured[i]
 		before, again := b.last[o.id]
 		last[o.id] = o.value
 		if l := b.links[portOfLink(o.link)]; !counted || !again || l == nil || l.since.IsZero() || b.now.Sub(l.since) < expect.BaselineSettle {
@@ -177,16 +180,68 @@ func portOfLink(id string) string {
 	return id
 }
 
+// portParts are the sections of a node that belong to one port.
+type portParts struct {
+	netdevs []*snapshot.NetdevCounters
+	cages   []*snapshot.Cage
+	far     []*snapshot.PortSubnet
+}
+
+type partsKey struct {
+	device string
+	port   int
+}
+
+func partsByPort(n *snapshot.Node) map[partsKey]portParts {
+	out := map[partsKey]portParts{}
+	if n.Ethernet != nil {
+		for i := range n.Ethernet.Netdevs {
+			nd := &n.Ethernet.Netdevs[i]
+			p := out[partsKey{nd.Device, nd.Port}]
+			p.netdevs = append(p.netdevs, nd)
+			out[partsKey{nd.Device, nd.Port}] = p
+		}
+	}
+	if n.Optics != nil {
+		for i := range n.Optics.Cages {
+			c := &n.Optics.Cages[i]
+			p := out[partsKey{c.Device, c.Port}]
+			p.cages = append(p.cages, c)
+			out[partsKey{c.Device, c.Port}] = p
+		}
+	}
+	if n.Neighbours != nil {
+		for i := range n.Neighbours.Subnets {
+			f := &n.Neighbours.Subnets[i]
+			p := out[partsKey{f.Device, f.Port}]
+			p.far = append(p.far, f)
+			out[partsKey{f.Device, f.Port}] = p
+		}
+	}
+	return out
+}
+
+// serial is the serial number of the transceiver of a netdev; empty: unknown.
+func (p *portParts) serial(netdev string) string {
+	for _, c := range p.cages {
+		if c.Netdev == netdev && c.Module != nil {
+			return c.Module.SerialNumber
+		}
+	}
+	return ""
+}
+
 // measuredBaselines is what the ports have now of which there are baselines.
-func measuredBaselines(n *snapshot.Node) (out []baselineOf) {
+func measuredBaselines(n *snapshot.Node, parts map[partsKey]portParts) (out []baselineOf) {
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			if lastingID(d, p.Number, "") != "" && isActive(p) {
-				out = append(out, ownErrors(n, d, p)...)
-				out = append(out, farErrorsOf(n, d, p)...)
-				out = append(out, lanesOf(n, d, p)...)
+				of := parts[partsKey{d.Name, p.Number}]
+				out = append(out, ownErrors(&of, d, p)...)
+				out = append(out, farErrorsOf(&of, d, p)...)
+				out = append(out, lanesOf(&of, d, p)...)
 			}
 		}
 	}
@@ -194,7 +249,7 @@ func measuredBaselines(n *snapshot.Node) (out []baselineOf) {
 }
 
 // ownErrors are the errors before FEC of a port: corrected bits, else corrected symbols, as in port:rdma_link_raw_errors:rate10m.
-func ownErrors(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+func ownErrors(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
 	if p.Rate == nil {
 		return nil
 	}
@@ -202,22 +257,16 @@ func ownErrors(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []ba
 		link := lastingID(d, p.Number, netdev)
 		out = append(out, baselineOf{
 			id: link + ofOwnEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), netdev, "own"}, link: link,
-			serial: serialOf(n, d.Name, p.Number, netdev), value: v, rate: *p.Rate,
+			serial: of.serial(netdev), value: v, rate: *p.Rate,
 		})
 	}
 	var symbols []func()
-	if n.Ethernet != nil {
-		for i := range n.Ethernet.Netdevs {
-			nd := &n.Ethernet.Netdevs[i]
-			if nd.Device != d.Name || nd.Port != p.Number {
-				continue
-			}
-			if bits, ok := correctedBits(nd); ok {
-				add(nd.Netdev, bits)
-			} else if nd.FEC != nil && len(nd.FEC.Histogram) > 0 {
-				total, _ := correctedSymbols(nd.FEC.Histogram)
-				symbols = append(symbols, func() { add(nd.Netdev, float64(total)) })
-			}
+	for _, nd := range of.netdevs {
+		if bits, ok := correctedBits(nd); ok {
+			add(nd.Netdev, bits)
+		} else if nd.FEC != nil && len(nd.FEC.Histogram) > 0 {
+			total, _ := correctedSymbols(nd.FEC.Histogram)
+			symbols = append(symbols, func() { add(nd.Netdev, float64(total)) })
 		}
 	}
 	if v, ok := correctedByPort(p.FEC); ok {
@@ -259,13 +308,12 @@ func correctedByPort(f *snapshot.IBFEC) (float64, bool) {
 }
 
 // farErrorsOf are the errors before FEC at the far end of an InfiniBand link. Its transceiver is not readable.
-func farErrorsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
-	if n.Neighbours == nil || p.Rate == nil {
+func farErrorsOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+	if p.Rate == nil {
 		return nil
 	}
-	for i := range n.Neighbours.Subnets {
-		far := &n.Neighbours.Subnets[i]
-		if v, ok := correctedByPort(far.FEC); ok && far.Device == d.Name && far.Port == p.Number {
+	for _, far := range of.far {
+		if v, ok := correctedByPort(far.FEC); ok {
 			link := lastingID(d, p.Number, "")
 			out = append(out, baselineOf{
 				id: link + ofFarEnd, desc: berBaseline, labels: []string{d.Name, strconv.Itoa(p.Number), "", "neighbour"}, link: link, value: v, rate: *p.Rate,
@@ -279,8 +327,8 @@ func farErrorsOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []
 const darkLane = -30
 
 // lanesOf are the readings of the lanes in use of the transceivers of a port.
-func lanesOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
-	for _, c := range cagesOf(n, d.Name, p.Number) {
+func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselineOf) {
+	for _, c := range of.cages {
 		if c.Module == nil || c.First != "" {
 			continue
 		}
@@ -308,34 +356,12 @@ func lanesOf(n *snapshot.Node, d *snapshot.Device, p *snapshot.Port) (out []base
 	return out
 }
 
-func cagesOf(n *snapshot.Node, device string, port int) (out []*snapshot.Cage) {
-	if n.Optics == nil {
-		return nil
-	}
-	for i := range n.Optics.Cages {
-		if c := &n.Optics.Cages[i]; c.Device == device && c.Port == port {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// serialOf is the serial number of the transceiver of a netdev; empty: unknown.
-func serialOf(n *snapshot.Node, device string, port int, netdev string) string {
-	for _, c := range cagesOf(n, device, port) {
-		if c.Netdev == netdev && c.Module != nil {
-			return c.Module.SerialNumber
-		}
-	}
-	return ""
-}
-
 // unplugged are the links whose cage is empty.
-func unplugged(n *snapshot.Node) (out []string) {
+func unplugged(n *snapshot.Node, parts map[partsKey]portParts) (out []string) {
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		for j := range d.Ports {
-			for _, c := range cagesOf(n, d.Name, d.Ports[j].Number) {
+			for _, c := range parts[partsKey{d.Name, d.Ports[j].Number}].cages {
 				if id := lastingID(d, d.Ports[j].Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
 					out = append(out, id)
 				}

@@ -50,8 +50,7 @@ func (l *baselineLink) run(d time.Duration, bitsPerMinute uint64) {
 		l.now = l.now.Add(time.Minute)
 		l.bits += bitsPerMinute
 		l.b.now = l.now
-		n := l.node()
-		l.b.learn(l.m, n, measuredBaselines(n))
+		l.b.learn(l.m, l.node())
 	}
 }
 

@@ -16,9 +16,10 @@ type MADCounters int
 
 // The values.
 const (
-	CountersOfFiles  MADCounters = iota // ports/N/counters only
-	CountersByMAD                       // agents of the host's own ports
-	CountersRecorded                    // as recorded; files where no datagram was recorded
+	CountersOfFiles     MADCounters = iota // ports/N/counters only
+	CountersByMAD                          // agents of the host's own ports; a failure is reported
+	CountersIfPermitted                    // the same; files without a report where the agent does not answer or is not permitted
+	CountersRecorded                       // as recorded; files where no datagram was recorded
 )
 
 const (
@@ -116,7 +117,7 @@ func (a *ownAgent) note(r *reader, err error) {
 
 func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
 	r.begin(host.SourceSubnet)
-	if a.mode == CountersByMAD {
+	if a.mode != CountersRecorded {
 		r.asked += a.agent.Requests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
@@ -155,6 +156,9 @@ func bounded[T any](r *reader, lane string, patience time.Duration, ask func(con
 }
 
 func (a *ownAgent) report(r *reader) {
+	if a.mode == CountersIfPermitted { // the files have all but the upper bits
+		return
+	}
 	r.begin(host.SourceSubnet)
 	r.issue(a.err)
 }

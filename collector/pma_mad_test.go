@@ -232,6 +232,24 @@ func TestOwnAgentFails(t *testing.T) {
 	a.is(t, "then", byMAD)
 }
 
+// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried again, as it may be granted.
+func TestAgentIfPermitted(t *testing.T) {
+	a := newAgentPort(t, 65000)
+	a.mode = CountersIfPermitted
+	now := time.Now()
+	a.h.Now = func() time.Time { return now }
+	const byFiles = "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked "
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOENT, syscall.ENXIO, syscall.ETIMEDOUT} {
+		a.answers.answer(fails(errno))
+		a.is(t, errno.Error(), byFiles+"1")
+		a.is(t, "rests", byFiles+"0")
+		now = now.Add(agentRetryAfter)
+	}
+	a.answers.answer(tells(true, stat("symbol_error", 65000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)))
+	a.is(t, "permitted", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
+	a.is(t, "then", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1")
+}
+
 // TestOwnAgentHangs: a hung call delays the round by agentTimeout, once, and the counters come from the files.
 func TestOwnAgentHangs(t *testing.T) {
 	a := newAgentPort(t, 5)

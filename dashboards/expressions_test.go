@@ -61,10 +61,10 @@ func metrics(t *testing.T) map[string]metric {
 	return out
 }
 
-// records are what the rules record. Their labels are those that the outermost aggregation leaves.
+// records are what the rules record. Their labels are those by which anything is aggregated in them, or in the records that they read.
 func records(t *testing.T) map[string]metric {
 	t.Helper()
-	out := map[string]metric{}
+	exprs := map[string][]string{}
 	for _, set := range []func() (fs.FS, []string, error){rules.Node, rules.Central} {
 		files, names, err := set()
 		if err != nil {
@@ -82,21 +82,38 @@ func records(t *testing.T) map[string]metric {
 			for _, g := range parsed.Groups {
 				for _, r := range g.Rules {
 					if r.Record != "" {
-						out[r.Record] = metric{labels: groupings(t, r.Expr)}
+						exprs[r.Record] = append(exprs[r.Record], r.Expr)
 					}
 				}
 			}
 		}
 	}
+	out := map[string]metric{}
+	for name := range exprs {
+		out[name] = metric{labels: groupings(t, exprs, name, map[string]bool{})}
+	}
 	return out
 }
 
-// groupings are the labels by which anything in an expression is aggregated.
-func groupings(t *testing.T, expr string) (out []string) {
+// groupings are the labels by which anything is aggregated in a record, and those that it sets.
+func groupings(t *testing.T, exprs map[string][]string, record string, seen map[string]bool) (out []string) {
 	t.Helper()
-	for _, n := range nodes(t, expr) {
-		if a, ok := n.(*parser.AggregateExpr); ok {
-			out = append(out, a.Grouping...)
+	if seen[record] {
+		return nil
+	}
+	seen[record] = true
+	for _, expr := range exprs[record] {
+		for _, n := range nodes(t, expr) {
+			switch n := n.(type) {
+			case *parser.AggregateExpr:
+				out = append(out, n.Grouping...)
+			case *parser.Call:
+				if n.Func.Name == "label_replace" {
+					out = append(out, n.Args[1].(*parser.StringLiteral).Val)
+				}
+			case *parser.VectorSelector:
+				out = append(out, groupings(t, exprs, n.Name, seen)...)
+			}
 		}
 	}
 	return out

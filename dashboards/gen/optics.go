@@ -14,6 +14,7 @@ func optics() board {
 		choices: []choice{clusters, jobs, allHosts, hcas(hosts)},
 		rows: []row{
 			{"Temperature", []panel{nearestAlarm(devices, 12, 10, instance, hca), opticsMargins()}, false},
+			{"Bit errors", []panel{worstBER(devices), highestBER(devices)}, false},
 			{"Lanes", opticsLanes(), false},
 			{"Ageing", opticsAgeing(), false},
 			{"Parts", opticsParts(), false},

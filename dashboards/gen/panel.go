@@ -27,6 +27,7 @@ type panel struct {
 	min     *float64
 	max     *float64
 	reach   float64                       // the axis goes as far at least
+	decades bool                          // a logarithmic axis
 	noValue string                        // in place of a value that is not there
 	columns []column                      // of a table, in their order
 	rows    string                        // letter of the query that has a result where any other has; empty: A
@@ -108,6 +109,9 @@ type count struct {
 
 // whole is the unit of counts that may be large: whole numbers, never 1.02 K.
 const whole = "locale"
+
+// scientific is the unit of rates over many decades: 1.20e-8.
+const scientific = "sci"
 
 // counts are numbers side by side, in one panel that Grafana arranges by its width: grey where they are unknown.
 func counts(title, text string, width uint32, all ...count) panel {

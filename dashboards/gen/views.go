@@ -27,7 +27,13 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
 	}
-	if p.unit != "suffix:dBm" { // 0 dBm is no end of a scale
+	if p.unit == scientific {
+		b.Decimals(1)
+	}
+	switch {
+	case p.decades:
+		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10))
+	case p.unit != "suffix:dBm": // 0 dBm is no end of a scale
 		b.AxisSoftMin(0)
 	}
 	if p.reach > 0 {

@@ -12,7 +12,7 @@ func TestReadmeOfReplays(t *testing.T) {
 	b, err := os.ReadFile("../../README.md")
 	must(t, err)
 	readme := string(b)
-	_, rest, _ := strings.Cut(readme, "$ bin/rdma_exporter --replay demo check\n")
+	_, rest, _ := strings.Cut(readme, "$ bin/rdma_exporter check --replay=demo\n")
 	want, _, found := strings.Cut(rest, "$ echo $?\n2\n")
 	code, out, errs := command(t, "--replay=demo", "check")
 	if code != 2 || errs != "" || !found || out != want {

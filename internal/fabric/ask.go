@@ -57,6 +57,9 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 			return err
 		}
 		n.performance = &info
+		if n.Type == mad.Switch {
+			n.tick, _ = s.client.Tick(ctx, r, number) // a failure costs the share of time of TransmitWait until the next full sweep
+		}
 	}
 	c, err := s.client.Counters(ctx, r, number, *n.performance)
 	if err != nil {
@@ -64,6 +67,7 @@ func (s *sweep) count(ctx context.Context, n *Node, number int) error {
 	}
 	p := n.Ports[number]
 	p.Counters, p.Read = &c, time.Now()
+	p.TickBytes = n.tick.Bytes(p.Info.Active.Widths.Lanes())
 	s.details(ctx, n, number)
 	s.fec(ctx, n, number)
 	return nil

@@ -337,3 +337,12 @@ func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (Re
 	}
 	return decodeReceiveErrorDetails(b), nil
 }
+
+// Tick reads the length of a tick of a node's TransmitWait: one datagram.
+func (c *Client) Tick(ctx context.Context, r Route, port int) (Tick, error) {
+	b, err := c.performance(ctx, r, attrPortSamplesControl, port, "PortSamplesControl")
+	if err != nil {
+		return 0, err
+	}
+	return decodeTick(b), nil
+}

@@ -82,7 +82,7 @@ var jobChecks = []Check{
 	{
 		ID: "nccl_sl", Domain: Job, Name: "service level of NCCL",
 		Read:   "NCCL_IB_SL" + jobRead,
-		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority; on InfiniBand one with a virtual lane in use, where --collector.infiniband.mad shows it",
+		Wanted: "0 to 15; 0 to 7 on RoCE, where it is a priority; on InfiniBand one with a virtual lane in use, where umad can be opened",
 		Why:    "The field has four bits: another value is cut, and selects a service level of other traffic. Packets without a virtual lane are discarded.",
 		Remedy: "unset NCCL_IB_SL # of the job, or in nccl.conf", Source: ncclManual + "NCCL_IB_SL; InfiniBand specification, Service Level",
 		find: settingOf("NCCL_IB_SL", (*machine).serviceLevel),

@@ -35,11 +35,34 @@ func TestFilled(t *testing.T) {
 	}
 }
 
+const ends = `      - alert: RDMAY
+        annotations:
+          action: |-
+            {{- /* ends of link */ -}}
+            {{- /* end of ends */ -}}
+            Clean the cable at {{ $rx }}.
+`
+
+// TestFilledEnds: the ends of a link are a block like the identity, beside it in the same file.
+func TestFilledEnds(t *testing.T) {
+	once, err := filled(marked + ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(once, "alertname='RDMAX'") || !strings.Contains(once, "            {{- $tx := $there }}{{ $rx := $here }}") || !strings.HasSuffix(once, "Clean the cable at {{ $rx }}.\n") {
+		t.Error(once)
+	}
+	if twice, err := filled(once); err != nil || twice != once {
+		t.Errorf("%v\n%s", err, twice)
+	}
+}
+
 func TestFilledRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Replace(marked, "of device", "of bridge", 1):              "line 4: unknown object bridge",
-		strings.Replace(marked, "end of identity", "the end", 1):          "line 4: the identity has no end",
-		strings.Replace(marked, "end of identity", "the end", 1) + marked: "line 11: the identity of line 4 has no end",
+		strings.Replace(marked, "end of identity", "the end", 1):          `line 4: block "identity" has no end`,
+		strings.Replace(marked, "end of identity", "the end", 1) + marked: `line 11: block "identity" of line 4 has no end`,
+		strings.Replace(ends, "end of ends", "end of identity", 1):        `line 4: block "ends" has no end`,
 	} {
 		if _, err := filled(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

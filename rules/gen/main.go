@@ -1,5 +1,5 @@
-// Command gen writes what identifies the object of each alert (rules/identity) into the rule files, between {{- /* identity of OBJECT */
-// -}} and {{- /* end of identity */}} in an annotation. The files remain plain Prometheus rules.
+// Command gen writes what several alerts have in common (rules/identity) into the rule files, between marker lines of an annotation: what
+// identifies the object of the alert, and the names of both ends of a link. The files remain plain Prometheus rules.
 //
 //	go run ./rules/gen
 //	go run ./rules/gen -check
@@ -66,43 +66,74 @@ func replace(name, text string) error {
 	return nil
 }
 
-const end = "{{- /* end of identity */}}"
+// block is generated text of an annotation, between two marker lines.
+type block struct {
+	name  string
+	begin *regexp.Regexp // indentation, object
+	end   string
+	lines func(object, alert string) ([]string, error)
+}
 
 var (
 	alertLine = regexp.MustCompile(`^ *- alert: (\S+)$`)
-	beginLine = regexp.MustCompile(`^( *)\{\{- /\* identity of (\w+) \*/ -\}\}$`)
+	blocks    = []block{
+		{
+			"identity", regexp.MustCompile(`^( *)\{\{- /\* identity of (\w+) \*/ -\}\}$`), "{{- /* end of identity */}}",
+			func(object, alert string) ([]string, error) {
+				o := slices.IndexFunc(identity.Objects, func(o identity.Object) bool { return o.Name == object })
+				if o < 0 {
+					return nil, fmt.Errorf("unknown object %s", object)
+				}
+				return identity.Objects[o].Lines(alert), nil
+			},
+		},
+		{
+			"ends", regexp.MustCompile(`^( *)\{\{- /\* ends of (link) \*/ -\}\}$`), "{{- /* end of ends */ -}}",
+			func(string, string) ([]string, error) { return identity.LinkEnds, nil },
+		},
+	}
 )
 
 // filled returns a rule file with its marked blocks generated.
 func filled(text string) (string, error) {
 	var out []string
-	alert, open := "", 0 // open: line of a marker without end so far
+	var open *block
+	alert, opened := "", 0 // opened: line of the marker of open
 	for i, line := range strings.Split(text, "\n") {
 		if m := alertLine.FindStringSubmatch(line); m != nil {
 			alert = m[1]
 		}
-		m := beginLine.FindStringSubmatch(line)
+		b, m := begins(line)
 		switch {
-		case m != nil && open > 0:
-			return "", fmt.Errorf("line %d: the identity of line %d has no end: %s", i+1, open, end)
-		case m != nil:
-			o := slices.IndexFunc(identity.Objects, func(o identity.Object) bool { return o.Name == m[2] })
-			if o < 0 {
-				return "", fmt.Errorf("line %d: unknown object %s", i+1, m[2])
+		case b != nil && open != nil:
+			return "", fmt.Errorf("line %d: block %q of line %d has no end: %s", i+1, open.name, opened, open.end)
+		case b != nil:
+			lines, err := b.lines(m[2], alert)
+			if err != nil {
+				return "", fmt.Errorf("line %d: %w", i+1, err)
 			}
-			open, out = i+1, append(out, line)
-			for _, l := range identity.Objects[o].Lines(alert) {
+			open, opened, out = b, i+1, append(out, line)
+			for _, l := range append(slices.Clone(lines), b.end) {
 				out = append(out, m[1]+l)
 			}
-			out = append(out, m[1]+end)
-		case open > 0 && strings.TrimSpace(line) == end:
-			open = 0
-		case open == 0:
+		case open != nil && strings.TrimSpace(line) == open.end:
+			open = nil
+		case open == nil:
 			out = append(out, line)
 		}
 	}
-	if open > 0 {
-		return "", fmt.Errorf("line %d: the identity has no end: %s", open, end)
+	if open != nil {
+		return "", fmt.Errorf("line %d: block %q has no end: %s", opened, open.name, open.end)
 	}
 	return strings.Join(out, "\n"), nil
+}
+
+// begins returns the block that a line begins, with the indentation and the object.
+func begins(line string) (*block, []string) {
+	for i := range blocks {
+		if m := blocks[i].begin.FindStringSubmatch(line); m != nil {
+			return &blocks[i], m
+		}
+	}
+	return nil, nil
 }

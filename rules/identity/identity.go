@@ -245,3 +245,13 @@ func (o Object) Lines(alert string) (out []string) {
 	}
 	return out
 }
+
+// LinkEnds are lines of an annotation that name both ends of the link of a port. Before them the annotation sets $port, the matchers of the
+// port, and $own and $far: whether this end and the far end receive errors. They set $here and $there, the ends; $tx and $rx, the ends that
+// transmit and receive the errors; and $end, the receiving end as a label.
+var LinkEnds = []string{
+	`{{- $here := printf "%s %s/%s" (stripPort $labels.instance) $labels.device $labels.port -}}`,
+	`{{- $there := "the far end" -}}`,
+	`{{- with query (printf "max by (system, port_id) (rdma_port_neighbour_info{%s})" $port) | sortByLabel "port_id" | sortByLabel "system" }}{{ $there = . | first | label "system" | urlquery }}{{ with . | first | label "port_id" }}{{ $there = printf "%s port %s" $there (urlquery .) }}{{ end }}{{ end -}}`,
+	`{{- $tx := $there }}{{ $rx := $here }}{{ $end := "own" }}{{ if and $far (not $own) }}{{ $tx = $here }}{{ $rx = $there }}{{ $end = "neighbour" }}{{ end -}}`,
+}
