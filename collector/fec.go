@@ -95,6 +95,8 @@ type polled[T any] struct {
 	at    time.Time // of last
 	tried time.Time
 	err   error // of the last query
+	// silent: failures are not reported.
+	silent bool
 }
 
 // value queries the port if it is due. An answer is kept while queries fail, but not for longer than settingsRetention.
@@ -113,7 +115,7 @@ func (q *polled[T]) value(r *reader, mode MADCounters, query func() (T, error)) 
 			q.err = nil
 		}
 	}
-	if q.err != nil {
+	if q.err != nil && !q.silent {
 		r.begin(host.SourceSubnet)
 		r.issue(q.err)
 	}
@@ -148,9 +150,10 @@ func madLane(device string, port int) string { return fmt.Sprintf("mad/%s/%d", d
 
 // portSettings queries the settings of a port if it is due.
 func (a *ownAgent) portSettings(r *reader, device string, port int) *snapshot.IBPortSettings {
+	a.settings.silent = a.mode == CountersIfPermitted
 	return a.settings.value(r, a.mode, func() (snapshot.IBPortSettings, error) {
 		r.begin(host.SourceSubnet)
-		if a.mode == CountersByMAD {
+		if a.mode != CountersRecorded {
 			r.asked += host.PortSettingsRequests
 		}
 		subnet := r.h.Subnet

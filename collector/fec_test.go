@@ -110,6 +110,10 @@ func TestOwnSettings(t *testing.T) {
 		if got := mtu(); !slices.Equal(got, want) || a.answers.askedSettings != 2 {
 			t.Errorf("%q, asked %d times", got, a.answers.askedSettings)
 		}
+		a.ownAgent.mode = CountersIfPermitted
+		if out := a.read(t); strings.Contains(out, "subnet io") { // the files have no settings: their absence is no failure
+			t.Error(out)
+		}
 		a.p.State = n64(1)
 		if a.read(t); len(mtu()) != 0 {
 			t.Errorf("without link: %q", mtu())

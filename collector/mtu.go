@@ -23,7 +23,7 @@ var (
 	}
 	portActiveMTU = &Desc{
 		Name: "rdma_port_active_mtu_bytes", Of: infinibandPorts, Asks: host.SourceSubnet.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "MTU in use on an InfiniBand port: 256, 512, 1024, 2048 or 4096. Read each minute with --collector.infiniband.mad; absent without it, and while the link is down.",
+		Help:   "MTU in use on an InfiniBand port: 256, 512, 1024, 2048 or 4096. Read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
 		Labels: []string{"device", "port"},
 		Source: "PortInfo, IBA 14.2.5.6, NeighborMTU",
 	}

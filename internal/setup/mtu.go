@@ -15,7 +15,7 @@ const mtuAlert = "RDMAMTUMismatch"
 var mtuChecks = []Check{
 	{
 		ID: "rdma_active_mtu", Domain: MTU, Name: "MTU of RDMA",
-		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, with --collector.infiniband.mad; unknown without it",
+		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, where umad can be opened (--collector.infiniband.mad); unknown elsewhere",
 		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
 		Remedy: "ip link set dev {netdev} mtu 9000", Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
@@ -122,7 +122,7 @@ func findRoCEMTU(m *machine) (out []finding) {
 }
 
 // onlyByMAD is why a setting of the subnet manager is unknown.
-const onlyByMAD = "only subnet management reports it: --collector.infiniband.mad"
+const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
 
 // infiniband is an ACTIVE InfiniBand port for jobs.
 type infiniband struct {

@@ -20,7 +20,7 @@ var partitionChecks = []Check{
 	},
 	{
 		ID: "sl_to_vl", Domain: Partition, Name: "virtual lanes of the service levels",
-		Read:   "SLtoVLMappingTable and PortInfo, OperationalVLs, with --collector.infiniband.mad; unknown without it: neither sysfs nor netlink has them",
+		Read:   "SLtoVLMappingTable and PortInfo, OperationalVLs, where umad can be opened (--collector.infiniband.mad); unknown elsewhere: neither sysfs nor netlink has them",
 		Wanted: "on ACTIVE InfiniBand ports for jobs that of most sibling ports, and a virtual lane in use for service level 0",
 		Why:    "Ports discard packets of a service level whose virtual lane is 15 or not in use. Where ports differ, one of them shares a lane with other traffic.",
 		Remedy: "correct the QoS configuration of the subnet manager (opensm: qos_ca_sl2vl), and let it configure the port again",

@@ -26,7 +26,7 @@ type Check struct {
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
-	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	ofJob bool // it belongs to a job, or changes with the load: it is no metric, and not part of the hash of its domain
 	find  func(*machine) []finding
 }
 
@@ -292,6 +292,16 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// OfJobs are the rows of the settings of NCCL.
+func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+	for _, r := range rows {
+		if r.Domain == string(Job) {
 			out = append(out, r)
 		}
 	}

@@ -9,6 +9,8 @@ type Setup struct {
 	Launchers []Launcher
 	// LaunchersUnread is why there may be others: host.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
+	// Interrupts are those of the functions of RDMA devices.
+	Interrupts []DeviceInterrupts
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
 	Rows []SetupRow
 }
@@ -17,6 +19,16 @@ type Setup struct {
 type SetupFile struct {
 	Text   string
 	Unread string // why it could not be read: host.Reason; empty: it was
+}
+
+// DeviceInterrupts are the interrupts of the PCI function of an RDMA device since its driver has requested them.
+type DeviceInterrupts struct {
+	Device    string
+	CPUs      string // that are local to it: local_cpulist
+	Local     uint64 // served by these
+	Total     uint64
+	Elsewhere bool   // the host has other CPUs
+	Unread    string // why some could not be read: host.Reason; empty: all were
 }
 
 // Launcher is a service that starts jobs. They inherit its limits, unless it sets others.
