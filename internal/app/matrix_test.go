@@ -69,7 +69,7 @@ var firesInNoFixture = map[string]string{
 	"RDMAStateNotWritten":      "rules/tests/exporter_state.test.yml: a recording writes no state",
 	"RDMAAlertStoreDegraded":   "rules/tests/exporter_state.test.yml",
 	"RDMAExporterLimitReached": "rules/tests/exporter_state.test.yml",
-	"RDMALinkBERRising":        "rules/tests/link_trend.test.yml: a baseline forms over 5h",
+	"RDMAOpticsDrift":          "rules/tests/optics_drift.test.yml: it needs a day",
 	"RDMANotificationsDropped": "rules/tests/exporter_state.test.yml",
 	"RDMAGPUsReleased":         "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
 	"RDMAGPUMonitoringPaused":  "rules/tests/exporter_state.test.yml: nobody asks a recording for its GPUs",
