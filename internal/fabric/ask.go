@@ -50,11 +50,12 @@ func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
 	return unanswered
 }
 
-// tickProbes is how many switches are queried for the length of a tick before the others: if none answers, the attribute is not supported, and
-// each query would cost all timeouts.
+// tickProbes is how many switches are queried for the length of a tick before the others: if none answers, the attribute is not
+// supported, and each query would cost all timeouts.
 const tickProbes = 4
 
-// ticks queries switches whose agent has answered for the length of a tick of TransmitWait, once. A failure costs the share of time until the next full sweep.
+// ticks queries switches whose agent has answered for the length of a tick of TransmitWait, once. A failure costs the share of time until
+// the next full sweep.
 func (s *sweep) ticks(ctx context.Context) {
 	var switches []*Node
 	for _, guid := range sortedNodes(s.f.Nodes) {

@@ -14,8 +14,8 @@ const (
 )
 
 // Loops are the suspected credit loops, each as the ports that send, in order: links between switches in a cycle, all of which wait for
-// credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver) or a full link. A cycle from which a path of
-// waiting links leads to such a port is none. A port without data does not wait.
+// credits. What waits otherwise leads to a cause: a port to a host that waits (a slow receiver) or a full link. A cycle from which a path
+// of waiting links leads to such a port is none. A port without data does not wait.
 func (f *Fabric) Loops(waits map[End]float64, traffic map[End]Traffic) (out [][]End) {
 	g := &waiting{f: f, waits: waits, traffic: traffic, after: map[End][]End{}}
 	g.build()

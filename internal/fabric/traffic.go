@@ -26,8 +26,8 @@ func (r reading) traffic(before reading) map[End]Traffic {
 	return out
 }
 
-// waits is the share of the time since an earlier reading in which a port had data to send and sent none, for lack of credits or of its turn.
-// A port without it: the length of a tick is unknown, or the counter is missing, saturated or was cleared in between.
+// waits is the share of the time since an earlier reading in which a port had data to send and sent none, for lack of credits or of its
+// turn. A port without it: the length of a tick is unknown, or the counter is missing, saturated or was cleared in between.
 func (r reading) waits(before reading) map[End]float64 {
 	out := map[End]float64{}
 	for e, now := range r.counters {
