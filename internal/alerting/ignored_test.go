@@ -78,7 +78,7 @@ func TestAlertsLeaveOutWhatIsIgnored(t *testing.T) {
 // ofHost reports whether a metric is about the exporter, a driver, the kernel or a GPU, and not about a device that can be ignored.
 func ofHost(metric string) bool {
 	return metric == "rdma_gdr_locked_memory_limit_bytes" || // of processes
-		metric == "rdma_setup_info" || // its rows leave out ignored devices
+		metric == "rdma_setup_info" || metric == "rdma_host_address_conflicts" || // rows of the setup leave out ignored devices
 		slices.ContainsFunc(ofHostPrefixes, func(p string) bool { return strings.HasPrefix(metric, p) })
 }
 

@@ -25,8 +25,8 @@ var sets = []struct {
 	load   func() (fs.FS, []string, error)
 	labels []string
 }{
-	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction")},
-	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
+	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction kind")},
+	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port kind")},
 }
 
 // ofCentral are records of central rules that node rules read: a node has no such series.
