@@ -25,7 +25,7 @@ var sets = []struct {
 	load   func() (fs.FS, []string, error)
 	labels []string
 }{
-	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction")},
+	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction kind")},
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
 }
 
