@@ -120,6 +120,11 @@ check: $(BIN)/promtool $(BIN)/pint $(BIN)/amtool $(BIN)/actionlint $(BIN)/crane 
 contributing: $(BIN)/promtool ## follow CONTRIBUTING.md in a copy: add a variant, a counter, a rule and a collector, and run their tests
 	test/contributing/follow.sh
 
+.PHONY: ber-week
+ber-week: $(BIN)/promtool ## 64 healthy links over a week without an alert; five minutes
+	$(GO) run ./test/ber -days 7 -rules ../rules/node >$(BIN)/ber-week.test.yml
+	$(BIN)/promtool test rules $(BIN)/ber-week.test.yml
+
 .PHONY: fmt
 fmt: ## format the Go code
 	$(TOOL) gofumpt -w .

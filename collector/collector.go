@@ -75,7 +75,7 @@ type Options struct {
 	Bufinfo bool
 	// AskSubnet permits subnet management datagrams to both ends of InfiniBand links. Requires privileges.
 	AskSubnet bool
-	// MADCounters permits performance management datagrams to the host's own InfiniBand ports. Requires privileges.
+	// MADCounters permits performance management datagrams to the host's own InfiniBand ports.
 	MADCounters MADCounters
 	// ListenLLDP permits Run to receive LLDP frames, for which it joins multicast groups on the NICs.
 	ListenLLDP bool

@@ -89,55 +89,78 @@ func emitIBFEC(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 	}
 }
 
-// ownFEC is the FEC of a local InfiniBand port. It is read each slowInterval: one datagram, or two if the agent has its errors.
-type ownFEC struct {
-	last  *snapshot.IBFEC
+// polled is what a local InfiniBand port answers each slowInterval.
+type polled[T any] struct {
+	last  *T
 	at    time.Time // of last
 	tried time.Time
 	err   error // of the last query
+	// silent: failures are not reported.
+	silent bool
 }
 
-// fec queries the FEC of a port if it is due. The agent may be queried.
-func (a *ownAgent) fec(r *reader, device string, port int) *snapshot.IBFEC {
-	f := &a.errors
+// value queries the port if it is due. An answer is kept while queries fail, but not for longer than settingsRetention.
+func (q *polled[T]) value(r *reader, mode MADCounters, query func() (T, error)) *T {
 	now, interval := r.now(), slowInterval
-	if f.err != nil {
+	if q.err != nil {
 		interval = agentRetryAfter
 	}
-	if f.tried.IsZero() || now.Sub(f.tried) >= interval {
-		f.tried = now
-		got, err := a.askFEC(r, device, port)
-		switch f.err = err; {
+	if q.tried.IsZero() || now.Sub(q.tried) >= interval {
+		q.tried = now
+		got, err := query()
+		switch q.err = err; {
 		case err == nil:
-			f.last, f.at = got, now
-		case a.mode == CountersRecorded && host.IsAbsent(err):
-			f.err = nil
+			q.last, q.at = &got, now
+		case mode == CountersRecorded && host.IsAbsent(err):
+			q.err = nil
 		}
 	}
-	if f.err != nil {
+	if q.err != nil && !q.silent {
 		r.begin(host.SourceSubnet)
-		r.issue(f.err)
+		r.issue(q.err)
 	}
-	if f.last == nil || now.Sub(f.at) > settingsRetention {
+	if q.last == nil || now.Sub(q.at) > settingsRetention {
 		return nil
 	}
-	return f.last
+	return q.last
 }
 
-func (a *ownAgent) askFEC(r *reader, device string, port int) (*snapshot.IBFEC, error) {
+// fec queries the FEC of a port if it is due: one datagram, or two if the agent has its errors. The agent may be queried.
+func (a *ownAgent) fec(r *reader, device string, port int) *snapshot.IBFEC {
+	return a.errors.value(r, a.mode, func() (snapshot.IBFEC, error) { return a.askFEC(r, device, port) })
+}
+
+func (a *ownAgent) askFEC(r *reader, device string, port int) (snapshot.IBFEC, error) {
 	r.begin(host.SourceSubnet)
-	if a.mode == CountersByMAD {
+	if a.mode != CountersRecorded {
 		r.asked += a.agent.FECRequests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
-	got, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (fecAnswer, error) {
+	got, err := bounded(r, madLane(device, port), agentTimeout, func(ctx context.Context) (fecAnswer, error) {
 		return askFEC(ctx, subnet, device, port, agent)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil {
+		a.agent = got.agent
 	}
-	a.agent = got.agent
-	return &got.IBFEC, nil
+	return got.IBFEC, err
+}
+
+// madLane is the lane of queries through a local port.
+func madLane(device string, port int) string { return fmt.Sprintf("mad/%s/%d", device, port) }
+
+// portSettings queries the settings of a port if it is due.
+func (a *ownAgent) portSettings(r *reader, device string, port int) *snapshot.IBPortSettings {
+	a.settings.silent = a.mode == CountersIfPermitted
+	return a.settings.value(r, a.mode, func() (snapshot.IBPortSettings, error) {
+		r.begin(host.SourceSubnet)
+		if a.mode != CountersRecorded {
+			r.asked += host.PortSettingsRequests
+		}
+		subnet := r.h.Subnet
+		return bounded(r, madLane(device, port), agentTimeout, func(ctx context.Context) (snapshot.IBPortSettings, error) {
+			return subnet.PortSettings(ctx, device, port)
+		})
+	})
 }
 
 // fecAnswer is the FEC of a port, and the capabilities of its agent.

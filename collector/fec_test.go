@@ -84,3 +84,39 @@ func TestOwnFEC(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnSettings: the settings are read each minute beside the FEC, and their failure does not cost the counters.
+func TestOwnSettings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAgentPort(t, 5)
+		a.answers.answer(tells(true, snapshot.Stat{Name: "symbol_error", Value: 5}))
+		a.answers.settings = func() (host.IBPortSettings, error) { return host.IBPortSettings{MTU: n64(4096)}, nil }
+		mtu := func() []string {
+			return samples([]*Desc{portActiveMTU}, func(s Sink) { emitMTU(s, &a.d, &a.last, "1") })
+		}
+		want := []string{`rdma_port_active_mtu_bytes{device="mlx5_0",port="1"} 4096`}
+		a.read(t)
+		a.read(t)
+		if got := mtu(); !slices.Equal(got, want) || a.answers.askedSettings != 1 {
+			t.Errorf("%q, asked %d times", got, a.answers.askedSettings)
+		}
+		time.Sleep(time.Minute)
+		a.answers.settings = func() (host.IBPortSettings, error) {
+			return host.IBPortSettings{}, &host.Error{Op: "query", Path: "port 1", Err: syscall.EIO}
+		}
+		if out := a.read(t); !strings.Contains(out, "symbol_error") && a.last.Counters == nil || !strings.Contains(out, "subnet io") {
+			t.Errorf("%s", out)
+		}
+		if got := mtu(); !slices.Equal(got, want) || a.answers.askedSettings != 2 {
+			t.Errorf("%q, asked %d times", got, a.answers.askedSettings)
+		}
+		a.ownAgent.mode = CountersIfPermitted
+		if out := a.read(t); strings.Contains(out, "subnet io") { // the files have no settings: their absence is no failure
+			t.Error(out)
+		}
+		a.p.State = n64(1)
+		if a.read(t); len(mtu()) != 0 {
+			t.Errorf("without link: %q", mtu())
+		}
+	})
+}

@@ -21,6 +21,12 @@ var (
 		Labels: []string{"device", "port"},
 		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
 	}
+	portActiveMTU = &Desc{
+		Name: "rdma_port_active_mtu_bytes", Of: infinibandPorts, Asks: host.SourceSubnet.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "MTU in use on an InfiniBand port: 256, 512, 1024, 2048 or 4096. Read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
+		Labels: []string{"device", "port"},
+		Source: "PortInfo, IBA 14.2.5.6, NeighborMTU",
+	}
 )
 
 // readMTUs reads the MTU of each netdev. The kernel takes no lock for it.
@@ -45,6 +51,9 @@ const nodeCA = 1
 
 // emitMTU emits the MTUs. The members of a bond have its MTU.
 func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
+	if p.Settings != nil {
+		emitUint(s, portActiveMTU, p.Settings.MTU, d.Name, port)
+	}
 	for _, nd := range p.Netdev {
 		emitUint(s, portMTU, nd.MTU, d.Name, port, nd.Name)
 	}

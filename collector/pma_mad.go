@@ -16,9 +16,10 @@ type MADCounters int
 
 // The values.
 const (
-	CountersOfFiles  MADCounters = iota // ports/N/counters only
-	CountersByMAD                       // agents of the host's own ports
-	CountersRecorded                    // as recorded; files where no datagram was recorded
+	CountersOfFiles     MADCounters = iota // ports/N/counters only
+	CountersByMAD                          // agents of the host's own ports; a failure is reported
+	CountersIfPermitted                    // the same; files without a report where the agent does not answer or is not permitted
+	CountersRecorded                       // as recorded; files where no datagram was recorded
 )
 
 const (
@@ -40,7 +41,8 @@ type ownAgent struct {
 	wide     bool  // 64 bits where the files have fewer
 	err      error // of the last query, with its time
 	failed   time.Time
-	errors   ownFEC
+	errors   polled[snapshot.IBFEC]
+	settings polled[snapshot.IBPortSettings]
 }
 
 // counters fills the counters of a port.
@@ -50,6 +52,7 @@ func (a *ownAgent) counters(r *reader, d *snapshot.Device, p *snapshot.Port, por
 		defer func() {
 			if a.err == nil {
 				p.FEC = a.fec(r, d.Name, p.Number)
+				p.Settings = a.portSettings(r, d.Name, p.Number)
 			}
 		}()
 		if !a.verified && a.mode != CountersRecorded {
@@ -88,7 +91,7 @@ func (a *ownAgent) mayAsk(r *reader, d *snapshot.Device, p *snapshot.Port) bool 
 	}
 	if lid := uint16(*p.LID); lid != a.agent.LID {
 		a.agent = host.Agent{LID: lid, Port: p.Number, TransmitWait: fillsTransmitWait(d.Driver)}
-		a.err, a.verified, a.errors = nil, false, ownFEC{}
+		a.err, a.verified, a.errors, a.settings = nil, false, polled[snapshot.IBFEC]{}, polled[snapshot.IBPortSettings]{}
 	}
 	if a.err != nil && r.now().Sub(a.failed) < agentRetryAfter {
 		a.report(r)
@@ -114,11 +117,11 @@ func (a *ownAgent) note(r *reader, err error) {
 
 func (a *ownAgent) ask(r *reader, device string, port int) (host.IBCounters, error) {
 	r.begin(host.SourceSubnet)
-	if a.mode == CountersByMAD {
+	if a.mode != CountersRecorded {
 		r.asked += a.agent.Requests()
 	}
 	agent, subnet := a.agent, r.h.Subnet
-	answer, err := bounded(r, fmt.Sprintf("mad/%s/%d", device, port), agentTimeout, func(ctx context.Context) (agentAnswer, error) {
+	answer, err := bounded(r, madLane(device, port), agentTimeout, func(ctx context.Context) (agentAnswer, error) {
 		return askAgent(ctx, subnet, device, port, agent)
 	})
 	if err == nil {
@@ -153,6 +156,9 @@ func bounded[T any](r *reader, lane string, patience time.Duration, ask func(con
 }
 
 func (a *ownAgent) report(r *reader) {
+	if a.mode == CountersIfPermitted { // the files have all but the upper bits
+		return
+	}
 	r.begin(host.SourceSubnet)
 	r.issue(a.err)
 }

@@ -18,11 +18,11 @@ import (
 // agents is a subnet with the agents and subnet managers of a test.
 type agents struct {
 	host.Subnet
-	mu       sync.Mutex
-	counters func(device string, a *host.Agent) (host.IBCounters, error)
-	fec      func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
-	asked    int
-	askedFEC int
+	mu                             sync.Mutex
+	counters                       func(device string, a *host.Agent) (host.IBCounters, error)
+	fec                            func(device string, a *host.Agent) (host.IBFEC, error) // nil: not supported
+	settings                       func() (host.IBPortSettings, error)                    // nil: nothing is known
+	asked, askedFEC, askedSettings int
 }
 
 func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent) (host.IBFEC, error) {
@@ -34,6 +34,16 @@ func (s *agents) PortFEC(_ context.Context, device string, _ int, a *host.Agent)
 		return host.IBFEC{}, nil
 	}
 	return answer(device, a)
+}
+
+func (s *agents) PortSettings(context.Context, string, int) (host.IBPortSettings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.askedSettings++
+	if s.settings == nil {
+		return host.IBPortSettings{}, nil
+	}
+	return s.settings()
 }
 
 func (s *agents) Counters(_ context.Context, device string, _ int, a *host.Agent) (host.IBCounters, error) {
@@ -220,6 +230,24 @@ func TestOwnAgentFails(t *testing.T) {
 	*a.p.State = stateActive
 	a.is(t, "the link is back", anew)
 	a.is(t, "then", byMAD)
+}
+
+// TestAgentIfPermitted: without a permission the counters come from the files, and nothing is reported; it is tried again, as it may be granted.
+func TestAgentIfPermitted(t *testing.T) {
+	a := newAgentPort(t, 65000)
+	a.mode = CountersIfPermitted
+	now := time.Now()
+	a.h.Now = func() time.Time { return now }
+	const byFiles = "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 3 files, asked "
+	for _, errno := range []syscall.Errno{syscall.EACCES, syscall.EPERM, syscall.ENOENT, syscall.ENXIO, syscall.ETIMEDOUT} {
+		a.answers.answer(fails(errno))
+		a.is(t, errno.Error(), byFiles+"1")
+		a.is(t, "rests", byFiles+"0")
+		now = now.Add(agentRetryAfter)
+	}
+	a.answers.answer(tells(true, stat("symbol_error", 65000), stat("port_xmit_wait", 7), stat("port_xmit_data", 1000)))
+	a.is(t, "permitted", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 6 files, asked 1")
+	a.is(t, "then", "symbol_errors_total 65000, transmit_bytes_total 4000, transmit_wait_ticks_total 7; 0 files, asked 1")
 }
 
 // TestOwnAgentHangs: a hung call delays the round by agentTimeout, once, and the counters come from the files.

@@ -28,6 +28,17 @@ var (
 		Labels: []string{"device", "port", "netdev", "priority", "workload", "setting", "class"},
 		Source: "docs/setup.md, job_traffic_class and default_traffic_class",
 	}
+	jobSetting = &Desc{
+		Name: "rdma_job_setting_info", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
+		Help:   "Setting of NCCL in a running job that differs from what is wanted of it, always 1; check --setup and topo have the wanted value. value is empty for nccl_topo_file, a path. Absent for settings that are as wanted or unknown.",
+		Labels: []string{"workload", "setting", "value"},
+		Source: "docs/setup.md, job",
+	}
+	addressConflicts = &Desc{
+		Name: "rdma_host_address_conflicts", Of: "rdma_device_info", Beside: "rdma_setup_hash_info", Asks: host.SourceSetup.Name(), Type: gauge, Scope: scopeHost,
+		Help:   "IPv4 neighbours with different MAC addresses on RDMA netdevs of one subnet whose arp_ignore or arp_announce permits that any port answers; 0 where the settings do not. The neighbours are read each hour. Absent where no two RDMA netdevs are in one subnet.",
+		Source: "docs/setup.md, arp_of_shared_subnets",
+	}
 	setupHash = &Desc{
 		Name: "rdma_setup_hash_info", Type: gauge, Scope: scopeHost,
 		Help:   "Hash of the known settings of a domain, always 1: equal on hosts that are set up alike. Names of objects are not part of it.",
@@ -54,7 +65,9 @@ type setupState struct {
 	evaluated *snapshot.Setup // last with its rows
 	of        *snapshot.Setup // last without them
 	differ    []setup.Deviation
-	lossy     []setup.LossyClass
+	lossy     []snapshot.LossyClass
+	jobs      [][]string // labels of the settings of jobs that differ
+	conflicts *float64   // addresses; nil: no netdevs in one subnet
 	hashes    map[setup.Domain]string
 }
 
@@ -64,7 +77,7 @@ func newSetup(o Options) *Collector {
 		Name:    "setup",
 		Help:    "settings of the host for RDMA training, compared with what is wanted: docs/setup.md",
 		Default: true,
-		Descs:   []*Desc{setupInfo, setupHash, lossyClass},
+		Descs:   []*Desc{setupInfo, setupHash, lossyClass, jobSetting, addressConflicts},
 		Read:    c.read,
 		Emit:    func(*snapshot.Node, Sink) {},
 		Derive:  c.derive,
@@ -82,6 +95,7 @@ func (c *setupState) read(ctx context.Context, h *host.Host, n *snapshot.Node, d
 			for _, pattern := range setup.Files {
 				r.setupFiles(pattern, kept.Files)
 			}
+			kept.Interrupts = r.interrupts()
 			r.end()
 			r.launchers(ctx, &kept)
 		})
@@ -184,7 +198,13 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 		evaluated := *n.Setup
 		evaluated.Rows = setup.Evaluate(n, c.wants(n))
 		c.evaluated, c.of = &evaluated, n.Setup
-		c.lossy = setup.LossyClasses(n, evaluated.Rows)
+		c.lossy = setup.LossyClasses(evaluated.Rows)
+		c.jobs = jobSettings(evaluated.Rows)
+		c.conflicts = nil
+		if addresses, ok := setup.Conflicts(evaluated.Rows); ok {
+			n := float64(len(addresses))
+			c.conflicts = &n
+		}
 		c.differ, c.hashes = setup.Deviations(setup.OfHost(evaluated.Rows), snapshot.SetupDiffers), setup.Hashes(evaluated.Rows)
 	}
 	n.Setup = c.evaluated
@@ -194,11 +214,35 @@ func (c *setupState) derive(n *snapshot.Node, s Sink) {
 	for _, l := range c.lossy {
 		s.Emit(lossyClass, 1, l.Device, strconv.Itoa(l.Port), l.Netdev, strconv.Itoa(l.Priority), l.Job, l.Setting, strconv.Itoa(l.Class))
 	}
+	for _, labels := range c.jobs {
+		s.Emit(jobSetting, 1, labels...)
+	}
+	if c.conflicts != nil {
+		s.Emit(addressConflicts, *c.conflicts)
+	}
 	for _, d := range setup.Domains() {
 		if hash, ok := c.hashes[d]; ok {
 			s.Emit(setupHash, 1, string(d), hash)
 		}
 	}
+}
+
+// jobSettings are the labels of the settings of jobs that differ, each once.
+func jobSettings(rows []snapshot.SetupRow) (out [][]string) {
+	for _, r := range setup.OfJobs(rows) {
+		if r.State != snapshot.SetupDiffers {
+			continue
+		}
+		value := r.Found
+		if r.Setting == "nccl_topo_file" { // may contain the name of a user
+			value = ""
+		}
+		labels := []string{r.Object, r.Setting, value}
+		if !slices.ContainsFunc(out, func(o []string) bool { return slices.Equal(o, labels) }) {
+			out = append(out, labels)
+		}
+	}
+	return out
 }
 
 // wants looks up what the site wants of a setting.

@@ -135,3 +135,49 @@ func TestSetupIsRecorded(t *testing.T) {
 		})
 	}
 }
+
+// TestInterrupts: the counts of all interrupts of a function by CPU; virtual functions and other devices have none.
+func TestInterrupts(t *testing.T) {
+	const a, b, c = "sys/class/infiniband/mlx5_0/device", "sys/class/infiniband/mlx5_1/device", "sys/class/infiniband/mlx5_2/device"
+	r := readerOf(t, files(
+		a+"/local_cpulist", "0-1,4", a+"/msi_irqs/20", "msix", a+"/msi_irqs/21", "msix", a+"/msi_irqs/22", "msix",
+		"sys/kernel/irq/20/per_cpu_count", "1,2,4,8,16,32", "sys/kernel/irq/21/per_cpu_count", "100,0,0,0,0,1000",
+		b+"/local_cpulist", "0-5", b+"/msi_irqs/30", "msix", "sys/kernel/irq/30/per_cpu_count", "1,1,1,1,1,1",
+		c+"/local_cpulist", "", c+"/msi_irqs/40", "msix",
+		"sys/class/infiniband/mlx5_3/node_guid", "0000:0000:0000:0001",
+		"sys/class/infiniband/mlx5_4/device/local_cpulist", "0-5", "sys/class/infiniband/mlx5_4/device/msi_irqs/50", "msix",
+	)+"-- sys/class/infiniband/mlx5_4/device/physfn -> ../0000:17:00.0 --\n-- sys/class/infiniband/mlx5_5/device/msi_irqs/60 --\n"+
+		"-- sys/class/infiniband/mlx5_5/device/local_cpulist --\n0\n-- sys/kernel/irq/60/per_cpu_count !EACCES --\n")
+	want := []snapshot.DeviceInterrupts{
+		{Device: "mlx5_0", CPUs: "0-1,4", Local: 119, Total: 1163, Elsewhere: true},
+		{Device: "mlx5_1", CPUs: "0-5", Local: 6, Total: 6},
+		{Device: "mlx5_5", CPUs: "0", Unread: "permission"},
+	}
+	if got := r.interrupts(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+}
+
+func TestParseCPUs(t *testing.T) {
+	for text, want := range map[string]int{"0": 1, "0-55,112-167": 112, "": -1, "x": -1, "3-": -1, "5-3": 0, "0-99999": -1} {
+		got, err := parseCPUs(text)
+		if n := len(got); err != nil && want >= 0 || err == nil && n != want {
+			t.Errorf("%q: %d CPUs, %v", text, n, err)
+		}
+	}
+}
+
+func TestJobSettings(t *testing.T) {
+	row := func(domain, setting, job, found string, state snapshot.SetupState) snapshot.SetupRow {
+		return snapshot.SetupRow{Domain: domain, Setting: setting, Object: job, Found: found, State: state}
+	}
+	got := jobSettings([]snapshot.SetupRow{
+		row("job", "nccl_timeout", "slurm/7", "14", snapshot.SetupDiffers), row("job", "nccl_timeout", "slurm/8", "20", snapshot.SetupOK),
+		row("job", "nccl_topo_file", "slurm/7", "/home/alice/a.xml", snapshot.SetupDiffers), row("job", "nccl_topo_file", "slurm/7", "/home/alice/b.xml", snapshot.SetupDiffers),
+		row("job", "nccl_gid_index", "slurm/8", "", snapshot.SetupUnknown), row("pcie", "acs", "mlx5_0", "on", snapshot.SetupDiffers),
+	})
+	want := [][]string{{"slurm/7", "nccl_timeout", "14"}, {"slurm/7", "nccl_topo_file", ""}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

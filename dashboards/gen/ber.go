@@ -9,6 +9,13 @@ const (
 	noBER       = "no corrected errors, not counted by these drivers, or rules/node are not evaluated"
 )
 
+// Those of switch ports, from rules/central: what the port receives.
+const (
+	fabricRawBER      = "link:rdma_fabric_raw_ber:ratio10m"
+	fabricRawBERLimit = "link:rdma_fabric_raw_ber:warning_limit"
+	noFabricBER       = "no corrected errors, not counted by these switches, or rules/central are not evaluated"
+)
+
 // ofEnd is a rate or limit of the ends of links.
 func ofEnd(s scope, record string) string { return maxBy(perEnd, s.of(record)) }
 
@@ -43,7 +50,7 @@ func worstBER(s scope) panel {
 			{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90},
 			{from: "B", title: "Raw BER", unit: scientific, width: 90},
 			{from: "C", title: "Limit", unit: scientific, width: 80},
-			{from: "mode", title: "FEC", width: 110, missing: "unknown"},
+			{from: "mode", title: "FEC", width: 145, missing: "unknown"},
 			hidden("D"), cluster, job,
 		},
 	}
@@ -57,4 +64,29 @@ func highestBER(s scope) panel {
 		query{"min(" + s.of(rawBERLimit) + ")", "lowest limit"}).or(noBER)
 	p.height, p.decades, p.ways, p.points = 10, true, ofHost, weeks
 	return p
+}
+
+// fabricBER are the switch ports nearest to their limit, and the highest rates.
+func fabricBER() []panel {
+	rate, limit := maxBy(perLink, fabricOf.of(fabricRawBER)), maxBy(perLink, fabricOf.of(fabricRawBERLimit))
+	worst := top(20, byPort(rate+" / "+limit+" > 0"))
+	of := func(expr string) string { return byPort(expr) + " and on (" + perLink + ") " + worst }
+	lines := graph("Highest raw bit error rates", "Bit errors before FEC that a switch port receives, as a share of the bits of the link, over 10m; the ten highest. The limit is the lowest of RDMAFabricBERHigh among all ports. "+
+		"The far end transmitted them.", scientific, 10,
+		query{highest(10, perLink, byPort(rate+" > 0")), linkName}, query{"min(" + fabricOf.of(fabricRawBERLimit) + ")", "lowest limit"}).or(noFabricBER)
+	lines.height, lines.decades, lines.points, lines.ways = 10, true, few, ofSwitch
+	return []panel{
+		{
+			title: "Ports nearest to their limit", unit: "percentunit", width: 14, height: 10, view: table, sort: "Of limit", noValue: noFabricBER,
+			text: "Raw bit error rate (before FEC) that a switch port receives, over 10m, as a share of the limit of RDMAFabricBERHigh for this speed, FEC and medium; the 20 highest. " +
+				"FEC corrects these errors; from the limit on its reserve is used up. The far end transmitted them.",
+			queries: []query{{expr: worst}, {expr: of(rate)}, {expr: of(limit)}},
+			columns: append(append([]column{}, linkColumns...),
+				column{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90},
+				column{from: "B", title: "Raw BER", unit: scientific, width: 90},
+				column{from: "C", title: "Limit", unit: scientific, width: 90},
+				aGUID, hidden("instance"), cluster, job),
+		},
+		lines,
+	}
 }

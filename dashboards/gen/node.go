@@ -142,7 +142,7 @@ func nodeErrors() []panel {
 			increases(device, perPort, short, requestCounters...)...).or("none in this time range, or not exposed by these drivers"),
 		graph("FEC corrections", "Errors that FEC corrected, per second. Every fast link has them; one that has many times more than its siblings is on its way to uncorrectable blocks.", "cps", 12,
 			rates(device, perWire, short, corrected, blocks)...),
-		berOfPorts(device, 24),
+		berOfPorts(device, 12),
 		graph("Raw errors by lane", "Raw bit errors of each lane before correction, per second. One lane far above the others is a dirty or damaged fibre, or a failing laser.", "cps", 12,
 			query{sumBy(perLane, device.rate("rdma_port_lane_raw_errors_total")) + " > 0", short + " lane {{lane}}"}),
 	}

@@ -10,9 +10,10 @@ func subnet() board {
 		choices: []choice{fabricClusters, fabricJobs, oneFabric, switches},
 		rows: []row{
 			{"Faults and alerts", append(subnetCounts(), subnetAlerts(), wrongLinks()), false},
-			{"Traffic", subnetTraffic(), false},
+			{"Traffic", append(subnetTraffic(), leafTable(), waitingPorts(), creditLoops()), false},
 			{"Switches", append([]panel{switchTable()}, switchLines()...), false},
 			{"Links", []panel{linkTable(), linkErrors(), linkStates()}, false},
+			{"Bit errors", fabricBER(), false},
 			{"Subnet managers and sweeps", subnetSelf(), true},
 		},
 	}
@@ -118,6 +119,52 @@ func subnetTraffic() []panel {
 		query{highest(10, perNode, bySwitch(bits(perNode, "transmit"))), "{{node}}"})
 	sent.points, sent.ways, sent.noValue = few, ofSwitch, "no sweep has finished"
 	return []panel{sent, p}
+}
+
+// leafTable compares what leaf switches have to hosts with what they have to other switches.
+func leafTable() panel {
+	of := func(metric string) string { return bySwitch(maxBy(perNode, fabricOf.of("rdma_fabric_leaf_"+metric))) }
+	ratio := maxBy(perNode, fabricOf.of("rdma_fabric_leaf_downlink_bytes_per_second")) + " / (" + maxBy(perNode, fabricOf.of("rdma_fabric_leaf_uplink_bytes_per_second")) + " > 0)"
+	return panel{
+		title: "Leaf switches", unit: "none", width: 14, height: 10, view: table, sort: "Ratio", rows: "B", noValue: "no switch has links to hosts and to switches",
+		text: "Data rate of a leaf switch to hosts against that to other switches, links that are up. A ratio above that of its siblings, or missing uplinks: jobs over this switch share less.",
+		queries: []query{
+			{expr: bySwitch(ratio)},
+			{expr: "8 * " + of("downlink_bytes_per_second")},
+			{expr: "8 * " + of("uplink_bytes_per_second")},
+			{expr: "8 * " + of("uplink_expected_bytes_per_second")},
+			{expr: of("uplinks_missing")},
+		},
+		columns: []column{
+			atSwitch,
+			{from: "A", title: "Ratio", unit: "none", missing: "no uplink", width: 90},
+			{from: "E", title: "Missing", unit: "none", colours: []step{{1, warning}}, width: 85},
+			{from: "B", title: "To hosts", unit: "bps", width: 100},
+			{from: "C", title: "To switches", unit: "bps", width: 110},
+			{from: "D", title: "Expected", unit: "bps", width: 100},
+			aGUID, hidden("instance"), cluster, job,
+		},
+	}
+}
+
+// waitingPorts draws the switch ports that wait the longest.
+func waitingPorts() panel {
+	p := graph("Waiting for credits", "Share of the time in which a switch port had data to send and none was accepted; the ten highest. A port to a host that waits: the host is slow. "+
+		"Ports between switches that wait: look behind them.", "percentunit", 10,
+		query{highest(10, perLink, atMostAll(byPort(maxBy(perLink, fabricOf.of("rdma_fabric_port_transmit_wait_ratio"))))), linkName})
+	p.height, p.max, p.points, p.ways, p.noValue = 10, share, few, ofSwitch, "the length of a tick is unknown for these switches, or no sweep has finished"
+	return p
+}
+
+// creditLoops lists the links of suspected credit loops, in the order in which they wait for each other.
+func creditLoops() panel {
+	return panel{
+		title: "Suspected credit loops", unit: "none", width: grid, height: 5, view: table, sort: "-Step", noValue: "none, or the length of a tick is unknown for these switches",
+		text:    "Links between switches in a cycle, each of which waits for the next, without a slow receiver behind them: routes that depend on each other. Nothing moves until the switches discard.",
+		queries: []query{{expr: byEnds(maxBy(perLink+", loop, step", fabricOf.of("rdma_fabric_credit_loop_suspect")), chosenPorts)}},
+		columns: append(append([]column{}, linkColumns...),
+			column{from: "loop", title: "Loop", width: 60}, column{from: "step", title: "Step", width: 60}, hidden("A"), aGUID, hidden("instance"), cluster, job),
+	}
 }
 
 func switchTable() panel {

@@ -102,6 +102,9 @@ func (c column) properties() []dashboard.DynamicConfigValue {
 	switch {
 	case c.unit != "":
 		set("unit", c.unit)
+		if c.unit == scientific {
+			set("decimals", 1)
+		}
 	case len(c.from) > 1: // a label is no number of the panel's unit
 		set("unit", "string")
 	}

@@ -27,6 +27,9 @@ var lines = view{format: prometheus.PromQueryFormatTimeSeries, builder: func(p p
 	if p.unit == "none" || p.unit == whole {
 		b.Decimals(0)
 	}
+	if p.unit == scientific {
+		b.Decimals(1)
+	}
 	switch {
 	case p.decades:
 		b.ScaleDistribution(common.NewScaleDistributionConfigBuilder().Type(common.ScaleDistributionLog).Log(10))

@@ -299,7 +299,7 @@ func meaning(docs fs.FS, name string) (string, error) {
 		return "", fmt.Errorf("%s: no section Meaning", runbook(name))
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	return strings.ReplaceAll(strings.TrimSpace(text), "](RDMA", "](runbooks/RDMA"), nil
+	return strings.NewReplacer("](RDMA", "](runbooks/RDMA", "](../", "](").Replace(strings.TrimSpace(text)), nil
 }
 
 // sentence is the first of a text. It ends where a full stop, outside of parentheses, ends a word.

@@ -42,11 +42,11 @@ func TestPlain(t *testing.T) {
 
 func TestMeaning(t *testing.T) {
 	docs := fstest.MapFS{
-		"runbooks/A.md": {Data: []byte("# A\n\n## Meaning\n\nNot [B](RDMAB.md).\n\n## Impact\n\nNone.\n")},
+		"runbooks/A.md": {Data: []byte("# A\n\n## Meaning\n\nNot [B](RDMAB.md), [C](../c.md).\n\n## Impact\n\nNone.\n")},
 		"runbooks/C.md": {Data: []byte("# C\n")},
 	}
 	got, err := meaning(docs, "A")
-	if want := "Not [B](runbooks/RDMAB.md)."; got != want || err != nil {
+	if want := "Not [B](runbooks/RDMAB.md), [C](c.md)."; got != want || err != nil {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	for _, name := range []string{"C", "D"} {

@@ -60,7 +60,7 @@ and in most cases one of them in error. A block (codeword) of RS(544,514) has 54
 FEC_GET is read each minute, the other sources of ` + "`ethtool`" + ` each 15s. It does not tell the code of RS-FEC: that follows from the rate of a lane. ionic
 reports the FEC in use, no errors.
 
-PortExtendedSpeedsCounters are read each minute with management datagrams: of the port's own agent with ` + "`--collector.infiniband.mad`" + `, of the far
+PortExtendedSpeedsCounters are read each minute with management datagrams: of the port's own agent where the umad devices can be opened, of the far
 end with ` + "`--collector.neighbour.subnet`" + `, of switches in fabric mode. They are read only if the agent reports the capability (ClassPortInfo,
 IsRSFECModeCountersSupported) and the port reports its FEC (PortInfoExtended, FECModeActive), because the layout depends on it. The driver of mlx5
 answers for the port's own agent without this capability: errors of its own ports come from the IPoIB interface. Counters of 32 bits stop at their

@@ -115,13 +115,10 @@ func (c *config) options(m *machine, memory *expect.Memory) collector.Options {
 
 // madCounters is the source of the counters of InfiniBand ports. A replay has them as recorded.
 func (c *config) madCounters(m *machine) collector.MADCounters {
-	switch {
-	case m.player != nil:
+	if m.player != nil {
 		return collector.CountersRecorded
-	case c.askAgents:
-		return collector.CountersByMAD
 	}
-	return collector.CountersOfFiles
+	return madModes[c.madMode]
 }
 
 // atLeastWarn lets warnings and errors through.

@@ -19,7 +19,7 @@ func TestCheckSetup(t *testing.T) {
 		want string // a part of the output
 		not  string
 	}{
-		"by the book":   {[]string{"--replay", fixture("dgx-h100-ib")}, check.ExitOK, "ok: of ", "differ"},
+		"by the book":   {[]string{"--replay", fixture("dgx-h100-ib")}, check.ExitOK, "ok: settings: ", "differ"},
 		"site":          {[]string{"--replay", fixture("dgx-h100-ib"), "--config.file", conf}, check.ExitOK, "site configuration", "acs"},
 		"json":          {[]string{"--replay", fixture("dgx-h100-ib"), "--json"}, check.ExitOK, `"setting": "max_read_request"`, ""},
 		"no device":     {[]string{"--replay", fixture("no-rdma")}, check.ExitUnknown, "unknown: no RDMA device", ""},

@@ -35,7 +35,7 @@ type config struct {
 	gpuMode          string
 	bufinfo          bool
 	askSubnet        bool
-	askAgents        bool
+	madMode          string
 	functions        string
 	limits           rounds.Limits
 	ruleFiles        []string // serve only: globs
@@ -70,11 +70,16 @@ func (c *config) flags(a *kingpin.Application) {
 			IsSetByUser(&ch.set).BoolVar(&ch.on)
 	}
 	a.Flag("collector.gpu.mode", "GPU metrics: fabric (NVLink, PCIe, errors), or full (also temperature, power, memory, utilization and clock limits, as exposed by a DCGM exporter).").Default(gpuFabric).EnumVar(&c.gpuMode, gpuFabric, gpuFull)
-	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, instead of 21 files, each of which is a firmware command. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askAgents)
+	a.Flag("collector.infiniband.mad", "Read the counters of InfiniBand ports with one or two management datagrams per port, with 64 bits and FEC errors, instead of 21 files, each of which is a firmware command: auto (where the umad devices can be opened: as root or in their group), on (a failure is reported), off.").Default("auto").EnumVar(&c.madMode, "auto", "on", "off")
 	a.Flag("collector.neighbour.subnet", "Query the far end of each InfiniBand link (one directed hop) for identity, enabled link settings and counters, and the subnet manager for its state: eight datagrams a minute. Requires root or the group of the umad devices. Off by default.").BoolVar(&c.askSubnet)
 	a.Flag("collector.gdr.bufinfo", "Read the DMA-BUFs of GPUs in debugfs if a job is suspected of staging, at most once in 10m. The kernel blocks jobs during the read. Off by default.").BoolVar(&c.bufinfo)
 	a.Flag("collect.timeout", "Timeout of a collection.").Default("10s").DurationVar(&c.timeout)
 	a.Flag("runtime.gomaxprocs", "Maximum number of CPUs used at a time (GOMAXPROCS).").Default("2").IntVar(&c.maxProcs)
+}
+
+// madModes are the values of --collector.infiniband.mad.
+var madModes = map[string]collector.MADCounters{
+	"auto": collector.CountersIfPermitted, "on": collector.CountersByMAD, "off": collector.CountersOfFiles,
 }
 
 // Values of --collector.gpu.mode.

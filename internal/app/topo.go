@@ -51,7 +51,7 @@ func runTopo(ctx context.Context, c *config, p *topoConfig, stdout io.Writer, lo
 	if c.nccl, err = p.job(); err != nil {
 		return usage(err)
 	}
-	seen, _, err := c.observe(ctx, log, "infiniband", "pcie", "gpu", "gdr")
+	seen, _, err := c.observe(ctx, log, "infiniband", "pcie", "gpu", "gdr", "setup")
 	if err != nil {
 		return usage(err)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Anonymise replaces identifying data. Host names are replaced in content; the device-specific half of MAC addresses, GUIDs and GIDs, and
-// the networks of GIDs that contain IP addresses, in content and paths. Relations are preserved: one address has one pseudonym wherever and
+// the networks of GIDs that contain IP addresses, of routes and of IPv4 neighbours, in content and paths. Relations are preserved: one address has one pseudonym wherever and
 // in whichever form it appears (a MAC, the GUID derived from it, the GID with its EUI-64), and adjacent addresses stay adjacent. The
 // vendor's half of an address is kept. Pseudonyms are numbered in the order of the addresses, so the same machine always has the same ones.
 // UUIDs and serial numbers of GPUs are replaced likewise. Of a process's environment, only settings without a host, user or file are kept;
@@ -57,7 +57,8 @@ func Anonymise(a *Archive, cabled ...string) {
 			case e.Kind == File && isGPU(e.Path):
 				e.Data = p.gpu(e.Path, e.Data)
 			case e.Kind == File:
-				e.Data = []byte(p.content(string(e.Data)))
+				text := ipv4(e.Path, string(e.Data), func(d string) string { return or(p.nets[d], d) })
+				e.Data = []byte(p.content(text))
 			}
 		}
 	}
@@ -89,8 +90,10 @@ func (p *pseudonyms) collect(a *Archive) {
 			if e.Kind == File && isLLDP(e.Path) {
 				text = addressesIn(e.Data)
 			}
+			keep := func(digits string) string { nets[digits] = true; return digits }
+			ipv4(e.Path, text, keep)
 			p.each(text, func(digits string) string { low[digits] = true; return digits },
-				func(digits string) string { nets[digits] = true; return digits })
+				keep)
 		}
 	}
 	collectBare(a, low)

@@ -212,6 +212,15 @@ func TestNothingOfAFixturesAddressesIsLeftOfMachines(t *testing.T) {
 				continue
 			}
 			_, file, _ := strings.Cut(name, " ")
+			if networkFile.MatchString(file) {
+				ipv4(file, now, func(digits string) string {
+					if strings.Contains(content, digits) || !strings.HasPrefix(digits, "0a0a") {
+						t.Errorf("%s: %s0/28 is left", name, digits)
+					}
+					return digits
+				})
+				continue
+			}
 			if isEEPROM(file) { // the serial number of a transceiver, if it has one
 				continue
 			}
@@ -347,5 +356,38 @@ func TestHostNameOfBytes(t *testing.T) {
 	a := &Archive{Meta: Meta{Hostname: "gpu\xff-1"}}
 	if Anonymise(a); a.Meta.Hostname != HostPseudonym {
 		t.Errorf("%q", a.Meta.Hostname)
+	}
+}
+
+// TestAnonymiseIPv4: addresses of routes and neighbours get the pseudonyms of GIDs with the same address; masks and the default route stay.
+func TestAnonymiseIPv4(t *testing.T) {
+	a := parse(t, `-- capture.json --
+{"version":2,"rounds":["0s"]}
+-- proc/1/net/route --
+Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
+eth0	00000000	010A10AC	0003	0	0	100	00000000	0	0	0
+eth0	000A10AC	00000000	0001	0	0	100	00FFFFFF	0	0	0
+eth1	000A10AC	00000000	0001	0	0	100	00FFFFFF	0	0	0
+-- proc/1/net/arp --
+IP address       HW type     Flags       HW address            Mask     Device
+172.16.10.7      0x1         0x2         b8:3f:d2:10:01:07     *        eth0
+172.16.10.7      0x1         0x2         b8:3f:d2:10:01:09     *        eth1
+172.16.77.9      0x1         0x0         00:00:00:00:00:00     *        eth1
+-- sys/devices/gids/0 --
+0000:0000:0000:0000:0000:ffff:ac10:0a07
+-- sys/devices/version --
+172.16.10.7
+`)
+	Anonymise(a)
+	want := []string{
+		"eth0	00000000	01000A0A	0003	0	0	100	00000000", "eth0	00000A0A	00000000	0001	0	0	100	00FFFFFF", "eth1	00000A0A	00000000",
+		"10.10.0.7      0x1         0x2         b8:3f:d2:10:00:17", "10.10.0.7      0x1         0x2         b8:3f:d2:10:00:19", "10.10.0.25      0x1",
+		"0000:0000:0000:0000:0000:ffff:0a0a:0007", "-- sys/devices/version --\n172.16.10.7",
+	}
+	got := format(t, a)
+	for _, w := range want {
+		if !strings.Contains(got, w) {
+			t.Errorf("%q is missing in\n%s", w, got)
+		}
 	}
 }

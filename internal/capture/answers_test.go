@@ -213,6 +213,11 @@ func FuzzDecode(f *testing.F) {
 				t.Fatalf("%+v became %+v, %v", a, again, err)
 			}
 		}
+		if s, err := decodeSettings("x", data); err == nil {
+			if again, err := decodeSettings("x", encodeSettings(s)); err != nil || !reflect.DeepEqual(again, s) {
+				t.Errorf("%+v became %+v, %v", s, again, err)
+			}
+		}
 		if l, err := decodeLinkState("x", data); err == nil {
 			if again, err := decodeLinkState("x", encodeLinkState(l)); err != nil || !reflect.DeepEqual(again, l) {
 				t.Errorf("%+v became %+v, %v", l, again, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/mad"
 )
 
 // agentPath is the entry of the counters of a performance management agent, by LID and port.
@@ -19,6 +20,11 @@ func agentPath(device string, port int, a *host.Agent) string {
 // portFECPath is the entry of the FEC of a port, by the LID of its agent and the port.
 func portFECPath(device string, port int, a *host.Agent) string {
 	return fmt.Sprintf("subnet/%s/%d/fec/%d-%d", device, port, a.LID, a.Port)
+}
+
+// settingsPath is the entry of the settings of a port.
+func settingsPath(device string, port int) string {
+	return fmt.Sprintf("subnet/%s/%d/settings", device, port)
 }
 
 // managerPath is the entry of the answer of a subnet manager, by LID.
@@ -156,4 +162,55 @@ func (p *Player) PortFEC(_ context.Context, device string, port int, a *host.Age
 		return host.IBFEC{}, err
 	}
 	return decodePortFEC(name, b)
+}
+
+func settingsFields(s *host.IBPortSettings) []field {
+	return []field{{"mtu", &s.MTU, false}, {"data_vls", &s.DataVLs, false}}
+}
+
+// encodeSettings writes the virtual lanes of the service levels in one line.
+func encodeSettings(s host.IBPortSettings) []byte {
+	var b bytes.Buffer
+	encodeFields(&b, settingsFields(&s))
+	if s.VLs != nil {
+		fmt.Fprintf(&b, "vls: %s\n", strings.Trim(fmt.Sprint(s.VLs), "[]"))
+	}
+	return b.Bytes()
+}
+
+func decodeSettings(path string, data []byte) (s host.IBPortSettings, err error) {
+	bad := false
+	err = decodeFields(path, data, settingsFields(&s), func(name, value string) {
+		if name != "vls" {
+			return
+		}
+		s.VLs = nil
+		for word := range strings.FieldsSeq(value) {
+			vl, err := strconv.ParseUint(word, 10, 4)
+			bad = bad || err != nil
+			s.VLs = append(s.VLs, uint8(vl))
+		}
+		bad = bad || len(s.VLs) != mad.ServiceLevels
+	})
+	if err == nil && bad {
+		err = host.ErrGarbled(path, data)
+	}
+	return s, err
+}
+
+// PortSettings records the answer.
+func (r *Recorder) PortSettings(ctx context.Context, device string, port int) (host.IBPortSettings, error) {
+	s, err := r.inner.Subnet.PortSettings(ctx, device, port)
+	r.answer(settingsPath(device, port), encodeSettings(s), err)
+	return s, err
+}
+
+// PortSettings returns the recorded answer.
+func (p *Player) PortSettings(_ context.Context, device string, port int) (host.IBPortSettings, error) {
+	name := settingsPath(device, port)
+	b, err := p.Read(name, nil)
+	if err != nil {
+		return host.IBPortSettings{}, err
+	}
+	return decodeSettings(name, b)
 }

@@ -88,3 +88,26 @@ func TestAnswersOfPortFEC(t *testing.T) {
 		}
 	}
 }
+
+func TestAnswersOfPortSettings(t *testing.T) {
+	mtu, lanes := uint64(4096), uint64(4)
+	want := host.IBPortSettings{MTU: &mtu, DataVLs: &lanes, VLs: []uint8{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 15}}
+	const text = "mtu: 4096\ndata_vls: 4\nvls: 0 1 2 3 0 1 2 3 0 1 2 3 0 1 2 15\n"
+	p := play(t, parse(t, "-- capture.json --\n{\"version\":2,\"rounds\":[\"0s\"]}\n-- subnet/mlx5_0/1/settings --\n"+text))
+	recorder := NewRecorder(p.Host())
+	got, err := recorder.Host().Subnet.PortSettings(t.Context(), "mlx5_0", 1)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := p.PortSettings(t.Context(), "mlx5_1", 1); !host.IsAbsent(err) {
+		t.Error(err)
+	}
+	if got := string(encodeSettings(got)); got != text {
+		t.Errorf("%q", got)
+	}
+	for _, bad := range []string{"mtu: x\n", "vls: 0 1\n", "vls: 0 1 2 3 0 1 2 3 0 1 2 3 0 1 2 16\n"} {
+		if got, err := decodeSettings("x", []byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func SetupJSON(w io.Writer, s Setup) error { return writeJSON(w, s, "settings") 
 // SetupTable writes the report as text: differences with their remedies, worst first, then what is unknown; with style.Verbose each setting.
 func SetupTable(w io.Writer, s Setup, rows []snapshot.SetupRow, style Style) error {
 	var text strings.Builder
-	fmt.Fprintln(&text, s.headline())
+	fmt.Fprintln(&text, s.headline(rows))
 	differ := setup.Deviations(rows, snapshot.SetupDiffers)
 	slices.SortStableFunc(differ, func(a, b setup.Deviation) int { return rank(a.Row.Severity) - rank(b.Row.Severity) })
 	text.WriteString(setupDifferences(differ, style))
@@ -161,8 +161,8 @@ func SetupBasis(r snapshot.SetupRow) string {
 	return "recommendation"
 }
 
-// headline is the verdict with the number of settings in each state.
-func (s *Setup) headline() string {
+// headline is the verdict with the number of rows in each state: a setting with one value on several objects is one row, as in the tables below.
+func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	host := oneLine(s.Host)
 	if s.Replay != "" {
 		host += " (replay of " + oneLine(s.Replay) + ")"
@@ -170,21 +170,26 @@ func (s *Setup) headline() string {
 	if len(s.Settings) == 0 {
 		return host + ": unknown: no RDMA device in /sys/class/infiniband, or none readable"
 	}
-	n := map[string]int{}
-	for _, x := range s.Settings {
-		if x.State == string(snapshot.SetupDiffers) {
-			n[x.Severity]++
-			continue
-		}
-		n[x.State]++
+	n := map[string]int{
+		string(snapshot.SetupOK):      len(setup.Deviations(rows, snapshot.SetupOK)),
+		string(snapshot.SetupUnknown): len(setup.Deviations(rows, snapshot.SetupUnknown)),
+	}
+	for _, d := range setup.Deviations(rows, snapshot.SetupDiffers) {
+		n[d.Row.Severity]++
 	}
 	var parts []string
-	for _, p := range []struct{ key, text string }{
-		{severityWarning, "contradict the traffic"}, {severityInfo, "differ from recommendations or siblings"}, {"ok", "as wanted"}, {"unknown", "unknown"},
+	for _, p := range []struct{ key, one, several string }{
+		{severityWarning, "contradicts the traffic", "contradict the traffic"},
+		{severityInfo, "differs from recommendations or siblings", "differ from recommendations or siblings"},
+		{string(snapshot.SetupOK), "as wanted", "as wanted"},
+		{string(snapshot.SetupUnknown), "unknown", "unknown"},
 	} {
-		if n[p.key] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[p.key], p.text))
+		switch {
+		case n[p.key] == 1:
+			parts = append(parts, "1 "+p.one)
+		case n[p.key] > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", n[p.key], p.several))
 		}
 	}
-	return fmt.Sprintf("%s: %s: of %d settings %s", host, s.Verdict, len(s.Settings), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s: %s: settings: %s", host, s.Verdict, strings.Join(parts, ", "))
 }

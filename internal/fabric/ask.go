@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"rdma_exporter/internal/mad"
@@ -25,6 +26,7 @@ func (s *sweep) counters(ctx context.Context) {
 	for _, n := range unanswered {
 		s.f.Unanswered[AskCounters] += n
 	}
+	s.ticks(ctx)
 }
 
 // countersOf queries the ports of a node one after the other, and returns for how many there is no answer.
@@ -46,6 +48,53 @@ func (s *sweep) countersOf(ctx context.Context, n *Node) (unanswered int) {
 		unanswered++
 	}
 	return unanswered
+}
+
+// tickProbes is how many switches are queried for the length of a tick before the others: if none answers, the attribute is not
+// supported, and each query would cost all timeouts.
+const tickProbes = 4
+
+// ticks queries switches whose agent has answered for the length of a tick of TransmitWait, once. A failure costs the share of time until
+// the next full sweep.
+func (s *sweep) ticks(ctx context.Context) {
+	var switches []*Node
+	for _, guid := range sortedNodes(s.f.Nodes) {
+		if n := s.f.Nodes[guid]; n.Type == mad.Switch && n.performance != nil && !n.ticked {
+			n.ticked = true
+			switches = append(switches, n)
+		}
+	}
+	var answers, silent atomic.Int64
+	ask := func(n *Node) {
+		tick, err := s.client.Tick(ctx, mad.ToLID(n.lid(0)), 1)
+		switch {
+		case err == nil:
+			n.tick = tick
+			answers.Add(1)
+		case errors.Is(err, mad.ErrTimeout):
+			silent.Add(1)
+		}
+	}
+	defer s.tickBytes()
+	first := switches[:min(tickProbes, len(switches))]
+	parallel(len(first), func(i int) { ask(first[i]) })
+	if answers.Load() == 0 {
+		return
+	}
+	rest := switches[len(first):]
+	parallel(len(rest), func(i int) {
+		if silent.Load() < tickProbes {
+			ask(rest[i])
+		}
+	})
+}
+
+func (s *sweep) tickBytes() {
+	for _, n := range s.f.Nodes {
+		for _, p := range n.Ports {
+			p.TickBytes = n.tick.Bytes(p.Info.Active.Widths.Lanes())
+		}
+	}
 }
 
 // count queries the counters of a port.

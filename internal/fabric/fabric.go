@@ -65,6 +65,8 @@ type Node struct {
 	GUID        GUID
 	Type        mad.NodeType
 	Description string
+	VendorID    uint32 // 0: unknown
+	DeviceID    uint16 // that of PCI
 	NumPorts    int
 	Ports       map[int]*Port // that have answered; of an adapter those at the end of a link
 
@@ -74,6 +76,8 @@ type Node struct {
 	vendor      bool // its ports may be queried for the vendor's attribute
 	performance *mad.PerformanceInfo
 	plain       bool // its ports have no PortRcvErrorDetails
+	tick        mad.Tick
+	ticked      bool // queried for it
 }
 
 // Port is a port that has answered.
@@ -84,6 +88,8 @@ type Port struct {
 	FEC      *FEC          // nil: not read, or not supported
 	// Details are the receive errors by cause; nil: there are none, or not supported.
 	Details *mad.ReceiveErrorDetails
+	// TickBytes is the data that the port can send in a tick of TransmitWait; 0: unknown.
+	TickBytes float64
 }
 
 // FEC is the FEC of a port and its errors.

@@ -23,18 +23,21 @@ type subnet struct {
 
 // device is a node.
 type device struct {
-	kind    mad.NodeType
-	name    string
-	ports   map[int]*plug
-	lid     uint16 // of a switch
-	changed bool
-	silent  bool
-	wide    bool // counters of 64 bits
-	vendor  bool // Mellanox
-	refuses bool // the vendor's attribute
-	manager byte // state of a subnet manager; 0 none
-	fec     bool // PortInfoExtended, and PortExtendedSpeedsCounters with RS-FEC
-	causes  bool // PortRcvErrorDetails
+	kind     mad.NodeType
+	name     string
+	ports    map[int]*plug
+	lid      uint16 // of a switch
+	changed  bool
+	silent   bool
+	wide     bool // counters of 64 bits
+	vendor   bool // Mellanox
+	refuses  bool // the vendor's attribute
+	manager  byte // state of a subnet manager; 0 none
+	fec      bool // PortInfoExtended, and PortExtendedSpeedsCounters with RS-FEC
+	causes   bool // PortRcvErrorDetails
+	tick     byte // Tick of PortSamplesControl; 0: no PortXmitWait in PortCounters
+	tickless bool // no answer to PortSamplesControl
+	chip     uint16
 }
 
 // plug is a port.
@@ -43,12 +46,13 @@ type plug struct {
 	lid     uint16
 	enabled byte // link widths: 1 is 1X, 2 is 4X
 	active  byte
-	downed  byte // LinkDownedCounter
-	errors  byte // PortRcvErrors
-	fec     byte // FECModeActive
-	ended   bool // counters of FEC and SymbolErrorCounter have reached their end
-	mute    bool // no counters
-	fdr10   byte // 1: enabled, 2: active
+	downed  byte   // LinkDownedCounter
+	errors  byte   // PortRcvErrors
+	fec     byte   // FECModeActive
+	ended   bool   // counters of FEC and SymbolErrorCounter have reached their end
+	wait    uint32 // PortXmitWait
+	mute    bool   // no counters
+	fdr10   byte   // 1: enabled, 2: active
 }
 
 const smLID = 9
@@ -168,7 +172,7 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 		if !performance(data, n, attribute) {
 			return nil
 		}
-		if attribute == 0x15 && !n.causes {
+		if attribute == 0x15 && !n.causes || attribute == 0x10 && n.tick == 0 {
 			a.MAD[5] = 3 << 2 // attribute not supported
 		}
 		return &a
@@ -182,6 +186,7 @@ func (s *subnet) answer(d *mad.Datagram) *mad.Datagram {
 			data[3] = switchPorts
 		}
 		binary.BigEndian.PutUint64(data[12:], uint64(at.GUID))
+		binary.BigEndian.PutUint16(data[30:], n.chip)
 		if n.vendor {
 			binary.BigEndian.PutUint16(data[38:], 0x02c9)
 		}
@@ -248,10 +253,17 @@ func performance(data []byte, n *device, attribute uint16) bool {
 		if n.fec {
 			data[2] |= 0x40
 		}
+		if n.tick > 0 {
+			data[2] |= 0x10
+		}
 		return true
+	case 0x10:
+		data[2] = n.tick
+		return !n.tickless
 	case 0x12:
 		if p != nil {
 			data[7], data[9] = p.downed, p.errors
+			binary.BigEndian.PutUint32(data[40:], p.wait)
 			if p.ended {
 				data[4], data[5] = 0xff, 0xff
 			}
@@ -275,6 +287,9 @@ func performance(data []byte, n *device, attribute uint16) bool {
 	case 0x1d:
 		binary.BigEndian.PutUint64(data[8:], 1<<40)
 		binary.BigEndian.PutUint64(data[168:], 1<<33)
+		if p != nil {
+			binary.BigEndian.PutUint64(data[168:], 1<<33+uint64(p.wait))
+		}
 	}
 	return p != nil && !p.mute
 }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +23,10 @@ func ofLink(name, unit, source, help string) *exposition.Desc {
 	return desc("link_"+name, exposition.Gauge, unit, source, help, "node_guid", "port")
 }
 
+func ofLeaf(name, unit, help string) *exposition.Desc {
+	return desc("leaf_"+name, exposition.Gauge, unit, "PortInfo, IBA 14.2.5.6, and remembered links", "Of a switch with links to hosts and to switches. "+help, "node_guid")
+}
+
 func counted(name, unit, help string) *exposition.Desc {
 	return desc("port_"+name+"_total", exposition.Counter, unit, "PortCounters, IBA 16.1.3.5; PortCountersExtended, IBA 16.1.4.11", help, "node_guid", "port")
 }
@@ -30,6 +35,7 @@ const fromPort = "PortInfo, IBA 14.2.5.6"
 
 var (
 	nodeInfo = desc("node_info", exposition.Gauge, "", "NodeInfo, NodeDescription, IBA 14.2.5.2", "1 for each node that answered the last sweep or is remembered from earlier ones.", "node_guid", "node", "node_type")
+	chip     = desc("node_device_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each node that the last sweep reached, with the IDs of its chip. device_id is that of PCI: 0xd2f0 Quantum, 0xd2f2 Quantum-2.", "node_guid", "vendor_id", "device_id")
 	reached  = desc("node_reachable", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for a node that the last sweep reached; 0 for a remembered node that it did not reach.", "node_guid")
 	linkInfo = desc("link_info", exposition.Gauge, "", "NodeInfo, IBA 14.2.5.3", "1 for each switch port that has or had a link, with the names of both ends. Ports of adapters have it where no switch is at the far end, and where their counters are queried. Series with end=\"1\" count each link once.",
 		"node_guid", "port", "node", "neighbour_guid", "neighbour_port", "neighbour", "end")
@@ -45,6 +51,14 @@ var (
 	supRate   = ofLink("supported_rate_bytes_per_second", "bytes", fromPort, "Highest data rate that both ends support.")
 	supWidth  = ofLink("supported_width_lanes", "lanes", fromPort, "Most lanes that both ends support.")
 	differing = ofLink("settings_differ", "", fromPort, "1 for a link with a lower speed or width enabled at one end than at the other, although both support more. Absent for all other links.")
+
+	waits    = ofPort("transmit_wait_ratio", "", "PortXmitWait, PortSamplesControl (tick), IBA 16.1.3.2", "Share of the time between the last two sweeps in which a switch port had data to send and sent none, for lack of credits or of its turn (0 to 1). Absent where the length of a tick is unknown.")
+	loop     = desc("credit_loop_suspect", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "1 for each port of a suspected credit loop: links between switches in a cycle, each waiting for more than half of the time, without a slow receiver or a full link behind them. loop: number of the cycle in this sweep; step: place in it.", "node_guid", "port", "loop", "step")
+	loops    = desc("credit_loops_suspected", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "Suspected credit loops between the last two sweeps. Absent where no port has rdma_fabric_port_transmit_wait_ratio.")
+	leafDown = ofLeaf("downlink_bytes_per_second", "bytes", "Data rate of the links to hosts that are up.")
+	leafUp   = ofLeaf("uplink_bytes_per_second", "bytes", "Data rate of the links to switches that are up.")
+	leafAll  = ofLeaf("uplink_expected_bytes_per_second", "bytes", "Data rate of all remembered links to switches at the rate that both ends have enabled. A missing link counts as the average of those that are up.")
+	leafLost = ofLeaf("uplinks_missing", "", "Remembered links to switches that are down or connected elsewhere.")
 
 	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by state.", "state")
 	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")
@@ -111,6 +125,7 @@ func Descs() []*exposition.Desc {
 	out := []*exposition.Desc{
 		nodeInfo, reached, linkInfo, missing, state, physical, rate, width, fdr10, enRate, enWidth, supRate, supWidth, differing,
 		managers, smState, smRank, smActs, unanswers, nodes, links, began, took, every, failed, sent, timeouts, fecInfo, details, full,
+		chip, waits, loop, loops, leafDown, leafUp, leafAll, leafLost,
 	}
 	for _, name := range slices.Sorted(maps.Keys(fecBy)) {
 		out = append(out, fecBy[name].port)
@@ -137,6 +152,7 @@ type emitter struct {
 	*exposition.Sink
 	f *Fabric // the last sweep; nil if there was none or it is outdated
 	m *Memory
+	p *Picture // that of f
 }
 
 // all emits the remembered names and what the last sweep found.
@@ -158,6 +174,9 @@ func (s *emitter) found() {
 	s.nodes()
 	for _, guid := range sortedNodes(s.f.Nodes) {
 		n := s.f.Nodes[guid]
+		if n.VendorID != 0 {
+			s.Emit(chip, 1, guid.String(), fmt.Sprintf("%#06x", n.VendorID), fmt.Sprintf("%#04x", n.DeviceID))
+		}
 		for number := 1; number <= n.NumPorts; number++ {
 			s.port(n, End{guid, number})
 		}
@@ -167,6 +186,8 @@ func (s *emitter) found() {
 			s.Emit(missing, 1, e.GUID.String(), strconv.Itoa(e.Port))
 		}
 	}
+	s.loops()
+	s.leaves()
 	s.subnetManagers()
 	for _, q := range questions {
 		s.Emit(unanswers, float64(s.f.Unanswered[q]), string(q))
@@ -230,9 +251,16 @@ func (s *emitter) port(n *Node, e End) {
 	}
 	guid, number := e.GUID.String(), strconv.Itoa(e.Port)
 	s.counters(p, guid, number)
+	if share, ok := s.p.Waits[e]; ok {
+		s.Emit(waits, share, guid, number)
+	}
 	reported := s.reported(e)
 	if reported || s.counts(e) {
 		s.Emit(state, float64(p.Info.State), guid, number)
+		if p.Info.Up() {
+			s.positive(rate, p.Info.Active.Rate(), guid, number)
+			s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
+		}
 	}
 	if !reported {
 		return
@@ -241,8 +269,6 @@ func (s *emitter) port(n *Node, e End) {
 	if !p.Info.Up() {
 		return
 	}
-	s.positive(rate, p.Info.Active.Rate(), guid, number)
-	s.positive(width, float64(p.Info.Active.Widths.Lanes()), guid, number)
 	supported, enabled, ok := s.f.Common(e)
 	if !ok {
 		return
@@ -313,6 +339,28 @@ func (s *emitter) fec(f *FEC, guid, number string) {
 		default:
 			s.Emit(d, float64(c.Value), at...)
 		}
+	}
+}
+
+func (s *emitter) loops() {
+	if len(s.p.Waits) == 0 {
+		return
+	}
+	s.Emit(loops, float64(len(s.p.Loops)))
+	for i, ends := range s.p.Loops {
+		for step, e := range ends {
+			s.Emit(loop, 1, e.GUID.String(), strconv.Itoa(e.Port), strconv.Itoa(i+1), strconv.Itoa(step+1))
+		}
+	}
+}
+
+func (s *emitter) leaves() {
+	for _, l := range s.p.Leaves {
+		guid := l.GUID.String()
+		s.Emit(leafDown, l.Down, guid)
+		s.Emit(leafUp, l.Up, guid)
+		s.positive(leafAll, l.Expected, guid)
+		s.Emit(leafLost, float64(l.Missing), guid)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, and the names of both ends. Each
+// TestAdapters: adapters whose counters are queried have the metrics that alerts join with: the state, the rate and the names of both ends. Each
 // link has end="1" once, and ports that have not answered have no further metrics.
 func TestAdapters(t *testing.T) {
 	const symbols = "rdma_fabric_port_symbol_errors_total"
@@ -25,6 +25,10 @@ func TestAdapters(t *testing.T) {
 			`rdma_fabric_link_info{end="2",neighbour="leaf1",neighbour_guid="0000:0000:0000:0001",neighbour_port="1",node="gpu-11",node_guid="0000:0000:0000:000b",port="1"} 1`,
 			`rdma_fabric_link_info{end="2",neighbour="leaf1",neighbour_guid="0000:0000:0000:0001",neighbour_port="2",node="gpu-12",node_guid="0000:0000:0000:000c",port="1"} 1`,
 			`rdma_fabric_link_info{end="2",neighbour="leaf2",neighbour_guid="0000:0000:0000:0002",neighbour_port="1",node="gpu-21",node_guid="0000:0000:0000:0015",port="1"} 1`,
+			`rdma_fabric_port_rate_bytes_per_second{node_guid="0000:0000:0000:0009",port="1"} 5e+09`,
+			`rdma_fabric_port_rate_bytes_per_second{node_guid="0000:0000:0000:000b",port="1"} 5e+09`,
+			`rdma_fabric_port_rate_bytes_per_second{node_guid="0000:0000:0000:000c",port="1"} 5e+09`,
+			`rdma_fabric_port_rate_bytes_per_second{node_guid="0000:0000:0000:0015",port="1"} 5e+09`,
 			`rdma_fabric_port_state_id{node_guid="0000:0000:0000:0009",port="1"} 4`,
 			`rdma_fabric_port_state_id{node_guid="0000:0000:0000:000b",port="1"} 4`,
 			`rdma_fabric_port_state_id{node_guid="0000:0000:0000:000c",port="1"} 4`,
@@ -33,6 +37,10 @@ func TestAdapters(t *testing.T) {
 			`rdma_fabric_port_symbol_errors_total{node_guid="0000:0000:0000:000b",port="1"} 0`,
 			`rdma_fabric_port_symbol_errors_total{node_guid="0000:0000:0000:000c",port="1"} 0`,
 			`rdma_fabric_port_symbol_errors_total{node_guid="0000:0000:0000:0015",port="1"} 0`,
+			`rdma_fabric_port_width_lanes{node_guid="0000:0000:0000:0009",port="1"} 4`,
+			`rdma_fabric_port_width_lanes{node_guid="0000:0000:0000:000b",port="1"} 4`,
+			`rdma_fabric_port_width_lanes{node_guid="0000:0000:0000:000c",port="1"} 4`,
+			`rdma_fabric_port_width_lanes{node_guid="0000:0000:0000:0015",port="1"} 4`,
 		}},
 	} {
 		t.Run(fmt.Sprintf("adapters=%v", tt.adapters), func(t *testing.T) {

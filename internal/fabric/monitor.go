@@ -106,7 +106,9 @@ func (m *Monitor) sweep(ctx context.Context) error {
 		m.save()
 	}
 	m.picture.Fabric = f
-	m.picture.Risen, m.picture.Since, m.picture.Traffic = m.readings.note(f)
+	m.picture.Risen, m.picture.Since, m.picture.Traffic, m.picture.Waits = m.readings.note(f)
+	m.picture.Loops = f.Loops(m.picture.Waits, m.picture.Traffic)
+	m.picture.Leaves = m.Memory.leaves(f)
 	return nil
 }
 
@@ -202,7 +204,7 @@ func (m *Monitor) publish() {
 		m.sink = exposition.NewSink(Descs())
 	}
 	m.sink.Begin()
-	(&emitter{m.sink, m.last, m.Memory}).all()
+	(&emitter{m.sink, m.last, m.Memory, &m.picture}).all()
 	stats := m.before
 	if m.client != nil {
 		now := m.client.Stats()

@@ -63,9 +63,15 @@ func TestMetrics(t *testing.T) {
 		s.nodes[1].ports[3].fec, s.nodes[1].ports[4].fec, s.nodes[1].ports[4].ended = 4, 13, true
 		s.nodes[2].ports[3].fec, s.nodes[2].ports[4].fec = 1, 5 // a mode that is reserved
 		s.nodes[1].ports[3].errors, s.nodes[2].ports[3].errors = 4, 4
+		for _, e := range []End{{1, 4}, {4, 2}, {2, 3}, {3, 1}} {
+			s.nodes[e.GUID].tick, s.nodes[e.GUID].chip = 255, 0xd2f2
+		}
 		m := s.monitor()
 		start(t, m)
 		s.mu.Lock()
+		for _, e := range []End{{1, 4}, {4, 2}, {2, 3}, {3, 1}} { // a credit loop
+			s.nodes[e.GUID].ports[e.Port].wait = 1 << 31
+		}
 		s.unplug(End{1, 1})
 		s.nodes[2].ports[2].enabled, s.nodes[2].ports[2].active = 1, 1
 		s.nodes[3].ports[1].active = 1

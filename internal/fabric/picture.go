@@ -18,7 +18,11 @@ type Picture struct {
 	Since time.Time // of that sweep
 	// Traffic is between the last two sweeps that did not fail, of ports that were ACTIVE at both times.
 	Traffic map[End]Traffic
-	Stats   mad.Stats // of all sweeps
+	// Waits is the share of that time in which a switch port had data to send and sent none. A port without it is not in it.
+	Waits  map[End]float64
+	Loops  [][]End // suspected credit loops (Loops)
+	Leaves []Leaf
+	Stats  mad.Stats // of all sweeps
 }
 
 // CounterName is the metric of a counter without rdma_fabric_port_ and _total; empty if there is none.
@@ -53,10 +57,10 @@ func readingOf(f *Fabric) reading {
 // readings are the earlier ones that counters are compared with.
 type readings struct{ older, newer, last reading }
 
-// note takes a sweep, and returns the counters that rose, the time since when, and the traffic since the sweep before.
-func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic) {
+// note takes a sweep, and returns the counters that rose, the time since when, and traffic and waits since the sweep before.
+func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Traffic, map[End]float64) {
 	now := readingOf(f)
-	traffic := now.traffic(r.last)
+	traffic, waits := now.traffic(r.last), now.waits(r.last)
 	r.last = now
 	switch {
 	case r.older.counters == nil:
@@ -72,5 +76,5 @@ func (r *readings) note(f *Fabric) (map[End]mad.Counters, time.Time, map[End]Tra
 			}
 		}
 	}
-	return risen, r.older.at, traffic
+	return risen, r.older.at, traffic, waits
 }

@@ -230,11 +230,13 @@ func (s *sweep) cached(v *target) *Node {
 	if s.known != nil {
 		if before := s.known.Nodes[v.to.GUID]; before != nil {
 			n.Type, n.NumPorts, n.performance, n.vendor, n.plain = before.Type, before.NumPorts, before.performance, before.vendor, before.plain
+			n.VendorID, n.DeviceID, n.tick, n.ticked = before.VendorID, before.DeviceID, before.tick, before.ticked
 			n.Description, n.named = before.Description, before.named
 		}
 	}
 	if v.info != nil {
 		n.Type, n.NumPorts, n.vendor = v.info.Type, v.info.Ports, v.info.MayHaveMellanoxPort()
+		n.VendorID, n.DeviceID = v.info.VendorID, v.info.DeviceID
 	}
 	return n
 }

@@ -381,3 +381,46 @@ func TestFECRequests(t *testing.T) {
 		t.Error("FEC of a node without the capability")
 	}
 }
+
+// TestTicks: the length of a tick is queried once per switch and full sweep. Where none of the first switches answers, no other is queried; where
+// one does, silent ones cost little.
+func TestTicks(t *testing.T) {
+	const asked = uint16(mad.ClassPerformance)<<8 | 0x10
+	for name, c := range map[string]struct {
+		answer func(switches int) bool
+		asked  int
+		known  int
+	}{
+		"all answer":    {func(int) bool { return true }, 17, 17},
+		"none answers":  {func(int) bool { return false }, tickProbes, 0},
+		"some do not":   {func(n int) bool { return n != 2 && n != 7 }, 17, 15},
+		"only one does": {func(n int) bool { return n == 1 }, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := tree(8, 9, 1)
+				for i := range 17 {
+					guid := GUID(11 + i)
+					if i >= 9 {
+						guid = GUID(101 + i - 9)
+					}
+					s.nodes[guid].tick, s.nodes[guid].tickless = 7, !c.answer(i)
+				}
+				f := s.sweep(t, nil, Options{})
+				known := 0
+				for _, n := range f.Nodes {
+					if n.tick == 8 {
+						known++
+					}
+				}
+				if known != c.known || c.asked != 0 && s.asked[asked] != c.asked {
+					t.Errorf("%d known, %d queries; want %d and %d", known, s.asked[asked], c.known, c.asked)
+				}
+				f = s.sweep(t, f, Options{})
+				if s.asked[asked] != 0 || (f.Nodes[12].tick == 8) != c.answer(1) {
+					t.Errorf("%d queries in the next sweep", s.asked[asked])
+				}
+			})
+		})
+	}
+}

@@ -26,6 +26,24 @@ func (r reading) traffic(before reading) map[End]Traffic {
 	return out
 }
 
+// waits is the share of the time since an earlier reading in which a port had data to send and sent none, for lack of credits or of its
+// turn. A port without it: the length of a tick is unknown, or the counter is missing, saturated or was cleared in between.
+func (r reading) waits(before reading) map[End]float64 {
+	out := map[End]float64{}
+	for e, now := range r.counters {
+		then := before.counters[e]
+		if then == nil || now.TickBytes == 0 || now.Counters.Saturated(mad.TransmitWait) {
+			continue
+		}
+		ticks, ok := rise(now, then, mad.TransmitWait)
+		could := now.Info.Active.Rate() * now.Read.Sub(then.Read).Seconds()
+		if ok && could > 0 {
+			out[e] = min(1, ticks*now.TickBytes/could)
+		}
+	}
+	return out
+}
+
 // rise is by how much a counter is higher than before; false where it is missing or lower.
 func rise(now, then *Port, k mad.Counter) (float64, bool) {
 	a, before := then.Counters.Get(k)

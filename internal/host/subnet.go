@@ -22,6 +22,8 @@ type Subnet interface {
 	// PortFEC queries a port for the FEC in use, and its agent for the errors before and after FEC, if both have the capability: up to two
 	// datagrams, and up to two more the first time. Without link and without capability the answer is empty.
 	PortFEC(ctx context.Context, device string, port int, a *Agent) (IBFEC, error)
+	// PortSettings queries a local port for what the subnet manager has set (IBA 14.2.5.6, 14.2.5.9): two datagrams.
+	PortSettings(ctx context.Context, device string, port int) (IBPortSettings, error)
 	// Manager queries the subnet manager at a LID for SMInfo (IBA 14.2.5.13): one datagram.
 	Manager(ctx context.Context, device string, port int, lid uint16) (IBManager, error)
 }

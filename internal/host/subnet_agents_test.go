@@ -25,6 +25,7 @@ type agent struct {
 	caps2   [256]uint16       // PortInfo.CapabilityMask2 by port; 0: no CapabilityMask
 	fec     byte              // PortInfoExtended.FECModeActive
 	noFEC   bool              // PortInfoExtended does not have it
+	up      bool              // PortInfo: link up, MTU 4096, VL0 to VL3
 
 	answers chan *mad.Datagram
 	asked   []string
@@ -34,7 +35,7 @@ type agent struct {
 
 const (
 	classPortInfo, portCounters, portCountersExtended, smInfo = 0x01, 0x12, 0x1d, 0x20
-	portInfo, portInfoExtended, extendedSpeeds                = 0x15, 0x33, 0x1f
+	portInfo, portInfoExtended, extendedSpeeds, slToVL        = 0x15, 0x33, 0x1f, 0x17
 
 	extWidth, extWidthNoIETF, waits, wideErrors, rsFEC = 1 << 9, 1 << 10, 1 << 12, 1 << 1, 1 << 14
 )
@@ -78,6 +79,11 @@ func (a *agent) Send(d *mad.Datagram, _ time.Duration) error {
 			binary.BigEndian.PutUint32(data[20:], 1<<15)
 			binary.BigEndian.PutUint16(data[60:], mask)
 		}
+		if a.up {
+			data[32], data[33], data[36], data[43] = 4, 5<<4, 5<<4, 3<<4
+		}
+	case slToVL:
+		copy(data, []byte{0x01, 0x23, 0x01, 0x23, 0xf0, 0, 0, 0x0f})
 	case portInfoExtended:
 		data[5] = a.fec
 		if !a.noFEC {

@@ -261,6 +261,11 @@ func (c *Client) PortInfo(ctx context.Context, r Route, port int) (PortInfo, err
 	return subnet(ctx, c, r, attrPortInfo, port, "PortInfo", decodePortInfo)
 }
 
+// SLToVL queries a port of a channel adapter for the virtual lane of each service level. A port with one virtual lane may not have the attribute.
+func (c *Client) SLToVL(ctx context.Context, r Route, port int) ([ServiceLevels]uint8, error) {
+	return subnet(ctx, c, r, attrSLToVL, port, "SLtoVLMappingTable", decodeSLToVL)
+}
+
 // MellanoxPort queries the vendor's attribute of a port.
 func (c *Client) MellanoxPort(ctx context.Context, r Route, port int) (MellanoxPort, error) {
 	return subnet(ctx, c, r, attrMellanoxPort, port, "Mellanox ExtendedPortInfo", decodeMellanoxPort)
@@ -331,4 +336,13 @@ func (c *Client) ReceiveErrorDetails(ctx context.Context, r Route, port int) (Re
 		return ReceiveErrorDetails{}, err
 	}
 	return decodeReceiveErrorDetails(b), nil
+}
+
+// Tick reads the length of a tick of a node's TransmitWait: one datagram.
+func (c *Client) Tick(ctx context.Context, r Route, port int) (Tick, error) {
+	b, err := c.performance(ctx, r, attrPortSamplesControl, port, "PortSamplesControl")
+	if err != nil {
+		return 0, err
+	}
+	return decodeTick(b), nil
 }

@@ -5,6 +5,7 @@ import "encoding/binary"
 // Attributes of performance management (IBA 16.1).
 const (
 	attrClassPortInfo        = 0x0001
+	attrPortSamplesControl   = 0x0010
 	attrPortCounters         = 0x0012
 	attrReceiveErrorDetails  = 0x0015
 	attrPortCountersExtended = 0x001d
@@ -167,6 +168,21 @@ func (c *Counters) readExtended(b []byte, info PerformanceInfo) {
 			c.Set(Counter(k), binary.BigEndian.Uint64(b[at.extended:]))
 		}
 	}
+}
+
+// Tick is the length of a tick of TransmitWait in symbol times, the time that a lane takes for a byte: Tick of PortSamplesControl + 1 (IBA
+// 16.1.3.2). 0: unknown.
+type Tick int
+
+func decodeTick(b []byte) Tick { return Tick(b[2]) + 1 }
+
+// Bytes is the data that a port with some lanes can send in a tick. Switches with a tick of 8 (Quantum and later) count 8 bytes of the port,
+// whatever its width (NVIDIA, ibdiagnet user manual, Congestion Assessment on InfiniBand Links).
+func (t Tick) Bytes(lanes int) float64 {
+	if t == 8 {
+		lanes = 1
+	}
+	return float64(t) * float64(lanes)
 }
 
 // ReceiveErrorDetails are the receive errors of a port by cause, 16 bits each, which saturate (IBA 16.1.4.3).

@@ -12,6 +12,7 @@ const (
 	attrNodeInfo        = 0x0011
 	attrSwitchInfo      = 0x0012
 	attrPortInfo        = 0x0015
+	attrSLToVL          = 0x0017
 	attrSMInfo          = 0x0020
 	attrMellanoxPort    = 0xff90 // Mellanox ExtendedPortInfo
 )
@@ -105,6 +106,8 @@ type PortInfo struct {
 	Extended      bool // PortInfoExtended is supported; of a switch, valid at port 0
 	State         PortState
 	PhysicalState uint8
+	MTU           int // NeighborMTU, bytes: of the largest packets that the port sends; 0: none is valid
+	DataVLs       int // OperationalVLs: virtual lanes for data; 0: none is valid
 	Supported     Link
 	Enabled       Link
 	Active        Link
@@ -124,6 +127,12 @@ func decodePortInfo(b []byte) PortInfo {
 		Supported: Link{Widths(b[30]), Speeds(b[32] >> 4 & baseSpeeds)},
 		Active:    Link{Widths(b[31]), Speeds(b[35] >> 4 & baseSpeeds)},
 	}
+	if mtu := b[36] >> 4; mtu >= 1 && mtu <= 5 {
+		p.MTU = 128 << mtu
+	}
+	if vls := b[43] >> 4; vls >= 1 && int(vls) < len(dataVLs) {
+		p.DataVLs = dataVLs[vls]
+	}
 	p.Extended = p.Capabilities&capMask2 != 0 && binary.BigEndian.Uint16(b[60:])&cap2PortInfoExtended != 0
 	// Switch ports other than 0 have no mask. Unsupported speeds are 0 there.
 	if p.Capabilities == 0 || p.Capabilities&capExtendedSpeeds != 0 {
@@ -135,6 +144,20 @@ func decodePortInfo(b []byte) PortInfo {
 		}
 	}
 	return p
+}
+
+// dataVLs are the virtual lanes of the values of OperationalVLs: VL0, VL0 and VL1, VL0 to VL3, VL0 to VL7, VL0 to VL14.
+var dataVLs = [...]int{0, 1, 2, 4, 8, 15}
+
+// ServiceLevels is the number of service levels (IBA 7.6.5).
+const ServiceLevels = 16
+
+// decodeSLToVL decodes SLtoVLMappingTable (IBA 14.2.5.9): the virtual lane of each service level, four bits each. Packets on VL15 are discarded.
+func decodeSLToVL(b []byte) (vls [ServiceLevels]uint8) {
+	for sl := range vls {
+		vls[sl] = b[sl/2] >> (4 * (1 - sl%2)) & 15
+	}
+	return vls
 }
 
 // Nodes whose ports have the vendor's attribute (infiniband-diags, ibdiag_common.c, is_mlnx_ext_port_info_supported): by VendorID, those of

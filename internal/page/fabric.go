@@ -71,6 +71,11 @@ type Switch struct {
 	Errors    uint64         `json:"errors"`             // of links, at its ports, since counters_since
 	Discards  uint64         `json:"discards"`           // at its ports, since counters_since
 	Tier      int            `json:"tier,omitempty"`     // hops from the nearest host: 1 is a leaf; 0: no path to one
+	// Oversubscription is the data rate of its links to hosts, to that of its links to switches that are up; of a leaf.
+	Oversubscription *float64 `json:"oversubscription_ratio,omitempty"`
+	UplinksMissing   int      `json:"uplinks_missing,omitempty"` // links to switches that are remembered
+
+	oversubscribed bool // by loss
 }
 
 // smStates are states of subnet managers in words, by the number that SMInfo has.
@@ -154,6 +159,9 @@ func (f *Fabric) managers() {
 	})
 }
 
+// leastUplinks is the share of its uplinks below which a leaf is oversubscribed: that of RDMAFabricOversubscribed.
+const leastUplinks = 0.8
+
 func (f *Fabric) switches() {
 	at := map[fabric.GUID]*Switch{}
 	for _, n := range f.picture.Known.Nodes {
@@ -175,6 +183,12 @@ func (f *Fabric) switches() {
 			}
 			s.Errors += e.rose(linkErrors)
 			s.Discards += e.rose(discards)
+		}
+	}
+	for _, l := range f.picture.Leaves {
+		if s := at[l.GUID]; s != nil && l.Up > 0 && s.Reachable {
+			ratio := l.Ratio()
+			s.Oversubscription, s.UplinksMissing, s.oversubscribed = &ratio, l.Missing, ratio > 1 && l.Up < leastUplinks*l.Expected
 		}
 	}
 	tiers := f.tiers()

@@ -18,7 +18,7 @@ var fabricTexts = sync.OnceValues(func() (map[string]alerting.RuleTexts, error) 
 	if err != nil {
 		return nil, err
 	}
-	return alerting.Texts(files, []string{"central/fabric.rules.yml"})
+	return alerting.Texts(files, []string{"central/fabric.rules.yml", "central/fabric_congestion.rules.yml"})
 })
 
 // adviceFuncs are those of Prometheus' templates that diagnose, action and drain_reason use.

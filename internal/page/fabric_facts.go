@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,6 +45,14 @@ func (v *fabricView) facts() error {
 		e := links[0].worseEnd()
 		add(p.health, p.alert, andMore(links[0].name(), len(links)), either(len(links), "1 link "+p.text+".", "%d links "+p.text+"."),
 			map[string]string{"node_guid": e.GUID, "port": strconv.Itoa(e.Port)})
+	}
+	if n := len(v.picture.Loops); n > 0 {
+		e := v.picture.Loops[0][0]
+		add(Info, "RDMAFabricCreditLoopSuspected", andMore(fmt.Sprintf("%s/%d", v.names[e.GUID], e.Port), len(v.picture.Loops[0])), either(n, "1 credit loop suspected.", "%d credit loops suspected."), none())
+	}
+	if leaves := v.oversubscribed(); len(leaves) > 0 {
+		add(Info, "RDMAFabricOversubscribed", andMore(leaves[0].Node, len(leaves)), either(len(leaves), "1 leaf switch has lost uplinks and is oversubscribed.", "%d leaf switches have lost uplinks and are oversubscribed."),
+			map[string]string{"node_guid": leaves[0].GUID})
 	}
 	slices.SortStableFunc(v.Facts, func(a, b finding) int { return slices.Index(healths, a.Health) - slices.Index(healths, b.Health) })
 	return failed
@@ -96,6 +105,17 @@ func (f *Fabric) unreachable() (out []FabricNode) {
 			out = append(out, x)
 		}
 	}
+	return out
+}
+
+// oversubscribed are the leaf switches that have lost uplinks, the worst first.
+func (f *Fabric) oversubscribed() (out []Switch) {
+	for _, s := range f.Switches {
+		if s.oversubscribed {
+			out = append(out, s)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Switch) int { return cmp.Compare(*b.Oversubscription, *a.Oversubscription) })
 	return out
 }
 

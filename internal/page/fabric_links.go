@@ -29,6 +29,8 @@ type LinkEnd struct {
 	Risen    map[string]uint64 `json:"counters,omitempty"` // of errors, that rose since counters_since: rdma_fabric_port_NAME_total
 	// Utilisation is what this end transmits, of the rate of the link, between the last two sweeps.
 	Utilisation *float64 `json:"transmit_utilisation_ratio,omitempty"`
+	// Wait is the share of that time in which it had data to send and sent none.
+	Wait *float64 `json:"transmit_wait_ratio,omitempty"`
 
 	end fabric.End
 }
@@ -157,6 +159,9 @@ func (f *Fabric) linkEnd(e fabric.End, types map[fabric.GUID]mad.NodeType) LinkE
 	out.State, out.Physical = name(portStates, &state), name(physicalStates, &physical)
 	out.Enabled = lanes(p.Info.Enabled)
 	out.Risen = risen(f.picture, e)
+	if share, ok := f.picture.Waits[e]; ok {
+		out.Wait = &share
+	}
 	return out
 }
 

@@ -158,6 +158,37 @@ func TestAdvice(t *testing.T) {
 	})
 }
 
+// TestOversubscription: a leaf shows its ratio, and is a finding where it has lost a fifth of its uplinks and its hosts no longer fit. A suspected credit
+// loop is one.
+func TestOversubscription(t *testing.T) {
+	p := tree(2, 3, 4)
+	p.Leaves = []fabric.Leaf{
+		{GUID: 0x2000, Down: 4, Up: 3.2, Expected: 4}, // not less than 80%
+		{GUID: 0x2001, Down: 3, Up: 3.1, Expected: 4, Missing: 1},
+		{GUID: 0x2002, Down: 4, Up: 0, Missing: 4}, // unknown
+	}
+	const finding = "RDMAFabricOversubscribed"
+	first := shown(t, views("")["first"], looked(p))
+	holds(t, "first", first, []string{`<td data-label="Oversubscription"><small>1.2:1</small>`, `<small>1.0:1</small>`})
+	if strings.Contains(first, finding) || strings.Contains(first, "RDMAFabricCreditLoopSuspected") {
+		t.Error("a finding")
+	}
+	p.Leaves[1].Down = 3.2
+	p.Loops = [][]fabric.End{{{GUID: 0x2000, Port: 5}, {GUID: 0x3000, Port: 2}, {GUID: 0x2001, Port: 6}, {GUID: 0x3001, Port: 1}}}
+	p.Waits = map[fabric.End]float64{{GUID: 0x2000, Port: 5}: 0.75}
+	holds(t, "first", shown(t, views("")["first"], looked(p)), []string{
+		`<span class="where">leaf001</span>`, "1 leaf switch has lost uplinks and is oversubscribed.", "iblinkinfo -S 0x0000000000002001", "runbooks/" + finding,
+		`<span class="where">leaf000/5 and 3 more</span>`, "1 credit loop suspected.", "runbooks/RDMAFabricCreditLoopSuspected",
+	})
+	for _, l := range NewFabric(looked(p)).Links {
+		for _, e := range l.Ends {
+			if is := e.Wait != nil && *e.Wait == 0.75; is != (e.Node == "leaf000" && e.Port == 5) {
+				t.Errorf("%s/%d waits %v", e.Node, e.Port, e.Wait)
+			}
+		}
+	}
+}
+
 // TestMap: switches by hops from hosts, each with its health and a way to its page, links with problems in colour.
 func TestMap(t *testing.T) {
 	p := tree(2, 3, 4)

@@ -326,7 +326,14 @@ func TestFabricAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	congestion, err := fs.ReadFile(files, "central/fabric_congestion.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, congestion...)
 	p := large2048()
+	p.Loops = [][]fabric.End{{{GUID: 0x2004, Port: 33}, {GUID: 0x3000, Port: 1}}}
+	p.Leaves = []fabric.Leaf{{GUID: 0x2005, Down: 10, Up: 7.9, Expected: 10, Missing: 2}}
 	unplug(p, 1, 1)
 	e := fabric.End{GUID: 0x2002, Port: 1}
 	to := &p.Fabric.Port(p.Fabric.Links[e]).Info
@@ -341,7 +348,7 @@ func TestFabricAlerts(t *testing.T) {
 	if err := v.facts(); err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Facts) != 10 {
+	if len(v.Facts) != 12 {
 		t.Errorf("%d facts, want one of each kind: %+v", len(v.Facts), v.Facts)
 	}
 	for _, limit := range []string{"symbol_errors_total[1h])) > 120", "link_error_recoveries_total[1h])) >= 2", "link_downed_total[1h])) >= 3"} { // errorLimits

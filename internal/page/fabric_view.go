@@ -51,6 +51,7 @@ type switchRow struct {
 	Tier                       string
 	Ports, Up, Gone, Slow, Set int
 	Errors, Discards           string
+	Over                       value
 }
 
 // RenderFabric writes the first page of a fabric.
@@ -206,6 +207,13 @@ func (s *Switch) row() switchRow {
 	out := switchRow{
 		Name: s.Node, Href: switchHref(s.GUID), Health: OK, Ports: s.Ports, Up: s.Active,
 		Gone: s.Problems["gone"] + s.Problems["switch_unreachable"], Slow: s.Problems["degraded"], Set: s.Problems["settings_differ"], Errors: large(float64(s.Errors)), Discards: large(float64(s.Discards)), Tier: tierName(s.Tier),
+	}
+	out.Over = notApplicable
+	if s.Oversubscription != nil {
+		out.Over = value{Text: fmt.Sprintf("%.1f:1", *s.Oversubscription)}
+	}
+	if s.oversubscribed {
+		out.Health = Info
 	}
 	for _, p := range problems {
 		if s.Problems[p.name] > 0 {

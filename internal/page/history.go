@@ -42,6 +42,9 @@ var quantities = []struct{ name, expr string }{
 	{pausedBySwitch, `max by (device, port) (rate(rdma_port_pfc_pause_seconds_total{direction="receive"}[$w]))`},
 	{moduleHeat, "max by (device, port) (rdma_transceiver_temperature_celsius)"},
 	{adapterHeat, "max by (device) (rdma_device_temperature_celsius)"},
+	{rawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="own"})`},
+	{farRawBER, `max by (device, port) (port:rdma_link_raw_ber:ratio10m{end="neighbour"})`},
+	{limitBER, "min by (device, port) (port:rdma_link_raw_ber:warning_limit)"},
 }
 
 // errorCounters are the counters of faults, without rdma_port_ and _total.
@@ -76,6 +79,9 @@ type Recent struct {
 	Receive        *float64     `json:"receive_bits_per_second,omitempty"`
 	PausesSwitch   *float64     `json:"pauses_switch_ratio,omitempty"`
 	PausedBySwitch *float64     `json:"paused_by_switch_ratio,omitempty"`
+	RawBER         *float64     `json:"raw_bit_error_ratio,omitempty"`           // before FEC, over 10m
+	FarRawBER      *float64     `json:"neighbour_raw_bit_error_ratio,omitempty"` // received by the far end
+	RawBERLimit    *float64     `json:"raw_bit_error_ratio_limit,omitempty"`     // of RDMALinkBERHigh
 	ErrorSeconds   float64      `json:"errors_observed_seconds"`
 	Errors         []ErrorCount `json:"errors"` // those that grew, the most first
 }
@@ -150,6 +156,7 @@ func (h *History) recent(device string, number int) *Recent {
 	k := PortKey{device, strconv.Itoa(number)}
 	r := &Recent{
 		Transmit: h.last(transmit, k), Receive: h.last(receive, k), PausesSwitch: h.last(pausesSwitch, k), PausedBySwitch: h.last(pausedBySwitch, k),
+		RawBER: h.last(rawBER, k), FarRawBER: h.last(farRawBER, k), RawBERLimit: h.last(limitBER, k),
 		ErrorSeconds: h.To.Sub(h.From).Seconds(), Errors: []ErrorCount{},
 	}
 	r.Errors = append(r.Errors, h.Errors[k]...)

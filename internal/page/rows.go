@@ -28,6 +28,8 @@ type portRow struct {
 	Traffic    value
 	Errors     value
 	ErrorList  string
+	BER        *spark
+	BERText    string
 	Paused     value
 	Pauses     *spark
 	Modules    []moduleText
@@ -81,7 +83,7 @@ func (v *view) ports(in Input) {
 			no := in.noModule(p)
 			r.NoModule = &no
 		}
-		v.Pauses = v.Pauses || p.LinkLayer == "Ethernet"
+		v.Pauses, v.BER = v.Pauses || p.LinkLayer == "Ethernet", v.BER || r.BER != nil
 		v.Rows = append(v.Rows, r)
 	}
 	if h := in.History; h != nil && h.To.After(h.From) {
@@ -153,6 +155,7 @@ func (r *portRow) recent(p *Port, counted bool) {
 		list = append(list, large(e.Count)+" "+strings.ReplaceAll(e.Counter, "_", " "))
 	}
 	r.Errors, r.ErrorList = value{Text: large(total)}, strings.Join(list, ", ")
+	r.BERText = berText(x)
 	if !counted && total == 0 {
 		r.Errors = unknown("no error counters from this driver")
 	}
@@ -162,6 +165,7 @@ func (r *portRow) plots(h *History, p *Port, s *scale) {
 	k := keyOfPort(p)
 	if p.Recent != nil {
 		r.Throughput = h.throughput(k, s, p.Recent)
+		r.BER = h.ber(k, s, p.Recent)
 	}
 	r.Pauses = h.pauses(k)
 	r.Heat, r.HeatOf = h.heat(p, s)

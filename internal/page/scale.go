@@ -25,6 +25,8 @@ type scale struct {
 	rate        float64 // upper edge of the throughput
 	cold, hot   float64 // edges of the temperature
 	temperature bool    // one was read
+
+	lowest, highest float64 // edges of the bit error rates, in decades
 }
 
 // scales finds the highest values of all ports of each kind.
@@ -35,7 +37,7 @@ func (h *History) scales(ports []Port) map[kind]*scale {
 		k, key := kindOf(p), keyOfPort(p)
 		s := out[k]
 		if s == nil {
-			s = &scale{rate: max(1, k.rate), cold: math.Inf(1), hot: math.Inf(-1)}
+			s = &scale{rate: max(1, k.rate), cold: math.Inf(1), hot: math.Inf(-1), lowest: math.Inf(1), highest: math.Inf(-1)}
 			out[k] = s
 		}
 		_, high := extent(curve{"a", h.Lines[transmit][key]}, curve{"b", h.Lines[receive][key]})
@@ -43,6 +45,7 @@ func (h *History) scales(ports []Port) map[kind]*scale {
 		if p.Rate != nil {
 			s.rate = max(s.rate, *p.Rate)
 		}
+		s.fit(h, key)
 		_, points, alarm := h.temperature(p)
 		if len(points) == 0 {
 			continue

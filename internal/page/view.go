@@ -30,6 +30,7 @@ type view struct {
 	Plots    string // what the plots cover; empty where there are none
 	NoPlot   string // why there are none
 	Pauses   bool   // there is a port that may have PFC
+	BER      bool   // there is a plot of bit error rates
 	NoPlots  int    // ports without plots, since there are too many
 	Gaps     []gap
 	Loops    []loop

@@ -11,12 +11,14 @@ import (
 	"rdma_exporter/internal/snapshot"
 )
 
-// addressFiles: the routes of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a
+// addressFiles: the routes and IPv4 neighbours of the network namespace of the host, and the settings of the netdevs of RDMA devices (@). The directory of a
 // device in configfs exists only after mkdir.
 var addressFiles = []string{
 	"sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode",
 	"proc/1/net/route",
 	"proc/net/route",
+	"proc/1/net/arp",
+	"proc/net/arp",
 	"proc/sys/net/ipv4/conf/all/arp_ignore",
 	"proc/sys/net/ipv4/conf/all/arp_announce",
 	"proc/sys/net/ipv4/conf/all/rp_filter",
@@ -24,6 +26,8 @@ var addressFiles = []string{
 	"proc/sys/net/ipv4/conf/@/arp_announce",
 	"proc/sys/net/ipv4/conf/@/rp_filter",
 }
+
+const conflictAlert = "RDMAAddressConflict"
 
 var addressChecks = []Check{
 	{
@@ -46,11 +50,12 @@ var addressChecks = []Check{
 	},
 	{
 		ID: "arp_of_shared_subnets", Domain: Addresses, Name: "ARP of ports in one subnet",
-		Read:   "/proc/net/route; /proc/sys/net/ipv4/conf/{all,NETDEV}/{arp_ignore,arp_announce,rp_filter}: the larger value applies",
+		Read:   "/proc/net/route; /proc/sys/net/ipv4/conf/{all,NETDEV}/{arp_ignore,arp_announce,rp_filter}: the larger value applies; neighbours: /proc/net/arp",
 		Wanted: "arp_ignore 1 or 2, arp_announce 2, rp_filter 0 or 2, where several RDMA ports are in one IPv4 subnet",
 		Why:    "Linux answers ARP requests for any of its addresses on any port: peers send to the wrong port, and connections over RDMA fail or share one link.",
 		Remedy: "sysctl -w net.ipv4.conf.{netdev}.arp_ignore=1 net.ipv4.conf.{netdev}.arp_announce=2 net.ipv4.conf.{netdev}.rp_filter=2",
 		Source: "rdma-core, librdmacm: using multiple interfaces; Documentation/networking/ip-sysctl.rst of the kernel",
+		Alert:  conflictAlert,
 		find:   findARP,
 	},
 	{
@@ -64,7 +69,7 @@ var addressChecks = []Check{
 }
 
 func findGIDType(m *machine) (out []finding) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_mode", d.Name, p.Number)
@@ -89,14 +94,14 @@ func findNCCLGID(m *machine) (out []finding) {
 		return nil
 	}
 	var siblings int
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; forNCCL(d, p) && p.RoCEv2["ipv4"].Entries > 0 {
 				siblings++
 			}
 		}
 	}
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			if !forNCCL(d, p) || d.VirtualFunctions != nil && *d.VirtualFunctions > 0 { // the addresses are those of its virtual functions
@@ -156,7 +161,7 @@ func (m *machine) places() (out []place) {
 		if !ok {
 			continue
 		}
-		for _, d := range m.devices() {
+		for _, d := range m.devices {
 			for i := range d.Ports {
 				for _, nd := range d.Ports[i].Netdev {
 					p := place{object{device: d.Name, port: d.Ports[i].Number, netdev: netdev}, subnet, nd.Wire}
@@ -217,7 +222,59 @@ func shared(places []place) (subnets []netip.Prefix, in map[netip.Prefix][]place
 	return subnets, in
 }
 
+// resolved are the IPv4 neighbours of netdevs, as netdev → address → MAC address, from lines of /proc/net/arp: address, hardware type, flags, MAC
+// address, mask, netdev (arp_format_neigh_entry, net/ipv4/arp.c). Entries that an operator has set prove nothing.
+func (m *machine) resolved() map[string]map[string]string {
+	const complete, permanent = 2, 4 // ATF_*, include/uapi/linux/if_arp.h
+	text, ok := m.text("proc/1/net/arp")
+	if !ok {
+		text, _ = m.text("proc/net/arp")
+	}
+	out := map[string]map[string]string{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 6 {
+			continue
+		}
+		flags, err := strconv.ParseUint(f[2], 0, 32)
+		if err != nil || flags&(complete|permanent) != complete {
+			continue
+		}
+		if out[f[5]] == nil {
+			out[f[5]] = map[string]string{}
+		}
+		out[f[5]][f[0]] = f[3]
+	}
+	return out
+}
+
+// conflicts are the neighbours with one MAC address on a netdev and another one on another netdev of its subnet: several of their ports answer for the
+// address.
+func conflicts(known map[string]map[string]string, netdev string, in []place) (out []string) {
+	for address, mac := range known[netdev] {
+		if slices.ContainsFunc(in, func(o place) bool {
+			other := known[o.netdev][address]
+			return other != "" && other != mac
+		}) {
+			out = append(out, address)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func moreAddresses(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return ", as has another address"
+	}
+	return fmt.Sprintf(", as have %d other addresses", n)
+}
+
 func findARP(m *machine) (out []finding) {
+	known := m.resolved()
 	subnets, in := shared(m.places())
 	for _, subnet := range subnets {
 		for _, p := range in[subnet] {
@@ -229,6 +286,13 @@ func findARP(m *machine) (out []finding) {
 			if f.unknown == "" {
 				f.found = fmt.Sprintf("arp_ignore=%d arp_announce=%d rp_filter=%d", ignore, announce, filter)
 				f.meets = (ignore == 1 || ignore == 2) && announce == 2 && filter != 1
+				if ignore == 0 || announce < 2 {
+					f.conflicts = conflicts(known, p.netdev, in[subnet])
+				}
+			}
+			if len(f.conflicts) > 0 {
+				f.basis, f.contradicts = snapshot.SetupMachine, true
+				f.evidence += fmt.Sprintf("; %s has several MAC addresses on them", f.conflicts[0]) + moreAddresses(len(f.conflicts)-1)
 			}
 			if f.meets {
 				f.want = f.found
@@ -293,4 +357,18 @@ func findMeshSubnets(m *machine) (out []finding) {
 		out = append(out, f)
 	}
 	return out
+}
+
+// Conflicts are the neighbours with several MAC addresses in the rows of netdevs in one subnet; ok is false without such netdevs, or where their
+// settings are unknown.
+func Conflicts(rows []snapshot.SetupRow) (addresses []string, ok bool) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Setting == "arp_of_shared_subnets" && r.State != snapshot.SetupUnknown {
+			ok = true
+			addresses = append(addresses, r.Conflicts...)
+		}
+	}
+	slices.Sort(addresses)
+	return slices.Compact(addresses), ok
 }

@@ -27,6 +27,45 @@ func arp(n *snapshot.Node, values map[string][3]int) {
 	}
 }
 
+// resolve adds neighbours: address, flags, MAC address and netdev.
+func resolve(n *snapshot.Node, lines ...string) {
+	text := "IP address       HW type     Flags       HW address            Mask     Device\n"
+	for _, l := range lines {
+		f := strings.Fields(l)
+		text += fmt.Sprintf("%-16s 0x1         %s         %s     *        %s\n", f[0], f[1], f[2], f[3])
+	}
+	n.Setup.Files["proc/1/net/arp"] = snapshot.SetupFile{Text: text}
+}
+
+// TestConflicts: the addresses of all rows, each once. Settings that the site accepts, or that do not permit it, have none.
+func TestConflicts(t *testing.T) {
+	for name, k := range map[string]struct {
+		arp  map[string][3]int
+		site string
+		want string
+	}{
+		"the defaults":     {arp: map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {0, 0, 0}}, want: "[10.0.0.8 10.0.0.9] true"},
+		"as wanted":        {arp: map[string][3]int{"all": {1, 2, 2}, "eth0": {0, 0, 0}, "eth1": {0, 0, 0}}, want: "[] true"},
+		"the site accepts": {arp: map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {0, 0, 0}}, site: "*", want: "[] true"},
+		"any":              {arp: map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {0, 0, 0}}, site: Any, want: "[] false"},
+		"unknown":          {want: "[] false"},
+	} {
+		n := rails(2)
+		routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF")
+		arp(n, k.arp)
+		resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 cc eth0", "10.0.0.8 0x2 aa eth1", "10.0.0.7 0x2 cc eth0", "10.0.0.7 0x2 cc eth1")
+		rows := Evaluate(n, func(setting, _ string, _ int, _ string) string {
+			if setting == "arp_of_shared_subnets" {
+				return k.site
+			}
+			return ""
+		})
+		if addresses, ok := Conflicts(rows); fmt.Sprint(addresses, ok) != k.want {
+			t.Errorf("%s: %v %v, want %s", name, addresses, ok, k.want)
+		}
+	}
+}
+
 func TestAddress(t *testing.T) {
 	with := func(n int, change func(*snapshot.Node)) func() *snapshot.Node {
 		return func() *snapshot.Node {
@@ -108,6 +147,20 @@ func TestAddress(t *testing.T) {
 		}), "", `
 			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide
 			eth1 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},
+		{"an address is answered by two ports", "arp_of_shared_subnets", with(3, func(n *snapshot.Node) {
+			routes(n, "eth0 0000000A 00FFFFFF", "eth1 0000000A 00FFFFFF", "eth2 0001000A 00FFFFFF")
+			arp(n, map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {1, 2, 2}, "eth2": {0, 0, 0}})
+			resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x2 bb eth1", "10.0.0.8 0x2 aa eth0", "10.0.0.8 0x2 aa eth1", "10.0.0.8 0x2 cc eth2")
+		}), "", `
+			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" machine RDMAAddressConflict
+			eth1 ok "arp_ignore=1 arp_announce=2 rp_filter=2" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},
+		{"the entry of an operator, and one without an answer", "arp_of_shared_subnets", with(2, func(n *snapshot.Node) {
+			twoRails(n)
+			arp(n, map[string][3]int{"all": {0, 0, 0}, "eth0": {0, 0, 0}, "eth1": {1, 2, 1}})
+			resolve(n, "10.0.0.9 0x2 aa eth0", "10.0.0.9 0x6 bb eth1", "10.0.0.8 0x2 aa eth0", "10.0.0.8 0x0 00 eth1")
+		}), "", `
+			eth0 differs "arp_ignore=0 arp_announce=0 rp_filter=0" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide
+			eth1 differs "arp_ignore=1 arp_announce=2 rp_filter=1" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},
 		{"unknown", "arp_of_shared_subnets", with(2, func(n *snapshot.Node) { twoRails(n); arp(n, map[string][3]int{"all": {1, 2, 2}, "eth0": {1, 2, 2}}) }), "", `
 			eth0 ok "arp_ignore=1 arp_announce=2 rp_filter=2" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide
 			eth1 unknown "" want "arp_ignore=1 arp_announce=2 rp_filter=2" guide`},

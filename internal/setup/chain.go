@@ -32,11 +32,11 @@ func isRoCE(d *snapshot.Device, p *snapshot.Port) bool {
 
 // roces are the RoCE ports whose priorities were read.
 func (m *machine) roces() (out []*roce) {
-	if m.QoS == nil {
+	if m.QoS == nil || m.InfiniBand == nil {
 		return nil
 	}
 	intended := m.intendedLossless()
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			r := &roce{Device: d, Port: p, lossless: intended[p.Role]}
@@ -168,9 +168,9 @@ type jobClass struct {
 	devices  func(device string) bool
 }
 
-// jobClasses are the traffic classes of the jobs on this host that may send to others, each once.
-func (m *machine) jobClasses() (out []jobClass) {
-	if m.GDR == nil {
+// allClasses are the traffic classes of the jobs on this host that may send to others, each once.
+func (m *machine) allClasses() (out []jobClass) {
+	if m.GDR == nil || m.InfiniBand == nil {
 		return nil
 	}
 	for i := range m.GDR.Processes {
@@ -299,7 +299,7 @@ func (m *machine) devicesOf(p *snapshot.Process) func(device string) bool {
 }
 
 func (m *machine) sameDevices(a, b *jobClass) bool {
-	return !slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
+	return !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool { return a.devices(d.Name) != b.devices(d.Name) })
 }
 
 // chains are the ways of the RoCE packets of a netdev. The class that MLNX_OFED sets for all packets of a port overrides that of jobs.

@@ -89,8 +89,8 @@ func TestJobInterfaces(t *testing.T) {
 }
 
 func TestJobHCA(t *testing.T) {
-	const want = ` want "mlx5_0,mlx5_1" by machine`
-	const remedy = `; set: export NCCL_IB_HCA=mlx5_0,mlx5_1 # of the job, or in nccl.conf`
+	const want = ` want "=mlx5_0,mlx5_1" by machine`
+	const remedy = `; set: export NCCL_IB_HCA==mlx5_0,mlx5_1 # of the job, or in nccl.conf`
 	set := func(value string) func(*snapshot.Node) { return env("NCCL_IB_HCA", value) }
 	checkRows(t, "nccl_ib_hca", jobNode, []rowCase{
 		{name: "not set"},
@@ -102,7 +102,7 @@ func TestJobHCA(t *testing.T) {
 		}},
 		{name: "one is missing", node: set("mlx5_0,mlx5_1,mlx5_9"), want: []string{`slurm/7 differs/info "mlx5_0,mlx5_1,mlx5_9"` + want + `; no device mlx5_9` + remedy}},
 		{name: "one is down", node: both(set("mlx5_0,mlx5_1"), func(n *snapshot.Node) { *n.InfiniBand.Devices[1].Ports[0].State = 1 }), want: []string{
-			`slurm/7 differs/info "mlx5_0,mlx5_1" want "mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: export NCCL_IB_HCA=mlx5_0 # of the job, or in nccl.conf`,
+			`slurm/7 differs/info "mlx5_0,mlx5_1" want "=mlx5_0" by machine; mlx5_1 has no ACTIVE port; set: export NCCL_IB_HCA==mlx5_0 # of the job, or in nccl.conf`,
 		}},
 		{name: "without the nearest", node: set("mlx5_0"), want: []string{
 			`slurm/7 differs/info "mlx5_0"` + want + `; GPU 1 without its nearest device mlx5_1` + remedy,
@@ -212,7 +212,25 @@ func TestJobNumbers(t *testing.T) {
 	})
 	checkRows(t, "nccl_sl", jobNode, []rowCase{
 		{name: "InfiniBand", node: both(infiniband, env("NCCL_IB_SL", "12")), want: []string{`slurm/7 ok "12" want "0 to 15" by guide`}},
+		{name: "a virtual lane in use", node: both(infiniband, virtualLanes(1), env("NCCL_IB_SL", "1")), want: []string{`slurm/7 ok "1" want "0 to 15" by guide`}},
+		{name: "discarded", node: both(infiniband, virtualLanes(15), env("NCCL_IB_SL", "1")), want: []string{
+			`slurm/7 differs/info "1" want "a service level with a virtual lane in use" by machine; ` +
+				`mlx5_1/1 discards packets of service level 1: virtual lane 15; set: unset NCCL_IB_SL # of the job, or in nccl.conf`,
+		}},
+		{name: "discarded by a port that the job does not use", node: both(infiniband, virtualLanes(15), env("NCCL_IB_SL", "1"), env("NCCL_IB_HCA", "=mlx5_0")), want: []string{
+			`slurm/7 ok "1" want "0 to 15" by guide`,
+		}},
 	})
+}
+
+// virtualLanes are settings of both compute ports: that of mlx5_1 has a virtual lane for service level 1.
+func virtualLanes(lane uint8) func(*snapshot.Node) {
+	return func(n *snapshot.Node) {
+		count := uint64(4)
+		for i, vls := range [][]uint8{{0, 1, 2, 3}, {0, lane, 2, 3}} {
+			n.InfiniBand.Devices[i].Ports[0].Settings = &snapshot.IBPortSettings{DataVLs: &count, VLs: vls}
+		}
+	}
 }
 
 func TestJobTopology(t *testing.T) {

@@ -23,7 +23,8 @@ var limitsChecks = []Check{
 		Read:   "mode of /dev/infiniband/uverbs*",
 		Wanted: "0666, the default of the kernel",
 		Why:    "Jobs of users without the permission find no RDMA device, and NCCL uses TCP.",
-		Remedy: "chmod {wanted} /dev/infiniband/uverbs*",
+		Remedy: `printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="{wanted}"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
+			"udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change",
 		Source: "Linux: drivers/infiniband/core/uverbs_main.c, uverbs_devnode; rdma-core: udev.md",
 		find:   findPermissions,
 	},
@@ -98,16 +99,27 @@ func launcherRemedy(name string) string {
 	}
 	dir := "/etc/systemd/system/" + name + ".service.d"
 	return "mkdir -p " + dir +
-		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+		`; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name + caution(name)
+}
+
+// caution is what a restart of a service does to its jobs, as a comment of the command. Those that run keep their limit.
+func caution(name string) string {
+	switch name {
+	case "pbs_mom":
+		return " # drain the node first: a restart can end its jobs"
+	case "dockerd":
+		return " # drain the node first: without live-restore a restart stops its containers"
+	}
+	return " # drain the node first; what runs keeps its limit"
 }
 
 func findLaunchers(m *machine) (out []finding) {
-	if len(m.devices()) == 0 {
+	if len(m.devices) == 0 {
 		return nil
 	}
 	for _, l := range m.Setup.Launchers {
 		// The limit of sshd is that of sessions only: it counts where jobs are started by ssh.
-		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs(), func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
+		if l.Name == "sshd" && !slices.ContainsFunc(m.jobs, func(j job) bool { return j.Job == "" && len(j.Verbs) > 0 }) {
 			continue
 		}
 		f := limited(l.Name, l.LockedMemory, l.Unlimited)
@@ -130,8 +142,8 @@ type job struct {
 // ncclConf has the settings of NCCL of the host. Those of Process.Conf include it, if the files of the process could be read.
 const ncclConf = "etc/nccl.conf"
 
-// jobs are the processes on this host with NCCL or an RDMA device.
-func (m *machine) jobs() (out []job) {
+// allJobs are the processes on this host with NCCL or an RDMA device.
+func (m *machine) allJobs() (out []job) {
 	if m.GDR == nil {
 		return nil
 	}
@@ -166,7 +178,7 @@ func joined(all []finding) (out []finding) {
 }
 
 func findJobLimits(m *machine) (out []finding) {
-	for _, j := range m.jobs() {
+	for _, j := range m.jobs {
 		if len(j.Verbs) == 0 {
 			continue
 		}

@@ -32,7 +32,8 @@ func TestLimits(t *testing.T) {
 		{name: "modules not read", node: func(n *snapshot.Node) { n.Modules = nil }},
 		{name: "as wanted", node: mode("0666"), want: []string{`host ok "0666" want "0666" by guide`}},
 		{name: "differs", node: mode("0600,0666"), want: []string{
-			`host differs/info "0600,0666" want "0666" by guide; set: chmod 0666 /dev/infiniband/uverbs*`,
+			`host differs/info "0600,0666" want "0666" by guide; set: printf 'KERNEL=="uverbs*", SUBSYSTEM=="infiniband_verbs", MODE="0666"\n' > /etc/udev/rules.d/99-rdma-uverbs.rules; ` +
+				`udevadm control --reload; udevadm trigger --subsystem-match=infiniband_verbs --action=change`,
 		}},
 		{name: "group of the site", node: mode("0660"), site: "0660", want: []string{`host ok "0660" want "0660" by site`}},
 	})
@@ -42,7 +43,7 @@ func TestLimits(t *testing.T) {
 	}
 	remedy := func(name string) string {
 		dir := "/etc/systemd/system/" + name + ".service.d"
-		return "; set: mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name
+		return "; set: mkdir -p " + dir + `; printf '[Service]\nLimitMEMLOCK=infinity\n' > ` + dir + "/memlock.conf; systemctl daemon-reload; systemctl restart " + name + " # drain the node first; what runs keeps its limit"
 	}
 	checkRows(t, "memlock_of_launchers", limitsNode, []rowCase{
 		{name: "none"},

@@ -21,6 +21,12 @@ func TestLossyClasses(t *testing.T) {
 		"lossless":       {class: "106"},
 		"the site":       {class: "0", site: Any},
 		"one port is up": {class: "0", change: func(n *snapshot.Node) { port(n, 1).State = pointer(uint64(1)) }, want: on[:1]},
+		"of the port, on both netdevs of a bond": {class: "106", change: func(n *snapshot.Node) {
+			n.QoS.Ports[0].TrafficClass = pointer(uint64(0))
+			second := n.QoS.Netdevs[0]
+			second.Name = "eth9"
+			n.QoS.Netdevs = append(n.QoS.Netdevs, second)
+		}, want: []string{"eth0 0  traffic_class=0", "eth9 0  traffic_class=0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := rails(2)
@@ -35,7 +41,7 @@ func TestLossyClasses(t *testing.T) {
 				return ""
 			})
 			var got []string
-			for _, c := range LossyClasses(n, rows) {
+			for _, c := range LossyClasses(rows) {
 				got = append(got, fmt.Sprintf("%s %d %s %s=%d", c.Netdev, c.Priority, c.Job, c.Setting, c.Class))
 			}
 			if !slices.Equal(got, k.want) {

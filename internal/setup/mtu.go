@@ -14,12 +14,12 @@ const mtuAlert = "RDMAMTUMismatch"
 
 var mtuChecks = []Check{
 	{
-		ID: "rdma_active_mtu", Domain: MTU, Name: "RoCE MTU",
-		Read:   "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
+		ID: "rdma_active_mtu", Domain: MTU, Name: "MTU of RDMA",
+		Read:   "RoCE: /sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h. InfiniBand: PortInfo, NeighborMTU, where umad can be opened (--collector.infiniband.mad); unknown elsewhere",
 		Wanted: "4096 bytes on ACTIVE ports of 100 Gb/s or more for jobs",
 		Why:    "RDMA sends more packets for the same data: the packet rate of the device limits throughput.",
-		Remedy: "ip link set dev {netdev} mtu 9000", Source: "NVIDIA, RoCE configuration: MTU",
-		find: findRoCEMTU,
+		Remedy: "ip link set dev {netdev} mtu 9000", Source: "NVIDIA, RoCE configuration: MTU; InfiniBand specification, PortInfo",
+		find: func(m *machine) []finding { return append(findRoCEMTU(m), findInfiniBandMTU(m)...) },
 	},
 	{
 		ID: "netdev_mtu", Domain: MTU, Name: "MTU of the netdev of a RoCE port",
@@ -80,7 +80,7 @@ func (e *ether) finding(unknown string) finding {
 func (e *ether) forJobs() bool { return e.p.Role == "compute" && e.p.Rate != nil && *e.p.Rate >= 100e9 }
 
 func (m *machine) ethers() (out []ether) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			if p := &d.Ports[i]; isRoCE(d, p) && active(p) {
 				if len(p.Netdev) > 0 {
@@ -115,6 +115,46 @@ func findRoCEMTU(m *machine) (out []finding) {
 				return fmt.Sprintf("set the MTU of the bond of {device} to %d", mtu)
 			}
 			return fmt.Sprintf("ip link set dev {netdev} mtu %d", mtu)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// onlyByMAD is why a setting of the subnet manager is unknown.
+const onlyByMAD = "only subnet management reports it: umad cannot be opened, or --collector.infiniband.mad is off"
+
+// infiniband is an ACTIVE InfiniBand port for jobs.
+type infiniband struct {
+	d *snapshot.Device
+	p *snapshot.Port
+}
+
+func (m *machine) infinibands() (out []infiniband) {
+	for _, d := range m.devices {
+		for i := range d.Ports {
+			if p := &d.Ports[i]; p.LinkLayer == "InfiniBand" && p.Role == "compute" && active(p) {
+				out = append(out, infiniband{d, p})
+			}
+		}
+	}
+	return out
+}
+
+func (x *infiniband) finding() finding {
+	return finding{object: object{device: x.d.Name, port: x.p.Number}, unknown: onlyByMAD, basis: snapshot.SetupGuide}
+}
+
+// findInfiniBandMTU: the subnet manager sets the smaller of the MTUs that both ends of the link support, unless it is configured otherwise.
+func findInfiniBandMTU(m *machine) (out []finding) {
+	for _, x := range m.infinibands() {
+		if !fast(x.d) {
+			continue
+		}
+		f := x.finding()
+		f.want, f.remedy = "4096", "raise the MTU of the switch port and of the partition in the subnet manager (opensm: mtu=5 in partitions.conf)"
+		if s := x.p.Settings; s != nil && s.MTU != nil {
+			f.found, f.meets = strconv.FormatUint(*s.MTU, 10), *s.MTU == 4096
 		}
 		out = append(out, f)
 	}
@@ -181,7 +221,7 @@ type ipoib struct {
 
 // ipoibs are the interfaces, those of partitions (NAME.8001) included.
 func (m *machine) ipoibs() (out []ipoib) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			for j := range p.Netdev {

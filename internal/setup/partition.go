@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"rdma_exporter/internal/snapshot"
 )
@@ -12,10 +13,19 @@ var partitionChecks = []Check{
 		ID: "pkey_membership", Domain: Partition, Name: "membership in the first partition of the table",
 		Read:   "/sys/class/infiniband/DEV/ports/N/pkeys/0: bit 15",
 		Wanted: "full, on ACTIVE InfiniBand ports",
-		Why:    "Limited members of a partition cannot communicate with each other. NCCL uses index 0 unless NCCL_IB_PKEY is set, and IPoIB as well.",
+		Why:    "Limited members of a partition reach its full members only: jobs between two of them do not start. NCCL and IPoIB use index 0, unless NCCL_IB_PKEY is set.",
 		Remedy: "make the port a full member in the subnet manager (opensm: partitions.conf, PORTGUID=full)",
 		Source: "InfiniBand Architecture Specification, volume 1, 10.9; NVIDIA, NCCL: NCCL_IB_PKEY",
 		find:   findMembership,
+	},
+	{
+		ID: "sl_to_vl", Domain: Partition, Name: "virtual lanes of the service levels",
+		Read:   "SLtoVLMappingTable and PortInfo, OperationalVLs, where umad can be opened (--collector.infiniband.mad); unknown elsewhere: neither sysfs nor netlink has them",
+		Wanted: "on ACTIVE InfiniBand ports for jobs that of most sibling ports, and a virtual lane in use for service level 0",
+		Why:    "Ports discard packets of a service level whose virtual lane is 15 or not in use. Where ports differ, one of them shares a lane with other traffic.",
+		Remedy: "correct the QoS configuration of the subnet manager (opensm: qos_ca_sl2vl), and let it configure the port again",
+		Source: "InfiniBand Architecture Specification, volume 1, 7.6.6 and 14.2.5.9",
+		find:   findLanes,
 	},
 }
 
@@ -23,7 +33,7 @@ var partitionChecks = []Check{
 const fullMember = 0x8000
 
 func findMembership(m *machine) (out []finding) {
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		for i := range d.Ports {
 			p := &d.Ports[i]
 			if p.LinkLayer != "InfiniBand" || !active(p) {
@@ -56,4 +66,56 @@ func membership(key uint16) string {
 		return "full"
 	}
 	return "limited"
+}
+
+// discards is the virtual lane of service levels whose packets a port discards (IBA 7.6.6).
+const discards = 15
+
+// laneOf is the virtual lane of a service level; ok is false if the port does not send its packets. A port without the table has one virtual lane.
+func laneOf(s *snapshot.IBPortSettings, level int) (lane int, ok bool) {
+	if level < 0 || level >= len(s.VLs) {
+		return 0, true
+	}
+	lane = int(s.VLs[level])
+	return lane, lane != discards && (s.DataVLs == nil || uint64(lane) < *s.DataVLs)
+}
+
+// lanesText is a table with the number of virtual lanes; empty: unknown.
+func lanesText(s *snapshot.IBPortSettings) string {
+	if s == nil || s.VLs == nil || s.DataVLs == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s of %d", strings.ReplaceAll(strings.Trim(fmt.Sprint(s.VLs), "[]"), " ", ","), *s.DataVLs)
+}
+
+func findLanes(m *machine) (out []finding) {
+	ports := m.infinibands()
+	var alike []string
+	for _, x := range ports {
+		if text := lanesText(x.p.Settings); text != "" {
+			alike = append(alike, text)
+		}
+	}
+	usual := majority(alike, 2)
+	for _, x := range ports {
+		s := x.p.Settings
+		if s != nil && s.MTU != nil && s.VLs == nil { // one virtual lane
+			continue
+		}
+		f := x.finding()
+		f.want = "0 in use"
+		if f.found = lanesText(s); f.found != "" {
+			lane, sent := laneOf(s, 0)
+			switch {
+			case !sent:
+				f.evidence = fmt.Sprintf("service level 0 has virtual lane %d: its packets are discarded", lane)
+			case usual != "" && usual != f.found:
+				f.want, f.basis, f.evidence = usual, snapshot.SetupMachine, "that of most ports for jobs"
+			default:
+				f.want, f.meets = f.found, true
+			}
+		}
+		out = append(out, f)
+	}
+	return out
 }

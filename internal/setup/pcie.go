@@ -62,8 +62,8 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, ATS Control (CAP_SYS_ADMIN)",
 		Wanted: "on where the IOMMU translates and the device supports it; else whatever it is",
 		Why:    "The device has no translations of its own: each access to a GPU goes by way of the IOMMU instead of the PCIe switch.",
-		Remedy: "enable ATS in the firmware setup of the host (VT-d, AMD-Vi), and boot without pci=noats",
-		Source: "PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
+		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true, on devices of NVIDIA; enable ATS in the firmware setup of the host (VT-d, AMD-Vi); boot without pci=noats",
+		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
 		find:   findATS,
 	},
 	{
@@ -87,7 +87,7 @@ func (m *machine) nics() (out []nic) {
 	if m.GDR == nil || m.GDR.Virtual {
 		return nil
 	}
-	for _, d := range m.devices() {
+	for _, d := range m.devices {
 		if i := slices.IndexFunc(m.GDR.NICs, func(n snapshot.GDRNIC) bool { return n.Device == d.Name }); i >= 0 && d.PCIAddress != "" {
 			out = append(out, nic{d, &m.GDR.NICs[i]})
 		}

@@ -26,7 +26,7 @@ type Check struct {
 	Source string // of the wanted value
 	Alert  string // raised where the difference contradicts the traffic; empty: none
 
-	ofJob bool // it belongs to a job: it is not part of the hash of its domain
+	ofJob bool // it belongs to a job, or changes with the load: it is no metric, and not part of the hash of its domain
 	find  func(*machine) []finding
 }
 
@@ -90,16 +90,30 @@ type finding struct {
 	basis   snapshot.SetupBasis
 	// contradicts: the difference contradicts the traffic or the jobs of the host: a warning, with the alert of the check.
 	contradicts bool
+	lossy       []snapshot.LossyClass // the traffic that it contradicts
+	conflicts   []string              // the addresses that it contradicts
 	evidence    string
 	remedy      string                   // instead of that of the check
 	set         func(want string) string // the same, where the command does not contain the value as it is shown
 	source      string                   // instead of that of the check
 }
 
-// machine is a node, with what several checks need of it.
+// machine is a node, with what several checks need of it, derived once.
 type machine struct {
 	*snapshot.Node
-	files map[string]snapshot.SetupFile
+	files   map[string]snapshot.SetupFile
+	devices []*snapshot.Device // physical RDMA devices that are read
+	jobs    []job
+	classes []jobClass
+	lanes   []*lane
+}
+
+func newMachine(n *snapshot.Node) *machine {
+	m := &machine{Node: n, files: n.Setup.Files}
+	m.devices = m.physical()
+	m.jobs, m.classes = m.allJobs(), m.allClasses()
+	m.lanes = m.allLanes()
+	return m
 }
 
 // Wants is the value that the site wants of a setting; empty: none. "any" accepts whatever is found.
@@ -113,7 +127,7 @@ func Evaluate(n *snapshot.Node, wants Wants) (rows []snapshot.SetupRow) {
 	if n.Setup == nil {
 		return nil
 	}
-	m := &machine{Node: n, files: n.Setup.Files}
+	m := newMachine(n)
 	for i := range Checks {
 		c := &Checks[i]
 		for _, f := range c.find(m) {
@@ -139,7 +153,7 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		r.State = snapshot.SetupOK
 	}
 	if f.contradicts && !f.meets {
-		r.Severity, r.Alert = "warning", c.Alert
+		r.Severity, r.Alert, r.Lossy, r.Conflicts = "warning", c.Alert, f.lossy, f.conflicts
 	}
 	if wants != nil {
 		if want := wants(c.ID, f.device, f.port, f.netdev); want == Any {
@@ -147,12 +161,12 @@ func (c *Check) row(f finding, wants Wants) (r snapshot.SetupRow, ok bool) {
 		} else if want != "" {
 			r.Wanted, r.Basis, r.Source, r.State = want, snapshot.SetupSite, "--config.file", snapshot.SetupDiffers
 			if accepts(want, f.found) {
-				r.State = snapshot.SetupOK
+				r.State, r.Lossy, r.Conflicts = snapshot.SetupOK, nil, nil
 			}
 		}
 	}
 	if f.found == "" {
-		r.State, r.Severity, r.Alert, r.Evidence = snapshot.SetupUnknown, "info", "", f.unknown
+		r.State, r.Severity, r.Alert, r.Lossy, r.Conflicts, r.Evidence = snapshot.SetupUnknown, "info", "", nil, nil, f.unknown
 	}
 	if r.Wanted == "" && f.found != "" {
 		return r, false
@@ -197,8 +211,8 @@ func (m *machine) ignored(o object) bool {
 	})
 }
 
-// devices are the physical RDMA devices that are read.
-func (m *machine) devices() (out []*snapshot.Device) {
+// physical are the physical RDMA devices that are read.
+func (m *machine) physical() (out []*snapshot.Device) {
 	if m.InfiniBand == nil {
 		return nil
 	}
@@ -278,6 +292,16 @@ func Deviations(rows []snapshot.SetupRow, state snapshot.SetupState) (out []Devi
 func OfHost(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
 	for _, r := range rows {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.ID == r.Setting && (c.ofJob || c.Domain == Job) }) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// OfJobs are the rows of the settings of NCCL.
+func OfJobs(rows []snapshot.SetupRow) (out []snapshot.SetupRow) {
+	for _, r := range rows {
+		if r.Domain == string(Job) {
 			out = append(out, r)
 		}
 	}

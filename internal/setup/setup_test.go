@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func TestRow(t *testing.T) {
 				t.Fatalf("row %v", ok)
 			}
 			got = snapshot.SetupRow{State: got.State, Severity: got.Severity, Alert: got.Alert, Basis: got.Basis, Remedy: got.Remedy}
-			if ok && got != k.want {
+			if ok && !reflect.DeepEqual(got, k.want) {
 				t.Errorf("%+v, want %+v", got, k.want)
 			}
 		})

@@ -213,7 +213,7 @@ const initramfs = "update-initramfs -u || dracut -f"
 
 func findOtherKernel(m *machine) (out []finding) {
 	release := m.release()
-	if release == "" || len(m.devices()) == 0 {
+	if release == "" || len(m.devices) == 0 {
 		return nil
 	}
 	built := m.built()
@@ -324,7 +324,7 @@ func findPeermemAtBoot(m *machine) []finding {
 }
 
 func findIPoIBAtBoot(m *machine) []finding {
-	if !slices.ContainsFunc(m.devices(), func(d *snapshot.Device) bool {
+	if !slices.ContainsFunc(m.devices, func(d *snapshot.Device) bool {
 		return slices.ContainsFunc(d.Ports, func(p snapshot.Port) bool { return p.LinkLayer == "InfiniBand" && len(p.Netdev) > 0 })
 	}) {
 		return nil

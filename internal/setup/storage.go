@@ -33,7 +33,7 @@ var storageChecks = []Check{
 		Read:   "/proc/driver/nvidia-fs/stats, NVFS Driver; /var/lib/dkms/nvidia-fs",
 		Wanted: "the installed version",
 		Why:    "The driver of before the last upgrade is loaded, and the cuFile library may need a newer one.",
-		Remedy: "modprobe -r nvidia_fs; modprobe nvidia_fs", Source: "dkms(8); NVIDIA, GPUDirect Storage: release notes",
+		Remedy: "once no process has a file open by GPUDirect Storage (Active Process: 0 in /proc/driver/nvidia-fs/stats): modprobe -r nvidia_fs; modprobe nvidia_fs", Source: "dkms(8); NVIDIA, GPUDirect Storage: release notes",
 		find: findGDSVersion,
 	},
 	{

@@ -52,7 +52,8 @@ func TestStorage(t *testing.T) {
 			`nvidia_fs ok "2.25.7" want "2.25.7" by machine; /var/lib/dkms/nvidia-fs/2.25.7`,
 		}},
 		{name: "differs", node: both(text(), files(gdsTree, "2.28.4")), want: []string{
-			`nvidia_fs differs/info "2.25.7" want "2.28.4" by machine; /var/lib/dkms/nvidia-fs/2.28.4; set: modprobe -r nvidia_fs; modprobe nvidia_fs`,
+			`nvidia_fs differs/info "2.25.7" want "2.28.4" by machine; /var/lib/dkms/nvidia-fs/2.28.4; set: once no process has a file open by GPUDirect Storage ` +
+				`(Active Process: 0 in /proc/driver/nvidia-fs/stats): modprobe -r nvidia_fs; modprobe nvidia_fs`,
 		}},
 		{name: "unreadable", node: files(gdsStats, "!permission"), want: []string{`nvidia_fs unknown "" want "" by machine; /proc/driver/nvidia-fs/stats: permission`}},
 		{name: "garbled", node: both(files(gdsStats, "x"), files(gdsTree, "2.28.4")), want: []string{`nvidia_fs unknown "" want "2.28.4" by machine; /proc/driver/nvidia-fs/stats has no line NVFS Driver`}},

@@ -9,6 +9,8 @@ type Setup struct {
 	Launchers []Launcher
 	// LaunchersUnread is why there may be others: host.Reason, or not completed; empty: there are none.
 	LaunchersUnread string
+	// Interrupts are those of the functions of RDMA devices.
+	Interrupts []DeviceInterrupts
 	// Rows compare settings with what is wanted of them. They are evaluated on the complete node.
 	Rows []SetupRow
 }
@@ -17,6 +19,16 @@ type Setup struct {
 type SetupFile struct {
 	Text   string
 	Unread string // why it could not be read: host.Reason; empty: it was
+}
+
+// DeviceInterrupts are the interrupts of the PCI function of an RDMA device since its driver has requested them.
+type DeviceInterrupts struct {
+	Device    string
+	CPUs      string // that are local to it: local_cpulist
+	Local     uint64 // served by these
+	Total     uint64
+	Elsewhere bool   // the host has other CPUs
+	Unread    string // why some could not be read: host.Reason; empty: all were
 }
 
 // Launcher is a service that starts jobs. They inherit its limits, unless it sets others.
@@ -68,4 +80,18 @@ type SetupRow struct {
 	Evidence string // for the wanted value, or why the found one is unknown
 	Remedy   string // the command that sets it
 	Source   string // of the wanted value
+
+	Lossy     []LossyClass // the traffic that a difference contradicts
+	Conflicts []string     // the IPv4 neighbours that it contradicts
+}
+
+// LossyClass is a traffic class that leads to a priority without PFC on a netdev of a lossless port.
+type LossyClass struct {
+	Device   string
+	Port     int
+	Netdev   string
+	Priority int
+	Job      string // empty: the class is that of the port
+	Setting  string // variable or file that sets it
+	Class    int
 }

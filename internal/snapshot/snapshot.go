@@ -259,9 +259,10 @@ type Port struct {
 	Wire         string               // of an InfiniBand port without netdev; empty: unknown
 	Expected
 
-	Counters     []Stat // counters/: PMA attributes in the units of the files
-	WideCounters bool   // error counters are 64-bit, unlike the files, and none is saturated
-	FEC          *IBFEC // nil: not queried, or not supported
+	Counters     []Stat          // counters/: PMA attributes in the units of the files
+	WideCounters bool            // error counters are 64-bit, unlike the files, and none is saturated
+	FEC          *IBFEC          // nil: not queried, or not supported
+	Settings     *IBPortSettings // of an InfiniBand port; nil: not queried
 
 	// Transitions of an InfiniBand port between ACTIVE and other states, as of the readings.
 	Transitions *Transitions
@@ -321,6 +322,13 @@ type Expected struct {
 type GIDFamily struct {
 	Entries uint64
 	First   uint64 // lowest index
+}
+
+// IBPortSettings is what the subnet manager has set in an InfiniBand port: PortInfo (IBA 14.2.5.6), SLtoVLMappingTable (IBA 14.2.5.9).
+type IBPortSettings struct {
+	MTU     *uint64 // NeighborMTU, bytes
+	DataVLs *uint64 // OperationalVLs: number of virtual lanes for data
+	VLs     []uint8 // virtual lane of each service level; 15: discarded. nil: the port does not have the table
 }
 
 // IBFEC is the FEC of an InfiniBand port and its errors: PortInfoExtended (IBA 14.2.5.19), PortExtendedSpeedsCounters (IBA 16.1.4.12).

@@ -50,6 +50,7 @@ func (m *Machine) Draw(to io.Writer) error {
 	}
 	m.verdicts(w)
 	m.uses(w)
+	m.settings(w)
 	return w.Flush()
 }
 

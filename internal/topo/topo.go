@@ -23,6 +23,7 @@ type Machine struct {
 	Functions []Node    `json:"functions"` // by address
 	Processes []Process `json:"processes,omitempty"`
 	GIDs      []GID     `json:"gid_mismatches,omitempty"`
+	Settings  []Setting `json:"job_settings,omitempty"` // of NCCL, as check --setup compares them
 }
 
 // Node is a function of the tree.
@@ -100,6 +101,7 @@ func New(host string, n *snapshot.Node) *Machine {
 	if d == nil {
 		return m
 	}
+	m.Settings = settingsOf(n.Setup)
 	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
 	if n.GPUs != nil {
 		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)

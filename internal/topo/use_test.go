@@ -19,7 +19,13 @@ func busy() *snapshot.Node {
 	tcp := func(p *snapshot.Process) *snapshot.GDRTransport {
 		return &snapshot.GDRTransport{State: "tcp", Reason: "ib_disabled", Words: "words", Remedy: "remedy", Process: p}
 	}
-	return &snapshot.Node{GDR: &snapshot.GDR{
+	return &snapshot.Node{Setup: &snapshot.Setup{Rows: []snapshot.SetupRow{
+		{Domain: "job", Setting: "nccl_ib_disable", Object: "slurm/77", State: snapshot.SetupDiffers, Found: "1", Wanted: "0", Evidence: "several nodes", Remedy: "unset it"},
+		{Domain: "job", Setting: "nccl_qps", Object: "slurm/8", State: snapshot.SetupDiffers, Found: "64", Wanted: "1 to 16", Remedy: "export it"},
+		{Domain: "job", Setting: "nccl_topo_file", Object: "slurm/77", State: snapshot.SetupUnknown, Wanted: "one of this host", Evidence: "not readable"},
+		{Domain: "job", Setting: "nccl_timeout", Object: "slurm/77", State: snapshot.SetupOK, Found: "20", Wanted: "18 to 22"},
+		{Domain: "pcie", Setting: "acs", Object: "mlx5_0", State: snapshot.SetupDiffers, Found: "on", Wanted: "off"},
+	}}, GDR: &snapshot.GDR{
 		GPUs: []snapshot.GDRGPU{
 			gpu("0", tcp(first)), gpu("1", tcp(second)), gpu("2", &snapshot.GDRTransport{State: "gdr", Reason: "registered", Words: "other words", Process: other}), gpu("3", nil),
 		},
@@ -41,6 +47,17 @@ Data path of running jobs
     other words (registered)
     Process: 13
   NCCL_IB_GID_INDEX=0 of process 13 selects a GID of mlx5_0/1 that is RoCE v1, not RoCE v2
+
+Settings of NCCL in running jobs
+  slurm/77
+    nccl_ib_disable: 1, wanted: 0
+      Evidence: several nodes
+      Action: unset it
+    nccl_topo_file: unknown: not readable
+    nccl_timeout: 20
+  slurm/8
+    nccl_qps: 64, wanted: 1 to 16
+      Action: export it
 `
 	var b strings.Builder
 	m := New("gpu-1", busy())
@@ -55,6 +72,7 @@ Data path of running jobs
 		`"transport":{"state":"tcp","reason":"ib_disabled","explanation":"words","remedy":"remedy","pid":11}`,
 		`{"pid":11,"command":"python3","job":"slurm/77","gpu_minors":[0],"rdma_nodes":[],"nccl":true,"nccl_version":"2.27.3","settings":{"NCCL_IB_DISABLE":"1"}}`,
 		`"rdma_nodes":["uverbs0"],"memory_regions":70,"memory_region_bytes":4096`,
+		`"job_settings":[{"job":"slurm/77","setting":"nccl_ib_disable","state":"differs","found":"1","wanted":"0","evidence":"several nodes","remedy":"unset it"},`,
 		`"gid_mismatches":[{"device":"mlx5_0","port":1,"gid_index":0,"gid_type":"roce_v1","pid":13}]`,
 	} {
 		if !strings.Contains(string(text), part) {

@@ -333,7 +333,7 @@ func Thresholds() []Threshold {
 		}},
 		{"fabric-symbol-errors", "RDMAFabricLinkErrors", Count, "120", "in 1h, as symbol-errors", []Place{
 			{"RDMAFabricLinkErrors", "rdma_fabric_port_symbol_errors_total[1h])) > {}", 1},
-			{"RDMAFabricLinkErrors", "gt $value {}.0", 4},
+			{"RDMAFabricLinkErrors", `port=%q}[1h]) > {}"`, 4},
 			{"RDMAFabricLinkErrors", "in 1h (limit {})", 2},
 			{"RDMAFabricLinkErrors", "{} symbol errors", 1},
 		}},
@@ -341,6 +341,50 @@ func Thresholds() []Threshold {
 			{"RDMAFabricReceiveErrors", "link:rdma_fabric_receive_errors_local:increase1h > {}", 1},
 			{"RDMAFabricReceiveErrors", "(limit {})", 2},
 			{"RDMAFabricReceiveErrors", "{} packets", 1},
+		}},
+		{"fabric-symbol-error-rate-12m", "RDMAFabricSymbolErrors", Ratio, "1e-14", "symbol errors per bit in 12m, as symbol-error-rate-12m", []Place{
+			{"link:rdma_fabric_symbol_errors:limit12m", "720 * {},", 1},
+		}},
+		{"fabric-symbol-error-rate-125m", "RDMAFabricSymbolErrors", Ratio, "1e-15", "symbol errors per bit in 125m, as symbol-error-rate-125m", []Place{
+			{"link:rdma_fabric_symbol_errors:limit125m", "7500 * {},", 1},
+		}},
+		{"fabric-raw-ber-ndr", "RDMAFabricBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): NDR", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="NDR"}`, 1},
+		}},
+		{"fabric-raw-ber-hdr-7nm", "RDMAFabricBERHigh", Ratio, "1e-07", "errors before FEC per bit for 1h, half of it for 15m (info): HDR of Quantum-2", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="HDR"}`, 1},
+		}},
+		{"fabric-raw-ber-hdr", "RDMAFabricBERHigh", Ratio, "1e-05", "errors before FEC per bit for 1h, half of it for 15m (info): other HDR", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="HDR"}`, 1},
+		}},
+		{"fabric-raw-ber-edr-7nm", "RDMAFabricBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): EDR of Quantum-2 with RS-FEC", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{generation="7nm",speed="EDR",mode=~"RS.(528|271).*"}`, 1},
+		}},
+		{"fabric-raw-ber-edr-rs528", "RDMAFabricBERHigh", Ratio, "1e-09", "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(528,514)", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(528,514)"}`, 1},
+		}},
+		{"fabric-raw-ber-edr-rs271", "RDMAFabricBERHigh", Ratio, "1e-12", "errors before FEC per bit for 1h, half of it for 15m (info): other EDR with RS(271,257)", []Place{
+			{"link:rdma_fabric_raw_ber:error_limit", `{} * link:rdma_fabric_port_kind:info{speed="EDR",mode="RS(271,257)"}`, 1},
+		}},
+		{"fabric-transmit-discards", "RDMAFabricPortCounters", Count, "120", "packets in 1h, as for ports of hosts", []Place{
+			{"link:rdma_fabric_transmit_discards:high", "> {}", 1},
+			{"RDMAFabricPortCounters", "discarded on transmit in 1h (limit {})", 1},
+			{"RDMAFabricPortCounters", "send within 1h (limit {})", 1},
+		}},
+		{"fabric-transmit-wait-ratio", "RDMAFabricPortCounters", Ratio, "0.5", "of 15m without credits on a port to a host; the steps of a job average out", []Place{
+			{"link:rdma_fabric_port_counters:info", "ratio15m > {}", 1},
+			{"RDMAFabricPortCounters", "15m (limit {%})", 2},
+			{"RDMAFabricPortCounters", "ratio15m{%s} > {})", 1},
+			{"RDMAFabricPortCounters", "for more than {%} of", 1},
+		}},
+		{"fabric-uplinks-ratio", "RDMAFabricOversubscribed", Ratio, "0.8", "of the remembered uplinks of a leaf switch; a single one of many is a link to repair", []Place{
+			{"RDMAFabricOversubscribed", "< {} * max by", 1},
+			{"RDMAFabricOversubscribed", "(limit {%})", 1},
+			{"RDMAFabricOversubscribed", `"{} * max(rdma_fabric_leaf`, 1},
+		}},
+		{"fabric-uplink-utilisation-ratio", "RDMAFabricUplinkImbalance", Ratio, "0.5", "of its rate by the busiest uplink; below it an uneven load costs nothing", []Place{
+			{"RDMAFabricUplinkImbalance", "utilisation) > {})", 1},
+			{"RDMAFabricUplinkImbalance", "(limit {%} and", 1},
 		}},
 		{"fabric-flaps", "RDMAFabricLinkFlapping", Count, "3", "in 1h; plugging in a cable causes one or two flaps", []Place{
 			{"RDMAFabricLinkFlapping", "rdma_fabric_port_link_downed_total[1h])) >= {}", 1},

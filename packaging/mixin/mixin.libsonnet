@@ -36,6 +36,8 @@ local files = {
     importstr '../../rules/central/dcgm.rules.yml',
     importstr '../../rules/central/exporter_down.rules.yml',
     importstr '../../rules/central/fabric.rules.yml',
+    importstr '../../rules/central/fabric_ber.rules.yml',
+    importstr '../../rules/central/fabric_congestion.rules.yml',
     importstr '../../rules/central/fabric_maintenance.rules.yml',
     importstr '../../rules/central/fleet.rules.yml',
     importstr '../../rules/central/hosts.rules.yml',

@@ -107,7 +107,8 @@ func (s *subnet) lidOf(t *testing.T, i int) uint16 {
 	return info.LID
 }
 
-// TestOwnCounters: the counters of the local port take two datagrams per round, and two more in the first: what its agent and its FEC support.
+// TestOwnCounters: the counters of the local port take two datagrams per round, and four more in the first: what its agent and its FEC support, and
+// the settings of the port.
 // A simulated port has 64-bit counters for data only.
 func TestOwnCounters(t *testing.T) {
 	s := simulate(t, tree{spines: 1, leaves: 2, hosts: 2})
@@ -120,7 +121,7 @@ func TestOwnCounters(t *testing.T) {
 	n.collectors = n.collectors[:1]
 	other, there := s.node(t, 0, 0), &host.Agent{LID: s.lidOf(t, 2), Port: 1}
 	var before samples
-	for i, want := range []int64{4, 2, 2} {
+	for i, want := range []int64{6, 2, 2} {
 		_, err := other.Subnet.Counters(t.Context(), "mlx5_0", 1, there) // causes traffic of the port
 		must(t, err)
 		n.asked.Store(0)

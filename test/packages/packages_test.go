@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,7 +156,7 @@ func testSandbox(t *testing.T, s system, pid string) {
 
 	const dropIns = "/etc/systemd/system/rdma_exporter.service.d"
 	s.run(t, "mkdir", dropIns)
-	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", dropIns)
+	s.run(t, "cp", "/usr/share/doc/rdma-exporter/examples/config-space.conf", "/usr/share/doc/rdma-exporter/examples/ip-allow.conf", "/usr/share/doc/rdma-exporter/examples/umad.conf", dropIns)
 	s.run(t, "systemctl", "daemon-reload")
 	s.run(t, "systemctl", "restart", "rdma_exporter")
 	more := capabilitySet(unix.CAP_NET_ADMIN, unix.CAP_SYS_ADMIN)
@@ -164,6 +165,10 @@ func testSandbox(t *testing.T, s system, pid string) {
 	}
 	if got := s.run(t, "systemctl", "show", "-p", "IPAddressAllow,IPAddressDeny", "rdma_exporter"); !strings.Contains(got, "IPAddressDeny=0.0.0.0/0 ::/0") || !strings.Contains(got, "10.0.0.0/24") {
 		t.Errorf("with ip-allow.conf: %s", got)
+	}
+	group := strings.Split(s.run(t, "getent", "group", "rdma_umad"), ":")[2]
+	if groups := strings.Fields(field("/proc/"+s.ready(t)+"/status", "Groups")); !slices.Contains(groups, group) {
+		t.Errorf("with umad.conf: groups %v, want %s", groups, group)
 	}
 	s.run(t, "rm", "-r", dropIns)
 	s.run(t, "systemctl", "daemon-reload")

@@ -1,0 +1,74 @@
+package fabric
+
+import (
+	"maps"
+	"slices"
+
+	"rdma_exporter/internal/mad"
+)
+
+// Leaf is a switch with links to hosts and to switches. Rates are in bytes per second.
+type Leaf struct {
+	GUID     GUID
+	Down     float64 // links to hosts that are up
+	Up       float64 // links to switches that are up
+	Expected float64 // remembered links to switches at the rate enabled at both ends; 0: none is up
+	Missing  int     // remembered links to switches that are down or connected elsewhere
+}
+
+// Ratio is the oversubscription: data rate of the links to hosts to that of the links to switches. 0: no link to a switch is up.
+func (l *Leaf) Ratio() float64 {
+	if l.Up == 0 {
+		return 0
+	}
+	return l.Down / l.Up
+}
+
+// leaves are the leaf switches that have answered, by GUID.
+func (m *Memory) leaves(f *Fabric) (out []Leaf) {
+	downs, ups := map[GUID][]End{}, map[GUID][]End{}
+	for e := range m.links {
+		to, _ := m.other(e)
+		switch {
+		case m.nodes[e.GUID].Type != mad.Switch || f.Nodes[e.GUID] == nil:
+		case m.nodes[to.GUID].Type == mad.Switch:
+			ups[e.GUID] = append(ups[e.GUID], e)
+		default:
+			downs[e.GUID] = append(downs[e.GUID], e)
+		}
+	}
+	for _, guid := range slices.Sorted(maps.Keys(downs)) {
+		if len(ups[guid]) == 0 {
+			continue
+		}
+		l := Leaf{GUID: guid}
+		for _, e := range downs[guid] {
+			if p := f.Port(e); p != nil && p.Info.Up() {
+				l.Down += p.Info.Active.Rate()
+			}
+		}
+		up := 0
+		for _, e := range ups[guid] {
+			p := f.Port(e)
+			to, _ := m.other(e)
+			switch {
+			case p == nil: // unknown
+			case m.gone(f, e, to):
+				l.Missing++
+			default:
+				up++
+				l.Up += p.Info.Active.Rate()
+				enabled := p.Info.Active.Rate()
+				if _, both, ok := f.Common(e); ok {
+					enabled = both.Rate()
+				}
+				l.Expected += enabled
+			}
+		}
+		if up > 0 {
+			l.Expected += l.Expected / float64(up) * float64(l.Missing)
+		}
+		out = append(out, l)
+	}
+	return out
+}

@@ -1,0 +1,196 @@
+package setup
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"rdma_exporter/internal/snapshot"
+)
+
+// losslessClass is a traffic class whose DSCP leads to a priority with PFC: 106, DSCP 26, where it does, otherwise that of the lowest such
+// DSCP. Its ECN field is ECT(0), 2. Without a DSCP map it follows the default of mlx5; 0: PFC is enabled on no priority.
+func losslessClass(q *snapshot.NetdevQoS, driver string) int {
+	for _, dscp := range append([]int{26}, sequence(64)...) {
+		if p, ok := priorityOf(q, driver, dscp); ok && hasPFC(q, p) {
+			return dscp<<2 | 2
+		}
+	}
+	if list := priorities(q.PFC); len(list) > 0 {
+		return (list[0]<<3+2)<<2 | 2
+	}
+	return 0
+}
+
+// guideClass is the traffic class of the guides for lossless RoCE: DSCP 26, ECT(0).
+const guideClass = 106
+
+// wantedClass is that of a lossless port: by its own PFC, else by that of another port of its role; without PFC on any, that of the guides.
+func wantedClass(lanes []*lane, l *lane) (class string, basis snapshot.SetupBasis) {
+	for _, o := range append([]*lane{l}, lanes...) {
+		if want := losslessClass(o.q, o.Driver); want != 0 && o.Role == l.Role {
+			return strconv.Itoa(want), snapshot.SetupMachine
+		}
+	}
+	if l.q.PFC == nil { // unknown
+		return "", snapshot.SetupMachine
+	}
+	return strconv.Itoa(guideClass), snapshot.SetupGuide
+}
+
+func sequence(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
+// findJobClass has a finding for each job and class. Where MLNX_OFED sets the class of all packets of a port, that of the job is not used.
+func findJobClass(m *machine) (out []finding) {
+	lanes := m.lanes
+	for _, job := range m.classes {
+		f := finding{object: object{name: job.name}, found: strconv.Itoa(job.class), meets: true, basis: snapshot.SetupMachine}
+		if job.unknown != "" {
+			f.found, f.unknown = "", job.unknown
+		}
+		used, wrong := 0, []string{}
+		for _, l := range lanes {
+			if l.traffic != nil || !job.devices(l.Name) || !active(l.Port) {
+				continue
+			}
+			used++
+			if !l.lossless {
+				continue
+			}
+			if f.want == "" {
+				f.want, f.basis = wantedClass(lanes, l)
+			}
+			c := m.chain(l.roce, l.q, job.class, &job)
+			if job.unknown != "" || c.priority < 0 || l.q.PFC == nil || hasPFC(l.q, c.priority) {
+				continue
+			}
+			f.meets = false
+			f.contradicts = f.contradicts || job.certain && l.q.Trust == byDSCP
+			wrong = append(wrong, c.String())
+			if x, ok := l.lossy(&c); ok {
+				f.lossy = append(f.lossy, x)
+			}
+		}
+		switch {
+		case used == 0:
+			continue
+		case f.meets && f.found != "" && f.want != "":
+			f.want = f.found
+		case len(wrong) > 0:
+			f.evidence = wrong[0] + more(len(wrong)-1)
+			if job.unset {
+				f.evidence = job.variable + " is not set; " + f.evidence
+			}
+		}
+		if f.found == "" && f.want == "" {
+			continue
+		}
+		f.remedy = fmt.Sprintf("set %s={wanted} in the job", job.variable)
+		if job.variable == "NCCL_IB_TC" {
+			f.remedy += ", or in /etc/nccl.conf"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func more(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; the same on another port"
+	}
+	return fmt.Sprintf("; the same on %d other ports", n)
+}
+
+// findPortClass compares the class that MLNX_OFED sets for all packets of a port. That of the connection manager applies only to its
+// connections.
+func findPortClass(m *machine) (out []finding) {
+	lanes := m.lanes
+	value := func(l *lane) string {
+		if l.traffic == nil {
+			return ""
+		}
+		return strconv.FormatUint(*l.traffic, 10)
+	}
+	done := map[string]bool{}
+	for _, l := range lanes {
+		if key := l.roce.object().String(); done[key] {
+			continue
+		} else {
+			done[key] = true
+		}
+		file := fmt.Sprintf("sys/kernel/config/rdma_cm/%s/ports/%d/default_roce_tos", l.Name, l.Number)
+		tos, exists := m.text(file)
+		f := finding{object: l.roce.object(), found: value(l), want: usual(lanes, l.Role, value), basis: snapshot.SetupMachine}
+		f.evidence = "that of most ports of this role"
+		switch {
+		case l.traffic != nil:
+		case m.ofed(l.Driver) && (l.lossless || f.want != ""):
+			f.found = "not set"
+		case exists:
+			f.found, f.remedy = tos, "echo {wanted} > /"+file
+		default:
+			continue
+		}
+		if !l.lossless {
+			f.meets = f.found == f.want
+			if f.want == "" {
+				f.evidence = ""
+			}
+			out = append(out, f)
+			continue
+		}
+		if f.want == "" {
+			f.evidence = ""
+			f.want, _ = wantedClass(lanes, l)
+			f.basis = snapshot.SetupGuide
+		}
+		class, err := strconv.Atoi(f.found)
+		c := m.chain(l.roce, l.q, class, nil)
+		switch {
+		case err != nil: // not set: jobs may set one
+			f.meets = len(l.chains) > 0 && !slices.ContainsFunc(l.chains, func(c chain) bool { return !hasPFC(l.q, c.priority) })
+		case c.priority < 0 || l.q.PFC == nil:
+			f.meets = f.found == f.want
+		case hasPFC(l.q, c.priority):
+			f.meets = f.found == f.want || f.basis == snapshot.SetupGuide
+		default:
+			f.contradicts, f.basis, f.evidence = l.traffic != nil && l.q.PFC != nil, snapshot.SetupMachine, c.String()
+			f.lossy = lossyOf(lanes, l.roce)
+			if f.want == f.found { // as on the siblings: PFC or the map is wrong
+				f.want, _ = wantedClass(lanes, l)
+			}
+		}
+		if f.meets && f.want != "" {
+			f.want = f.found
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// lossyOf are the lossy chains of the netdevs of a port.
+func lossyOf(lanes []*lane, r *roce) (out []snapshot.LossyClass) {
+	for _, l := range lanes {
+		for i := range l.chains {
+			if x, ok := l.lossy(&l.chains[i]); ok && l.roce == r && l.chains[i].job == nil {
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// ofed reports whether the driver of a device is that of MLNX_OFED.
+func (m *machine) ofed(driver string) bool {
+	return m.Modules != nil && slices.ContainsFunc(m.Modules.Modules, func(x snapshot.Module) bool {
+		return x.Name == driver && x.Flavour == "ofed"
+	})
+}
