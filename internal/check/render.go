@@ -249,7 +249,7 @@ func Where(labels map[string]string) string {
 	if netdev := labels["netdev"]; netdev != "" {
 		parts = append(parts, netdev)
 	}
-	for _, name := range []string{"lane", "priority", "direction"} {
+	for _, name := range []string{"lane", "priority", "direction", "kind"} {
 		if v := labels[name]; v != "" {
 			parts = append(parts, name+" "+v)
 		}
