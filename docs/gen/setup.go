@@ -31,7 +31,8 @@ What is wanted comes from the first of:
 Settings that do not apply to the host are left out. Exit code of ` + "`check --setup`" + `: 0 if no setting contradicts the traffic, 1 if one does, 3 if there is no
 RDMA device, or with ` + "`--strict`" + ` if a setting is unknown. ` + "`--verbose`" + ` also lists the settings that are as wanted, ` + "`--json`" + ` prints all.
 
-Metrics: ` + "`rdma_setup_info{domain,setting,object,value}`" + ` for each setting of the host that differs (those of jobs are left out), ` + "`rdma_setup_hash_info{domain,hash}`" + ` for comparing hosts. Hosts of
+Metrics: ` + "`rdma_setup_info{domain,setting,object,value}`" + ` for each setting of the host that differs of its own, ` + "`rdma_job_setting_info{workload,setting,value}`" + `
+for those of jobs, which alerts have as evidence, ` + "`rdma_setup_hash_info{domain,hash}`" + ` for comparing hosts. Hosts of
 one kind that are set up alike have one hash:
 
 ` + "```promql" + `
@@ -39,6 +40,9 @@ count by (domain, hash) (rdma_setup_hash_info)
 ` + "```" + `
 
 Settings are read each hour and evaluated each minute; ` + "`check --setup`" + ` reads them when it runs.
+
+Of an InfiniBand fabric, ` + "`rdma_exporter fabric`" + ` evaluates oversubscription of leaf switches (against the links that it remembers) and uneven load of their
+uplinks: [RDMAFabricOversubscribed](alerts.md#rdmafabricoversubscribed), [RDMAFabricUplinkImbalance](alerts.md#rdmafabricuplinkimbalance), and the fabric page.
 
 ## Settings
 
