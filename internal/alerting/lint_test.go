@@ -26,11 +26,7 @@ var sets = []struct {
 	labels []string
 }{
 	{"node", rules.Node, strings.Fields("cluster instance job device port netdev gpu UUID lane priority direction kind")},
-<<<<<<< HEAD
 	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port kind")},
-=======
-	{"central", rules.Central, strings.Fields("cluster instance job system node_guid port")},
->>>>>>> trend
 }
 
 // ofCentral are records of central rules that node rules read: a node has no such series.
