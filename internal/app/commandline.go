@@ -96,7 +96,7 @@ func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, arg
 		return p.unknownFlag(of, args, name)
 	}
 	if name, ok := match(valueMissing); ok {
-		return fmt.Errorf("%s: value missing", name)
+		return fmt.Errorf("%s: value missing", withoutValue(args, name))
 	}
 	if name, ok := match(flagRepeated); ok {
 		return fmt.Errorf("--%s: given more than once", name)
@@ -117,6 +117,16 @@ func (p *program) reworded(ctx *kingpin.ParseContext, of *kingpin.CmdClause, arg
 		return fmt.Errorf("--%s=%s: %w", flag, given, wrong)
 	}
 	return err
+}
+
+// withoutValue is the flag whose value is missing: where the next flag has its value after a =, kingpin names that one (flags.go, parse).
+func withoutValue(args []string, named string) string {
+	for i, a := range args {
+		if i > 0 && strings.HasPrefix(a, named+"=") {
+			return args[i-1]
+		}
+	}
+	return named
 }
 
 // flagsOf are the flags that a command has, with those of all commands. Without a command they are those of the default one.

@@ -16,6 +16,8 @@ func TestCommandLineErrors(t *testing.T) {
 		"--severity=critical check":    "rdma_exporter: --severity is a flag of check and must follow that command; see rdma_exporter --help",
 		"--web.listen-adress=:1":       "rdma_exporter: unknown flag --web.listen-adress (did you mean --web.listen-address?); see rdma_exporter --help",
 		"check --severity":             "rdma_exporter check: --severity: value missing; see rdma_exporter check --help",
+		"check --severity --json":      "rdma_exporter check: --severity: value missing; see rdma_exporter check --help",
+		"--state.dir --replay=demo":    "rdma_exporter: --state.dir: value missing; see rdma_exporter --help",
 		"capture -o":                   "rdma_exporter capture: -o: value missing; see rdma_exporter capture --help",
 		"check --severity=bad":         "rdma_exporter check: --severity=bad: must be one of critical, warning, info; see rdma_exporter check --help",
 		"check --timeout=5":            "rdma_exporter check: --timeout=5: must be a duration such as 30s or 5m; see rdma_exporter check --help",
