@@ -44,7 +44,7 @@ The combined verdict of a host's firing alerts is recorded as ` + "`instance:rdm
 
 | annotation | content |
 | --- | --- |
-| summary | one line: host, object, fault, measured value, limit. The limit is the last value without an alert: 3 in 1h (limit 2) fires, 2 does not |
+| summary | one line: host, object, fault, measured value, limit. A count fires above its limit: 3 in 1h (limit 2) fires, 2 does not |
 | description | measurement, expected value, impact |
 | evidence | lines "Name: value.": identity of the object, readings, what was not evaluated |
 | diagnose | one read-only command |
