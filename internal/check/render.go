@@ -99,7 +99,7 @@ func (f Finding) wait() time.Duration { return time.Duration(f.ForSeconds * floa
 
 // waiting is what a pending alert counts for; empty for one that fires.
 func (f Finding) waiting(finding bool) string {
-	counts := "Counts as a finding already: this host was observed for less than that."
+	counts := "Reported now, since the host was observed for less than that."
 	switch {
 	case f.State != string(alerting.StatePending):
 		return ""

@@ -34,7 +34,7 @@ func TestPending(t *testing.T) {
 	}{
 		"with a range": {0, 10 * time.Minute, 0, "gpu-1: watching: 1 pending warning\n", "warning   pending  1m30s of 15m  RDMARanged ", "  pending:  fires once the condition is true for 15m. Until then: no finding, exit code unchanged.\n"},
 		"may resolve":  {1, 10 * time.Minute, 1, "gpu-1: warning: 1 pending critical\n", "critical  pending  1m30s of 5m  RDMAWaiting ", "  pending:  fires once the condition is true for 5m. Until then: a warning.\n"},
-		"cannot wait":  {1, 0, 2, "gpu-1: critical: 1 critical\n", "critical  pending  1m30s of 5m  RDMAWaiting ", "  pending:  fires once the condition is true for 5m. Counts as a finding already: this host was observed for less than that.\n"},
+		"cannot wait":  {1, 0, 2, "gpu-1: critical: 1 critical\n", "critical  pending  1m30s of 5m  RDMAWaiting ", "  pending:  fires once the condition is true for 5m. Reported now, since the host was observed for less than that.\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := check.New(check.Input{Host: "gpu-1:10879", Judgement: alerting.Judgement{

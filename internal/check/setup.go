@@ -179,7 +179,7 @@ func (s *Setup) headline(rows []snapshot.SetupRow) string {
 	}
 	var parts []string
 	for _, p := range []struct{ key, one, several string }{
-		{severityWarning, "contradicts the traffic", "contradict the traffic"},
+		{severityWarning, "contradicts the traffic or a job", "contradict the traffic or a job"},
 		{severityInfo, "differs from recommendations or siblings", "differ from recommendations or siblings"},
 		{string(snapshot.SetupOK), "as wanted", "as wanted"},
 		{string(snapshot.SetupUnknown), "unknown", "unknown"},

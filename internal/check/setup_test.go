@@ -24,7 +24,7 @@ func setupRows() []snapshot.SetupRow {
 
 // TestSetupTable: differences come first, worst first, each with all its commands; what is unknown has its reason.
 func TestSetupTable(t *testing.T) {
-	const want = `gpu-1: warning: settings: 1 contradicts the traffic, 1 differs from recommendations or siblings, 1 as wanted, 1 unknown
+	const want = `gpu-1: warning: settings: 1 contradicts the traffic or a job, 1 differs from recommendations or siblings, 1 as wanted, 1 unknown
 
 SEVERITY  SETTING  OBJECT  FOUND  WANTED  BASIS
 warning   acs      all 2   on     off     this host

@@ -62,7 +62,7 @@ var pcieChecks = []Check{
 		Read:   "/sys/bus/pci/devices/ADDRESS/config, ATS Control (CAP_SYS_ADMIN)",
 		Wanted: "on where the IOMMU translates and the device supports it; else whatever it is",
 		Why:    "The device has no translations of its own: each access to a GPU goes by way of the IOMMU instead of the PCIe switch.",
-		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true, on devices of NVIDIA; enable ATS in the firmware setup of the host (VT-d, AMD-Vi); boot without pci=noats",
+		Remedy: "mlxconfig -d {address} set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		Source: "NVIDIA, AI Enterprise: ATS and ACS configuration; NVIDIA, NCCL: troubleshooting, PCI Access Control Services; PCI Express Base Specification, 10.5.1; Documentation/admin-guide/kernel-parameters.txt of the kernel, pci=noats",
 		find:   findATS,
 	},

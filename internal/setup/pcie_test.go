@@ -62,7 +62,7 @@ func TestPCIe(t *testing.T) {
 		"ats": {
 			change: func(n *snapshot.Node) { n.GDR.NICs[1].IOMMU, n.GDR.NICs[1].Settings.HasATS = "DMA", true },
 			want: "iommu_mode mlx5_1 differs info DMA identity|none boot with iommu=pt|ats mlx5_1 differs info off on " +
-				"mlxconfig -d 0000:81:00.0 set ATS_ENABLED=true, on devices of NVIDIA; enable ATS in the firmware setup of the host (VT-d, AMD-Vi); boot without pci=noats",
+				"mlxconfig -d 0000:81:00.0 set ATS_ENABLED=true # NVIDIA; also ATS in the firmware setup of the host (VT-d, AMD-Vi), and no pci=noats at boot",
 		},
 		"ats is on": {
 			change: func(n *snapshot.Node) {
