@@ -73,7 +73,7 @@ func TestPages(t *testing.T) {
 		},
 		{
 			machine: "demo", verdict: "Critical", has: []string{"RDMAPFCStormSource", "RDMAPortDown", "staging to mlx5_6 (NODE)", "Runbook"},
-			counts: map[string]string{".findings > li": "3", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2"},
+			counts: map[string]string{".findings > li": "4", ".findings > li.critical": "2", "tr.critical": "2", ".nic.critical": "2"},
 		},
 		{
 			machine: "no-peermem-no-dmabuf", verdict: "Warning", has: []string{"RDMAGPUDirectUnavailable", "staging to mlx5_1 (PIX)", "install the open GPU kernel modules"},
