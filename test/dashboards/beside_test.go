@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -48,6 +49,11 @@ func between(since time.Time) string {
 	for _, name := range rare {
 		line(name, `device="mlx5_0",port="1",netdev="enp24s0np0",gpu="0",UUID="GPU-1",reason="no_driver",priority="3",point="reaction",gid_index="1",gid_type="roce_v1",workload="slurm/1"`, 1)
 	}
+	// The rules record these of a link that is up for 17m.
+	link := `device="mlx5_0",port="1"`
+	fmt.Fprintf(&b, "port:rdma_link_raw_ber:ratio10m{%s,netdev=\"enp24s0np0\",end=\"own\"} 2e-08\n", link)
+	fmt.Fprintf(&b, "port:rdma_link_raw_ber:warning_limit{%s,end=\"own\"} 2.4e-06\n", link)
+	fmt.Fprintf(&b, "port:rdma_link_fec:info{%s,mode=\"RS(544,514)\"} 1\n", link)
 	line("rdma_host_maintenance_end_timestamp_seconds", port, int(since.Unix())+3600)
 	line("rdma_exporter_build_info", `version="1",revision="1",goversion="go1",goarch="amd64"`, 1)
 	return b.String()
@@ -94,6 +100,12 @@ func subnet(t *testing.T, since time.Time) string {
 		default:
 			b.WriteString(line)
 		}
+		if m := fabricLink.FindStringSubmatch(name); m != nil { // recorded of links that are up for 17m
+			fmt.Fprintf(&b, "link:rdma_fabric_raw_ber:ratio10m{%s} 2e-08\nlink:rdma_fabric_raw_ber:warning_limit{%s} 2.4e-06\n", m[1], m[1])
+		}
 	}
 	return b.String()
 }
+
+// fabricLink finds the ports of links.
+var fabricLink = regexp.MustCompile(`^rdma_fabric_port_state_id\{(node_guid="[^"]+",port="[^"]+")\}`)
