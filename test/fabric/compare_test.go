@@ -208,7 +208,7 @@ func TestCompare(t *testing.T) {
 	must(t, s.sm.Process.Signal(syscall.SIGCONT))
 }
 
-// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 200 MiB. At the default rate, 10,000 requests per second, 3.3
+// TestLarge: 2,048 hosts are found and all their counters read within 5 s and 230 MiB (MemoryMax of the unit: 256 MiB). At the default rate, 10,000 requests per second, 3.3
 // s are spent waiting; the test allows more on a shared machine.
 func TestLarge(t *testing.T) {
 	s := simulate(t, tree{spines: 32, leaves: 64, hosts: 32})
@@ -230,7 +230,7 @@ func TestLarge(t *testing.T) {
 	if took > 5 {
 		t.Errorf("%.2f s", took)
 	}
-	if peak > 200 {
+	if peak > 230 {
 		t.Errorf("%d MiB", peak)
 	}
 }
