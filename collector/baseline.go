@@ -192,30 +192,39 @@ type partsKey struct {
 	port   int
 }
 
-func partsByPort(n *snapshot.Node) map[partsKey]portParts {
-	out := map[partsKey]portParts{}
+// portsOf are the parts of all ports.
+type portsOf map[partsKey]*portParts
+
+// at are the parts of a port, empty ones the first time.
+func (m portsOf) at(device string, port int) *portParts {
+	k := partsKey{device, port}
+	if m[k] == nil {
+		m[k] = &portParts{}
+	}
+	return m[k]
+}
+
+func partsByPort(n *snapshot.Node) portsOf {
+	out := portsOf{}
 	if n.Ethernet != nil {
 		for i := range n.Ethernet.Netdevs {
 			nd := &n.Ethernet.Netdevs[i]
-			p := out[partsKey{nd.Device, nd.Port}]
+			p := out.at(nd.Device, nd.Port)
 			p.netdevs = append(p.netdevs, nd)
-			out[partsKey{nd.Device, nd.Port}] = p
 		}
 	}
 	if n.Optics != nil {
 		for i := range n.Optics.Cages {
 			c := &n.Optics.Cages[i]
-			p := out[partsKey{c.Device, c.Port}]
+			p := out.at(c.Device, c.Port)
 			p.cages = append(p.cages, c)
-			out[partsKey{c.Device, c.Port}] = p
 		}
 	}
 	if n.Neighbours != nil {
 		for i := range n.Neighbours.Subnets {
 			f := &n.Neighbours.Subnets[i]
-			p := out[partsKey{f.Device, f.Port}]
+			p := out.at(f.Device, f.Port)
 			p.far = append(p.far, f)
-			out[partsKey{f.Device, f.Port}] = p
 		}
 	}
 	return out
@@ -232,16 +241,16 @@ func (p *portParts) serial(netdev string) string {
 }
 
 // measuredBaselines is what the ports have now of which there are baselines.
-func measuredBaselines(n *snapshot.Node, parts map[partsKey]portParts) (out []baselineOf) {
+func measuredBaselines(n *snapshot.Node, parts portsOf) (out []baselineOf) {
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		for j := range d.Ports {
 			p := &d.Ports[j]
 			if lastingID(d, p.Number, "") != "" && isActive(p) {
-				of := parts[partsKey{d.Name, p.Number}]
-				out = append(out, ownErrors(&of, d, p)...)
-				out = append(out, farErrorsOf(&of, d, p)...)
-				out = append(out, lanesOf(&of, d, p)...)
+				of := parts.at(d.Name, p.Number)
+				out = append(out, ownErrors(of, d, p)...)
+				out = append(out, farErrorsOf(of, d, p)...)
+				out = append(out, lanesOf(of, d, p)...)
 			}
 		}
 	}
@@ -357,11 +366,11 @@ func lanesOf(of *portParts, d *snapshot.Device, p *snapshot.Port) (out []baselin
 }
 
 // unplugged are the links whose cage is empty.
-func unplugged(n *snapshot.Node, parts map[partsKey]portParts) (out []string) {
+func unplugged(n *snapshot.Node, parts portsOf) (out []string) {
 	for i := range n.InfiniBand.Devices {
 		d := &n.InfiniBand.Devices[i]
 		for j := range d.Ports {
-			for _, c := range parts[partsKey{d.Name, d.Ports[j].Number}].cages {
+			for _, c := range parts.at(d.Name, d.Ports[j].Number).cages {
 				if id := lastingID(d, d.Ports[j].Number, c.Netdev); c.State == snapshot.CageEmpty && id != "" {
 					out = append(out, id)
 				}

@@ -16,6 +16,12 @@ const (
 	noFabricBER       = "no corrected errors, not counted by these switches, or rules/central are not evaluated"
 )
 
+// Columns of both tables.
+var (
+	ofLimit = column{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90}
+	berNow  = column{from: "B", title: "Raw BER", unit: scientific, width: 90}
+)
+
 // ofEnd is a rate or limit of the ends of links.
 func ofEnd(s scope, record string) string { return maxBy(perEnd, s.of(record)) }
 
@@ -47,8 +53,7 @@ func worstBER(s scope) panel {
 		columns: []column{
 			instance, hca, portOf,
 			{from: "end", title: "End", width: 90},
-			{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90},
-			{from: "B", title: "Raw BER", unit: scientific, width: 90},
+			ofLimit, berNow,
 			{from: "C", title: "Limit", unit: scientific, width: 80},
 			{from: "mode", title: "FEC", width: 145, missing: "unknown"},
 			hidden("D"), cluster, job,
@@ -82,8 +87,7 @@ func fabricBER() []panel {
 				"FEC corrects these errors; from the limit on its reserve is used up. The far end transmitted them.",
 			queries: []query{{expr: worst}, {expr: of(rate)}, {expr: of(limit)}},
 			columns: append(append([]column{}, linkColumns...),
-				column{from: "A", title: "Of limit", unit: "percentunit", colours: []step{{0, "transparent"}, {0.1, notice}, {1, warning}}, width: 90},
-				column{from: "B", title: "Raw BER", unit: scientific, width: 90},
+				ofLimit, berNow,
 				column{from: "C", title: "Limit", unit: scientific, width: 90},
 				aGUID, hidden("instance"), cluster, job),
 		},
