@@ -15,17 +15,12 @@ var (
 		Labels: []string{"device", "port", "netdev"},
 		Source: "/sys/class/net/NETDEV/mtu",
 	}
-	portRoCEMTU = &Desc{
-		Name: "rdma_port_roce_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "Largest RoCE payload that fits into the netdev's MTU: 256, 512, 1024, 2048 or 4096. Absent where 256 does not fit, and on ports without RoCE.",
-		Labels: []string{"device", "port"},
-		Source: "/sys/class/net/NETDEV/mtu; iboe_get_mtu of include/rdma/ib_addr.h",
-	}
+	// portActiveMTU asks the netdev: InfiniBand ports, of which only management datagrams tell it, have it besides.
 	portActiveMTU = &Desc{
-		Name: "rdma_port_active_mtu_bytes", Of: infinibandPorts, Asks: host.SourceSubnet.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
-		Help:   "MTU in use on an InfiniBand port: 256, 512, 1024, 2048 or 4096. Read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
+		Name: "rdma_port_active_mtu_bytes", Of: ethernetPorts, Asks: host.SourceNetdev.Name(), Type: gauge, Unit: "bytes", Scope: scopePort,
+		Help:   "MTU of RDMA in use: 256, 512, 1024, 2048 or 4096. RoCE: the largest payload that fits into the netdev's MTU; absent where 256 does not fit, and on Ethernet ports without RoCE. InfiniBand: read each minute where umad can be opened (--collector.infiniband.mad); absent elsewhere, and while the link is down.",
 		Labels: []string{"device", "port"},
-		Source: "PortInfo, IBA 14.2.5.6, NeighborMTU",
+		Source: "/sys/class/net/NETDEV/mtu, iboe_get_mtu of include/rdma/ib_addr.h; PortInfo, IBA 14.2.5.6, NeighborMTU",
 	}
 )
 
@@ -61,6 +56,6 @@ func emitMTU(s Sink, d *snapshot.Device, p *snapshot.Port, port string) {
 		return
 	}
 	if mtu, ok := setup.RoCEMTU(*p.Netdev[0].MTU); ok {
-		s.Emit(portRoCEMTU, float64(mtu), d.Name, port)
+		s.Emit(portActiveMTU, float64(mtu), d.Name, port)
 	}
 }

@@ -124,7 +124,7 @@ var (
 	portDescs = []*Desc{
 		portInfo, portLogicalState, portPhysicalState, portWasActive, portPeersActive, portPinnedActive, portAdminUp, portIPoIBState, portCarrierChanges, portTransitions, portDownEvents, portRate, portWidth,
 		portLID, portSMLID, portLMC, portIsSM, portPinnedSM, portGIDs, portPKeys, portDownReason,
-		portMTU, portRoCEMTU, portActiveMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
+		portMTU, portActiveMTU, portRoCEv2GIDs, portRoCEv2GIDIndex, wireInfo, wireDuplicate, portPKeysMissing,
 	}
 )
 

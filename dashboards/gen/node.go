@@ -369,7 +369,7 @@ func nodeDevices() []panel {
 			text: "MTU of the netdev, and the RoCE MTU that follows from it: the largest of 256, 512, 1024, 2048 and 4096 bytes that fits. Lowest GID index of RoCE v2 over IPv4, for NCCL_IB_GID_INDEX.",
 			queries: []query{
 				{expr: maxBy(perPort, device.of("rdma_port_mtu_bytes"))},
-				{expr: maxBy(perPort, device.of("rdma_port_roce_mtu_bytes"))},
+				{expr: maxBy(perPort, device.of("rdma_port_active_mtu_bytes"))},
 				{expr: maxBy(perPort, device.of("rdma_port_roce_v2_gid_index", `family="ipv4"`))},
 			},
 			columns: append([]column{ownHCA, portOf, {from: "A", title: "Netdev", width: 80}, {from: "B", title: "RoCE", width: 70}, {from: "C", title: "GID index", width: 90}}, ownHost...),

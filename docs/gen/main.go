@@ -57,7 +57,7 @@ func run(dir string, check bool) error {
 	}
 	pages := []page{{"../rules/thresholds.json", thresholds}, {"detection-matrix.md", matrix}, {"metrics.md", metricsPage(read)}, {"alerts.md", alerts}, {"gpudirect.md", gpuDirectPage()}, {"setup.md", setupPage()}, {"../packaging/man/rdma_exporter.1", manPage()}}
 	for name, parts := range map[string]map[string]func() (string, error){
-		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys)},
+		"configuration.md": {"flags": flagTables, "match": keyTable(site.MatchKeys), "pins": keyTable(site.PinKeys), "cabling": keyTable(site.CablingKeys), "setup": keyTable(site.SetupKeys), "switches": keyTable(site.SwitchKeys)},
 		"permissions.md":   {"guarded": permissionTable},
 	} {
 		p, err := marked(os.DirFS(dir), name, parts)

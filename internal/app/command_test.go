@@ -75,6 +75,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"--config.file=" + web, quick, "check"}, web + `:1: the file: unknown key "tls_server_config", known keys: cabling, ignore, pins`},
 		{[]string{"--config.file=" + web, quick, "capture", "-o", dir + "/x"}, web + ":1: "},
 		{[]string{"--config.file=" + web}, web + ":1: "},
+		{[]string{"--config.file=" + web, "fabric"}, web + ":1: "},
 		{[]string{"--replay=" + badConfig, "check"}, badConfig + ": exporter/config.yml:1: the file: "},
 		{[]string{"check-config"}, "FILE"},
 		{[]string{"healthy", "--url=localhost"}, "--url=localhost: must be http://HOST:PORT"},

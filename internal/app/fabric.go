@@ -124,12 +124,17 @@ func runFabric(ctx context.Context, c *config, f *fabricConfig, log *slog.Logger
 	if err := f.checkDescriptors(); err != nil {
 		return usage(err)
 	}
+	if err := c.site.read(); err != nil {
+		return usage(err)
+	}
 	f.client.PKeyIndex = uint16(f.pkeyIndex)
 	runtime.GOMAXPROCS(c.maxProcs)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(fabricGC)
 	}
-	m := &fabric.Monitor{Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Logger: log}
+	m := &fabric.Monitor{
+		Client: f.client, Adapters: f.adapters, Interval: f.interval, Full: f.full, Forget: f.forget, Site: c.site.store.Current(), Logger: log,
+	}
 	shown, pages, err := f.page(m)
 	if err != nil {
 		return usage(err)

@@ -136,6 +136,7 @@ func runCheckConfig(k *checkConfigConfig, stdout, stderr io.Writer) (int, error)
 		fmt.Fprintln(stderr, err)
 		return exitUsage, nil
 	}
-	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores, %d cables, %d setups\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup))
+	fmt.Fprintf(stdout, "%s: valid, %d pins, %d ignores, %d cables, %d setups, %d switches\n", k.file, len(c.Pins), len(c.Ignore), len(c.Cabling), len(c.Setup),
+		len(c.Switches))
 	return exitOK, nil
 }

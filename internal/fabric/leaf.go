@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/site"
 )
 
 // Leaf is a switch with links to hosts and to switches. Rates are in bytes per second.
@@ -12,8 +13,8 @@ type Leaf struct {
 	GUID     GUID
 	Down     float64 // links to hosts that are up
 	Up       float64 // links to switches that are up
-	Expected float64 // remembered links to switches at the rate enabled at both ends; 0: none is up
-	Missing  int     // remembered links to switches that are down or connected elsewhere
+	Expected float64 // all expected links to switches at the rate enabled at both ends; 0: none is up
+	Missing  int     // expected links to switches that are down or connected elsewhere
 }
 
 // Ratio is the oversubscription: data rate of the links to hosts to that of the links to switches. 0: no link to a switch is up.
@@ -24,8 +25,8 @@ func (l *Leaf) Ratio() float64 {
 	return l.Down / l.Up
 }
 
-// leaves are the leaf switches that have answered, by GUID.
-func (m *Memory) leaves(f *Fabric) (out []Leaf) {
+// leaves are the leaf switches that have answered, by GUID. Expected are the uplinks of the site configuration, of other switches the remembered ones.
+func (m *Memory) leaves(f *Fabric, c *site.Config) (out []Leaf) {
 	downs, ups := map[GUID][]End{}, map[GUID][]End{}
 	for e := range m.links {
 		to, _ := m.other(e)
@@ -47,12 +48,13 @@ func (m *Memory) leaves(f *Fabric) (out []Leaf) {
 				l.Down += p.Info.Active.Rate()
 			}
 		}
-		up := 0
+		up, unknown := 0, 0
 		for _, e := range ups[guid] {
 			p := f.Port(e)
 			to, _ := m.other(e)
 			switch {
-			case p == nil: // unknown
+			case p == nil:
+				unknown++
 			case m.gone(f, e, to):
 				l.Missing++
 			default:
@@ -64,6 +66,9 @@ func (m *Memory) leaves(f *Fabric) (out []Leaf) {
 				}
 				l.Expected += enabled
 			}
+		}
+		if want := c.Uplinks(m.nodes[guid].Description, guid.String()); want > 0 {
+			l.Missing = max(0, want-up-unknown)
 		}
 		if up > 0 {
 			l.Expected += l.Expected / float64(up) * float64(l.Missing)

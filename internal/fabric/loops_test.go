@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/site"
 )
 
 // ports builds a fabric of links that are up at 4X NDR. Nodes below 100 are switches.
@@ -131,26 +132,39 @@ func TestLeaves(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(f *Fabric)
 		want   string
+		site   string
 	}{
-		"as built": {func(*Fabric) {}, fmt.Sprint([]Leaf{{1, 2 * rate, 2 * rate, 2 * rate, 0}})},
+		"the site has a fourth uplink, which was never seen": {func(*Fabric) {}, fmt.Sprint([]Leaf{{1, 2 * rate, 2 * rate, 4 * rate, 2}}), "switches: [{switch: '*:0001', uplinks: 4}]"},
+		"the site gave up an uplink": {func(f *Fabric) {
+			f.Nodes[1].Ports[4].Info.State, f.Nodes[1].Ports[4].Info.PhysicalState = mad.PortDown, 2
+			delete(f.Links, End{1, 4})
+			delete(f.Links, End{6, 1})
+		}, fmt.Sprint([]Leaf{{1, 2 * rate, rate, rate, 0}}), "switches: [{switch: '0000:0000:0000:0001', uplinks: 1}]"},
+		"the site has another leaf":                 {func(*Fabric) {}, fmt.Sprint([]Leaf{{1, 2 * rate, 2 * rate, 2 * rate, 0}}), "switches: [{switch: leaf-2, uplinks: 4}]"},
+		"of the site's uplinks one does not answer": {func(f *Fabric) { delete(f.Nodes[1].Ports, 4) }, fmt.Sprint([]Leaf{{1, 2 * rate, rate, rate, 0}}), "switches: [{switch: '*', uplinks: 2}]"},
+		"as built": {func(*Fabric) {}, fmt.Sprint([]Leaf{{1, 2 * rate, 2 * rate, 2 * rate, 0}}), ""},
 		"an uplink is down": {func(f *Fabric) {
 			f.Nodes[1].Ports[4].Info.State, f.Nodes[1].Ports[4].Info.PhysicalState = mad.PortDown, 2
 			delete(f.Links, End{1, 4})
 			delete(f.Links, End{6, 1})
-		}, fmt.Sprint([]Leaf{{1, 2 * rate, rate, 2 * rate, 1}})},
+		}, fmt.Sprint([]Leaf{{1, 2 * rate, rate, 2 * rate, 1}}), ""},
 		"an uplink is slower than both ends have enabled": {func(f *Fabric) {
 			f.Nodes[1].Ports[4].Info.Active.Widths = 1
-		}, fmt.Sprint([]Leaf{{1, 2 * rate, 1.25 * rate, 2 * rate, 0}})},
+		}, fmt.Sprint([]Leaf{{1, 2 * rate, 1.25 * rate, 2 * rate, 0}}), ""},
 		"a host is down": {func(f *Fabric) {
 			f.Nodes[1].Ports[1].Info.State, f.Nodes[1].Ports[1].Info.PhysicalState = mad.PortDown, 2
-		}, fmt.Sprint([]Leaf{{1, rate, 2 * rate, 2 * rate, 0}})},
-		"a port that does not answer": {func(f *Fabric) { delete(f.Nodes[1].Ports, 4) }, fmt.Sprint([]Leaf{{1, 2 * rate, rate, rate, 0}})},
-		"the leaf does not answer":    {func(f *Fabric) { delete(f.Nodes, 1) }, "[]"},
+		}, fmt.Sprint([]Leaf{{1, rate, 2 * rate, 2 * rate, 0}}), ""},
+		"a port that does not answer": {func(f *Fabric) { delete(f.Nodes[1].Ports, 4) }, fmt.Sprint([]Leaf{{1, 2 * rate, rate, rate, 0}}), ""},
+		"the leaf does not answer":    {func(f *Fabric) { delete(f.Nodes, 1) }, "[]", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := ports([2]End{{1, 1}, {101, 1}}, [2]End{{1, 2}, {102, 1}}, [2]End{{1, 3}, {5, 1}}, [2]End{{1, 4}, {6, 1}}, [2]End{{5, 2}, {6, 2}}, [2]End{{7, 1}, {107, 1}})
 			c.change(f)
-			if got := fmt.Sprint(m.leaves(f)); got != c.want {
+			s, err := site.Parse([]byte(c.site))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(m.leaves(f, s)); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})

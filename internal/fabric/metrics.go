@@ -57,8 +57,8 @@ var (
 	loops    = desc("credit_loops_suspected", exposition.Gauge, "", "rdma_fabric_port_transmit_wait_ratio and the links", "Suspected credit loops between the last two sweeps. Absent where no port has rdma_fabric_port_transmit_wait_ratio.")
 	leafDown = ofLeaf("downlink_bytes_per_second", "bytes", "Data rate of the links to hosts that are up.")
 	leafUp   = ofLeaf("uplink_bytes_per_second", "bytes", "Data rate of the links to switches that are up.")
-	leafAll  = ofLeaf("uplink_expected_bytes_per_second", "bytes", "Data rate of all remembered links to switches at the rate that both ends have enabled. A missing link counts as the average of those that are up.")
-	leafLost = ofLeaf("uplinks_missing", "", "Remembered links to switches that are down or connected elsewhere.")
+	leafAll  = ofLeaf("uplink_expected_bytes_per_second", "bytes", "Data rate of all expected links to switches, those of the site configuration or else the remembered ones, at the rate that both ends have enabled. A missing link counts as the average of those that are up.")
+	leafLost = ofLeaf("uplinks_missing", "", "Expected links to switches that are down or connected elsewhere: those of the site configuration, or else the remembered ones.")
 
 	managers  = desc("subnet_managers", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "Subnet managers that answer, by state.", "state")
 	smState   = desc("subnet_manager_state_id", exposition.Gauge, "", "SMInfo, IBA 14.2.5.13", "State of the subnet manager at a node: 0 not active, 1 discovering, 2 standby, 3 master.", "node_guid")

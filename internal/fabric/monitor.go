@@ -10,6 +10,7 @@ import (
 	"rdma_exporter/internal/exposition"
 	"rdma_exporter/internal/host"
 	"rdma_exporter/internal/mad"
+	"rdma_exporter/internal/site"
 )
 
 // Monitor sweeps periodically and holds the metrics of the last sweep.
@@ -22,6 +23,7 @@ type Monitor struct {
 	Full     time.Duration // between full sweeps, which take nothing from the previous one
 	Forget   time.Duration // retention of nodes and links that are gone
 	Memory   *Memory
+	Site     *site.Config // expected uplinks of leaf switches; nil: none
 	// Save stores the memory for the next start; nil: not stored.
 	Save   func(Data) error
 	Logger *slog.Logger
@@ -108,7 +110,7 @@ func (m *Monitor) sweep(ctx context.Context) error {
 	m.picture.Fabric = f
 	m.picture.Risen, m.picture.Since, m.picture.Traffic, m.picture.Waits = m.readings.note(f)
 	m.picture.Loops = f.Loops(m.picture.Waits, m.picture.Traffic)
-	m.picture.Leaves = m.Memory.leaves(f)
+	m.picture.Leaves = m.Memory.leaves(f, m.Site)
 	return nil
 }
 

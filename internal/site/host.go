@@ -17,8 +17,11 @@ func OfHost(text []byte, hostname, pseudonym string, system func(string) string)
 	if err != nil || root == nil {
 		return nil, err
 	}
-	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling and setup
+	for i := 1; i < len(root.Content); i += 2 { // pins, ignore, cabling, setup and switches
 		list := root.Content[i]
+		if root.Content[i-1].Value == switches {
+			list.Content = nil // names of no host
+		}
 		list.Content = slices.DeleteFunc(list.Content, func(entry *yaml.Node) bool { return !rename(entry, hostname, pseudonym) })
 		for _, entry := range list.Content {
 			if name := valueOf(entry, "system"); name != nil {

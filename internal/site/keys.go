@@ -43,6 +43,12 @@ var PinKeys = []Key{
 	{"pkeys", "list: `[0x8001, 0x7fff]`", notPinned, "expected P_Keys in the table of the port. `[]` cancels an earlier pin"},
 }
 
+// SwitchKeys are the keys of an entry of switches.
+var SwitchKeys = []Key{
+	{"switch", globs, "none: required", "node description of the InfiniBand switch, or its GUID as in the label `node_guid`; case-insensitive"},
+	{"uplinks", "1 to 1024", "none: required", "number of its links to other switches"},
+}
+
 // SetupKeys are the keys of an entry of setup, in addition to match.
 var SetupKeys = []Key{
 	{"want", "`SETTING: \"VALUE\"`, with the settings of [setup.md](setup.md)", "none: required", "value of each setting: a glob, or several separated by `|`; `any` accepts whatever is found, and removes the setting from the report. Settings of the host need a `match` with only `hostname`"},

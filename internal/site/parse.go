@@ -46,6 +46,9 @@ func Parse(b []byte) (*Config, error) {
 			"setup": func(n *yaml.Node) {
 				p.sequence(n, "setup", func(n *yaml.Node) { c.Setup = append(c.Setup, p.setup(n)) })
 			},
+			switches: func(n *yaml.Node) {
+				p.sequence(n, switches, func(n *yaml.Node) { c.Switches = append(c.Switches, p.oneSwitch(n)) })
+			},
 		})
 	}
 	if len(p.problems) > 0 {
@@ -284,6 +287,34 @@ func (p *parser) setup(n *yaml.Node) (s Setup) {
 	}
 	if s.Match.GPU != nil {
 		p.fail(n, "gpu: not supported in setup, only in ignore")
+	}
+	return s
+}
+
+// switches is the key of the expected state of switches, which are of no host.
+const switches = "switches"
+
+// maxUplinks exceeds the ports of any switch.
+const maxUplinks = 1024
+
+// switchKeys read the keys of an entry of switches.
+func (p *parser) switchKeys(s *Switch) map[string]func(*yaml.Node) {
+	return map[string]func(*yaml.Node){
+		"switch":  func(n *yaml.Node) { s.Switch = p.globs(n, "switch") },
+		"uplinks": func(n *yaml.Node) { s.Uplinks, _ = p.integer(n, "uplinks", 1, maxUplinks) },
+	}
+}
+
+// oneSwitch reads an entry of switches.
+func (p *parser) oneSwitch(n *yaml.Node) (s Switch) {
+	before := len(p.problems)
+	p.mapping(n, "switches", p.switchKeys(&s))
+	switch {
+	case len(p.problems) > before:
+	case s.Switch == nil:
+		p.fail(n, `switches: switch missing: add the node description or the GUID of the switch, or a glob`)
+	case s.Uplinks == 0:
+		p.fail(n, "switches: uplinks missing: add the number of its links to other switches")
 	}
 	return s
 }

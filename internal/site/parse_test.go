@@ -97,15 +97,15 @@ func TestErrors(t *testing.T) {
 		"pins:\n- match: {a\n  rate: 1\n": "line 2: invalid YAML: did not find expected ',' or '}'",
 		"pins:\n  - match: {device: x}\n rate: 3\n": "line 3: invalid YAML: did not find expected key",
 		"%FOO\n":           "line 1: invalid YAML: found unknown directive name",
-		"pin: []":          `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup`,
-		"- a":              "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup",
+		"pin: []":          `line 1: the file: unknown key "pin", known keys: cabling, ignore, pins, setup, switches`,
+		"- a":              "line 1: the file: must be a mapping with the keys cabling, ignore, pins, setup, switches",
 		"pins: {}":         "line 1: pins: must be a list",
 		"pins: x":          "line 1: pins: must be a list",
 		"pins: [x]":        "line 1: pin: must be a mapping with the keys active, congestion_control, lanes, match, ofed, pkeys, present, rate, roce, role, subnet_manager",
 		"pins: []\npins: ": "line 2: the file: duplicate key pins, first in line 1",
 		"pins: []\n---\n":  "line 2: more than one YAML document: remove the line ---",
-		"[a]: b":           `line 1: the file: unknown key "", known keys: cabling, ignore, pins, setup`,
-		"a: &x []\npins: *x": `line 1: the file: unknown key "a", known keys: cabling, ignore, pins, setup` + "\n" +
+		"[a]: b":           `line 1: the file: unknown key "", known keys: cabling, ignore, pins, setup, switches`,
+		"a: &x []\npins: *x": `line 1: the file: unknown key "a", known keys: cabling, ignore, pins, setup, switches` + "\n" +
 			"line 2: pins: alias *x not supported: write the value",
 
 		entry("rate: 400"):               `line 3: rate: "400": unit missing: write 400Gb/s`,
@@ -144,6 +144,10 @@ func TestErrors(t *testing.T) {
 		"setup:\n- {match: {device: a}, want: {acs: true}}":                                `line 2: acs: YAML reads "true" as bool: quote it`,
 		"setup:\n- {match: {device: a}, want: {acs: }}":                                    "line 2: acs: empty: remove the key or set a value",
 		"cabling:\n- {match: {device: a}, system: a, port_id: }":                           "line 2: port_id: empty: remove the key or set a value",
+		"switches:\n- {switch: leaf-1}":                                                    "line 2: switches: uplinks missing: add the number of its links to other switches",
+		"switches:\n- {uplinks: 4}":                                                        "line 2: switches: switch missing: add the node description or the GUID of the switch, or a glob",
+		"switches:\n- {switch: a, uplinks: 0}":                                             `line 2: uplinks: "0": must be an integer from 1 to 1024`,
+		"switches:\n- {switch: [], uplinks: 4}":                                            "line 2: switch: empty list matches nothing: remove the key or add a glob",
 		"ignore:\n- match: {}":                                                             `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"ignore:\n- {}":                                                                    `line 2: ignore: match is empty: to match every port, set device: "*"`,
 		"pins:\n- rate: 1G":                                                                `line 2: pin: match is empty: to match every port, set device: "*"`,
@@ -301,7 +305,7 @@ func TestKeys(t *testing.T) {
 	for what, of := range map[string]struct {
 		keys   []Key
 		parser map[string]func(*yaml.Node)
-	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}, "setup": {SetupKeys, (&parser{}).setupKeys(&Setup{})}} {
+	}{"pins": {PinKeys, (&parser{}).pinKeys(&Pin{})}, "cabling": {CablingKeys, (&parser{}).cablingKeys(&Cable{})}, "setup": {SetupKeys, (&parser{}).setupKeys(&Setup{})}, "switches": {SwitchKeys, (&parser{}).switchKeys(&Switch{})}} {
 		t.Run(what, func(t *testing.T) {
 			taken := slices.DeleteFunc(slices.Sorted(maps.Keys(of.parser)), func(k string) bool { return k == "match" })
 			if got := names(of.keys); !slices.Equal(got, taken) {

@@ -14,6 +14,8 @@ type Config struct {
 	Ignore  []Ignore
 	Cabling []Cable
 	Setup   []Setup
+
+	Switches []Switch
 }
 
 // Pin is the expected state of the devices or ports that it matches. Keys that are not set are nil or empty.
@@ -46,6 +48,12 @@ type Cable struct {
 type Setup struct {
 	Match Match
 	Want  map[string]string // globs of values, several separated by |; setup.Any
+}
+
+// Switch is the expected state of the InfiniBand switches that it matches by node description or GUID.
+type Switch struct {
+	Switch  Globs
+	Uplinks uint64 // links to other switches
 }
 
 // Subject is a port, or with Port 0 a device. Empty facts are unknown, and match no key.
@@ -152,6 +160,20 @@ func (c *Config) Want(setting string, s Subject) string {
 		}
 	}
 	return ""
+}
+
+// Uplinks is the expected number of links of an InfiniBand switch to other switches: of the last matching entry, 0 if there is none. Names are
+// its node description and its GUID.
+func (c *Config) Uplinks(names ...string) int {
+	if c == nil {
+		return 0
+	}
+	for i := len(c.Switches) - 1; i >= 0; i-- {
+		if s := &c.Switches[i]; slices.ContainsFunc(names, func(name string) bool { return s.Switch.allow(name, strings.ToLower) }) {
+			return int(s.Uplinks)
+		}
+	}
+	return 0
 }
 
 // Systems are the names of the systems at the far end of cables, unique and sorted.

@@ -251,6 +251,8 @@ ignore:
 cabling:
   - {match: {hostname: secret-9, device: mlx5_0}, system: secret-leaf, port_id: swp9}
   - {match: {hostname: gpu-1, device: mlx5_0}, system: secret-leaf, port_id: "7"}
+switches:
+  - {switch: secret-leaf, uplinks: 16}
 `
 	alias := func(string) string { return "switch-1" }
 	out, err := OfHost([]byte(text), "gpu-1", "host-1", alias)
@@ -268,6 +270,7 @@ cabling:
 ignore: []
 cabling:
     - {match: {hostname: host-1, device: mlx5_0}, system: switch-1, port_id: "7"}
+switches: []
 `
 	if string(out) != want {
 		t.Errorf("%s\nwant\n%s", out, want)
@@ -285,6 +288,25 @@ cabling:
 	}
 	if _, err := OfHost([]byte("pins: 1"), "gpu-1", "host-1", alias); err == nil {
 		t.Error("an invalid file is written")
+	}
+}
+
+// TestUplinks: the last entry that matches a name of the switch decides.
+func TestUplinks(t *testing.T) {
+	c := parsed(t, `switches:
+  - {switch: "Leaf-*", uplinks: 16}
+  - {switch: [leaf-7, "9C63:C003:*"], uplinks: 8}
+`)
+	for want, names := range map[int][]string{16: {"leaf-1", "0000:0000:0000:0001"}, 8: {"other", "9c63:c003:0012:3450"}, 0: {"", "0000:0000:0000:0002"}} {
+		if got := c.Uplinks(names...); got != want {
+			t.Errorf("%q: %d, want %d", names, got, want)
+		}
+	}
+	if got := c.Uplinks("leaf-7"); got != 8 {
+		t.Errorf("%d", got)
+	}
+	if got := (*Config)(nil).Uplinks("leaf-7"); got != 0 {
+		t.Errorf("%d", got)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 // needsPrivileges are the series that an unprivileged user cannot have, with the required capability.
 var needsPrivileges = []string{
 	"rdma_device_pcie_settings_info{",    // CAP_SYS_ADMIN: configuration space beyond its first 64 bytes
+	`rdma_setup_info{domain="pcie"`,      // the same: max_read_request, max_payload
 	`rdma_setup_hash_info{domain="pcie"`, // the same: what is unknown is part of the hash
 }
 
