@@ -132,7 +132,7 @@ func (e Env) hcas() (h hcas) {
 // AllowsPort reports whether NCCL_IB_HCA lets NCCL use a port of a device.
 func (e Env) AllowsPort(device string, port int) bool { return e.hcas().allow(device, port) }
 
-// HCAs are the items of NCCL_IB_HCA: NAME or NAME:PORT. excluded: these are the ones not to use; exact: names are not prefixes.
+// HCAs are the items of NCCL_IB_HCA, see HCA. excluded: these are the ones not to use; exact: names are not prefixes.
 func (e Env) HCAs() (items []string, excluded, exact bool) {
 	h := e.hcas()
 	return h.list, h.not, h.exact
@@ -144,13 +144,21 @@ func (e Env) GDRLevel() (limit int, ok bool) { return e.userLevel() }
 // Integer is a setting as NCCL reads it, or unset.
 func (e Env) Integer(name string, unset int64) int64 { return e.integer(name, unset) }
 
+// HCA is the device and the port of an item of NCCL_IB_HCA: NAME, NAME:PORT or, with NCCL that knows rails, NAME:PORT:RAIL:PLANE. An empty
+// port is any.
+func HCA(item string) (name, port string) {
+	name, rest, _ := strings.Cut(item, ":")
+	port, _, _ = strings.Cut(rest, ":")
+	return name, port
+}
+
 // allow reports whether NCCL may use a port of a device.
 func (h hcas) allow(device string, port int) bool {
 	if len(h.list) == 0 {
 		return true
 	}
 	for _, item := range h.list {
-		name, number, _ := strings.Cut(item, ":")
+		name, number := HCA(item)
 		same := name == device || !h.exact && strings.HasPrefix(device, name)
 		if same && cmp.Or(number, strconv.Itoa(port)) == strconv.Itoa(port) {
 			return !h.not

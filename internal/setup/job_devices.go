@@ -30,7 +30,7 @@ func (m *machine) hcas(j job, _ string) verdict {
 	v := verdict{want: "=" + strings.Join(compute, ","), machine: true}
 	var problems, others []string
 	for _, item := range items {
-		name, number, _ := strings.Cut(item, ":")
+		name, number := gdr.HCA(item)
 		any, up := false, false
 		for i := range m.InfiniBand.Devices {
 			d := &m.InfiniBand.Devices[i]

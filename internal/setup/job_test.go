@@ -95,6 +95,7 @@ func TestJobHCA(t *testing.T) {
 	checkRows(t, "nccl_ib_hca", jobNode, []rowCase{
 		{name: "not set"},
 		{name: "as wanted", node: set("mlx5_0,mlx5_1:1"), want: []string{`slurm/7 ok "mlx5_0,mlx5_1:1"` + want}},
+		{name: "rails and planes", node: set("mlx5_0:1:0:1,mlx5_1::1"), want: []string{`slurm/7 ok "mlx5_0:1:0:1,mlx5_1::1"` + want}},
 		{name: "excluded", node: set("^mlx5_2"), want: []string{`slurm/7 ok "^mlx5_2"` + want}},
 		{name: "storage device", node: set("mlx5"), want: []string{`slurm/7 differs/info "mlx5"` + want + `; mlx5_2 not of the compute network` + remedy}},
 		{name: "names none", node: set("=mlx5_8,bnxt_re0"), want: []string{
