@@ -16,9 +16,9 @@ import (
 var (
 	gdrMechanism = &Desc{
 		Name: "rdma_gdr_mechanism_available", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
+		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, or peer memory client of amdgpu, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
 		Labels: []string{"mechanism", "device"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version",
+		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version; AMD: memory_peers/amdkfd, /boot/config-RELEASE, /proc/config.gz",
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
@@ -92,7 +92,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		r.begin(host.SourceModules)
 		c.tree.read(r, paths)
 		if len(paths) > 0 {
-			c.machine.read(r, c.NCCL)
+			c.machine.read(r, c.NCCL, hasAMD(c.tree.found))
 		}
 		r.end()
 	})
@@ -151,6 +151,9 @@ func evaluateGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []sna
 		out.GPUs = append(out.GPUs, g.snapshot())
 	}
 	out.Virtual = m.Virtual
+	if m.HasAMD() {
+		machine.describeROCm(out)
+	}
 	for i := range nics {
 		nic := &nics[i]
 		maps.Copy(m.Bridges, nic.models)
@@ -215,7 +218,9 @@ func emitGDR(n *snapshot.Node, s Sink) {
 		emitGDRGPU(s, n.GDR, &n.GDR.GPUs[i])
 	}
 	if len(n.GDR.GPUs) > 0 {
-		s.Emit(gdrMechanism, boolValue(n.GDR.Peermem != ""), string(gdr.PeerMem), "")
+		if n.GDR.PeerClient != peerUnknown {
+			s.Emit(gdrMechanism, boolValue(n.GDR.Peermem+n.GDR.PeerClient != ""), string(gdr.PeerMem), "")
+		}
 		emitRegistrations(s, n.GDR)
 		emitJobGIDs(s, n.GDR)
 	}
