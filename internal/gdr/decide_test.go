@@ -138,6 +138,7 @@ var cases = []struct {
 	{"AMD, DMA-BUF only", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"AMD, DMA-BUF only, disabled", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
 	{"AMD, no mechanism", instinct, func(m *Machine) { m.ROCm = ROCm{ptr(false), ptr(false)} }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, no mechanism, another NIC below another host bridge", instinct, func(m *Machine) { m.ROCm, m.NICs[1].Place.NUMA = ROCm{ptr(false), ptr(false)}, 0 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
 	{"AMD, old ib_core", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF = ptr(false), ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
 	{"AMD, ib_core unknown", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF, m.Kernel = ptr(false), nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
 	{"AMD, kernel options not readable", instinct, func(m *Machine) { m.ROCm = ROCm{Peer: ptr(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelConfigUnknown},

@@ -73,12 +73,12 @@ func (d *decision) rocmReceive(gpu *GPU, nic *NIC, distance pci.Distance, way Ve
 		return Verdict{Unknown, EFA}
 	case distance == "":
 		return Verdict{Unknown, VirtualTopology}
-	case distance == pci.PHB && !d.set:
-		return Verdict{Unknown, RCCLHostBridge}
-	case Level(distance) > d.limit:
+	case Level(distance) > d.limit && (distance != pci.PHB || d.set):
 		return Verdict{Staging, d.tooFar(distance, false)}
 	case is(gpu.SmallBAR):
 		return Verdict{Staging, SmallBAR}
+	case distance == pci.PHB && !d.set && way.State != Staging: // without a mechanism the distance does not matter
+		return Verdict{Unknown, RCCLHostBridge}
 	}
 	return way
 }
