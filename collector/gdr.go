@@ -22,7 +22,7 @@ var (
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
+		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
 		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
 		Labels:  []string{"gpu", "UUID", "direction"},
 		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
@@ -35,9 +35,10 @@ var (
 	}
 	gdrInfo = &Desc{
 		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
-		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
-		Source: "as rdma_gdr_gpu_direct",
+		Unknown: map[string][]string{string(gdr.KernelWithoutP2P): reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown)},
+		Help:    "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
+		Labels:  []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
+		Source:  "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
 		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,

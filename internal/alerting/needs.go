@@ -131,10 +131,12 @@ func required(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf is the value that a selector requires for the label state; empty if none, or one of several.
+// stateOf is the value that a selector requires for the label state, or the values, separated by |, of which it requires one for the label reason;
+// empty if none.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
-		if m.Name == "state" && m.Type == labels.MatchEqual {
+		switch {
+		case m.Name == "state" && m.Type == labels.MatchEqual, m.Name == "reason" && (m.Type == labels.MatchEqual || len(m.SetMatches()) > 0):
 			return m.Value
 		}
 	}
