@@ -16,8 +16,8 @@ import (
 
 const (
 	vendorAMD = 0x1002
-	// kfdNodesDir has a node for each processor and GPU (drivers/gpu/drm/amd/amdkfd/kfd_topology.c). Files of a GPU return EPERM to a process that
-	// its device cgroup denies the GPU.
+	// kfdNodesDir has a node for each processor and GPU (drivers/gpu/drm/amd/amdkfd/kfd_topology.c). Files of a GPU return EPERM to a
+	// process that its device cgroup denies the GPU.
 	kfdNodesDir = "sys/class/kfd/kfd/topology/nodes"
 	// peerSymbol is the registration of amdgpu as peer memory client: kfd_peerdirect.c of ROCm's driver, not in-tree.
 	peerSymbol = "kfd_init_peer_direct"

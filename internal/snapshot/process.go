@@ -29,8 +29,8 @@ type Process struct {
 	Job                  string // slurm/123, or kubernetes/UID of the pod
 }
 
-// DMABUFs are DMA-BUFs of one exporter that a process keeps open. A library that closes the descriptor after registering it with a NIC (NCCL)
-// leaves none.
+// DMABUFs are DMA-BUFs of one exporter that a process keeps open. A library that closes the descriptor after registering it with a NIC
+// (NCCL) leaves none.
 type DMABUFs struct {
 	Exporter string
 	Buffers  int    // two descriptors of one buffer count once
