@@ -10,8 +10,8 @@ type GDR struct {
 	// PeerClient is the peer memory client of AMD GPUs: amdkfd if registered, unknown, empty without one or without AMD GPUs.
 	PeerClient string
 	GPUs       []GDRGPU
-	NICs    []GDRNIC
-	Pairs   []GDRPair // by GPU, then by NIC
+	NICs       []GDRNIC
+	Pairs      []GDRPair // by GPU, then by NIC
 
 	Registrations []GDRRegistrations
 	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only visible ones
