@@ -16,13 +16,13 @@ import (
 var (
 	gdrMechanism = &Desc{
 		Name: "rdma_gdr_mechanism_available", Type: gauge, Scope: scopeDevice,
-		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
+		Help:   "Whether a mechanism for access of NICs to GPU memory is available. mechanism: dmabuf (per RDMA device; by its driver, the kernel and the GPU driver), peermem (kernel module, or peer memory client of amdgpu, for all devices; device is empty). Absent where unknown, and on hosts without GPUs.",
 		Labels: []string{"mechanism", "device"},
-		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version",
+		Source: "/sys/module/{nvidia_peermem,nv_peer_mem}, /proc/kallsyms, /proc/driver/nvidia/version; AMD: memory_peers/amdkfd, /boot/config-RELEASE, /proc/config.gz",
 	}
 	gdrDirect = &Desc{
 		Name: "rdma_gdr_gpu_direct", Type: gauge, Scope: scopeHost,
-		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology)},
+		Unknown: map[string][]string{"": reasonSelectors("rdma_gdr_gpu_info", gdr.KernelUnknown, gdr.FlavourUnknown, gdr.ModelUnknown, gdr.LinksUnknown, gdr.NICDriverUnknown, gdr.VirtualTopology, gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown, gdr.RCCLHostBridge)},
 		Help:    "Whether NCCL would move data of a GPU directly over its best eligible NIC (1) or through host memory (0). direction: transmit, receive. Eligible: ACTIVE and of role compute, or of any role where no NIC is of role compute. NCCL version and settings are those of the process that holds the GPU; without one, or where processes are not visible, a current NCCL with /etc/nccl.conf. Absent where unknown (see reason of rdma_gdr_gpu_info).",
 		Labels:  []string{"gpu", "UUID", "direction"},
 		Source:  "the decision of NCCL (ncclTopoCheckGdr, src/graph/paths.cc)",
@@ -35,9 +35,10 @@ var (
 	}
 	gdrInfo = &Desc{
 		Name: "rdma_gdr_gpu_info", Of: "rdma_gdr_gpu_info", Asks: host.SourcePCI.Name(), Type: gauge, Scope: scopeHost,
-		Help:   "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
-		Labels: []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
-		Source: "as rdma_gdr_gpu_direct",
+		Unknown: map[string][]string{string(gdr.KernelWithoutP2P): reasonSelectors("rdma_gdr_gpu_info", gdr.KernelConfigUnknown, gdr.ROCmPeerUnknown)},
+		Help:    "Best eligible NIC (device) of a GPU, always 1. distance: PIX, PXB, P2C, PHB, SYS (terms of NCCL). mechanism: peermem, dmabuf, none. reason: why the path is not direct, explained in docs/gpudirect.md.",
+		Labels:  []string{"gpu", "UUID", "device", "distance", "mechanism", "reason"},
+		Source:  "as rdma_gdr_gpu_direct",
 	}
 	pcieSettings = &Desc{
 		Name: "rdma_device_pcie_settings_info", Of: physicalFunctions, Asks: host.SourcePCIConfig.Name(), AskedLabels: []string{"max_payload", "max_read_request", "relaxed_ordering", "acs_redirect"}, Type: gauge, Scope: scopeDevice,
@@ -92,7 +93,7 @@ func (c *gpuDirect) read(ctx context.Context, h *host.Host, n *snapshot.Node, do
 		r.begin(host.SourceModules)
 		c.tree.read(r, paths)
 		if len(paths) > 0 {
-			c.machine.read(r, c.NCCL)
+			c.machine.read(r, c.NCCL, hasAMD(c.tree.found))
 		}
 		r.end()
 	})
@@ -151,6 +152,9 @@ func evaluateGDR(machine *gdrHost, gpus []gdrGPU, nics []gdrNIC, processes []sna
 		out.GPUs = append(out.GPUs, g.snapshot())
 	}
 	out.Virtual = m.Virtual
+	if m.HasAMD() {
+		machine.describeROCm(out)
+	}
 	for i := range nics {
 		nic := &nics[i]
 		maps.Copy(m.Bridges, nic.models)
@@ -215,7 +219,9 @@ func emitGDR(n *snapshot.Node, s Sink) {
 		emitGDRGPU(s, n.GDR, &n.GDR.GPUs[i])
 	}
 	if len(n.GDR.GPUs) > 0 {
-		s.Emit(gdrMechanism, boolValue(n.GDR.Peermem != ""), string(gdr.PeerMem), "")
+		if n.GDR.PeerClient != peerUnknown {
+			s.Emit(gdrMechanism, boolValue(n.GDR.Peermem+n.GDR.PeerClient != ""), string(gdr.PeerMem), "")
+		}
 		emitRegistrations(s, n.GDR)
 		emitJobGIDs(s, n.GDR)
 	}

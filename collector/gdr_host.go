@@ -19,6 +19,8 @@ type gdrHost struct {
 	facts         gdr.Machine
 	conf          gdr.Env // /etc/nccl.conf
 	dmabuf, peers *bool   // kernel symbols; nil where unknown
+	amdPeer       *bool   // of ib_core and amdgpu together
+	amdgpu        string  // the driver of AMD GPUs
 	registrations []snapshot.GDRRegistrations
 }
 
@@ -28,9 +30,9 @@ const (
 	symbolPeermem = "ib_register_peer_memory_client"
 )
 
-func (f *gdrHost) read(r *reader, job gdr.Job) {
+func (f *gdrHost) read(r *reader, job gdr.Job, amd bool) {
 	if f.symbolsAt.IsZero() || r.now().Sub(f.symbolsAt) >= treeInterval {
-		f.dmabuf, f.peers = r.symbols()
+		f.dmabuf, f.peers, f.amdPeer = r.symbols()
 		f.symbolsAt = r.now()
 	}
 	if !f.at.IsZero() && r.now().Sub(f.at) < slowInterval {
@@ -45,6 +47,9 @@ func (f *gdrHost) read(r *reader, job gdr.Job) {
 		Peermem:  r.peermem(f.peers),
 		DMABUF:   f.dmabuf,
 		Topology: r.topology(cmp.Or(job.Env["NCCL_TOPO_FILE"], f.conf["NCCL_TOPO_FILE"])),
+	}
+	if amd {
+		f.facts.ROCm, f.amdgpu = r.rocm(f.facts.Kernel, f.amdPeer), r.amdDriver()
 	}
 	f.registrations = r.registrations(f.facts.Peermem)
 }
@@ -62,21 +67,23 @@ func (r *reader) ncclConf() gdr.Env {
 }
 
 // symbols searches the kernel's symbol list, which takes 50 ms of CPU time. Names are visible without permission to see addresses.
-func (r *reader) symbols() (dmabuf, peers *bool) {
+func (r *reader) symbols() (dmabuf, peers, amdPeer *bool) {
 	r.asked++
-	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem})
+	b, err := r.h.Files.Lines("proc/kallsyms", []string{symbolDMABUF, symbolPeermem, peerSymbol})
 	if err != nil {
 		if !host.IsAbsent(err) && !host.NotPermitted(err) { // not permitted in a hardened unit: the kernel version is used instead
 			r.issue(err)
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
 	words := bytes.Fields(b)
 	has := func(symbol string) *bool {
 		found := slices.ContainsFunc(words, func(w []byte) bool { return string(w) == symbol })
 		return &found
 	}
-	return has(symbolDMABUF), has(symbolPeermem)
+	dmabuf, peers, amdPeer = has(symbolDMABUF), has(symbolPeermem), has(peerSymbol)
+	*amdPeer = *amdPeer && *peers
+	return dmabuf, peers, amdPeer
 }
 
 // gpuDriver reads the first line of /proc/driver/nvidia/version, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.133.20

@@ -59,7 +59,7 @@ func TestPeermem(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := readerOf(t, c.entries)
-			dmabuf, peers := r.symbols()
+			dmabuf, peers, _ := r.symbols()
 			p := r.peermem(peers)
 			if p.Module != c.module || !slices.Equal(p.Clients, c.clients) || tell(p.Supported) != c.supported || tell(dmabuf) != c.dmabuf {
 				t.Errorf("%+v, supported %s, DMA-BUF %s", p, tell(p.Supported), tell(dmabuf))

@@ -61,6 +61,15 @@ func (g *gdrGPUs) read(r *reader, paths []string) {
 	for i, p := range sorted {
 		g.found = append(g.found, r.gdrGPU(p, i))
 	}
+	if !hasAMD(g.found) {
+		return
+	}
+	nodes := r.kfdNodes()
+	for i, p := range sorted {
+		if one := &g.found[i]; one.Vendor == vendorAMD {
+			one.applyKFD(nodes, r.optional(p+"/product_name"))
+		}
+	}
 }
 
 // gdrGPU reads a GPU. Its index is its position in the order of addresses, as in NVML.

@@ -170,7 +170,7 @@ func (u *gdrUse) evaluate(d *snapshot.GDR, m *gdr.Machine, gpus []gdrGPU, conf g
 		env := settings(p, conf)
 		use := gdr.Use{
 			NCCL: p.HasNCCL, Plugin: p.Plugin, Mover: p.Mover, Verbs: len(p.Verbs) > 0, Cut: p.Cut, Settings: p.Conf != nil, Env: env, Memory: p.Regions,
-			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
+			Ready: gdr.State(g.Best.Receive), Peermem: peermem, Kept: len(p.DMABUFs) > 0, Domain: gpus[i].domain, Other: u.others.above(gdr.OtherBits/8, others...),
 		}
 		if g.Best.NIC >= 0 {
 			nic := &m.NICs[g.Best.NIC]

@@ -29,6 +29,18 @@ PID namespace), else a current NCCL with default settings. Settings come from th
 ` + "`rdma_exporter topo --nccl-version 2.22.3 --nccl-env NCCL_NET_GDR_LEVEL=PHB`" + ` evaluates another version or setting. In a virtual machine distances come from
 ` + "`NCCL_TOPO_FILE`" + ` or ` + "`/var/run/nvidia-topologyd/virtualTopology.xml`" + `.
 
+AMD GPUs use RCCL, which has the rules of NCCL and other mechanisms. No library of AMD is needed: GPUs are identified by the topology of amdkfd
+(` + "`/sys/class/kfd/kfd/topology`" + `), the UUID is the unique ID of amdgpu.
+
+- peer memory client of ROCm: ` + "`amdkfd`" + ` in a list of ` + "`memory_peers`" + `, or the symbols ` + "`ib_register_peer_memory_client` and `kfd_init_peer_direct`" + ` (the amdgpu
+  driver of ROCm; the in-tree one has no client);
+- DMA-BUF: a NIC driver that registers DMA-BUFs, and a kernel with ` + "`CONFIG_PCI_P2PDMA` and `CONFIG_DMABUF_MOVE_NOTIFY`" + ` (` + "`/boot/config-RELEASE`" + `,
+  ` + "`/proc/config.gz`" + `), which RCCL requires. Older versions of RCCL use it only with ` + "`NCCL_DMABUF_ENABLE=1`" + `; a current one is assumed;
+- all memory of the GPU in its BAR, as amdkfd reports its memory banks;
+- distance as with NCCL. Below another host bridge of the same socket it is unknown: RCCL goes there on some AMD processors only.
+
+The transport in use is not evaluated for AMD GPUs: a ROCm process opens all GPUs that it may use.
+
 ## Reasons
 
 | reason | description | remedy |
@@ -63,6 +75,10 @@ Records of registered GPU memory:
 - attachments of GPU DMA-BUFs: ` + "`/sys/kernel/debug/dma_buf/bufinfo`" + `. The kernel takes the locks of all DMA-BUFs for it, so it is read only with
   ` + "`--collector.gdr.bufinfo`" + `, at most every ten minutes, and if it is the only condition left for ` + "`staging`" + `. It counts as empty where DMA-BUF is
   unsupported (GPU driver, kernel or NIC driver) or disabled (` + "`NCCL_DMABUF_ENABLE=0`" + `).
+
+In addition, DMA-BUFs of GPU memory that a process with an RDMA device keeps open are evidence of ` + "`gdr`" + ` (reason ` + "`dmabuf_open`" + `): their exporter and size
+are in ` + "`/proc/PID/fdinfo`" + ` (` + "`nv_dmabuf`" + `; amdgpu has ` + "`drm`" + `), which needs the permission of the process list only. NCCL closes the descriptors after
+registering, so that none is no evidence. ` + "`rdma_exporter topo`" + ` lists them.
 
 Rates are averages over the last minute. A variable missing in the environment is no evidence. Neither record identifies the owner of the memory.
 

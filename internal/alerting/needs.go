@@ -62,8 +62,8 @@ func addNeed(alerts []coverage.Alert, recorded map[string]coverage.Need, r rulef
 	return alerts
 }
 
-// needOf returns what an expression requires. It is false for an expression that has no result unless it had one before (a rule that reads
-// its own record), or that reads a record of another set of rules.
+// needOf returns what an expression requires. It is false for an expression that has no result unless it had one before (a rule that
+// reads its own record), or that reads a record of another set of rules.
 func needOf(expr parser.Expr, recorded map[string]coverage.Need) (coverage.Need, bool) {
 	of := func(e parser.Expr) (coverage.Need, bool) { return needOf(e, recorded) }
 	switch e := expr.(type) {
@@ -131,10 +131,11 @@ func required(s *parser.VectorSelector) (names []string) {
 	return slices.Compact(names)
 }
 
-// stateOf is the value that a selector requires for the label state; empty if none, or one of several.
+// stateOf is the value that a selector requires for the label state, or the values, separated by |, of which it requires one for the
+// label reason; empty if none.
 func stateOf(s *parser.VectorSelector) string {
 	for _, m := range s.LabelMatchers {
-		if m.Name == "state" && m.Type == labels.MatchEqual {
+		if equal := m.Type == labels.MatchEqual; m.Name == "state" && equal || m.Name == "reason" && (equal || len(m.SetMatches()) > 0) {
 			return m.Value
 		}
 	}

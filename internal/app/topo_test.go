@@ -20,7 +20,7 @@ func drawn(t *testing.T, name string, args ...string) []byte {
 }
 
 func TestTopo(t *testing.T) {
-	for _, name := range []string{"dgx-h100-ib", "hgx-h200-fresh", "dgx-spark-ok", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot", "pcie-width-loss", "no-peermem-no-dmabuf", "sriov-vf", "rxe-siw", "no-rdma", "h200-vm"} {
+	for _, name := range []string{"dgx-h100-ib", "hgx-h200-fresh", "dgx-spark-ok", "gb200-c2c", "vm-passthrough", "homelab-t4", "acs-on", "gen4-slot", "pcie-width-loss", "no-peermem-no-dmabuf", "gdr-dmabuf-open-ok", "mi300x-bnxt-ok", "mi300x-ionic-ok", "mi300x-not-ready", "sriov-vf", "rxe-siw", "no-rdma", "h200-vm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			golden(t, "topo/"+name+".txt", drawn(t, name))

@@ -54,6 +54,8 @@ func Anonymise(a *Archive, cabled ...string) {
 				e.Data = []byte(p.content(string(publicProcess(e.Data))))
 			case e.Kind == File && isEEPROM(e.Path):
 				e.Data = p.module(e.Path, e.Data)
+			case e.Kind == File && isKFD(e.Path):
+				e.Data = []byte(p.content(p.kfd(string(e.Data))))
 			case e.Kind == File && isGPU(e.Path):
 				e.Data = p.gpu(e.Path, e.Data)
 			case e.Kind == File:
@@ -77,6 +79,7 @@ type pseudonyms struct {
 	low     map[string]string // 20 bits of an address (5 hex digits) → 5 hex digits; the last of its 6 digits is kept
 	serials map[string]string // of transceivers and GPUs
 	uuids   map[string]string // of GPUs and NVLink domains
+	kfdIDs  map[string]string // unique IDs of AMD GPUs, and IDs of their hives
 	systems map[string]string // of switches, by name
 	nets    map[string]string // the first 28 bits of an IPv4 address, or 64 bits of a global IPv6 address, in hex digits → pseudonym
 }
@@ -101,6 +104,7 @@ func (p *pseudonyms) collect(a *Archive) {
 	collectSerials(a, serials)
 	uuids := map[string]bool{}
 	collectGPUs(a, uuids, serials)
+	p.kfdIDs = collectKFD(a)
 	p.serials, p.uuids = numberSerials(serials), numberUUIDs(uuids)
 	number(p.low, low, 0x10001)
 	number(p.nets, nets, 0x0a0a000)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -22,6 +23,7 @@ const (
 	processDir = "processes"
 	envLine    = "env_"
 	confLine   = "conf_"
+	dmabufLine = "dmabuf_"
 )
 
 func encodeProcess(p snapshot.Process) []byte {
@@ -49,6 +51,9 @@ func encodeProcess(p snapshot.Process) []byte {
 	}
 	if p.Mover {
 		line("cache_mover", "1")
+	}
+	for _, d := range p.DMABUFs {
+		line(dmabufLine+d.Exporter, fmt.Sprintf("buffers=%d bytes=%d", d.Buffers, d.Bytes))
 	}
 	line("locked_memory", encodeLimit(p.LockedMemory, p.Unlimited))
 	line("job", p.Job)
@@ -137,6 +142,12 @@ func decodeProcess(path string, data []byte) (p snapshot.Process, err error) {
 		default:
 			if variable, ok := strings.CutPrefix(name, envLine); ok {
 				p.Env[variable] = value
+			} else if exporter, ok := strings.CutPrefix(name, dmabufLine); ok {
+				d := snapshot.DMABUFs{Exporter: exporter}
+				if _, err := fmt.Sscanf(value, "buffers=%d bytes=%d", &d.Buffers, &d.Bytes); err != nil {
+					return garbled(line)
+				}
+				p.DMABUFs = append(p.DMABUFs, d)
 			} else if setting, ok := strings.CutPrefix(name, confLine); ok && p.Conf != nil {
 				p.Conf[setting] = value
 			} else {

@@ -28,7 +28,7 @@ func TestProcessesRoundTrip(t *testing.T) {
 			Env:  map[string]string{"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "SLURM_JOB_ID": "77"},
 			Conf: map[string]string{"NCCL_IB_TC": "106"}, Topology: `<system><cpu numaid="0"></cpu></system>`,
 		},
-		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Cut: true, Env: map[string]string{}, Conf: map[string]string{}},
+		{PID: 101, GPUs: []int{1}, Verbs: []string{"uverbs1"}, HasNCCL: true, Mover: true, Cut: true, DMABUFs: []snapshot.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}, {Exporter: "nv_dmabuf", Buffers: 3, Bytes: 12 << 20}}, Env: map[string]string{}, Conf: map[string]string{}},
 	}
 	src := &host.Host{Processes: processes(want)}
 	rec := NewRecorder(src)

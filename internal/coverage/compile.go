@@ -25,7 +25,8 @@ type leaf struct {
 	metric int
 	labels []string
 	state  string
-	asks   string // its source; empty: unknown
+	states []string // the keys of Desc.Unknown
+	asks   string   // its source; empty: unknown
 }
 
 // metric is a metric and its descriptions.
@@ -117,7 +118,8 @@ func (d *Detector) leaf(metric int, desc *exposition.Desc, labels []string, stat
 	if i >= 0 {
 		return i
 	}
-	d.leaves = append(d.leaves, leaf{metric, labels, state, Need{Labels: labels}.Asks(desc)})
+	states := slices.Compact(append([]string{""}, strings.Split(state, "|")...))
+	d.leaves = append(d.leaves, leaf{metric, labels, state, states, Need{Labels: labels}.Asks(desc)})
 	return len(d.leaves) - 1
 }
 

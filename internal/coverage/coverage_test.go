@@ -255,3 +255,28 @@ func TestUnknownFacts(t *testing.T) {
 		})
 	}
 }
+
+// TestUnknownReasons: a reason that could not be determined concerns the alerts that require one of the reasons in question.
+func TestUnknownReasons(t *testing.T) {
+	info := &exposition.Desc{
+		Name: "way_info", Scope: exposition.ScopeHost, Labels: []string{"gpu", "reason"}, Of: "way_info", Unknown: map[string][]string{"old": {`way_info{reason="unread"}`}},
+	}
+	need := func(reasons string) coverage.Need {
+		return coverage.Need{Metric: "way_info", Labels: []string{"reason"}, State: reasons}
+	}
+	d := coverage.New([]coverage.Alert{{Name: "none", Need: need("absent|old")}, {Name: "far", Need: need("far")}, {Name: "any", Need: need("")}}, []coverage.Metric{{Desc: info}})
+	for reason, want := range map[string]string{
+		"unread": `[{none unknown [way_info{reason="unread"}] false  }]`, "direct": "[]",
+	} {
+		t.Run(reason, func(t *testing.T) {
+			sink := exposition.NewSink([]*exposition.Desc{info})
+			sink.Begin()
+			sink.Emit(info, 1, "0", reason)
+			none := func(string) coverage.Reason { return "" }
+			r := d.Evaluate(coverage.Round{Families: exposition.Merge(sink.End()), Collector: none, Source: none})
+			if got := fmt.Sprint(r.Gaps); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		})
+	}
+}

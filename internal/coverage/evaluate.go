@@ -143,7 +143,7 @@ func (l *evaluation) evaluate(n *leaf) verdict {
 
 // unknown is the selector of a sample which means that the fact of a leaf could not be read; empty: none.
 func (l *evaluation) unknown(n *leaf) string {
-	for _, state := range []string{"", n.state} {
+	for _, state := range n.states {
 		of := l.metrics[n.metric].unknown[state]
 		if i := slices.IndexFunc(of, l.has); i >= 0 {
 			return of[i].text
@@ -159,7 +159,7 @@ func (l *evaluation) knownInPart(n *leaf, f *exposition.Family) bool {
 		return f.HasOther("state", "unknown")
 	}
 	unread := 0
-	for _, state := range slices.Compact([]string{"", n.state}) {
+	for _, state := range n.states {
 		for _, s := range l.metrics[n.metric].unknown[state] {
 			if s.metric >= 0 && l.families[s.metric] != nil {
 				unread += l.families[s.metric].Count(s.label, s.value)

@@ -13,7 +13,7 @@ import (
 type Need struct {
 	Metric string   // requires a sample
 	Labels []string // with a value for each of these, sorted,
-	State  string   // and this one for the label state; empty: any
+	State  string   // and this one for the label state, or one of these, separated by |, for the label reason; empty: any
 
 	All []Need // all are required
 	Any []Need // one is required

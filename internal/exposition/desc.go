@@ -18,8 +18,8 @@ type Desc struct {
 	Of string
 	// Never selects objects that would have the metric if the kernel exposed it. A host with such a sample is partly not covered.
 	Never string
-	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label state; the empty
-	// key applies to all.
+	// Unknown are selectors of samples which mean that the value could not be read, by the requested value of the label state or reason;
+	// the empty key applies to all.
 	Unknown map[string][]string
 	// Asks is the source of the metric (a host.Source by name), to explain its absence.
 	Asks string

@@ -29,7 +29,11 @@ type nicFacts struct {
 	eligible  bool
 	down      bool // eligible but for an ACTIVE port
 	mechanism Mechanism
-	way       Verdict // of the mechanism
+	way       Verdict  // of the mechanism
+	rocm      struct { // for AMD GPUs
+		mechanism Mechanism
+		way       Verdict
+	}
 }
 
 func newDecision(m *Machine, j Job) *decision {
@@ -58,6 +62,7 @@ func newDecision(m *Machine, j Job) *decision {
 		meant = meant && n.Role != pci.NVLinkManagement
 		f := nicFacts{at: d.place(nicAddress(n), n.Place), eligible: ok && meant, down: meant && !ok}
 		f.mechanism, f.way = d.mechanism(n)
+		f.rocm.mechanism, f.rocm.way = d.rocmMechanism(n)
 		d.nics = append(d.nics, f)
 	}
 	return d
@@ -74,7 +79,11 @@ func (d *decision) pair(g, n int) Pair {
 	if !d.Virtual {
 		p.SMI = pci.DistanceOf(gpu.Place, nic.Place)
 	}
-	p.Receive = d.receive(gpu, nic, p.Distance, facts.way)
+	way := facts.way
+	if gpu.Vendor == vendorAMD {
+		p.Mechanism, way = facts.rocm.mechanism, facts.rocm.way
+	}
+	p.Receive = d.receive(gpu, nic, p.Distance, way)
 	p.Send = p.Receive
 	if p.Receive.State == Direct {
 		p.Send = d.send(gpu, p.Receive)
@@ -141,6 +150,8 @@ func (d *decision) mechanism(nic *NIC) (Mechanism, Verdict) {
 func (d *decision) receive(gpu *GPU, nic *NIC, distance pci.Distance, way Verdict) Verdict {
 	supported, known := gpu.supportsGDR()
 	switch {
+	case gpu.Vendor == vendorAMD:
+		return d.rocmReceive(gpu, nic, distance, way)
 	case gpu.Vendor != vendorNVIDIA:
 		return Verdict{Unknown, NotNVIDIA}
 	case !supported:
@@ -186,7 +197,7 @@ func (d *decision) send(gpu *GPU, receive Verdict) Verdict {
 	switch {
 	case read == 0:
 		return Verdict{Staging, ReadOff}
-	case read > 0 || !gpu.preAmpere() || d.gpus == 1:
+	case read > 0 || gpu.Vendor == vendorAMD || !gpu.preAmpere() || d.gpus == 1:
 		return receive
 	case gpu.Linked == nil:
 		return Verdict{Unknown, LinksUnknown}

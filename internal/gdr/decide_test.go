@@ -43,6 +43,17 @@ func grace() *Machine {
 	return m
 }
 
+// instinct is hopper with AMD GPUs and both mechanisms.
+func instinct() *Machine {
+	m := hopper()
+	m.Driver, m.ROCm = Driver{}, ROCm{ptr(true), ptr(true)}
+	for i := range m.GPUs {
+		g := &m.GPUs[i]
+		g.Vendor, g.Device, g.Model, g.Compute, g.Linked = vendorAMD, 0x74a1, "AMD Instinct MI300X OAM", 0, nil
+	}
+	return m
+}
+
 func env(pairs ...string) Env {
 	e := Env{}
 	for _, p := range pairs {
@@ -112,12 +123,36 @@ var cases = []struct {
 	{"DGX Spark", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Device = "", 0x2e12 }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Staging, GPUUnsupported},
 	{"a display controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model, m.GPUs[0].Display = "", true }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, ModelUnknown},
 	{"a 3D controller without a name", hopper, func(m *Machine) { m.GPUs[0].Model = "" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
-	{"AMD", hopper, func(m *Machine) { m.GPUs[0].Vendor = 0x1002 }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NotNVIDIA},
+	{"Habana", hopper, func(m *Machine) { m.GPUs[0].Vendor = 0x1da3 }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NotNVIDIA},
 	{"V100 without NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Staging, Direct, PreAmpere},
 	{"V100 with NVLink", hopper, func(m *Machine) { m.GPUs[0].Compute = 70 }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"V100 whose NVLinks are not told, known by its id", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Device, m.GPUs[0].Linked = 0, 0x1db6, nil }, Job{}, "mlx5_0", "PIX", DMABUF, Unknown, Direct, LinksUnknown},
 	{"V100, told to", hopper, func(m *Machine) { m.GPUs[0].Compute, m.GPUs[0].Linked = 70, ptr(false) }, Job{Env: env("NCCL_NET_GDR_READ=1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
 	{"a single T4", hopper, func(m *Machine) { m.GPUs = m.GPUs[:1]; m.GPUs[0].Compute, m.GPUs[0].Linked = 75, ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+
+	{"AMD, peer memory client", instinct, nil, Job{}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
+	{"AMD, peer memory client, DMA-BUF enabled", instinct, nil, Job{Env: env("NCCL_DMABUF_ENABLE=1")}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, DMA-BUF disabled", instinct, nil, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, kernel without P2PDMA", instinct, func(m *Machine) { m.ROCm.P2P = ptr(false) }, Job{}, "mlx5_0", "PIX", PeerMem, Direct, Direct, IsDirect},
+	{"AMD, peer memory client, kernel options not readable", instinct, func(m *Machine) { m.ROCm.P2P = nil }, Job{Env: env("NCCL_DMABUF_ENABLE=1")}, "mlx5_0", "PIX", "", Direct, Direct, IsDirect},
+	{"AMD, DMA-BUF only", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, DMA-BUF only, disabled", instinct, func(m *Machine) { m.ROCm.Peer = ptr(false) }, Job{Env: env("NCCL_DMABUF_ENABLE=0")}, "mlx5_0", "PIX", None, Staging, Staging, DMABUFDisabled},
+	{"AMD, no mechanism", instinct, func(m *Machine) { m.ROCm = ROCm{ptr(false), ptr(false)} }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, no mechanism, another NIC below another host bridge", instinct, func(m *Machine) { m.ROCm, m.NICs[1].Place.NUMA = ROCm{ptr(false), ptr(false)}, 0 }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, old ib_core", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF = ptr(false), ptr(false) }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, KernelWithoutP2P},
+	{"AMD, ib_core unknown", instinct, func(m *Machine) { m.ROCm.Peer, m.DMABUF, m.Kernel = ptr(false), nil, "5.15.0-139-generic" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelUnknown},
+	{"AMD, kernel options not readable", instinct, func(m *Machine) { m.ROCm = ROCm{Peer: ptr(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, KernelConfigUnknown},
+	{"AMD, symbols not readable", instinct, func(m *Machine) { m.ROCm = ROCm{P2P: ptr(false)} }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, ROCmPeerUnknown},
+	{"AMD, ionic of 6.12 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver = ptr(false), "ionic" }, Job{}, "mlx5_0", "PIX", None, Staging, Staging, NICDriverLacks},
+	{"AMD, ionic of 7.3 without the client", instinct, func(m *Machine) { m.ROCm.Peer, m.NICs[0].Driver, m.Kernel = ptr(false), "ionic", "7.3.0" }, Job{}, "mlx5_0", "PIX", DMABUF, Direct, Direct, IsDirect},
+	{"AMD, small BAR", instinct, func(m *Machine) { m.GPUs[0].SmallBAR = ptr(true) }, Job{}, "mlx5_0", "PIX", "", Staging, Staging, SmallBAR},
+	{"AMD, other socket", instinct, func(m *Machine) { m.NICs = m.NICs[1:] }, Job{}, "mlx5_1", "SYS", "", Staging, Staging, FarNode},
+	{"AMD, other host bridge", instinct, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{}, "mlx5_1", "PHB", "", Unknown, Unknown, RCCLHostBridge},
+	{"AMD, other host bridge, level set", instinct, func(m *Machine) { m.NICs = m.NICs[1:]; m.NICs[0].Place.NUMA = 0 }, Job{Env: env("NCCL_NET_GDR_LEVEL=PHB")}, "mlx5_1", "PHB", "", Direct, Direct, IsDirect},
+	{"AMD, sending disabled", instinct, nil, Job{Env: env("NCCL_NET_GDR_READ=0")}, "mlx5_0", "PIX", "", Staging, Direct, ReadOff},
+	{"AMD, net plugin", instinct, nil, Job{Plugin: true}, "mlx5_0", "PIX", "", Unknown, Unknown, NetPlugin},
+	{"AMD, EFA", instinct, func(m *Machine) { m.NICs[0].Driver, m.NICs[1].Driver = "efa", "efa" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, EFA},
+	{"AMD, virtual machine", instinct, func(m *Machine) { m.Virtual = true }, Job{}, "mlx5_0", "", "", Unknown, Unknown, VirtualTopology},
 
 	{"a net plugin", hopper, nil, Job{Plugin: true}, "mlx5_0", "PIX", DMABUF, Unknown, Unknown, NetPlugin},
 	{"EFA", hopper, func(m *Machine) { m.NICs[0].Driver, m.NICs[1].Driver = "efa", "efa" }, Job{}, "mlx5_0", "PIX", "", Unknown, Unknown, EFA},
@@ -220,7 +255,7 @@ var inWords = map[Reason]string{
 	NoNIC:            "no RDMA device on this host",
 	NoActiveNIC:      "no eligible NIC has an ACTIVE port: fix the links of the NICs first",
 	NoChosenNIC:      "NCCL_IB_HCA selects no NIC with an ACTIVE port: correct NCCL_IB_HCA; device names are in /sys/class/infiniband",
-	NotNVIDIA:        "not an NVIDIA GPU, NCCL does not use it",
+	NotNVIDIA:        "neither an NVIDIA nor an AMD GPU, NCCL and RCCL do not use it",
 	NetPlugin:        "a NCCL net plugin is loaded, which makes the decision: run the job with NCCL_DEBUG=INFO and read the output of the plugin",
 	EFA:              "EFA uses a NCCL net plugin (OFI), which makes the decision: run the job with NCCL_DEBUG=INFO and read the output of the plugin",
 	VirtualTopology:  "distances unknown: virtual machine without a topology file: set NCCL_TOPO_FILE, or provide /var/run/nvidia-topologyd/virtualTopology.xml",
@@ -229,6 +264,12 @@ var inWords = map[Reason]string{
 	KernelUnknown:    "cannot read whether the kernel can register DMA-BUFs: allow the exporter to read /proc/kallsyms",
 	NICDriverUnknown: "unknown whether the NIC driver of this kernel can register DMA-BUFs: check for reg_user_mr_dmabuf in the source of the driver",
 	LinksUnknown:     "GPU before Ampere, cannot read whether NVLink connects it to another GPU: allow the exporter to use NVML",
+
+	KernelWithoutP2P:    "the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered: run a kernel with both options, or install the amdgpu driver of ROCm and a NIC driver with peer memory support",
+	SmallBAR:            "only a part of GPU memory is in the BAR of the GPU, the rest is out of reach of NICs: enable Above 4G Decoding and Resizable BAR in the firmware setup",
+	KernelConfigUnknown: "cannot read whether the kernel has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY, which RCCL requires for DMA-BUF: allow the exporter to read /boot/config-RELEASE or /proc/config.gz",
+	ROCmPeerUnknown:     "cannot read whether the peer memory client of ROCm is registered: allow the exporter to read /proc/kallsyms",
+	RCCLHostBridge:      "the nearest eligible NIC is below a different host bridge, through which RCCL uses GPUDirect RDMA on some AMD processors only: run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines",
 }
 
 func TestReasonsInWords(t *testing.T) {
@@ -247,7 +288,7 @@ func TestReasonsInWords(t *testing.T) {
 		t.Errorf("reasons in words %q, reasons %q", a, b)
 	}
 	for r := range advices {
-		mends := slices.Contains([]Reason{PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled}, r)
+		mends := slices.Contains([]Reason{PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled, KernelWithoutP2P, SmallBAR}, r)
 		if r.NoMechanism() != mends {
 			t.Errorf("%s: no mechanism: %v", r, !mends)
 		}

@@ -1,6 +1,8 @@
 // Package gdr decides whether data of a GPU goes to a NIC directly (GPUDirect RDMA) or through host memory, and why, as NCCL does. NCCL stages
 // through host memory without an error, at a fraction of the bandwidth. The package does no I/O.
 //
+// AMD GPUs use RCCL, a port of NCCL with the same rules and other mechanisms: see rocm.go.
+//
 // The decision is that of NCCL 2.30: ncclTopoCheckGdr in src/graph/paths.cc and the InfiniBand transport's properties.
 package gdr
 
@@ -16,6 +18,7 @@ type Machine struct {
 	Kernel  string // release: 6.12.48+deb13-amd64
 	Driver  Driver // of the GPUs
 	Peermem Peermem
+	ROCm    ROCm
 	// DMABUF reports whether ib_core can register DMA-BUFs: the symbol ib_umem_dmabuf_get in /proc/kallsyms. Nil: unknown.
 	DMABUF   *bool
 	Bridges  map[string]pci.Bridge // models of switches by address
@@ -53,6 +56,8 @@ type GPU struct {
 	Compute int
 	Linked  *bool // to another GPU by NVLink; nil: unknown
 	Coupled bool  // to its CPU by NVLink-C2C
+	// SmallBAR reports whether only a part of the memory is in the BAR. Nil: unknown; only for AMD GPUs.
+	SmallBAR *bool
 }
 
 // NIC is an RDMA device.

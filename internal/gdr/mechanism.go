@@ -26,12 +26,10 @@ func (m *Machine) HasPeermem() bool { return m.Peermem.Module != "" }
 
 // HasDMABUF is whether a NIC with a driver can use DMA-BUFs of GPUs, and the reason if not or if unknown.
 func (m *Machine) HasDMABUF(driver string) (State, Reason) {
-	kernel := parseVersion(m.Kernel)
-	supported := m.DMABUF
-	if supported == nil && kernel != nil && !kernel.before(version{6, 1}) {
-		yes := true
-		supported = &yes
+	if m.HasAMD() {
+		return m.rocmDMABUF(driver)
 	}
+	supported := m.registersDMABUF()
 	gpu, known := driverMajor(m.Driver.Version)
 	switch {
 	case known && gpu < dmabufDriver:
@@ -45,6 +43,22 @@ func (m *Machine) HasDMABUF(driver string) (State, Reason) {
 	case supported == nil:
 		return Unknown, KernelUnknown
 	}
+	return m.nicDMABUF(driver)
+}
+
+// registersDMABUF reports whether ib_core can register DMA-BUFs; nil: unknown.
+func (m *Machine) registersDMABUF() *bool {
+	kernel := parseVersion(m.Kernel)
+	if m.DMABUF == nil && kernel != nil && !kernel.before(version{6, 1}) {
+		yes := true
+		return &yes
+	}
+	return m.DMABUF
+}
+
+// nicDMABUF is whether a NIC driver can register DMA-BUFs in this kernel, where ib_core can.
+func (m *Machine) nicDMABUF(driver string) (State, Reason) {
+	kernel := parseVersion(m.Kernel)
 	if driver == "mlx5_core" { // reg_user_mr_dmabuf came with ib_umem_dmabuf_get, also in kernels with backports
 		return Direct, IsDirect
 	}

@@ -21,6 +21,8 @@ const (
 	KernelOld         Reason = "kernel_without_dmabuf"
 	NICDriverLacks    Reason = "nic_driver_without_dmabuf"
 	DMABUFDisabled    Reason = "dmabuf_disabled"
+	KernelWithoutP2P  Reason = "kernel_without_p2pdma"
+	SmallBAR          Reason = "gpu_bar_small"
 
 	GPUUnsupported Reason = "gpu_unsupported"
 	FarHostBridge  Reason = "beyond_host_bridge"
@@ -44,6 +46,10 @@ const (
 	KernelUnknown    Reason = "kernel_unknown"
 	NICDriverUnknown Reason = "nic_driver_unknown"
 	LinksUnknown     Reason = "nvlink_unknown"
+
+	KernelConfigUnknown Reason = "kernel_config_unknown"
+	ROCmPeerUnknown     Reason = "rocm_peer_unknown"
+	RCCLHostBridge      Reason = "rccl_host_bridge"
 )
 
 // advice is a reason in words, and its remedy.
@@ -61,6 +67,8 @@ var advices = map[Reason]advice{
 	KernelOld:         {"ib_core of this kernel cannot register DMA-BUFs and no peer memory module is loaded", "run Linux 5.12 or newer, or install MLNX_OFED and nvidia_peermem"},
 	NICDriverLacks:    {"the NIC driver cannot register DMA-BUFs and no peer memory module is loaded", "use a newer kernel, or a NIC driver of the vendor that has reg_user_mr_dmabuf"},
 	DMABUFDisabled:    {"NCCL_DMABUF_ENABLE=0 disables DMA-BUF and no peer memory module is loaded", "remove NCCL_DMABUF_ENABLE from the job's environment and from nccl.conf"},
+	KernelWithoutP2P:  {"the kernel lacks CONFIG_PCI_P2PDMA, CONFIG_DMABUF_MOVE_NOTIFY or DMA-BUF registration in ib_core, and the peer memory client of ROCm is not registered", "run a kernel with both options, or install the amdgpu driver of ROCm and a NIC driver with peer memory support"},
+	SmallBAR:          {"only a part of GPU memory is in the BAR of the GPU, the rest is out of reach of NICs", "enable Above 4G Decoding and Resizable BAR in the firmware setup"},
 
 	GPUUnsupported: {"this GPU does not support GPUDirect RDMA", "use a data center or professional GPU"},
 	FarHostBridge:  {"the nearest eligible NIC is below a different host bridge or root port", "put GPU and NIC below one PCIe switch; NCCL_NET_GDR_LEVEL=PHB makes NCCL try it anyway"},
@@ -75,7 +83,7 @@ var advices = map[Reason]advice{
 	NoNIC:            {"no RDMA device on this host", ""},
 	NoActiveNIC:      {"no eligible NIC has an ACTIVE port", "fix the links of the NICs first"},
 	NoChosenNIC:      {"NCCL_IB_HCA selects no NIC with an ACTIVE port", "correct NCCL_IB_HCA; device names are in /sys/class/infiniband"},
-	NotNVIDIA:        {"not an NVIDIA GPU, NCCL does not use it", ""},
+	NotNVIDIA:        {"neither an NVIDIA nor an AMD GPU, NCCL and RCCL do not use it", ""},
 	NetPlugin:        {"a NCCL net plugin is loaded, which makes the decision", "run the job with NCCL_DEBUG=INFO and read the output of the plugin"},
 	EFA:              {"EFA uses a NCCL net plugin (OFI), which makes the decision", "run the job with NCCL_DEBUG=INFO and read the output of the plugin"},
 	VirtualTopology:  {"distances unknown: virtual machine without a topology file", "set NCCL_TOPO_FILE, or provide /var/run/nvidia-topologyd/virtualTopology.xml"},
@@ -84,6 +92,10 @@ var advices = map[Reason]advice{
 	KernelUnknown:    {"cannot read whether the kernel can register DMA-BUFs", "allow the exporter to read /proc/kallsyms"},
 	NICDriverUnknown: {"unknown whether the NIC driver of this kernel can register DMA-BUFs", "check for reg_user_mr_dmabuf in the source of the driver"},
 	LinksUnknown:     {"GPU before Ampere, cannot read whether NVLink connects it to another GPU", "allow the exporter to use NVML"},
+
+	KernelConfigUnknown: {"cannot read whether the kernel has CONFIG_PCI_P2PDMA and CONFIG_DMABUF_MOVE_NOTIFY, which RCCL requires for DMA-BUF", "allow the exporter to read /boot/config-RELEASE or /proc/config.gz"},
+	ROCmPeerUnknown:     {"cannot read whether the peer memory client of ROCm is registered", "allow the exporter to read /proc/kallsyms"},
+	RCCLHostBridge:      {"the nearest eligible NIC is below a different host bridge, through which RCCL uses GPUDirect RDMA on some AMD processors only", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines"},
 }
 
 // Reasons are those of verdicts, by name.
@@ -105,7 +117,7 @@ func (r Reason) advice() advice {
 // NoMechanism reports whether the reason is a missing mechanism for NICs to access GPU memory, which can be fixed.
 func (r Reason) NoMechanism() bool {
 	switch r {
-	case PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled:
+	case PeermemNotLoaded, PeermemInvisible, DriverProprietary, DriverOld, KernelOld, NICDriverLacks, DMABUFDisabled, KernelWithoutP2P, SmallBAR:
 		return true
 	}
 	return false

@@ -31,6 +31,7 @@ type Use struct {
 
 	Peermem *uint64 // registrations of GPU memory by the peer memory module
 	DMABUF  *uint64 // DMA-BUFs of GPUs that other devices are attached to
+	Kept    bool    // it keeps DMA-BUFs of GPU memory open; false proves nothing, since NCCL closes them after registering
 
 	Busy   *bool // the best eligible NIC exceeds BusyShare of its port rate
 	Domain *bool // the GPU is in an NVLink domain of several hosts
@@ -57,6 +58,9 @@ var rules = []rule{
 	{OverUnknown, NetPlugin, func(u *Use) bool { return u.Plugin }},
 	{OverGDR, Registered, func(u *Use) bool {
 		return u.Verbs && u.Ready == Direct && u.registers() && !none(u.Memory) && !u.alone()
+	}},
+	{OverGDR, KeepsDMABUF, func(u *Use) bool {
+		return u.Verbs && u.Ready == Direct && u.Kept && !none(u.Memory) && !u.alone()
 	}},
 	{OverHostOnly, OneNode, (*Use).alone},
 

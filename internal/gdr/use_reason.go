@@ -8,6 +8,7 @@ import (
 // Reasons of transports, in addition to NetPlugin.
 const (
 	Registered    Reason = "registered"
+	KeepsDMABUF   Reason = "dmabuf_open"
 	NotRegistered Reason = "not_registered"
 	IBDisabled    Reason = "ib_disabled"
 	NetChosen     Reason = "net_socket"
@@ -33,6 +34,7 @@ const (
 
 var useAdvices = map[Reason]advice{
 	Registered:    {"GPU memory is registered with NICs", ""},
+	KeepsDMABUF:   {"the process has memory registered with NICs and keeps DMA-BUFs of GPU memory open, which indicates that NICs access GPU memory", ""},
 	NotRegistered: {"the NIC is busy, but no GPU memory is registered with any NIC: data goes through host memory, although GPUDirect RDMA is possible", "run the job with NCCL_DEBUG=INFO: channels with GPUDirect RDMA have GDRDMA in their lines; check that the container has /dev/infiniband and the version file of the peer memory module"},
 	IBDisabled:    {"NCCL_IB_DISABLE is set, which makes NCCL use sockets", "remove NCCL_IB_DISABLE from the job's environment and from nccl.conf"},
 	NetChosen:     {"NCCL_NET=Socket is set, which makes NCCL use sockets", "remove NCCL_NET from the job's environment and from nccl.conf"},

@@ -150,13 +150,18 @@ func isProcess(p *snapshot.Process) bool {
 		return err == nil && strings.HasPrefix(name, "uverbs")
 	}
 	topology, err := topologyOf([]byte(p.Topology))
-	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) &&
+	return all(p.GPUs, isMinor) && all(p.Verbs, isNode) && all(p.DMABUFs, isDMABUFs) && len(p.DMABUFs) <= 2 &&
 		len(p.Command) <= commandLength && p.Command == printable(p.Command) &&
 		(p.NCCL == "" || ncclLibrary.MatchString("libnccl.so."+p.NCCL)) &&
 		(p.Job == "" || jobName.MatchString(p.Job)) &&
 		areSettings(p.Env, variableName, schedulerNames) && areSettings(p.Conf, settingName, nil) &&
 		err == nil && topology == p.Topology &&
 		p.Regions == nil && p.RegionBytes == nil
+}
+
+// isDMABUFs reports whether it is a sum that dmabufs returns.
+func isDMABUFs(d snapshot.DMABUFs) bool {
+	return exportsGPUMemory(d.Exporter, true) && d.Buffers > 0 && d.Buffers <= dmabufsLooked
 }
 
 func all[T any](list []T, ok func(T) bool) bool {

@@ -30,6 +30,8 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 	}
 	out.Cut = !whole
 	buf := make([]byte, 128)
+	var dmabufs []string
+	kfd := false
 	for _, name := range names {
 		n, err := unix.Readlinkat(fd, name, buf)
 		if err != nil || n < 5 || buf[1] != 'd' { // most are sockets, pipes and files
@@ -44,7 +46,13 @@ func (p *processTable) holds(pid int) (out snapshot.Process, err error) {
 			if minor, err := strconv.Atoi(rest); err == nil && !slices.Contains(out.GPUs, minor) {
 				out.GPUs = append(out.GPUs, minor)
 			}
+		} else if strings.HasPrefix(target, dmabufLink) {
+			dmabufs = append(dmabufs, name)
 		}
+		kfd = kfd || target == "/dev/kfd"
+	}
+	if len(out.Verbs) > 0 && len(dmabufs) > 0 {
+		out.DMABUFs = p.tree.dmabufs(pid, dmabufs, kfd)
 	}
 	slices.Sort(out.GPUs)
 	slices.Sort(out.Verbs)

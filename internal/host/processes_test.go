@@ -206,6 +206,52 @@ func TestProcessWithManyFiles(t *testing.T) {
 	}
 }
 
+// TestDMABUFs: DMA-BUFs of GPU memory beside an RDMA device, as of fdinfo of an H100 and of amdgpu; once per buffer, and within the limit.
+func TestDMABUFs(t *testing.T) {
+	const head = "pos:\t0\nflags:\t02100002\nmnt_id:\t16\n"
+	buffer := func(inode string, size int, exporter, name string) string {
+		text := head + inode + fmt.Sprintf("size:\t%d\ncount:\t2\nexp_name:\t%s\n", size, exporter)
+		if name != "" {
+			text += "name:\t" + name + "\n"
+		}
+		return text
+	}
+	p, table := newProcessTree(t)
+	verbs := "/dev/infiniband/uverbs0"
+	nvidia := []string{verbs, "/dmabuf:", "/dmabuf:", "/dmabuf:cache", "/dmabuf:", "/dmabuf:gone"}
+	nvidiaInfo := map[string]string{
+		"fdinfo/0": head, "fdinfo/1": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""), "fdinfo/2": buffer("ino:\t7\n", 2<<20, "nv_dmabuf", ""),
+		"fdinfo/3": buffer("ino:\t8\n", 4<<20, "nv_dmabuf", "x\nsize:\t99"), "fdinfo/4": buffer("ino:\t9\n", 4096, "drm", ""),
+	}
+	many := []string{verbs}
+	manyInfo := map[string]string{}
+	for i := range dmabufsLooked + 5 {
+		many = append(many, "/dmabuf:")
+		manyInfo[fmt.Sprintf("fdinfo/%d", i+1)] = buffer("", 4096, "nv_dmabuf", "")
+	}
+	for i, c := range []struct {
+		name string
+		open []string
+		info map[string]string
+		want []snapshot.DMABUFs
+	}{
+		{"NVIDIA, one of them twice, one named, one closed meanwhile", nvidia, nvidiaInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 6 << 20}}},
+		{"without an RDMA device", nvidia[1:], map[string]string{"fdinfo/0": buffer("ino:\t7\n", 4096, "nv_dmabuf", "")}, nil},
+		{"amdgpu", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "drm", "")}, []snapshot.DMABUFs{{Exporter: "drm", Buffers: 1, Bytes: 4096}}},
+		{"a camera", []string{verbs, "/dev/kfd", "/dmabuf:"}, map[string]string{"fdinfo/2": buffer("ino:\t7\n", 4096, "videobuf2", "exp_name:\tdrm")}, nil},
+		{"fdinfo refused, or of another kernel", []string{verbs, "/dmabuf:"}, map[string]string{"fdinfo/1": head}, nil},
+		{"more than are read", many, manyInfo, []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: dmabufsLooked, Bytes: dmabufsLooked * 4096}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p.process(100+i, c.open, c.info)
+			one, err := table.holds(100 + i)
+			if err != nil || !reflect.DeepEqual(one.DMABUFs, c.want) {
+				t.Errorf("%+v %v, want %+v", one.DMABUFs, err, c.want)
+			}
+		})
+	}
+}
+
 func TestJobOf(t *testing.T) {
 	const scope = "0::/system.slice/slurmstepd.scope/job_77/step_0\n"
 	for _, c := range []struct{ name, id, cgroup, want string }{
@@ -270,6 +316,7 @@ func FuzzProcessFiles(f *testing.F) {
 		jobOf(env, a)
 		variable(b, "HOME")
 		uidOf(a)
+		parseDMABUF(string(a))
 		commandOf(a)
 	})
 }

@@ -102,7 +102,7 @@ var sources = [numSources]sourceInfo{
 	SourceVPD:           {"vpd", LockDevice, readsFiles},              // vital product data: polled from configuration space, 4 bytes at a time
 	SourceModuleEEPROM:  {"module_eeprom", LockRTNL, asksNet},         // ethtool netlink MODULE_EEPROM_GET: milliseconds on the module's bus
 	SourceModules:       {"modules", LockNone, readsFiles},            // /proc/modules, /sys/module, /dev/infiniband
-	SourceProcesses:     {"processes", LockNone, seesProcesses},       // /proc/PID/{fd,limits,environ,cgroup,maps,root}
+	SourceProcesses:     {"processes", LockNone, seesProcesses},       // /proc/PID/{fd,fdinfo,limits,environ,cgroup,maps,root}
 	SourceHolders:       {"holders", LockDevice, asksNet},             // RDMA netlink RES_CTX_GET, RES_MR_GET: the core's lists of a device
 	SourceBufinfo:       {"bufinfo", LockDevice, "root, and debugfs"}, // debugfs dma_buf/bufinfo: takes the locks of all DMA-BUFs, one after the other
 	SourceNVML:          {"nvml", LockDevice, usesGPUs},               // the library of the NVIDIA driver: ioctls on /dev/nvidia*

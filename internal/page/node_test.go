@@ -149,3 +149,19 @@ func TestStaleLimit(t *testing.T) {
 		t.Error("stale within 3 intervals")
 	}
 }
+
+// TestDMABUFsOfJob: the data path of a running job names the DMA-BUFs that its process keeps open.
+func TestDMABUFsOfJob(t *testing.T) {
+	in := node("mlx5_0")
+	p := snapshot.Process{PID: 42, DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 2, Bytes: 3 << 20}}}
+	in.Node.GDR.Processes = []snapshot.Process{p}
+	pair := snapshot.GDRPair{Topology: "PIX", Eligible: true, Send: "direct", Receive: "direct"}
+	in.Node.GDR.GPUs = []snapshot.GDRGPU{{
+		Index: "0", PCIAddress: "0000:02:00.0", Root: "pci0000:00", Best: pair, Hops: []snapshot.PCIeHop{{Address: "0000:00:00.0"}, {Address: "0000:02:00.0"}},
+		Transport: &snapshot.GDRTransport{State: "gdr", Reason: "dmabuf_open", Words: "words", Process: &p},
+	}}
+	in.Node.GDR.Pairs = []snapshot.GDRPair{pair}
+	if text := render(t, in); !strings.Contains(text, "gdr (process 42): words; keeps 2 DMA-BUFs of GPU memory open (nv_dmabuf), 3 MiB") {
+		t.Error("the page lacks the DMA-BUFs")
+	}
+}

@@ -103,7 +103,7 @@ func newView(in Input, n *Node, m *topo.Machine, links []Link) view {
 	}
 	v.title(v.Word + ": " + n.Host)
 	for _, g := range m.GPUs {
-		v.Paths = append(v.Paths, pathOf(g))
+		v.Paths = append(v.Paths, pathOf(m, g))
 	}
 	if in.Report != nil {
 		for _, f := range in.Report.Findings[:min(len(in.Report.Findings), maxFindings)] {
@@ -216,7 +216,7 @@ func gapOf(g check.ReasonGroup) gap {
 	return gap{len(g.Alerts), short(text, maxText), short(strings.Join(names, ", "), 4*maxText)}
 }
 
-func pathOf(g topo.GPU) path {
+func pathOf(m *topo.Machine, g topo.GPU) path {
 	out := path{GPU: exposition.ValidLabel(g.Index), Model: exposition.ValidLabel(g.Model), State: "unknown", Words: short(g.Words, maxText), Remedy: short(g.Remedy, maxText)}
 	if g.Best != nil {
 		out.NIC, out.Distance = exposition.ValidLabel(g.Best.Device), exposition.ValidLabel(cmp.Or(g.Best.Topology, g.Best.Distance))
@@ -225,6 +225,9 @@ func pathOf(g topo.GPU) path {
 	}
 	if t := g.Transport; t != nil {
 		out.Now = fmt.Sprintf("%s (process %d): %s", t.State, t.PID, short(joined(". Action: ", t.Words, t.Remedy), maxText))
+		if kept := m.Kept(t.PID); kept != "" {
+			out.Now += "; keeps " + exposition.ValidLabel(kept)
+		}
 	}
 	return out
 }

@@ -7,9 +7,11 @@ type GDR struct {
 	Driver  string // version of the GPU driver
 	Flavour string // of the GPU driver: open or proprietary; empty: unknown
 	Peermem string // loaded peer memory module: nvidia_peermem, nv_peer_mem
-	GPUs    []GDRGPU
-	NICs    []GDRNIC
-	Pairs   []GDRPair // by GPU, then by NIC
+	// PeerClient is the peer memory client of AMD GPUs: amdkfd if registered, unknown, empty without one or without AMD GPUs.
+	PeerClient string
+	GPUs       []GDRGPU
+	NICs       []GDRNIC
+	Pairs      []GDRPair // by GPU, then by NIC
 
 	Registrations []GDRRegistrations
 	Processes     []Process // that hold RDMA devices, or GPUs with NCCL; only visible ones

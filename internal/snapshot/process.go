@@ -19,6 +19,8 @@ type Process struct {
 	Conf map[string]string
 	// Topology is the functions and NUMA nodes of its own NCCL_TOPO_FILE, as <system><cpu numaid><pci busid>; empty: none.
 	Topology string
+	// DMABUFs are the DMA-BUFs of GPU memory that it keeps open, by exporter. Empty also where its fdinfo cannot be read.
+	DMABUFs []DMABUFs
 	// LockedMemory is the soft limit "Max locked memory" in bytes. Nil: unlimited or unreadable.
 	LockedMemory *uint64
 	Unlimited    bool // the soft limit of locked memory is "unlimited"
@@ -26,3 +28,18 @@ type Process struct {
 	Regions, RegionBytes *uint64
 	Job                  string // slurm/123, or kubernetes/UID of the pod
 }
+
+// DMABUFs are DMA-BUFs of one exporter that a process keeps open. A library that closes the descriptor after registering it with a NIC
+// (NCCL) leaves none.
+type DMABUFs struct {
+	Exporter string
+	Buffers  int    // two descriptors of one buffer count once
+	Bytes    uint64 // their sizes
+}
+
+// Exporters of GPU memory, exp_name of /proc/PID/fdinfo: nvidia (nv-dmabuf.c), and amdgpu, which exports by the DRM core
+// (drm_gem_prime_export). Other DRM drivers have the name of amdgpu: it counts only for a process with /dev/kfd.
+const (
+	ExporterNVIDIA = "nv_dmabuf"
+	ExporterDRM    = "drm"
+)

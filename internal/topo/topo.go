@@ -104,7 +104,7 @@ func New(host string, n *snapshot.Node) *Machine {
 		return m
 	}
 	m.Settings = settingsOf(n.Setup)
-	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, d.Peermem, d.NCCL
+	m.Virtual, m.Driver, m.Flavour, m.Peermem, m.NCCL = d.Virtual, d.Driver, d.Flavour, cmp.Or(d.Peermem, d.PeerClient), d.NCCL
 	if n.GPUs != nil {
 		m.Driver = cmp.Or(m.Driver, n.GPUs.Driver)
 	}

@@ -29,6 +29,7 @@ type Process struct {
 	Verbs        []string          `json:"rdma_nodes"`
 	Regions      *uint64           `json:"memory_regions,omitempty"`
 	RegionBytes  *uint64           `json:"memory_region_bytes,omitempty"`
+	DMABUFs      []DMABUFs         `json:"gpu_dmabufs_open,omitempty"`
 	HasNCCL      bool              `json:"nccl"`
 	NCCL         string            `json:"nccl_version,omitempty"`
 	Plugin       bool              `json:"net_plugin,omitempty"`
@@ -36,6 +37,13 @@ type Process struct {
 	LockedMemory *uint64           `json:"locked_memory_limit_bytes,omitempty"`
 	Env          map[string]string `json:"environment,omitempty"` // of NCCL and of the scheduler
 	Conf         map[string]string `json:"settings,omitempty"`    // of NCCL, in files as the process sees them
+}
+
+// DMABUFs are DMA-BUFs of GPU memory that a process keeps open, of one exporter.
+type DMABUFs struct {
+	Exporter string `json:"exporter"` // nv_dmabuf, or drm for amdgpu
+	Buffers  int    `json:"buffers"`
+	Bytes    uint64 `json:"bytes"`
 }
 
 // GID is a GID table entry that a job uses although it is not RoCE v2.
@@ -53,7 +61,7 @@ func (m *Machine) seen(d *snapshot.GDR) {
 		p := &d.Processes[i]
 		m.Processes = append(m.Processes, Process{
 			PID: p.PID, Command: p.Command, Job: p.Job, GPUs: p.GPUs, Verbs: append([]string{}, p.Verbs...), Regions: p.Regions, RegionBytes: p.RegionBytes, HasNCCL: p.HasNCCL,
-			NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory, Env: p.Env, Conf: p.Conf,
+			DMABUFs: dmabufsOf(p.DMABUFs), NCCL: p.NCCL, Plugin: p.Plugin, Mover: p.Mover, LockedMemory: p.LockedMemory, Env: p.Env, Conf: p.Conf,
 		})
 	}
 	for i := range d.JobGIDs {
@@ -62,6 +70,33 @@ func (m *Machine) seen(d *snapshot.GDR) {
 		}
 	}
 }
+
+func dmabufsOf(all []snapshot.DMABUFs) (out []DMABUFs) {
+	for _, d := range all {
+		out = append(out, DMABUFs(d))
+	}
+	return out
+}
+
+// dmabufs writes the DMA-BUFs that processes keep open.
+func (m *Machine) dmabufs(w io.Writer) {
+	for _, p := range m.Processes {
+		if kept := m.Kept(p.PID); kept != "" {
+			fmt.Fprintf(w, "  %s keeps %s\n", strings.TrimRight(strings.TrimSpace(p.Command+" "+strconv.Itoa(p.PID))+", "+p.Job, ", "), kept)
+		}
+	}
+}
+
+// Kept is the DMA-BUFs of GPU memory that a process keeps open, in words; empty: none.
+func (m *Machine) Kept(pid int) string {
+	var parts []string
+	for _, d := range m.process(pid).DMABUFs {
+		parts = append(parts, fmt.Sprintf("%s of GPU memory open (%s), %s", count(d.Buffers, "DMA-BUF"), d.Exporter, mebibytes(d.Bytes)))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func mebibytes(n uint64) string { return strconv.FormatFloat(float64(n)/(1<<20), 'f', -1, 64) + " MiB" }
 
 // transportOf returns the transport of a GPU; nil if there is none. Where it follows from the verdict on the GPU, it has the words of that.
 func transportOf(g *snapshot.GDRGPU) *Transport {
@@ -92,7 +127,7 @@ func (m *Machine) uses(w io.Writer) {
 			kinds = append(kinds, of(g))
 		}
 	}
-	if len(kinds) > 0 {
+	if len(kinds) > 0 || slices.ContainsFunc(m.Processes, func(p Process) bool { return len(p.DMABUFs) > 0 }) {
 		fmt.Fprint(w, "\nData path of running jobs\n")
 	}
 	for _, k := range kinds {
@@ -117,6 +152,7 @@ func (m *Machine) uses(w io.Writer) {
 			fmt.Fprintf(w, "    Action: %s\n", first.Transport.Remedy)
 		}
 	}
+	m.dmabufs(w)
 	for _, g := range m.GIDs {
 		fmt.Fprintf(w, "  NCCL_IB_GID_INDEX=%d of process %d selects a GID of %s/%d that is %s, not RoCE v2\n", g.Index, g.PID, g.Device, g.Port, gidWords[g.Type])
 	}

@@ -12,7 +12,7 @@ import (
 func busy() *snapshot.Node {
 	first := &snapshot.Process{PID: 11, Command: "python3", Job: "slurm/77", GPUs: []int{0}, HasNCCL: true, NCCL: "2.27.3", Conf: map[string]string{"NCCL_IB_DISABLE": "1"}}
 	second := &snapshot.Process{PID: 12, Command: "python3", Job: "slurm/77", GPUs: []int{1}, HasNCCL: true}
-	other := &snapshot.Process{PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096)}
+	other := &snapshot.Process{PID: 13, GPUs: []int{2}, Verbs: []string{"uverbs0"}, HasNCCL: true, Regions: u(70), RegionBytes: u(4096), DMABUFs: []snapshot.DMABUFs{{Exporter: "nv_dmabuf", Buffers: 3, Bytes: 25 << 19}}}
 	gpu := func(index string, t *snapshot.GDRTransport) snapshot.GDRGPU {
 		return snapshot.GDRGPU{Index: index, PCIAddress: "0000:1" + index + ":00.0", Root: "pci0000:10", Best: snapshot.GDRPair{NIC: -1, Reason: "no_active_nic"}, Transport: t}
 	}
@@ -46,6 +46,7 @@ Data path of running jobs
   gdr: GPUDirect RDMA in use by GPU 2
     other words (registered)
     Process: 13
+  13 keeps 3 DMA-BUFs of GPU memory open (nv_dmabuf), 12.5 MiB
   NCCL_IB_GID_INDEX=0 of process 13 selects a GID of mlx5_0/1 that is RoCE v1, not RoCE v2
 
 Settings of NCCL in running jobs
@@ -72,6 +73,7 @@ Settings of NCCL in running jobs
 		`"transport":{"state":"tcp","reason":"ib_disabled","explanation":"words","remedy":"remedy","pid":11}`,
 		`{"pid":11,"command":"python3","job":"slurm/77","gpu_minors":[0],"rdma_nodes":[],"nccl":true,"nccl_version":"2.27.3","settings":{"NCCL_IB_DISABLE":"1"}}`,
 		`"rdma_nodes":["uverbs0"],"memory_regions":70,"memory_region_bytes":4096`,
+		`"gpu_dmabufs_open":[{"exporter":"nv_dmabuf","buffers":3,"bytes":13107200}]`,
 		`"job_settings":[{"job":"slurm/77","setting":"nccl_ib_disable","state":"differs","found":"1","wanted":"0","evidence":"several nodes","remedy":"unset it"},`,
 		`"gid_mismatches":[{"device":"mlx5_0","port":1,"gid_index":0,"gid_type":"roce_v1","pid":13}]`,
 	} {

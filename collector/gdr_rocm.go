@@ -1,0 +1,207 @@
+package collector
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rdma_exporter/internal/gdr"
+	"rdma_exporter/internal/host"
+	"rdma_exporter/internal/snapshot"
+)
+
+const (
+	vendorAMD = 0x1002
+	// kfdNodesDir has a node for each processor and GPU (drivers/gpu/drm/amd/amdkfd/kfd_topology.c). Files of a GPU return EPERM to a
+	// process that its device cgroup denies the GPU.
+	kfdNodesDir = "sys/class/kfd/kfd/topology/nodes"
+	// peerSymbol is the registration of amdgpu as peer memory client: kfd_peerdirect.c of ROCm's driver, not in-tree.
+	peerSymbol = "kfd_init_peer_direct"
+)
+
+const peerUnknown = "unknown"
+
+// peerDirs are the places of ib_core's list of peer memory clients: MLNX_OFED, and two of ib_peer_mem of other vendors.
+var peerDirs = []string{"sys/kernel/mm/memory_peers", "sys/kernel/memory_peers", "sys/memory_peers"}
+
+// kfdNode is a GPU in the topology of amdkfd.
+type kfdNode struct {
+	address  string
+	uniqueID uint64
+	gfx      string // gfx942
+	smallBAR *bool  // a part of its memory is a private heap; nil: unknown
+}
+
+// kfdNodes reads the GPUs. What is absent or denied is left out.
+func (r *reader) kfdNodes() (out []kfdNode) {
+	names, err := r.h.Files.List(kfdNodesDir)
+	if err != nil {
+		return nil
+	}
+	for _, name := range names {
+		dir := kfdNodesDir + "/" + name
+		n, ok := parseKFDNode(r.permitted(dir + "/properties"))
+		if !ok {
+			continue
+		}
+		n.smallBAR = smallBAR(r.kfdHeaps(dir + "/mem_banks"))
+		out = append(out, n)
+	}
+	return out
+}
+
+// permitted is optional for files that are denied as a matter of course.
+func (r *reader) permitted(file string) string {
+	r.asked++
+	b, err := r.h.Files.Read(file, r.buf)
+	if err != nil {
+		if !host.IsAbsent(err) && !host.NotPermitted(err) {
+			r.issue(err)
+		}
+		return ""
+	}
+	r.buf = b
+	return string(b)
+}
+
+// parseKFDNode parses lines "name value" of a node's properties; ok is false for a processor.
+func parseKFDNode(text string) (n kfdNode, ok bool) {
+	p := properties(text)
+	if p["vendor_id"] != vendorAMD || p["simd_count"] == 0 {
+		return n, false
+	}
+	// location_id is bus, device and function. gfx_target_version is decimal: 90402 is gfx942 (stepping in hexadecimal).
+	at, gfx := p["location_id"], p["gfx_target_version"]
+	n.address = fmt.Sprintf("%04x:%02x:%02x.%d", p["domain"], at>>8&0xff, at>>3&0x1f, at&7)
+	n.uniqueID = p["unique_id"]
+	if gfx != 0 {
+		n.gfx = fmt.Sprintf("gfx%d%d%x", gfx/10000, gfx/100%100, gfx%100)
+	}
+	return n, true
+}
+
+func properties(text string) map[string]uint64 {
+	out := map[string]uint64{}
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+			out[name] = n
+		}
+	}
+	return out
+}
+
+// kfdHeaps are the types of a node's memory banks.
+func (r *reader) kfdHeaps(dir string) (heaps []uint64) {
+	banks, err := r.h.Files.List(dir)
+	if err != nil {
+		return nil
+	}
+	for _, bank := range banks {
+		if heap, ok := properties(r.permitted(dir + "/" + bank + "/properties"))["heap_type"]; ok {
+			heaps = append(heaps, heap)
+		}
+	}
+	return heaps
+}
+
+// smallBAR reports whether memory of a GPU is out of reach of the BAR: a heap of type private (2) instead of public (1), as
+// kfd_create_vcrat_image_gpu reports it.
+func smallBAR(heaps []uint64) *bool {
+	const public, private = 1, 2
+	if !slices.Contains(heaps, public) && !slices.Contains(heaps, private) {
+		return nil
+	}
+	small := slices.Contains(heaps, private)
+	return &small
+}
+
+// applyKFD applies the topology of amdkfd to an AMD GPU. Its UUID is the unique ID as amdgpu writes it.
+func (g *gdrGPU) applyKFD(nodes []kfdNode, product string) {
+	g.minor, g.Model = -1, product
+	i := slices.IndexFunc(nodes, func(n kfdNode) bool { return n.address == g.Address })
+	if i < 0 {
+		return
+	}
+	n := &nodes[i]
+	if n.uniqueID != 0 {
+		g.UUID = fmt.Sprintf("%016x", n.uniqueID)
+	}
+	if g.Model == "" && n.gfx != "" {
+		g.Model = "AMD " + n.gfx
+	}
+	g.SmallBAR = n.smallBAR
+}
+
+// hasAMD reports whether GPUs of AMD are among them.
+func hasAMD(gpus []gdrGPU) bool {
+	return slices.ContainsFunc(gpus, func(g gdrGPU) bool { return g.Vendor == vendorAMD })
+}
+
+// rocm reads the mechanisms of AMD GPUs. client: amdgpu can register as a peer memory client by the kernel's symbols; nil: unknown.
+func (r *reader) rocm(kernel string, client *bool) gdr.ROCm {
+	out := gdr.ROCm{Peer: client}
+	for _, dir := range peerDirs {
+		if r.permitted(dir+"/amdkfd/version") != "" {
+			yes := true
+			out.Peer = &yes
+		}
+	}
+	out.P2P = r.kernelOptions(kernel, "CONFIG_PCI_P2PDMA", "CONFIG_DMABUF_MOVE_NOTIFY")
+	return out
+}
+
+// kernelOptions reports whether the kernel was built with all of these options. Nil: its configuration cannot be read.
+func (r *reader) kernelOptions(kernel string, options ...string) *bool {
+	r.asked++
+	text, err := r.h.Files.Lines("boot/config-"+kernel, options)
+	if err != nil {
+		if text = unzipped(r.permitted("proc/config.gz")); text == nil {
+			return nil
+		}
+	}
+	all := true
+	for _, o := range options {
+		all = all && slices.Contains(strings.Split(string(text), "\n"), o+"=y")
+	}
+	return &all
+}
+
+// configLength limits the unpacked configuration: that of a distribution has 300 kB.
+const configLength = 4 << 20
+
+// unzipped is the content of a compressed file; nil if it is none.
+func unzipped(text string) []byte {
+	z, err := gzip.NewReader(strings.NewReader(text))
+	if err != nil {
+		return nil
+	}
+	var out bytes.Buffer
+	if _, err := io.Copy(&out, io.LimitReader(z, configLength)); err != nil {
+		return nil
+	}
+	return out.Bytes()
+}
+
+// amdDriver is the driver of AMD GPUs: amdgpu with the version of the out-of-tree one. Empty if it is not loaded.
+func (r *reader) amdDriver() string {
+	if r.optional("sys/module/amdgpu/initstate") != "live" {
+		return ""
+	}
+	return strings.TrimSpace("amdgpu " + r.optional("sys/module/amdgpu/version"))
+}
+
+// describeROCm replaces the driver and the peer memory module of NVIDIA GPUs.
+func (f *gdrHost) describeROCm(d *snapshot.GDR) {
+	d.Driver, d.Flavour, d.Peermem = f.amdgpu, "", ""
+	switch peer := f.facts.ROCm.Peer; {
+	case peer == nil:
+		d.PeerClient = peerUnknown
+	case *peer:
+		d.PeerClient = "amdkfd"
+	}
+}
